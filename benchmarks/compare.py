@@ -16,7 +16,7 @@ import sweeps
 import until
 
 from jaxbandits import intervals
-from jaxbandits.selection import markdown
+from jaxbandits.formatting import markdown
 
 RUNS, LEVEL = 4_000, 0.05
 CELLS = [("student", 8), ("student", 32), ("student", 200), ("bootstrap-t", 32), ("bootstrap-t", 200), ("anytime", 200)]

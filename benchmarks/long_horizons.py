@@ -23,7 +23,7 @@ import sweeps
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.selection import markdown
+from jaxbandits.formatting import markdown
 
 LANES, HORIZON = 16, 20_000_000
 MEANS = [0.9, 0.8]

@@ -25,7 +25,7 @@ import sweeps
 from scipy import optimize, stats
 
 import jaxbandits as jb
-from jaxbandits.selection import markdown
+from jaxbandits.formatting import markdown
 from jaxbandits.sweeps.sequential_test import SequentialTest
 
 RUNS, MOST, ERROR = 4_000, 10_000, 0.05

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits.selection import listed, whole
+from jaxbandits.formatting import listed
+from jaxbandits.selection import whole
 from jaxbandits.validation import choice, difference, shown
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandits import catalogue, provenance
+from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.simulate import built_parts
 from jaxbandits.sweeps.spent import overspent, spent
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from jaxbandits.formatting import listed
 from jaxbandits.validation import nearest, shown
 
 if TYPE_CHECKING:
@@ -221,47 +221,3 @@ def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
     rows = index.shape[1]
     frame |= {k: np.ravel(v) if np.ndim(v) or rows == 1 else [v] * rows for k, v in columns.items()}
     return pd.DataFrame(frame)
-
-
-def text(value: Any) -> str:
-    """A grid value as the messages and tables show it: on one line."""
-    return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
-
-
-def inert(value: Any) -> Any:
-    """A text that no spreadsheet takes for a formula; anything else as it is.
-
-    >>> inert("=1+1"), inert("exp3"), inert(-1.0)
-    ("'=1+1", 'exp3', -1.0)
-    """
-    return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@")) else value
-
-
-def csv(frame: pd.DataFrame) -> str:
-    """A table as the text of a CSV file whose labels are on one line and no formulas."""
-
-    def plain(value):
-        return inert(" ".join(value.split())) if isinstance(value, str) else value
-
-    return frame.map(plain).rename(columns=plain).to_csv(index=False)
-
-
-def markdown(rows: Sequence[Sequence[str]], right: int = 0) -> str:
-    """Rows of cells as a Markdown table: the first is the head, the last `right` columns are aligned right.
-
-    >>> print(markdown([["algorithm", "regret"], ["a", "4"]], right=1))
-    | algorithm | regret |
-    |---|---:|
-    | a | 4 |
-    """
-
-    def cell(label):  # a label is no column, no line and no HTML of its own
-        return re.sub("<(?=[A-Za-z/!?])", "&lt;", " ".join(label.split()).replace("|", "\\|"))
-
-    head, *lines = ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
-    return "\n".join([head, "|" + "---|" * (len(rows[0]) - right) + "---:|" * right, *lines])
-
-
-def listed(values: Iterable[Any]) -> str:
-    """Grid values, separated by commas."""
-    return ", ".join(map(text, values))

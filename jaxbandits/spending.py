@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandits.selection import SPENT, grid_dims, text
+from jaxbandits.formatting import number, text
+from jaxbandits.selection import SPENT, grid_dims
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,15 +45,6 @@ def pairs(ds: xr.Dataset) -> dict[str, list[tuple[float, float]]]:
         if differ.any():
             found[str(label)] = list(dict.fromkeys(zip(a[differ].tolist(), s[differ].tolist(), strict=True)))
     return found
-
-
-def number(epsilon: float) -> str:
-    """An epsilon in text.
-
-    >>> number(float("inf")), number(11.27)
-    ('∞', '11.3')
-    """
-    return "∞" if np.isinf(epsilon) else f"{epsilon:.3g}"
 
 
 def sentence(ds: xr.Dataset) -> str:

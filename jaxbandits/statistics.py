@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxbandits import intervals, spending
-from jaxbandits.selection import final_regret, grid_dims, inert, listed, markdown, pick, text, tidy, whole
+from jaxbandits.formatting import inert, listed, markdown, text
+from jaxbandits.selection import final_regret, grid_dims, pick, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, shown
 

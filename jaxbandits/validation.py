@@ -41,6 +41,16 @@ def shown(value: Any) -> str:
     return text if len(text) <= MAX_SHLATER else f"{text[: MAX_SHLATER - 3]}..."
 
 
+def same(x: Any, y: Any) -> bool:
+    """Whether two values are one: 1 and 1.0 are, 1 and True are not, NaN and NaN are, in arrays too."""
+    if isinstance(x, np.ndarray | list | tuple) or isinstance(y, np.ndarray | list | tuple):
+        floats = np.asarray(x).dtype.kind == np.asarray(y).dtype.kind == "f"
+        return x is y or bool(np.array_equal(x, y, equal_nan=floats))
+    if isinstance(x, float) and isinstance(y, float) and math.isnan(x) and math.isnan(y):
+        return True
+    return isinstance(x, bool) == isinstance(y, bool) and bool(x == y)
+
+
 def difference(name: str, there: Any, here: Any) -> str:
     """The first entry in which two JSON values differ, as text: its path and both values."""
     if isinstance(there, dict) and isinstance(here, dict):

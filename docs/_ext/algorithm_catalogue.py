@@ -8,8 +8,8 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from jaxbandits.commands import listing
+from jaxbandits.formatting import markdown
 from jaxbandits.protocol import Rewards
-from jaxbandits.selection import markdown
 
 HEADER = ["algorithm", "plays on", "privacy", "protects one", "rewards read", "ns a play", "static arguments", "paper"]
 SHOWN_STATIC = 6  # of the static arguments; those that the environment fixes are left out

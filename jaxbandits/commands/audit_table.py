@@ -13,10 +13,10 @@ from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
 from jaxbandits.checking.findings import described
 from jaxbandits.checking.lookup import here_first, imported, small_environment
+from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.sweep import built_cells
 from jaxbandits.sweeps.toml_file import read_config

@@ -14,10 +14,10 @@ from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.declared import PLAYS_ON, Range, sections
+from jaxbandits.formatting import markdown as cells
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.reports.citations import one_line, paper
-from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.grid import signature_of

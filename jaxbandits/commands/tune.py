@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from jaxbandits.formatting import csv
 from jaxbandits.reports import plot
 from jaxbandits.searching import Tuning, tune
-from jaxbandits.selection import csv
 from jaxbandits.sweeps import save
 from jaxbandits.sweeps.toml_file import read_tuning
 

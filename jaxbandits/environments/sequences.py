@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxbandits.lane_faults import NEVER
 from jaxbandits.numerics import UNROLL, count
 from jaxbandits.random import to_uniform
 from jaxbandits.typing import Array
 
 # A play that no run reaches.
-NEVER = 2**31 - 1
 
 
 class Losses(NamedTuple):

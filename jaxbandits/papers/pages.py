@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from jaxbandits.formatting import markdown
 from jaxbandits.papers.study import Reproduction, claims_table
 from jaxbandits.searching import WorstCase
-from jaxbandits.selection import markdown
 from jaxbandits.version import __version__
 
 

@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,16 +15,18 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from jaxbandits.formatting import brackets, markdown
 from jaxbandits.reports import plot
-from jaxbandits.searching import worst_case
-from jaxbandits.searching.methods import Tried, grid
+from jaxbandits.searching import methods, worst_case
+from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.objective import over_family
-from jaxbandits.searching.population import Problem, concerns, evaluate, parts_of_space, reached_by, unfolded
-from jaxbandits.searching.tuning import choices
-from jaxbandits.selection import final_regret, grid_dims, markdown
+from jaxbandits.searching.population import Problem, evaluate, reached_by
+from jaxbandits.searching.tune import checked_problem, report
+from jaxbandits.searching.tuning import Choice, at_edge, choices
+from jaxbandits.selection import final_regret, grid_dims
 from jaxbandits.sweeps import sweep
-from jaxbandits.sweeps.arguments import labelled
-from jaxbandits.sweeps.grid import Axis, axes_of
+from jaxbandits.sweeps.arguments import seed_range
+from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.typing import Vector
 from jaxbandits.validation import path_of
@@ -209,82 +210,36 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
     """A sweep's Dataset, and the values that its tuning chose (None without one)."""
     if one.tuning is None:
         return sweep(**one.settings, store=store, progress=progress), None
-    settings = dict(one.settings)
-    axes = axes_of(settings.pop("grid", None) or {}, None, settings["horizon"])
-    _check_tuning(one, axes)
-    chosen = _chosen(one, axes, path_of(store) / "tuning", progress)
-    points: list[dict] = []
-    for place in product(*(range(len(axis.values)) for axis in axes)):
-        point = {
-            k: v for axis, i in zip(axes, place, strict=True) for k, v in zip(axis.keys, axis.values[i], strict=True)
-        }
-        here = {axis.name: axis.labels[i] for axis, i in zip(axes, place, strict=True)}
-        for label, table in chosen.items():
-            row = next(r for r in table.to_dict("records") if all(r[k] == v for k, v in here.items() if k in r))
-            point |= {f"{label}.{key}": row[key] for key in one.tuning.grids[label]}
-        points.append(point)
-    ds = sweep(**settings, points=points, store=path_of(store) / "reported", progress=progress)
-    return unfolded(ds, axes), pd.concat(chosen.values(), ignore_index=True)
+    given, tuning = dict(one.settings), one.tuning
+    if np.ndim(given["horizon"]):
+        raise ValueError("a tuned sweep has one horizon: declare a sweep for each and join them with `over_horizons`")
+    searched, reported = disjoint(tuning.seeds, seed_range(given.pop("seeds")), "the setting")
+    space = {f"{label}.{key}": list(tried) for label, keys in tuning.grids.items() for key, tried in keys.items()}
+    grid, checkpoints = given.pop("grid", None), given.pop("checkpoints", 200)
+    problem = checked_problem(
+        given.pop("algorithms"), given.pop("environment"), space, grid, tuning.unknown, given, run=sweep
+    )
+    tries = {label: [methods.grid(problem.dimensions[label], None)] * len(problem.points) for label in tuning.grids}
+    tried = methods.Tried(tries, evaluate(problem, tries, searched, path_of(store) / "tuning", progress=progress))
+    chosen = choices(tried, partial(over_family, objective="worst", quantile=1.0))
+    ds, _ = report(problem, chosen, (), reported, checkpoints, path_of(store) / "reported", progress)
+    axes = [axis.name for axis in axes_of(grid, None, given["horizon"])]
+    return ds.transpose("algorithm", *axes, "seed", ..., missing_dims="ignore"), _table(problem, chosen)
 
 
-def _chosen(one: Sweep, axes: list[Axis], store: Path, progress: bool) -> dict[str, pd.DataFrame]:
-    """The best values for each tuned algorithm, a row for each point known to the tuner.
+def _table(problem: Problem, chosen: dict[str, list[Choice]]) -> pd.DataFrame:
+    """The values chosen for each tuned algorithm, a row for each point that it depends on.
 
     `edge` says whether a value is at an end of those that were tried.
     """
-    settings, tuning = dict(one.settings), one.tuning
-    assert tuning is not None
-    every = labelled(settings.pop("algorithms"))
-    algorithms = {label: every[label] for label in tuning.grids}
-    space = {f"{label}.{key}": list(tried) for label, keys in tuning.grids.items() for key, tried in keys.items()}
-    dimensions, tied = parts_of_space(space, algorithms)
-    axes = [axis for axis in (_concerning(axis, algorithms, every) for axis in axes) if axis.keys]
-    problem = Problem(
-        algorithms=algorithms, environments={"": settings.pop("environment")}, dimensions=dimensions, tied=tied,
-        known=[axis for axis in axes if axis.name not in tuning.unknown],
-        unknown=[axis for axis in axes if axis.name in tuning.unknown],
-        settings={key: x for key, x in settings.items() if key not in ("grid", "seeds", "checkpoints")}, run=sweep,
-    )  # fmt: skip
-    tries = {label: [grid(of_label, None)] * len(problem.points) for label, of_label in dimensions.items()}
-    tried = Tried(tries, evaluate(problem, tries, tuning.seeds, store, progress=progress))
-    found = choices(tried, partial(over_family, objective="worst", quantile=1.0), compare=False)
-    tables = {}
-    for label, keys in tuning.grids.items():
-        own = [reached_by(problem, label, axis) for axis in problem.known]
-        rows = []
-        for place in np.ndindex(*(len(axis.values) for axis in problem.known)):
-            if any(i and not reached for i, reached in zip(place, own, strict=True)):
-                continue  # the algorithm does not depend on this axis
-            at = np.ravel_multi_index(place, [len(axis.values) for axis in problem.known]) if place else 0
-            best = found[label][int(at)]
-            row: dict = {"algorithm": label}
-            row |= {x.name: x.labels[i] for x, i, here in zip(problem.known, place, own, strict=True) if here}
-            row |= best.setting | {"mean": best.objective}
-            values = [(list(tried), best.setting[key]) for key, tried in keys.items()]
-            row["edge"] = any(len(tried) > 1 and tried.index(x) in (0, len(tried) - 1) for tried, x in values)
-            rows.append(row)
-        tables[label] = pd.DataFrame(rows)
-    return tables
-
-
-def _concerning(axis: Axis, algorithms: dict[str, Any], every: dict[str, Any]) -> Axis:
-    """The keys of an axis that concern some of the algorithms, or the parts that all share."""
-    at = [i for i, key in enumerate(axis.keys) if any(concerns(key, label, every) for label in algorithms)]
-    values = tuple(tuple(row[i] for i in at) for row in axis.values)
-    return axis._replace(keys=tuple(axis.keys[i] for i in at), values=values)
-
-
-def _check_tuning(one: Sweep, axes: list[Axis]) -> None:
-    tuning, seeds = one.tuning, one.settings["seeds"]
-    assert tuning is not None
-    reported = seeds if isinstance(seeds, range) else range(seeds)
-    if max(reported.start, tuning.seeds.start) < min(reported.stop, tuning.seeds.stop):
-        raise ValueError(f"tuning.seeds = {tuning.seeds} meets the reported seeds {reported}: tune on others")
-    if np.ndim(one.settings["horizon"]):
-        raise ValueError("a tuned sweep has one horizon: declare a sweep for each and join them with `over_horizons`")
-    names = [axis.name for axis in axes]
-    if missing := [key for key in tuning.unknown if key not in names]:
-        raise ValueError(f"tuning.unknown names {missing[0]!r}, which is no key of the grid ({', '.join(names)})")
+    rows = []
+    for label, of_label in chosen.items():
+        own = [axis.name for axis in problem.known if reached_by(problem, label, axis)]
+        for labels, one in zip(problem.labels, of_label, strict=True):
+            edge = any(at_edge(d, one.setting[d.key]) for d in problem.dimensions[label])
+            point = {name: labels[name] for name in own}
+            rows.append({"algorithm": label} | point | one.setting | {"mean": one.objective, "edge": edge})
+    return pd.DataFrame(rows).drop_duplicates(ignore_index=True)
 
 
 def over_horizons(parts: list[xr.Dataset]) -> xr.Dataset:
@@ -370,7 +325,7 @@ def _judged(claim: Claim, full: bool) -> Claim:
 def _interval_text(evidence: Evidence) -> str:
     if isinstance(evidence, Exact):
         return ""
-    return f"{evidence.what} [{number_text(evidence.low)}, {number_text(evidence.high)}]"
+    return f"{evidence.what} {brackets(evidence.low, evidence.high)}"
 
 
 def _verdict(evidence: Evidence) -> bool | None:
@@ -391,17 +346,6 @@ def decisive(intervals: Sequence[Interval]) -> Interval:
     """
     above = [x for x in intervals if _verdict(x) is False]
     return max(above or intervals, key=lambda x: (x.low if above else x.high) - x.at_most)
-
-
-def number_text(x: float) -> str:
-    """A number as the tables show it.
-
-    >>> number_text(12345.6), number_text(0.12345), number_text(math.inf)
-    ('12,346', '0.123', '∞')
-    """
-    if math.isinf(x):
-        return "∞" if x > 0 else "-∞"
-    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
 
 def claims_table(claims: list[Claim], about: Callable[[str], str] = lambda statement: "") -> str:

@@ -1,6 +1,7 @@
 """What the studies share: final regrets as rows, ratios and exponents with their intervals."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,14 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits import statistics
-from jaxbandits.papers.study import number_text
+from jaxbandits.formatting import brackets
 from jaxbandits.selection import final_regret, grid_dims, tidy
 from jaxbandits.statistics import mean_interval
 from jaxbandits.typing import Tensor
+
+# the keys of one axis: the share of corrupted messages or rewards, of which the learner is told
+MESSAGE_SHARE = ("corruption_bound", "message_adversary.corruption")
+REWARD_SHARE = ("corruption_bound", "reward_adversary.corruption")
 
 
 def regrets(ds: xr.Dataset) -> pd.DataFrame:
@@ -19,6 +24,13 @@ def regrets(ds: xr.Dataset) -> pd.DataFrame:
     final = final_regret(ds).transpose("algorithm", *grid_dims(ds), "seed")
     mean, low, high = mean_interval(final.values)
     return tidy(final.isel(seed=0, drop=True), {"mean": mean, "low": low, "high": high})
+
+
+def curve(line: str, x: str, xs: Iterable[Any], y: str, values: Tensor) -> list[dict[str, Any]]:
+    """Rows of a line: means of values [X, S] over seeds with their 95% intervals, or values [X] themselves."""
+    values = np.asarray(values, np.float64)
+    mean, low, high = mean_interval(values) if values.ndim > 1 else (values, values, values)
+    return [{x: at, y: m, "low": a, "high": b, "line": line} for at, m, a, b in zip(xs, mean, low, high, strict=True)]
 
 
 def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, Any]:
@@ -58,11 +70,6 @@ def exponent(ds: xr.Dataset, over: str, *, sign: int = 1) -> tuple[float, str]:
         raise ValueError(f"over = {over!r} has {len(values)} values: an exponent and its bias need three")
     row = statistics.slope(ordered, over=over).iloc[0]
     end = statistics.slope(ordered.isel({over: slice((len(values) - 1) // 2, None)}), over=over).iloc[0]
-    low, high = (number_text(float(x)) for x in sorted((sign * row.ci_low, sign * row.ci_high)))
+    ends = brackets(*sorted((sign * row.ci_low, sign * row.ci_high)))
     decades, bias = math.log10(values.max() / values.min()), abs(float(end.slope) - float(row.slope))
-    return sign * float(row.slope), f"exponent [{low}, {high}] over {decades:.1f} decades, bias {bias:.2f}"
-
-
-def share_text(share: float) -> str:
-    """A share as a percentage."""
-    return f"{100 * share:g}%"
+    return sign * float(row.slope), f"exponent {ends} over {decades:.1f} decades, bias {bias:.2f}"

@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits import selection, spending, statistics
+from jaxbandits import formatting, selection, spending, statistics
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import DASHES, GREY, done, measured, over_seeds, partners_of, reduced, styles_of
+from jaxbandits.reports.drawing import (
+    DASHES,
+    GREY,
+    documented,
+    done,
+    measured,
+    over_seeds,
+    partners_of,
+    reduced,
+    styles_of,
+)
 from jaxbandits.reports.layout import Plot
 from jaxbandits.validation import choice, shown
 
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
 
+@documented
 def against(
     ds: xr.Dataset,
     key: str,
@@ -50,21 +61,10 @@ def against(
         values of the one key that is left.
     select : dict, optional
         `{key: value}` for the other keys.
-    dotted : dict or sequence of str
-        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
-        one starts with.
     reference : dict, optional
         `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
     names : dict, optional
         `{key: label of its axis}`.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -98,7 +98,7 @@ def against(
         several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
         if len(several) != 1:
             raise ValueError(
-                f"key = {key!r} is drawn over the values of one key, and {selection.listed(several) or 'none'} have "
+                f"key = {key!r} is drawn over the values of one key, and {formatting.listed(several) or 'none'} have "
                 "several: fix the others in `select`"
             )
         key = several[0]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from jaxbandits import selection, spending
+from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot, save
 from jaxbandits.validation import choice
@@ -18,10 +21,50 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+Drawing = TypeVar("Drawing", bound=Callable[..., Plot])
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"
 GREY: dict[str, Any] = {"color": "0.55", "linewidth": 0.8, "zorder": 1}  # of a bound or an order
 CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
+
+
+_SHARED = """\
+select : dict, optional
+    `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
+bands : {"interval", "quantile"}
+    "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
+dotted : dict or sequence of str
+    `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each one
+    starts with.
+caption : str or False
+    Text added below; False: no caption at all.
+width : float, optional
+    Of the figure, in inches.
+ax : matplotlib axes or sequence of axes, optional
+    Draw there instead of into a figure of its own: one axes, or one for each panel.
+path : str or Path, optional
+    Also write the figure there (.png, .pdf, .svg).
+"""
+
+
+def _entries(text: str) -> dict[str, str]:
+    """The entries of a section `Parameters`, by the names that stand before their types."""
+    parts = re.split(r"^(?=\S.* : )", text, flags=re.MULTILINE)
+    return {part.partition(" : ")[0]: part.rstrip() for part in parts if part.strip()}
+
+
+def documented(function: Drawing) -> Drawing:
+    """A function that draws, with the entries of the parameters that it shares with others in its docstring."""
+    head, mark, rest = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")
+    own, gap, tail = rest.partition("\n\nReturns\n")
+    names = dict.fromkeys(inspect.signature(function).parameters)
+    given = _entries(own)
+    named = {name for key in given for name in key.split(", ")}
+    entries = given | {name: text for name, text in _entries(_SHARED).items() if name in names and name not in named}
+    order = list(names)
+    ordered = sorted(entries, key=lambda key: order.index(key.split(", ")[0]))
+    function.__doc__ = head + mark + "\n".join(entries[key] for key in ordered) + gap + tail
+    return function
 
 
 def reduced(
@@ -83,7 +126,7 @@ def over_seeds(ds: xr.Dataset, bands: str) -> str:
 
 def value_text(value: Any) -> str:
     """A value of a grid key, for a title or a message."""
-    return layout.minus(layout.number(float(value))) if isinstance(value, int | float | np.number) else str(value)
+    return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
 
 
 def done(figure: Figure, frame: pd.DataFrame, path: str | Path | None) -> Plot:

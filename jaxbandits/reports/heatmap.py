@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import documented, done
 from jaxbandits.reports.layout import COLOURS, Plot
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ NUM_LEVELS = 6  # colours of a map of numbers without cuts
 MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 
+@documented
 def heatmap(
     frame: pd.DataFrame,
     x: str,
@@ -63,14 +66,6 @@ def heatmap(
     cuts : sequence of float, optional
         For numbers: where one colour ends and the next begins, rising, at least two. By default six colours share the
         range of the values; values of which most are close together need cuts.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes or sequence of axes, optional
-        Draw there instead of into a figure of its own, one axes for each panel.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -153,10 +148,7 @@ def heatmap(
         layout.name_axes(panels, x_label, y_label)
         order = [*legend, *([hatch] if hatched is not None and frame[hatched].any() else [])]
         layout.finish(figure, panels[0], order, caption, "", ax is not None)
-    plot = Plot(figure, table.reset_index(drop=True))
-    if path is not None:
-        layout.save(plot, path)
-    return plot
+    return done(figure, table, path)
 
 
 def _check(frame: pd.DataFrame, columns: list[str], numeric: tuple[str, ...]) -> None:
@@ -219,12 +211,8 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
     def colour(v):
         return (1.0, 1.0, 1.0) if not np.isfinite(v) else shades[int(np.searchsorted(cuts[1:-1], v))]
 
-    labels = [f"{_short(a)} to {_short(b)}" for a, b in itertools.pairwise(cuts)]
+    labels = [minus(f"{compact(a, 2)} to {compact(b, 2)}") for a, b in itertools.pairwise(cuts)]
     return colour, dict(zip(labels, shades, strict=True))
-
-
-def _short(x: float) -> str:
-    return layout.minus(layout.number(float(f"{x:.2g}")))
 
 
 def _dark(colour: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.formatting import compact, minus
 from jaxbandits.validation import path_of
 
 if TYPE_CHECKING:
@@ -280,14 +281,14 @@ def axis(
     axis.axes.set(**{f"{axis.axis_name}scale": "log" if log else "linear", f"{axis.axis_name}lim": (low, high)})
     regular = ticks is None
     ticks = list(_ticks(low, high, log) if ticks is None else ticks)
-    labels = {x: minus(number(x)) for x in ticks}
+    labels = {x: minus(compact(x)) for x in ticks}
     if axis.axis_name == "x":
         ticks = _thin(ticks, labels, lambda x: (go(x) - go(low)) / (go(high) - go(low)), axis.axes, regular)
     if infinity is not None:
         ticks, labels[infinity], high = [*ticks, infinity], "∞", back(go(infinity) + pad)
         axis.axes.set_xlim(low, high)
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: labels.get(x, minus(number(x)))))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: labels.get(x, minus(compact(x)))))
     axis.set_minor_locator(NullLocator())
 
 
@@ -346,22 +347,6 @@ def finish(
     figure.set_layout_engine("constrained", rect=(0, head / tall, 1, 1 - head / tall))
     figure.canvas.draw()
     figure.set_layout_engine("none")  # keep these places: drawing again, at another dpi too, moves nothing
-
-
-def number(x: float) -> str:
-    """Plain digits at the label's full size: an exponent of 10 would be set below 7 points."""
-    if math.isinf(x):
-        return "∞"
-    for unit, letter in ((1e9, "G"), (1e6, "M")):
-        if abs(x) >= unit:
-            return f"{x / unit:g}{letter}"
-    mantissa, _, exponent = f"{x:.3g}".partition("e")
-    return f"{mantissa}e{int(exponent)}" if exponent and abs(x) < 1 else f"{x:,.6g}"
-
-
-def minus(text: str) -> str:
-    """A number's text with minus signs for its hyphens."""
-    return text.replace("-", "−")
 
 
 def key_words(key: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import done, partners_of, styles_of
+from jaxbandits.reports.drawing import documented, done, partners_of, styles_of
 from jaxbandits.reports.layout import Plot
 from jaxbandits.validation import choice
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@documented
 def lines(
     frame: pd.DataFrame,
     x: str,
@@ -42,19 +43,8 @@ def lines(
         The column that tells the lines apart.
     log : {"x", "y", "both", "none"}
         Which axes are logarithmic.
-    dotted : dict or sequence of str
-        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
-        one starts with.
     names : dict, optional
         `{column: label of its axis}`.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------

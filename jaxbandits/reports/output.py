@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandits import selection, statistics
+from jaxbandits import formatting, statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
@@ -41,11 +41,11 @@ def write_run(
 ) -> list[Path]:
     """Write the tables and pictures of a finished run beside its results; returns the paths written."""
     written = [directory / "summary.csv", directory / "provenance.json"]
-    written[0].write_text(selection.csv(statistics.summary(ds)), encoding="utf-8")
+    written[0].write_text(formatting.csv(statistics.summary(ds)), encoding="utf-8")
     written[1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
     if "decisions" in ds.attrs:
         written.append(directory / "decisions.csv")
-        written[-1].write_text(selection.csv(statistics.decisions(ds)), encoding="utf-8")
+        written[-1].write_text(formatting.csv(statistics.decisions(ds)), encoding="utf-8")
     return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
 
 

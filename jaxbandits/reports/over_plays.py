@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxbandits import selection, spending, statistics
 from jaxbandits.reports import drawing, layout
-from jaxbandits.reports.drawing import CENTRE, measured, over_seeds, value_text
+from jaxbandits.reports.drawing import CENTRE, documented, measured, over_seeds, value_text
 from jaxbandits.reports.layout import Plot
 from jaxbandits.validation import choice
 
@@ -24,6 +24,7 @@ BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
 
 
+@documented
 def regret(
     ds: xr.Dataset,
     *,
@@ -44,28 +45,13 @@ def regret(
     ----------
     ds : xarray.Dataset
         What `sweep` or `load` returned.
-    select : dict, optional
-        `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
-    bands : {"interval", "quantile"}
-        "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
     log : {"x", "y", "both", "none"}, optional
         Which axes are logarithmic. By default both where final regrets differ by a factor above 30, otherwise none.
-    dotted : dict or sequence of str
-        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
-        one starts with.
     bounds : dict, optional
         `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
         of `jb.theory`; a function may return one number for all plays.
     names : dict, optional
         `{key: its name in the panels' titles}`.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes or sequence of axes, optional
-        Draw there instead of into a figure of its own, one axes for each panel.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -100,6 +86,7 @@ def regret(
     return drawing.done(figure, frame, path)
 
 
+@documented
 def reward(
     ds: xr.Dataset,
     *,
@@ -126,25 +113,10 @@ def reward(
         What `sweep` or `load` returned.
     total : bool
         Rewards summed over plays 1..t instead of their mean over these plays.
-    select : dict, optional
-        `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
-    bands : {"interval", "quantile"}
-        "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
     log : {"x", "none"}
         Whether the axis of plays is logarithmic.
-    dotted : dict or sequence of str
-        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
-        one starts with.
     names : dict, optional
         `{key: its name in the panels' titles}`.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes or sequence of axes, optional
-        Draw there instead of into a figure of its own, one axes for each panel.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------

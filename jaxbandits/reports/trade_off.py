@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxbandits.auditing.bounds import claimed_curve
+from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import documented, done
 from jaxbandits.reports.layout import COLOURS, Plot
 
 if TYPE_CHECKING:
     from jaxbandits.auditing.audit import Audit
 
 
+@documented
 def trade_off(
     audit: Audit, *, caption: str | Literal[False] = "", width: float | None = None, ax: Any = None,
     path: str | Path | None = None,
@@ -27,14 +30,6 @@ def trade_off(
     ----------
     audit : Audit
         What `jb.audit` returned.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -58,7 +53,7 @@ def trade_off(
     alpha = np.linspace(0, 1, 401)
     guess, claim, measured = (
         "guessing",
-        rf"claimed: $\varepsilon$ = {layout.number(float(f'{epsilon:.4g}'))}, $\delta$ = {layout.number(delta)}",
+        rf"claimed: $\varepsilon$ = {compact(epsilon, 4)}, $\delta$ = {compact(delta)}",
         "audited test",
     )
     with layout.style():
@@ -71,12 +66,8 @@ def trade_off(
         )
         for axis in (axes.xaxis, axes.yaxis):
             layout.axis(axis, np.array([0.0, 1.0]), False)
-        axes.set_title(
-            rf"{audit.algorithm}: audited $\varepsilon$ at least {layout.number(float(f'{audit.epsilon_lower:.3g}'))}"
-        )
+        axes.set_title(rf"{audit.algorithm}: audited $\varepsilon$ at least {compact(audit.epsilon_lower, 3)}")
         layout.name_axes([axes], "false positives", "false negatives")
         counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
         layout.finish(figure, axes, [measured, claim, guess], counted, caption, ax is not None)
-    if path is not None:
-        layout.save(figure, path)
-    return Plot(figure, frame)
+    return done(figure, frame, path)

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits import selection, statistics
+from jaxbandits import formatting, statistics
 from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import MARKERS, documented, done
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
     from jaxbandits.searching.tuning import Tuning
 
-MARKERS = "osD^vP"
 MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
 BINS = 8  # of a key with many values, for its importance
 BEST = 0.25  # the share of settings that parallel coordinates draw in colour
 
 
+@documented
 def response(
     tuning: Tuning, key: str, *, select: Mapping[str, Any] | None = None, caption: str | Literal[False] = "",
     width: float | None = None, ax: Any = None, path: str | Path | None = None,
@@ -42,14 +42,6 @@ def response(
         A key of numbers, without a label.
     select : dict, optional
         `{key of over: value or list}`, so that at most one key has several values, six at most.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes or sequence of axes, optional
-        Draw there instead of into a figure of its own, one axes for each panel.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -101,13 +93,14 @@ def response(
             layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
             layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
             if value is not None:
-                axes.set_title(f"{panel} = {selection.text(value)}")
+                axes.set_title(f"{panel} = {formatting.text(value)}")
         layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
         layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption, ax is not None)
     columns = _by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]
-    return _done(figure, frame[columns], path)
+    return done(figure, frame[columns], path)
 
 
+@documented
 def parallel(
     tuning: Tuning, algorithm: str | None = None, *, select: Mapping[str, Any] | None = None,
     caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
@@ -124,14 +117,6 @@ def parallel(
         A label. The default: the only one that was tuned.
     select : dict, optional
         `{key of over: value}`, one value for each key.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -179,9 +164,10 @@ def parallel(
         axes.set_yticks([])
         layout.name_axes([axes], "", "")
         layout.finish(figure, axes, shown[::-1], f"{label}: {len(frame)} settings", caption, ax is not None)
-    return _done(figure, frame[["trial", *keys, "objective", "chosen"]], path)
+    return done(figure, frame[["trial", *keys, "objective", "chosen"]], path)
 
 
+@documented
 def importance(
     tuning: Tuning,
     *,
@@ -200,14 +186,6 @@ def importance(
     ----------
     tuning : Tuning
         What `jb.tune` returned.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -240,7 +218,7 @@ def importance(
         axes.invert_yaxis()
         layout.name_axes([axes], "share of the variance explained", "")
         layout.finish(figure, axes, labels, "each key by itself", caption, ax is not None)
-    return _done(figure, data, path)
+    return done(figure, data, path)
 
 
 def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
@@ -262,32 +240,19 @@ def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
 
 def _frame(tuning: Tuning) -> pd.DataFrame:
     """A row for each setting that was run: algorithm, keys of over, trial, its values, objective, interval, chosen."""
-    trials: xr.Dataset = tuning.trials
-    regret, objective = trials["regret"], trials["objective"]
+    regret, objective = tuning.trials["regret"], tuning.trials["objective"]
     family = [d for d in regret.dims if d not in (*objective.dims, "seed")]
-    values = regret.mean(family).transpose(*objective.dims, "seed").values
-    rows = []
-    for place in np.ndindex(objective.shape):
-        seen = values[place][~np.isnan(values[place])]
-        if not len(seen):
-            continue
-        mean, low, high = statistics.mean_interval(seen)
-        at = {dim: trials[dim].values[i] for dim, i in zip(objective.dims, place, strict=True)}
-        row: dict[str, Any] = {str(dim): x.item() for dim, x in at.items()}
-        for key in tuning.best.attrs["chosen"]:
-            own = [i for dim, i in zip(objective.dims, place, strict=True) if dim in trials[key].dims]
-            row[key] = trials[key].values[tuple(own)].item()
-        row |= {"objective": float(objective.values[place]), "centre": mean, "low": low, "high": high}
-        rows.append(row)
-    import pandas as pd
-
-    frame = pd.DataFrame(rows)
+    values = regret.mean(family).transpose(*objective.dims, "seed").values.reshape(objective.size, -1)
+    was_run = ~np.isnan(values).all(-1)
+    intervals = [statistics.mean_interval(row[~np.isnan(row)]) for row in values[was_run]]
+    frame = objective.to_dataframe().reset_index()[was_run].reset_index(drop=True)
+    frame[["centre", "low", "high"]] = np.reshape(intervals, (-1, 3))
     over = list(tuning.best.attrs["over"])
-    best = json.loads(trials.attrs["chosen_trials"])
+    best = json.loads(tuning.trials.attrs["chosen_trials"])
     at = frame.groupby(["algorithm", *over], sort=False).ngroup() if len(frame) else []
     frame["chosen"] = [trial == best[group] for trial, group in zip(frame["trial"], at, strict=True)]
     keys = list(tuning.best.attrs["chosen"])
-    frame["untuned"] = [all(row[key] == "" or row[key] != row[key] for key in keys) for row in rows]
+    frame["untuned"] = (frame[keys].isna() | (frame[keys] == "")).all(axis=1)
     return frame
 
 
@@ -320,7 +285,7 @@ def _place(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, s
     x = values.to_numpy(float)
     scaled = np.log(x) if _is_log(values) else x
     low, high = float(np.min(scaled)), float(np.max(scaled))
-    ends = [(0.0, layout.number(float(f"{x.min():.3g}"))), (1.0, layout.number(float(f"{x.max():.3g}")))]
+    ends = [(0.0, formatting.compact(x.min(), 3)), (1.0, formatting.compact(x.max(), 3))]
     return (scaled - low) / (high - low) if high > low else np.full(len(x), 0.5), ends if high > low else [
         (0.5, ends[0][1])
     ]
@@ -329,10 +294,3 @@ def _place(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, s
 def _is_log(values: pd.Series) -> bool:
     x = values.to_numpy(float)
     return bool((x > 0).all() and x.max() > MAX_SPREAD * x.min())
-
-
-def _done(figure: Any, frame: pd.DataFrame, path: str | Path | None) -> Plot:
-    plot = Plot(figure, frame.reset_index(drop=True))
-    if path is not None:
-        layout.save(plot, path)
-    return plot

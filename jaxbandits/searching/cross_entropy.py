@@ -5,26 +5,23 @@ each value has. Everything is on the host, and the draws are those of a seed. Ru
 method for combinatorial and continuous optimization"; the constants are ours,
 `docs/formulas/robust_frontier.md#robust-frontier-worst-case`.
 
-Axes: [D] keys of the space, [M] points of a generation, [R] trials.
+Axes: [D] keys of the space, [M] points of a generation.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxbandits.searching.space import Dimension, point_at
-from jaxbandits.typing import Float, Int
+from jaxbandits.typing import Float
 
 POPULATION = 16  # points of a generation, or an eighth of the trials where that is more
 ELITE = 0.25  # the share of a generation that the next one is drawn like
 STEP = 0.7  # weight of the elite against the distribution before
 LEAST_SPREAD = 0.02  # of a unit coordinate, and the least share of a listed value, so that none is given up
-
-Objective: TypeAlias = "Callable[[int, list[dict[Any, Any]]], np.ndarray[Any, Any]]"
-"""(generation, points [M]) -> values [M], of which the largest is sought."""
 
 
 class Distribution(NamedTuple):
@@ -35,41 +32,33 @@ class Distribution(NamedTuple):
     shares: tuple[np.ndarray[Any, Any], ...]  # for each key: the probability of each listed value; empty for ranges
 
 
-class Found(NamedTuple):
-    """All trials of a search, in their order."""
+class CrossEntropy:
+    """Proposes points: `ask` draws some, `tell` gives what they cost, of which the least is sought.
 
-    coordinates: Float[np.ndarray, "R D"]
-    values: Float[np.ndarray, " R"]
-    generation: Int[np.ndarray, " R"]  # from 1
-
-    @property
-    def best(self) -> int:
-        """The position of the largest value, the first among equal ones. NaN is below all others."""
-        return int(np.argmax(_comparable(self.values)))
-
-
-def search(
-    objective: Objective, dimensions: Sequence[Dimension], trials: int, start: Sequence[float] | None, seed: int = 0
-) -> Found:
-    """Evaluate `trials` points. The first is `start`, coordinates [D], where it is given.
-
-    The same arguments give the same points as long as the objective gives the same values.
+    The first point is `start`, coordinates [D], where it is given. The same costs give the same points.
     """
-    rng = np.random.default_rng(seed)
-    size = max(POPULATION, math.ceil(trials / 8))
-    points, values, generation = list[np.ndarray[Any, Any]](), list[np.ndarray[Any, Any]](), list[int]()
-    distribution = None
-    while len(generation) < trials:
-        number = len(points) + 1
-        drawn = first(dimensions, size, start, rng) if distribution is None else draw(distribution, size, rng)
-        drawn = drawn[: trials - len(generation)]
-        points.append(drawn)
-        values.append(np.asarray(objective(number, [point_at(dimensions, x) for x in drawn]), np.float64))
-        generation += [number] * len(drawn)
-        if len(generation) < trials:
-            best = np.argsort(-_comparable(values[-1]), kind="stable")[: max(2, math.ceil(ELITE * size))]
-            distribution = fitted(dimensions, drawn[best], distribution)
-    return Found(np.concatenate(points), np.concatenate(values), np.asarray(generation))
+
+    def __init__(
+        self, dimensions: Sequence[Dimension], trials: int, start: Sequence[float] | None, seed: int = 0
+    ) -> None:
+        self.dimensions, self.start, self.rng = dimensions, start, np.random.default_rng(seed)
+        self.size = max(POPULATION, math.ceil(trials / 8))  # points of a generation
+        self.distribution: Distribution | None = None
+
+    def ask(self, number: int) -> list[dict[Any, Any]]:
+        """The next generation, or its first `number` points."""
+        if self.distribution is None:
+            drawn = first(self.dimensions, self.size, self.start, self.rng)
+        else:
+            drawn = draw(self.distribution, self.size, self.rng)
+        self.coordinates = drawn[:number]
+        return [point_at(self.dimensions, x) for x in self.coordinates]
+
+    def tell(self, costs: Float[np.ndarray, " M"]) -> None:
+        """What the points cost that were asked for last. NaN is above all others."""
+        order = np.argsort(np.where(np.isnan(costs), np.inf, costs), kind="stable")
+        best = order[: max(2, math.ceil(ELITE * self.size))]
+        self.distribution = fitted(self.dimensions, self.coordinates[best], self.distribution)
 
 
 def first(
@@ -125,7 +114,3 @@ def fitted(dimensions: Sequence[Dimension], elite: Float[np.ndarray, "E D"], old
         mixed = np.maximum(STEP * counts / len(elite) + (1 - STEP) * before, LEAST_SPREAD)
         shares.append(mixed / mixed.sum() if number else mixed)
     return Distribution(mean, np.maximum(spread, LEAST_SPREAD), tuple(shares))
-
-
-def _comparable(values: Float[np.ndarray, " M"]) -> Float[np.ndarray, " M"]:
-    return np.where(np.isnan(values), -np.inf, values)

@@ -1,4 +1,4 @@
-"""Which settings a search tries, and on how many seeds: a grid, quasi-random points, successive halving, optuna.
+"""Which settings a search tries, and on how many seeds: a grid, quasi-random points, successive halving, generations.
 
 Axes: [O] points of the grid at which a setting is chosen, [N] settings of an algorithm, [F] problems of the family,
 [S] seeds. Values of seeds on which a setting was not run are NaN.
@@ -7,7 +7,7 @@ Axes: [O] points of the grid at which a setting is chosen, [N] settings of an al
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -174,14 +174,62 @@ def _better_half(means: np.ndarray[Any, Any], at: np.ndarray[Any, Any]) -> np.nd
     return np.sort(at[np.argsort(means, kind="stable")[: math.ceil(len(at) / 2)]])
 
 
+class Proposer(Protocol):
+    """Proposes settings a generation at a time, and learns from what they cost."""
+
+    def ask(self, number: int, /) -> list[Setting]:
+        """The settings of the next generation."""
+
+    def tell(self, costs: np.ndarray[Any, Any], /) -> None:
+        """What the settings cost that were asked for last."""
+
+
+def by_generations(
+    proposers: Mapping[str, Sequence[Proposer]], evaluate: Evaluate, seeds: range,
+    cost: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]], trials: int, size: int,
+) -> Tried:  # fmt: skip
+    """Settings that proposers name in generations of `size`, one for each algorithm and point.
+
+    cost: regret [O, N, F, S] -> [O, N]. The same arguments give the same proposals, so that a search that was
+    interrupted repeats them from its store.
+    """
+    settings: dict[str, Settings] = {label: [[] for _ in of_label] for label, of_label in proposers.items()}
+    parts: dict[str, list[np.ndarray[Any, Any]]] = {label: [] for label in proposers}
+    for start in range(0, trials, size):
+        number = min(size, trials - start)
+        now = {label: [proposer.ask(number) for proposer in of_label] for label, of_label in proposers.items()}
+        for label, found in evaluate(now, seeds).items():
+            parts[label].append(found)
+            for proposer, tried, asked, costs in zip(
+                proposers[label], settings[label], now[label], cost(found), strict=True
+            ):
+                tried += asked
+                proposer.tell(costs)
+    return Tried(settings, {label: np.concatenate(found, 1) for label, found in parts.items()})
+
+
+class _Optuna(NamedTuple):
+    """A study of optuna as a proposer."""
+
+    study: Any
+    dimensions: Sequence[Dimension]
+    laws: dict[Any, Any]
+    asked: list[Any]  # trials of the last generation
+
+    def ask(self, number: int, /) -> list[Setting]:
+        self.asked[:] = [self.study.ask(self.laws) for _ in range(number)]
+        return [_setting(self.dimensions, trial.params) for trial in self.asked]
+
+    def tell(self, costs: np.ndarray[Any, Any], /) -> None:
+        for trial, value in zip(self.asked, costs, strict=True):
+            self.study.tell(trial, min(float(value), np.finfo(float).max))
+
+
 def by_optuna(
     dimensions: Mapping[str, Sequence[Dimension]], evaluate: Evaluate, points: int, seeds: range,
     judge: Callable[[Any], Any], trials: int, seed: int, sampler: Any = None,
 ) -> Tried:  # fmt: skip
-    """Settings that optuna proposes in generations, for each algorithm at each point by a study of its own.
-
-    The same arguments give the same proposals, so that a search that was interrupted repeats them from its store.
-    """
+    """Settings that optuna proposes in generations, for each algorithm at each point by a study of its own."""
     optuna = _optuna()
     size = math.ceil(trials / GENERATIONS)
     make = sampler or (
@@ -190,37 +238,20 @@ def by_optuna(
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        studies = {
-            label: [optuna.create_study(sampler=make(seed + o)) for o in range(points)]
-            for label, of_label in dimensions.items() if of_label
+        proposers = {
+            label: [
+                _Optuna(optuna.create_study(sampler=make(seed + o)), ds, {d.key: _law(optuna, d) for d in ds}, [])
+                for o in range(points)
+            ]
+            for label, ds in dimensions.items() if ds
         }  # fmt: skip
-        laws = {label: {d.key: _law(optuna, d) for d in dimensions[label]} for label in studies}
-        settings: dict[str, Settings] = {label: [[] for _ in range(points)] for label in studies}
-        parts: dict[str, list[np.ndarray[Any, Any]]] = {label: [] for label in studies}
-        for start in range(0, trials, size):
-            asked = {
-                label: [[study.ask(laws[label]) for _ in range(min(size, trials - start))] for study in of_label]
-                for label, of_label in studies.items()
-            }
-            now = {
-                label: [[_setting(dimensions[label], trial.params) for trial in at] for at in of_label]
-                for label, of_label in asked.items()
-            }
-            for label, found in evaluate(now, seeds).items():
-                parts[label].append(found)
-                means = judging.means_of(judge(found))
-                for o, study in enumerate(studies[label]):
-                    settings[label][o] += now[label][o]
-                    for trial, mean in zip(asked[label][o], means[o], strict=True):
-                        study.tell(trial, min(float(mean), np.finfo(float).max))
+        cost = lambda regret: judging.means_of(judge(regret))
+        found = by_generations(proposers, evaluate, seeds, cost, trials, size)
     finally:
         optuna.logging.set_verbosity(before)
-    fixed: dict[str, Settings] = {label: [[{}]] * points for label in dimensions if label not in studies}
-    regret = {label: np.concatenate(found, 1) for label, found in parts.items()}
-    regret |= evaluate(fixed, seeds) if fixed else {}
-    return Tried(
-        {label: (settings | fixed)[label] for label in dimensions}, {label: regret[label] for label in dimensions}
-    )
+    fixed: dict[str, Settings] = {label: [[{}]] * points for label in dimensions if label not in proposers}
+    settings, regret = found.settings | fixed, found.regret | (evaluate(fixed, seeds) if fixed else {})
+    return Tried({label: settings[label] for label in dimensions}, {label: regret[label] for label in dimensions})
 
 
 def _optuna() -> Any:
@@ -250,7 +281,7 @@ def _setting(dimensions: Sequence[Dimension], params: Mapping[str, Any]) -> Sett
     return {d.key: params[d.key] if d.is_range else d.values[params[d.key]] for d in dimensions}
 
 
-def check_method(method: str, trials: int | None, sampler: Any) -> None:
+def check_method(method: str, sampler: Any) -> None:
     """ValueError where the arguments of a method do not fit, or optuna is missing."""
     if sampler is not None and method != "optuna":
         raise ValueError(f"sampler = {shown(sampler)} is for method = 'optuna', which proposes by it: leave it out")

@@ -9,7 +9,7 @@ must do, [S] seeds.
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -47,6 +47,7 @@ class Problem(NamedTuple):
     unknown: list[Axis]  # axes along which one setting must do
     settings: dict[str, Any]  # further arguments of `sweep`
     run: Callable[..., Any]  # `sweep`
+    part: str = ""  # whose arguments the space names, such as "reward_adversary"; by default the algorithms'
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -76,11 +77,14 @@ def _product(axes: Sequence[Axis]) -> list[dict[str, Any]]:
 def evaluate(
     problem: Problem, settings: Mapping[str, Settings], seeds: range, store: Path | None, *, progress: bool = False
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """The regret at the horizon of all settings, by label: [O, N, F, S]. All labels share a sweep an environment."""
+    """The regret at the horizon of all settings, by label: [O, N, F, S]. All labels share a sweep an environment.
+
+    Keys of the grid that concern other algorithms are left out.
+    """
     number = max(len(at) for of_label in settings.values() for at in of_label)
     family = problem.family
     rows = [
-        point | other | _row(problem, settings, o, i)
+        concerning(point | other, settings, problem.algorithms) | _row(problem, settings, o, i)
         for o, point in enumerate(problem.points) for i in range(number) for other in family
     ]  # fmt: skip
     shape = (len(problem.points), number, len(family), len(seeds))
@@ -100,6 +104,11 @@ def evaluate(
     return {label: np.concatenate(parts[label], 2)[:, : len(at[0])] for label, at in settings.items()}
 
 
+def concerning(row: dict[str, Any], labels: Iterable[str], algorithms: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that concern some of the labelled algorithms, or parts that all share."""
+    return {key: value for key, value in row.items() if any(concerns(key, label, algorithms) for label in labels)}
+
+
 def _row(problem: Problem, settings: Mapping[str, Settings], o: int, i: int) -> dict[str, Any]:
     """The values {label.key: value} of the i-th setting of every label at a point."""
     row: dict[str, Any] = {}
@@ -108,11 +117,10 @@ def _row(problem: Problem, settings: Mapping[str, Settings], o: int, i: int) -> 
     return row
 
 
-def keyed(problem: Problem, label: str, setting: Setting, under: str | None = None) -> dict[str, Any]:
-    """A setting with the keys of a sweep, tied ones included. under: the label in that sweep, where it is another."""
-    prefix = label if under is None else under
+def keyed(problem: Problem, label: str, setting: Setting) -> dict[str, Any]:
+    """A setting with the keys of a sweep, tied ones included."""
     return {
-        f"{prefix}.{each}": value
+        f"{problem.part or label}.{each}": value
         for key, value in setting.items()
         for each in (key, *problem.tied.get((label, key), ()))
     }

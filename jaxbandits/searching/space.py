@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.typing import Float
-from jaxbandits.validation import choice, integer, number, shown
+from jaxbandits.validation import choice, integer, number, same, shown
 
 KINDS = ("linear", "log", "int")
 
@@ -78,7 +78,7 @@ def _listed(name: str, key: Any, values: list[Any], labels: list[Any]) -> Dimens
     for label in labels:
         if isinstance(label, list | tuple | np.ndarray):
             raise ValueError(f"{name} holds arrays: name them, for example {{'easy': [...], 'hard': [...]}}")
-    if any(_same(x, y) for i, x in enumerate(values) for y in values[:i]):
+    if any(same(x, y) for i, x in enumerate(values) for y in values[:i]):
         raise ValueError(f"{name} holds a value twice: {shown(values)}")
     return Dimension(key, "values", values=tuple(values), labels=tuple(labels))
 
@@ -109,7 +109,7 @@ def coordinate_of(dimension: Dimension, value: Any) -> float:
     """
     low, high = dimension.low, dimension.high
     if dimension.kind == "values":
-        found = next((i for i, x in enumerate(dimension.values) if _same(x, value)), None)
+        found = next((i for i, x in enumerate(dimension.values) if same(x, value)), None)
         if found is None:
             raise ValueError(f"space[{dimension.key!r}] does not hold {shown(value)}")
         return float(found)
@@ -124,12 +124,3 @@ def coordinate_of(dimension: Dimension, value: Any) -> float:
 def point_at(dimensions: Sequence[Dimension], coordinates: Float[np.ndarray, " D"]) -> dict[Any, Any]:
     """The point {key: value} at coordinates [D]."""
     return {d.key: value_at(d, float(x)) for d, x in zip(dimensions, coordinates, strict=True)}
-
-
-def _same(x: Any, y: Any) -> bool:
-    """Whether two values are one: 1 and 1.0 are, 1 and True are not."""
-    if isinstance(x, np.ndarray | list | tuple) or isinstance(y, np.ndarray | list | tuple):
-        return x is y or (np.shape(x) == np.shape(y) and bool(np.array_equal(x, y)))
-    if isinstance(x, float) and isinstance(y, float) and math.isnan(x) and math.isnan(y):
-        return True
-    return isinstance(x, bool) == isinstance(y, bool) and bool(x == y)

@@ -16,7 +16,7 @@ from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.population import (
     Problem,
     below,
-    concerns,
+    concerning,
     count,
     evaluate,
     has_default,
@@ -181,7 +181,7 @@ def tune(
     problem = checked_problem(algorithms, environment, space, over, unknown, settings)
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
-    methods.check_method(method, trials, sampler)
+    methods.check_method(method, sampler)
     objective, quantile = judging.checked(objective, quantile)
     if objective != "mean" and len(problem.environments) * count(problem.unknown) == 1:
         raise ValueError(
@@ -205,10 +205,9 @@ def tune(
     at = functools.partial(evaluate, problem, store=None if home is None else home / "trials", progress=progress)
     tried = methods.search(method, plan, problem.dimensions, at, points, searched, judge, trials, seed, sampler)
     chosen = choices(tried, judge)
-    report, own = _report(
-        problem, chosen, defaults, reported, checkpoints, None if home is None else home / "report", progress
-    )
-    values = {str(label): judge(_family_last(final_regret(report).sel(algorithm=label), problem)) for label in own}
+    place = None if home is None else home / "report"
+    reports, own = report(problem, chosen, defaults, reported, checkpoints, place, progress)
+    values = {str(label): judge(_family_last(final_regret(reports).sel(algorithm=label), problem)) for label in own}
     default_values = {label: values[label + DEFAULT] for label in defaults}
     default_values |= {label: values[label] for label in chosen if not problem.dimensions[label]}
     about = {
@@ -218,7 +217,7 @@ def tune(
     return Tuning(
         best=best_table(problem, chosen, values, default_values),
         trials=trials_dataset(problem, tried, judge, searched, about),
-        report=with_chosen(report, problem, chosen, own),
+        report=with_chosen(reports, problem, chosen, own),
         undecided=undecided_table(problem, tried, chosen, judge),
     )
 
@@ -304,7 +303,10 @@ def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[
             built_cells(problem.algorithms, environment, points=rows, **common)
     for label, of_label in problem.dimensions.items():
         if of_label and all(has_default(problem.algorithms[label], d.key) for d in of_label):
-            rows = [_of_label(point | other, label, problem) for point in problem.points for other in problem.family]
+            rows = [
+                concerning(point | other, [label], problem.algorithms)
+                for point in problem.points for other in problem.family
+            ]  # fmt: skip
             rows = [row for row in rows if row]
             try:
                 for environment in problem.environments.values():
@@ -318,11 +320,6 @@ def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[
     return defaults
 
 
-def _of_label(row: dict[str, Any], label: str, problem: Problem) -> dict[str, Any]:
-    """The values of a point that concern one algorithm, or parts that all share."""
-    return {key: value for key, value in row.items() if concerns(key, label, problem.algorithms)}
-
-
 def _end(dimensions: Sequence[Dimension], last: bool) -> dict[str, Any]:
     def value(d: Dimension) -> Any:
         if not d.is_range:
@@ -333,7 +330,7 @@ def _end(dimensions: Sequence[Dimension], last: bool) -> dict[str, Any]:
     return {d.key: value(d) for d in dimensions}
 
 
-def _report(
+def report(
     problem: Problem, chosen: Mapping[str, list[Choice]], defaults: Sequence[str], seeds: range, checkpoints: Any,
     store: Path | None, progress: bool,
 ) -> "tuple[xr.Dataset, dict[str, str]]":  # fmt: skip

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.formatting import text
 from jaxbandits.searching import objective as judging
 from jaxbandits.searching.methods import Tried
-from jaxbandits.searching.population import Problem, Setting, keyed, reached_by
+from jaxbandits.searching.population import Problem, Setting, Settings, keyed, reached_by
 from jaxbandits.searching.space import Dimension, coordinate_of
-from jaxbandits.selection import text
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps.grid import Axis
+from jaxbandits.validation import same
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,17 +65,20 @@ class Tuning(NamedTuple):
 
         ValueError for values that TOML cannot write.
         """
+        from jaxbandits.sweeps import toml_file
+
         if len(self.best.attrs["over"]) > 1:
-            return "\n\n".join(
-                "\n".join(["[[points]]", *(f"{json.dumps(key)} = {_toml(x)}" for key, x in point.items())])
-                for point in self.points()
-            )
-        ((keys, values),) = self.grid().items()
-        if not isinstance(keys, tuple):
-            return f"[grid]\n{json.dumps(keys)} = {_toml(values)}"
-        rows = list(values.values()) if isinstance(values, dict) else values
-        lines = [f"  {_toml(row)}," for row in rows]
-        return "\n".join(["[[tied]]", f"keys = {_toml(keys)}", "values = [", *lines, "]"])
+            table: dict[str, Any] = {"points": self.points()}
+        else:
+            ((keys, values),) = self.grid().items()
+            rows = list(values.values()) if isinstance(values, dict) else values
+            tied = isinstance(keys, tuple)
+            table = {"tied": [{"keys": keys, "values": rows}]} if tied else {"grid": {keys: values}}
+        try:
+            return toml_file.written(table)
+        except ValueError as error:
+            remedy = "give the sweep grid=tuning.grid() in Python"
+            raise ValueError(f"a value has no form in TOML ({error}): {remedy}") from error
 
     def __repr__(self) -> str:
         about = self.trials.attrs
@@ -100,18 +104,6 @@ class Tuning(NamedTuple):
         return "\n".join(lines)
 
 
-def _toml(x: Any) -> str:
-    """A value as TOML."""
-    x = x.item() if isinstance(x, np.generic) else x.tolist() if isinstance(x, np.ndarray) else x
-    if isinstance(x, list | tuple):
-        return f"[{', '.join(map(_toml, x))}]"
-    if isinstance(x, bool | str):
-        return json.dumps(x, ensure_ascii=False)
-    if isinstance(x, int | float):
-        return repr(x)
-    raise ValueError(f"{text(x)} has no form in TOML: give the sweep grid=tuning.grid() in Python")
-
-
 def _ends(seeds: np.ndarray[Any, Any]) -> str:
     return f"{seeds[0]} to {seeds[-1]}"
 
@@ -133,9 +125,9 @@ class Choice(NamedTuple):
     possible: np.ndarray[Any, Any]  # [N] whether each setting could be the best
 
 
-def choices(tried: Tried, judge: Callable[[Any], Any], *, compare: bool = True) -> dict[str, list[Choice]]:
+def choices(tried: Tried, judge: Callable[[Any], Any]) -> dict[str, list[Choice]]:
     """For every label the best setting at each of the O points: the first of lowest objective among those run on all
-    seeds. compare: also say which could be the best.
+    seeds.
     """
     found: dict[str, list[Choice]] = {}
     for label, regret in tried.regret.items():
@@ -145,8 +137,7 @@ def choices(tried: Tried, judge: Callable[[Any], Any], *, compare: bool = True) 
             means = judging.means_of(values)
             finished = (~np.isnan(values)).all(-1)
             best = int(np.argmin(np.where(finished, means, np.inf))) if finished.any() else int(np.argmin(means))
-            possible = judging.could_be_best(values) if compare else np.zeros(len(means), bool)
-            found[label].append(Choice(best, settings[best], float(means[best]), possible))
+            found[label].append(Choice(best, settings[best], float(means[best]), judging.could_be_best(values)))
     return found
 
 
@@ -169,18 +160,20 @@ def label_of(dimensions: Sequence[Dimension], key: str, value: Any) -> Any:
     dimension = next(d for d in dimensions if d.key == key)
     if dimension.is_range:
         return value
-    at = next(i for i, x in enumerate(dimension.values) if x is value or _is_same(x, value))
+    at = next(i for i, x in enumerate(dimension.values) if same(x, value))
     name = dimension.labels[at]
     return name if isinstance(name, str | bool | int | float | np.number) else str(name)
-
-
-def _is_same(x: Any, y: Any) -> bool:
-    return type(x) is type(y) and isinstance(x, str | int | float) and x == y
 
 
 def keys_of(problem: Problem) -> list[str]:
     """The keys of the space, without labels."""
     return list(dict.fromkeys(d.key for of_label in problem.dimensions.values() for d in of_label))
+
+
+def _row(problem: Problem, label: str, o: int, setting: Setting) -> dict[str, Any]:
+    """The beginning of a row of a table: where it is, and the values of every key of the space."""
+    values = {key: label_of(problem.dimensions[label], key, value) for key, value in setting.items()}
+    return {"algorithm": label, **problem.labels[o], **dict.fromkeys(keys_of(problem), np.nan)} | values
 
 
 def best_table(
@@ -192,18 +185,16 @@ def best_table(
 
     keys, rows = keys_of(problem), []
     for label, of_label in chosen.items():
-        dimensions = problem.dimensions[label]
         mean, low, high = mean_interval(regret[label])
         for o, one in enumerate(of_label):
-            row: dict[str, Any] = {"algorithm": label, **problem.labels[o], **dict.fromkeys(keys, np.nan)}
-            row |= {key: label_of(dimensions, key, value) for key, value in one.setting.items()}
+            row = _row(problem, label, o, one.setting)
             row |= {"regret": float(mean[o]), "interval": (float(low[o]), float(high[o]))}
             row |= {"default": np.nan, "gain": np.nan, "gain_interval": (np.nan, np.nan)}
             if label in defaults:
                 gain = [float(x) for x in mean_interval(defaults[label][o] - regret[label][o])]
                 row |= {"default": float(defaults[label][o].mean()), "gain": gain[0], "gain_interval": tuple(gain[1:])}
             others = int(one.possible.sum()) - int(one.possible[one.trial])
-            edge = any(at_edge(d, one.setting[d.key]) for d in dimensions)
+            edge = any(at_edge(d, one.setting[d.key]) for d in problem.dimensions[label])
             rows.append(row | {"undecided": others, "edge": edge})
     table = pd.DataFrame(rows)
     points = [
@@ -231,10 +222,8 @@ def undecided_table(
             for i in np.flatnonzero(one.possible):
                 if i == one.trial:
                     continue
-                setting = tried.settings[label][o][i]
-                row = {"algorithm": label, **problem.labels[o], "trial": int(i) + 1, **dict.fromkeys(keys, np.nan)}
-                row |= {key: label_of(problem.dimensions[label], key, value) for key, value in setting.items()}
-                row |= {
+                row = _row(problem, label, o, tried.settings[label][o][i]) | {
+                    "trial": int(i) + 1,
                     "regret": float(np.nanmean(values[i])),
                     "difference": float(np.nanmean(values[i] - values[one.trial])),
                 }
@@ -253,13 +242,13 @@ def trials_dataset(
     known, unknown = [axis.name for axis in problem.known], [axis.name for axis in problem.unknown]
     sizes = [len(axis.values) for axis in problem.known]
     family = {"environment": list(problem.environments)} if list(problem.environments) != [""] else {}
-    first = tried.regret[labels[0]]
-    regret = np.full((len(labels), first.shape[0], number, *first.shape[2:]), np.nan)
-    objective = np.full((len(labels), first.shape[0], number), np.nan)
-    for at, label in enumerate(labels):
-        tries = tried.regret[label].shape[1]
-        regret[at, :, :tries] = tried.regret[label]
-        objective[at, :, :tries] = judging.means_of(judge(tried.regret[label]))
+
+    def padded(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        width = [(0, number - x.shape[1] if axis == 1 else 0) for axis in range(x.ndim)]
+        return np.pad(np.asarray(x, np.float64), width, constant_values=np.nan)
+
+    regret = np.stack([padded(x) for x in tried.regret.values()])
+    objective = np.stack([padded(judging.means_of(judge(x))) for x in tried.regret.values()])
     parts = [*([len(problem.environments)] if family else []), *(len(axis.values) for axis in problem.unknown)]
     runs = (~np.isnan(regret)).any(3).sum(-1)
     ds = xr.Dataset(
@@ -278,22 +267,21 @@ def trials_dataset(
         dict(attrs),
     )  # fmt: skip
     for key in keys_of(problem):
-        along = [
-            [
-                [at[i].get(key) if i < len(at) else None for i in range(number)] for at in tried.settings[label]
-            ]
-            for label in labels
-        ]  # fmt: skip
-        named = [
-            None if value is None else label_of(problem.dimensions[label], key, value)
-            for label, of_label in zip(labels, along, strict=True) for at in of_label for value in at
-        ]  # fmt: skip
-        column = _column(named).reshape(len(labels), -1, number)
-        if all(at == of_label[0] for of_label in along for at in of_label[1:]):
+        column = _along(problem, key, tried.settings, number)
+        if all(same(column[:, o], column[:, 0]) for o in range(column.shape[1])):
             ds = ds.assign_coords({key: (("algorithm", "trial"), column[:, 0])})
         else:
             ds = ds.assign_coords({key: (("algorithm", *known, "trial"), column.reshape(len(labels), *sizes, number))})
     return ds
+
+
+def _along(problem: Problem, key: str, settings: Mapping[str, Settings], number: int) -> np.ndarray[Any, Any]:
+    """The values of a key [labels, O, number] as a coordinate has them."""
+    values = [
+        label_of(problem.dimensions[label], key, at[i][key]) if i < len(at) and key in at[i] else None
+        for label, of_label in settings.items() for at in of_label for i in range(number)
+    ]  # fmt: skip
+    return _column(values).reshape(len(settings), -1, number)
 
 
 def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -309,17 +297,13 @@ def with_chosen(
     ds: "xr.Dataset", problem: Problem, chosen: Mapping[str, list[Choice]], own: Mapping[str, str]
 ) -> "xr.Dataset":
     """The report with the chosen values as coordinates, and its constant axes. own: label of the report -> label."""
-    known = [axis.name for axis in problem.known]
-    sizes = [len(axis.values) for axis in problem.known]
+    known, sizes = [axis.name for axis in problem.known], [len(axis.values) for axis in problem.known]
     labels = [str(label) for label in ds["algorithm"].values]
+    settings: dict[str, Settings] = {label: [[{}]] * len(problem.points) for label in labels}
+    settings |= {label: [[one.setting] for one in of_label] for label, of_label in chosen.items()}
     for key in keys_of(problem):
-        values: list[Any] = []
-        for label in labels:
-            for o in range(len(problem.points)):
-                setting = chosen[label][o].setting if label in chosen else {}
-                value = setting.get(key)
-                values.append(None if value is None else label_of(problem.dimensions[label], key, value))
-        ds = ds.assign_coords({key: (("algorithm", *known), _column(values).reshape(len(labels), *sizes))})
+        column = _along(problem, key, settings, 1).reshape(len(labels), *sizes)
+        ds = ds.assign_coords({key: (("algorithm", *known), column)})
     axes: list[Axis] = [*problem.known, *problem.unknown]
     constant = {label: [axis.name for axis in axes if not reached_by(problem, own[label], axis)] for label in labels}
     return ds.assign_attrs(constant_along=json.dumps(constant))

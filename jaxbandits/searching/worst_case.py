@@ -4,15 +4,18 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.searching import cross_entropy
+from jaxbandits.searching import cross_entropy, methods
 from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.expression import written
-from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of, point_at, value_at
+from jaxbandits.searching.population import Problem, Settings, evaluate
+from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of
+from jaxbandits.searching.tuning import label_of
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
@@ -152,48 +155,59 @@ def worst_case(
     trials = integer("trials", trials, 1)
     searched, reported = disjoint(seeds, report_seeds, "the attack")
     home = None if store is None else path_of(store, "store")
-    run: Any = partial(sweep, algorithms, environment, horizon=horizon, checkpoints=1, progress=False)
-    regrets = list[np.ndarray[Any, Any]]()
+    problem = Problem(
+        algorithms=algorithms, environments={"": environment}, dimensions={label: dimensions for label in algorithms},
+        tied={}, known=[], unknown=[], settings={"horizon": horizon, part: factory}, run=sweep, part=part,
+    )  # fmt: skip
+    proposer = cross_entropy.CrossEntropy(dimensions, trials, start)
+    means = list[float]()
 
-    def mean_regret(number: int, points: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
-        order = in_few_sizes(points)
-        keyed = [{f"{part}.{key}": value for key, value in points[i].items()} for i in order]
+    def regrets(settings: Mapping[str, Settings], seeds: range) -> dict[str, np.ndarray[Any, Any]]:
+        number = 1 + len(means) // proposer.size
         where = None if home is None else home / f"generation-{number:03d}"
-        ds = run(seeds=searched, points=keyed, store=where, **{part: factory})
-        found = final_regret(ds).isel(algorithm=0).transpose("point", "seed").values
-        regrets.append(found[[order.index(i) for i in range(len(points))]])
-        means = np.concatenate(regrets).mean(-1)
+        found = _in_few_sizes(problem, settings, seeds, where)
+        means.extend(next(iter(found.values()))[0, :, 0].mean(-1))
         if progress:
-            estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {means.max():.6g}")
-        return means[-len(points) :]
+            estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {max(means):.6g}")
+        return found
 
-    found = cross_entropy.search(mean_regret, dimensions, trials, start)
-    chosen = point_at(dimensions, found.coordinates[found.best])
+    cost = lambda regret: -regret[:, :, 0].mean(-1)
+    proposers = {label: [proposer] for label in algorithms}
+    tried = methods.by_generations(proposers, regrets, searched, cost, trials, proposer.size)
+    best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))  # the first among equal ones
+    chosen = next(iter(tried.settings.values()))[0][best]
     attack = partial(factory, **chosen)
-    ds = run(seeds=reported, store=None if home is None else home / "report", **{part: attack})
+    settings: Any = {"horizon": horizon, "checkpoints": 1, "progress": False, part: attack}
+    place = None if home is None else home / "report"
+    ds = sweep(algorithms, environment, seeds=reported, store=place, **settings)
     report = final_regret(ds).isel(algorithm=0).transpose("seed").values
     mean, low, high = (float(x) for x in mean_interval(report))
     about = {
         "algorithm": next(iter(algorithms)), "adversary": name_of(factory), "slot": slot, "horizon": int(horizon),
         "command": _command(algorithms, environment, attack, part, int(horizon), reported),
     }  # fmt: skip
-    kept = _dataset(dimensions, found, np.concatenate(regrets), report, searched, reported).assign_attrs(about)
+    kept = _dataset(dimensions, tried, proposer.size, report, searched, reported).assign_attrs(about)
     return WorstCase(chosen, mean, (low, high), kept)
 
 
-def in_few_sizes(points: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Positions of points so that as many as a power of two have each combination of names and flags.
+def _in_few_sizes(
+    problem: Problem, settings: Mapping[str, Settings], seeds: range, store: Path | None
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The regret of one algorithm's settings, of which as many as a power of two have each combination of names and
+    flags.
 
     These may be static, so that every combination is a program, and every number of points that share it another one.
     The first point of a combination is played more than once where there are too few: that costs less than to compile.
     """
+    ((label, (points,)),) = settings.items()
     groups: dict[tuple[Any, ...], list[int]] = {}
     for i, point in enumerate(points):
         groups.setdefault(tuple(x for x in point.values() if x is None or isinstance(x, str | bool)), []).append(i)
     order = list[int]()
     for group in groups.values():
         order += group + [group[0]] * ((1 << (len(group) - 1).bit_length()) - len(group))
-    return order
+    found = evaluate(problem, {label: [[points[i] for i in order]]}, seeds, store)[label]
+    return {label: found[:, [order.index(i) for i in range(len(points))]]}
 
 
 def _one_algorithm(algorithm: Any) -> dict[str, Any]:
@@ -275,26 +289,24 @@ def _command(
 
 
 def _dataset(
-    dimensions: Sequence[Dimension], found: cross_entropy.Found, regrets: Any, report: Any, searched: range,
-    reported: range,
-) -> "xr.Dataset":  # fmt: skip
+    dimensions: Sequence[Dimension], tried: methods.Tried, size: int, report: Any, searched: range, reported: range
+) -> "xr.Dataset":
+    """Every trial, in generations of `size`, and the regret of each report seed."""
     import xarray as xr
 
-    def along(dimension: Dimension, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if dimension.is_range:
-            return np.asarray([value_at(dimension, float(x)) for x in column])
-        labels = [dimension.labels[int(x)] for x in column]
-        plain = len({type(label) for label in labels}) == 1 and labels[0] is not None
-        return np.asarray(labels) if plain else np.array([str(label) for label in labels])
-
-    keys = {d.key: ("trial", along(d, column)) for d, column in zip(dimensions, found.coordinates.T, strict=True)}
+    ((settings,),), ((regrets,),) = tried.settings.values(), tried.regret.values()
+    keys = {}
+    for key in settings[0]:
+        labels = [label_of(dimensions, key, setting[key]) for setting in settings]
+        keys[key] = ("trial", np.asarray(labels if len(set(map(type, labels))) == 1 else list(map(str, labels))))
     return xr.Dataset(
         {
-            "search_value": ("trial", found.values), "regret": (("trial", "seed"), regrets),
+            "search_value": ("trial", regrets[:, 0].mean(-1)), "regret": (("trial", "seed"), regrets[:, 0]),
             "report_regret": ("report_seed", report),
         },
         {
-            "trial": np.arange(1, len(found.values) + 1), "generation": ("trial", found.generation), **keys,
+            "trial": np.arange(1, len(settings) + 1),
+            "generation": ("trial", 1 + np.arange(len(settings)) // size), **keys,
             "seed": np.asarray(searched), "report_seed": np.asarray(reported),
         },
     )  # fmt: skip

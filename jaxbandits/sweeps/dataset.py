@@ -19,6 +19,7 @@ from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.spent import overspent, spent
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
+from jaxbandits.validation import same
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -231,14 +232,10 @@ def _riders(axis: Axis, taken: Container[str]) -> dict[str, Any]:
     for j, key in enumerate(axis.keys):
         values, name = [row[j] for row in axis.values], key.replace(" ", "_")
         arrays = any(isinstance(value, list | tuple | np.ndarray) for value in values)
-        new = axis.name == "point" or (key != axis.name and not arrays and not _equal(values, axis.labels))
+        new = axis.name == "point" or (key != axis.name and not arrays and not all(map(same, values, axis.labels)))
         if new and name not in taken and name not in RESERVED_NAMES:
             found[name] = (axis.name, coordinate_values(values))
     return found
-
-
-def _equal(values: Sequence[Any], labels: Sequence[Any]) -> bool:
-    return all(x is y or (isinstance(x, int | float | str) and x == y) for x, y in zip(values, labels, strict=True))
 
 
 def coordinate_values(labels: Sequence[Any]) -> np.ndarray[Any, Any]:

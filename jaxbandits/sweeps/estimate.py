@@ -3,6 +3,7 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from jaxbandits.formatting import duration, size
 from jaxbandits.sweeps.engines.calls import Machine, Task, task_bytes, total_bytes, weight
 from jaxbandits.sweeps.engines.one_call import Played
 from jaxbandits.sweeps.plan import Plan
@@ -85,24 +86,6 @@ def say_time(left: Left, calls: int, machine: Machine, bar: Any) -> None:
         else:
             bar.clear()
             say(text)
-
-
-def size(number: float) -> str:
-    """Bytes as text."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.3g} TB"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as text."""
-    if seconds < 100:
-        return f"{max(seconds, 1):.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def unit(machine: Machine) -> str:

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from jaxbandits.sweeps.estimate import size
+from jaxbandits.formatting import size
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS
 
 

@@ -30,7 +30,7 @@ from jaxbandits.sweeps.arguments import (
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
-from jaxbandits.validation import integer, shown
+from jaxbandits.validation import integer, same, shown
 from jaxbandits.window import Parts
 
 
@@ -345,7 +345,7 @@ def stacked(cases: Sequence[Case], dtype: str) -> tuple[Case, Case]:
     """The params of several cells stacked along a first axis, and marks: 0 where stacked, -1 where all are equal."""
 
     def axis(*xs):
-        return -1 if all(np.array_equal(xs[0], x, equal_nan=xs[0].dtype.kind == "f") for x in xs[1:]) else 0
+        return -1 if all(same(xs[0], x) for x in xs[1:]) else 0
 
     def join(*xs):
         xs = [cast(x, dtype) for x in xs]

@@ -1,6 +1,5 @@
 """TOML files that hold the arguments of `jb.sweep`."""
 
-import contextlib
 import functools
 import json
 import os
@@ -9,6 +8,8 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.environments.rows import read_labelled, read_losses
@@ -89,6 +90,21 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
     return arguments
 
 
+def written(raw: dict[str, Any]) -> str:
+    """The text of a TOML file, without what is None. ValueError for what TOML cannot write."""
+    import tomlkit
+
+    return tomlkit.dumps(_plain(raw)).rstrip()
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, dict):
+        return {key: _plain(value) for key, value in x.items() if value is not None}
+    if isinstance(x, list | tuple):
+        return [_plain(value) for value in x]
+    return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
+
+
 def _range(values: Any) -> Any:
     """[low, high, kind] is a range, any other list its values."""
     is_range = isinstance(values, list) and len(values) == 3 and values[2] in RANGES
@@ -140,20 +156,24 @@ def moved(file: Path, directory: Path, seeds: int | None = None) -> bytes:
 
     A file that names neither stays as it is, byte for byte. seeds: what was run in place of the file's.
     """
-    content, raw = file.read_bytes(), parsed(file)
-    if seeds is not None:
-        text = re.sub(r"(?m)^seeds *=.*$", f"seeds = {seeds}", content.decode("utf-8-sig"), count=1)
-        with contextlib.suppress(tomllib.TOMLDecodeError):  # seeds over several lines: the file's stay
-            content = text.encode() if tomllib.loads(text) == raw | {"seeds": seeds} else content
+    import tomlkit
+
+    raw, content = parsed(file), file.read_bytes()
     folder = _source(raw, file).folder.resolve()
-    if folder == directory.resolve() or not _names_files(raw):
+    stays = folder == directory.resolve() or not _names_files(raw)
+    if stays and seeds is None:
         return content
-    try:
-        place = Path(os.path.relpath(folder, directory.resolve())).as_posix()
-    except ValueError:  # another drive of Windows
-        place = folder.as_posix()
-    text = re.sub(r"(?m)^folder *=.*\n", "", content.decode("utf-8-sig"), count=1)
-    return f"folder = {json.dumps(place, ensure_ascii=False)}  # of the data and modules named here\n{text}".encode()
+    document, first = tomlkit.parse(content.decode("utf-8-sig")), ""
+    if seeds is not None:
+        document["seeds"] = seeds
+    if not stays:
+        try:
+            place = Path(os.path.relpath(folder, directory.resolve())).as_posix()
+        except ValueError:  # another drive of Windows
+            place = folder.as_posix()
+        document.pop("folder", None)
+        first = f"folder = {json.dumps(place, ensure_ascii=False)}  # of the data and modules named here\n"
+    return f"{first}{tomlkit.dumps(document)}".encode()
 
 
 def _names_files(x: Any) -> bool:

@@ -276,7 +276,7 @@ def test_odd_labels_stay_text(tmp_path):
     assert not any(line.startswith(("| =", "| +", "| -", "| @")) for line in lines)
     assert all(line.endswith(r"\\") for line in jb.table(ds, format="latex").splitlines()[2:-1] if "hline" not in line)
     assert set(jb.summary(ds).algorithm) == set(ODD)  # the table in memory keeps them as they are
-    from jaxbandits.selection import csv
+    from jaxbandits.formatting import csv
 
     text = csv(jb.summary(ds).assign(**{"=key": -1.5}))
     assert len(text.splitlines()) == 1 + 2 * len(ODD) and "-1.5" in text and "'-1.5" not in text

@@ -27,7 +27,7 @@ from jaxbandits import catalogue, estimators, mechanisms, theory
 from jaxbandits.cli import main
 from jaxbandits.papers.study import Claim, Exact, Interval, judged
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
-from jaxbandits.searching import cross_entropy
+from jaxbandits.searching import methods
 from jaxbandits.searching.space import dimensions_of
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.validation import factory
@@ -217,7 +217,7 @@ def worst_case(**changes):
         "space": {"value": (-10.0, 10.0)}, "trials": 18, "horizon": 60, "seeds": 16, "report_seeds": range(100, 132),
         "progress": False,
     }  # fmt: skip
-    with mock.patch.object(cross_entropy, "search", it_runs):
+    with mock.patch.object(methods, "by_generations", it_runs):
         return jb.worst_case(**given | changes)
 
 

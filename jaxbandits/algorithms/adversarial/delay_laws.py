@@ -17,7 +17,7 @@ from jaxbandits.typing import Array, Int
 from jaxbandits.validation import array, integer, number, shown
 
 STEP = 16  # rings are so many slots long and one, or twice as many, ...: delays that differ little share a program
-NEVER = 2**30  # no run is as long
+LONGEST = 2**30  # no run is as long
 
 REMEDY = (
     "give a number of plays, ('geometric', mean), ('uniform', low, high), or an array with a delay for each of the "
@@ -92,10 +92,10 @@ def checked_law(delay: Any, max_delay: int | None, horizon: int) -> Checked:
     law, largest = _law_of(delay, horizon)
     if max_delay is None:
         # feedback that the ring could not hold until then counts as lost
-        most = largest if isinstance(law, Drawn) and law.values == 0 else NEVER
+        most = largest if isinstance(law, Drawn) and law.values == 0 else LONGEST
     else:  # the ring is as long as the argument says, so that all laws of a sweep share a program
         most = largest = max_delay
-    return Checked(law._replace(most=np.int32(min(most, NEVER))), slots_for(largest, horizon))
+    return Checked(law._replace(most=np.int32(min(most, LONGEST))), slots_for(largest, horizon))
 
 
 def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:
@@ -106,13 +106,13 @@ def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:
         return _drawn(delay, horizon)
     if not isinstance(delay, tuple | list) and np.ndim(delay) == 0:
         plays = integer("delay", delay, 0, remedy=f"or {REMEDY}")
-        return Fixed(np.int32(min(plays, NEVER)), 0, np.int32(min(horizon, NEVER))), plays
+        return Fixed(np.int32(min(plays, LONGEST)), 0, np.int32(min(horizon, LONGEST))), plays
     delays = array("delay", delay, 1, 0.0, remedy=REMEDY)
     if len(delays) != horizon:
         raise ValueError(f"delay has {len(delays)} entries, and there are horizon = {horizon} plays: {REMEDY}")
     if (delays != np.floor(delays)).any():
         raise ValueError(f"delay = {shown(delay)} must hold whole numbers of plays: {REMEDY}")
-    return Listed(np.minimum(delays, NEVER).astype(np.int32), 0), int(delays.max())
+    return Listed(np.minimum(delays, LONGEST).astype(np.int32), 0), int(delays.max())
 
 
 def _drawn(delay: Any, horizon: int) -> tuple[Drawn, int]:
@@ -122,7 +122,7 @@ def _drawn(delay: Any, horizon: int) -> tuple[Drawn, int]:
         inverse_log = 1 / math.log(mean / (1 + mean)) if mean > 0 else 0.0
         return Drawn(np.int32(0), np.int32(0), inverse_log, 0), theory.geometric_bound(mean, horizon)
     if kind == "uniform" and len(numbers) == 2:
-        low = integer("delay's low", numbers[0], 0, NEVER)
-        high = integer("delay's high", numbers[1], low, NEVER)
+        low = integer("delay's low", numbers[0], 0, LONGEST)
+        high = integer("delay's high", numbers[1], low, LONGEST)
         return Drawn(np.int32(low), np.int32(high - low + 1), 0.0, 0), high
     raise ValueError(f"delay = {shown(delay)} is no law of delays: {REMEDY}")

@@ -19,7 +19,7 @@ from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory
 
 # No horizon is longer, so an epoch of this length never ends. A float32.
-NEVER = 2.0**31 - 128
+LONGEST = 2.0**31 - 128
 # Far below what is of use: gaps of later epochs and their squares stay float32 numbers.
 LEAST_SCALE = 1e-9
 
@@ -51,7 +51,7 @@ def _epoch(params, gaps):
 
 
 def _plays(length):
-    return jnp.minimum(length, NEVER).astype(jnp.int32)
+    return jnp.minimum(length, LONGEST).astype(jnp.int32)
 
 
 def next_gaps(

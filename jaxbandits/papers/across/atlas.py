@@ -72,19 +72,15 @@ def cells(results: Results) -> pd.DataFrame:
 CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
 
 
-def draw(instance: str):
+def draw(instance: str, results: Results) -> plot.Plot:
     """The map of one instance."""
-
-    def picture(results: Results) -> plot.Plot:
-        frame = cells({instance: results[instance]} if instance in results else results)
-        frame = pd.concat([frame[frame["algorithm"] == label] for label in list(PRIVATE)[::-1]])
-        return plot.heatmap(
-            frame, "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, names={"epsilon": "ε", "algorithm": ""},
-            caption=f"{instance} instance; regret over ln T times the coefficient of the central lower bound",
-            width=6.0,
-        )  # fmt: skip
-
-    return picture
+    frame = cells({instance: results[instance]} if instance in results else results)
+    frame = pd.concat([frame[frame["algorithm"] == label] for label in list(PRIVATE)[::-1]])
+    return plot.heatmap(
+        frame, "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, names={"epsilon": "ε", "algorithm": ""},
+        caption=f"{instance} instance; regret over ln T times the coefficient of the central lower bound",
+        width=6.0,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -100,6 +96,6 @@ STUDY = Study(
     "An atlas of private arms: regret over the lower bound",
     "docs/formulas/private_frontier.md#lower-bounds",
     sweeps,
-    {name: draw(name) for name in INSTANCES},
+    {name: partial(draw, name) for name in INSTANCES},
     claims,
 )

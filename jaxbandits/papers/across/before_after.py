@@ -97,14 +97,10 @@ def placed(results: Results, kind: str, algorithm: str) -> xr.Dataset:
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
-def draw(kind: str, algorithm: str, caption: str):
+def draw(kind: str, algorithm: str, caption: str, results: Results) -> plot.Plot:
     """Regret of one algorithm against epsilon, a curve for each place of corruption."""
-
-    def picture(results: Results) -> plot.Plot:
-        text = f"{algorithm}; {caption}; {100 * SHARE:g}% corrupted"
-        return plot.against(placed(results, kind, algorithm), "epsilon", caption=text, width=6.0)
-
-    return picture
+    text = f"{algorithm}; {caption}; {100 * SHARE:g}% corrupted"
+    return plot.against(placed(results, kind, algorithm), "epsilon", caption=text, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -132,10 +128,10 @@ STUDY = Study(
     "docs/formulas/private_frontier.md#local-privacy-and-corruption",
     sweeps,
     {
-        "ldp-ucb": draw("binary", LDP_UCB, "rewards of 0 and 1"),
-        "elimination": draw("binary", TOLD, "rewards of 0 and 1"),
-        "elimination-not-told": draw("binary", NOT_TOLD, "rewards of 0 and 1"),
-        "heavy": draw("heavy", TOLD, "Pareto rewards"),
+        "ldp-ucb": partial(draw, "binary", LDP_UCB, "rewards of 0 and 1"),
+        "elimination": partial(draw, "binary", TOLD, "rewards of 0 and 1"),
+        "elimination-not-told": partial(draw, "binary", NOT_TOLD, "rewards of 0 and 1"),
+        "heavy": partial(draw, "heavy", TOLD, "Pareto rewards"),
     },
     claims,
 )

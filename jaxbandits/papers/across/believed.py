@@ -11,17 +11,18 @@ import xarray as xr
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
+from jaxbandits.formatting import percent
 from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets, share_text
+from jaxbandits.papers.tables import ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 EPSILON = 0.5  # of PRM
-SHARES, AGENT_SHARES = [0.0, 0.02, 0.05, 0.1, 0.2], [0.0, 0.1, 0.2, 0.3, 0.4]
+TRUE_SHARES, AGENT_SHARES = [0.0, 0.02, 0.05, 0.1, 0.2], [0.0, 0.1, 0.2, 0.3, 0.4]
 SMALL, LARGE = 3.0, 30.0  # corrupted reports of linear arms: one that looks like noise, and one that does not
 BYZANTINE = {  # the belief sets the constants of both, and how many values the trimmed mean cuts off
     "geometric median": partial(a.byzantine_ucb, window=10),
@@ -42,7 +43,7 @@ def _grid(slot: str, shares: list[float]) -> dict[str, list[float]]:
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Every belief with every truth."""
     common: dict[str, Any] = {"seeds": 64 if full else 4, "checkpoints": 1}
-    few, agents = ([0.0, 0.1], [0.0, 0.2]) if not full else (SHARES, AGENT_SHARES)
+    few, agents = ([0.0, 0.1], [0.0, 0.2]) if not full else (TRUE_SHARES, AGENT_SHARES)
     declared = {
         "agents": Sweep(
             common | {
@@ -102,20 +103,16 @@ def _ratio_text(ratio: float) -> str:
 CUTS = (0.0, 0.5, 0.9, 0.99, 1.01, 1.1, 1.5, 3.0, 100.0)
 
 
-def draw(kind: str, hatched: str | None = None):
+def draw(kind: str, results: Results, hatched: str | None = None) -> plot.Plot:
     """The maps of one kind of problem, a panel for each algorithm."""
-
-    def picture(results: Results) -> plot.Plot:
-        frame = cells({name: ds for name, ds in results.items() if name.startswith(kind)})
-        frame["text"] = [_ratio_text(x) for x in frame["ratio"]]
-        frame = frame.assign(**{key: frame[key].map(share_text) for key in ("true", "believed")})
-        return plot.heatmap(
-            frame, "believed", "true", "ratio", panel="algorithm", text="text", hatched=hatched, cuts=CUTS,
-            names={"believed": "believed share", "true": "true share"}, hatch="less, beyond chance",
-            caption="regret over that of the same algorithm which believes in no corruption", width=6.0,
-        )  # fmt: skip
-
-    return picture
+    frame = cells({name: ds for name, ds in results.items() if name.startswith(kind)})
+    frame["text"] = [_ratio_text(x) for x in frame["ratio"]]
+    frame = frame.assign(**{key: frame[key].map(percent) for key in ("true", "believed")})
+    return plot.heatmap(
+        frame, "believed", "true", "ratio", panel="algorithm", text="text", hatched=hatched, cuts=CUTS,
+        names={"believed": "believed share", "true": "true share"}, hatch="less, beyond chance",
+        caption="regret over that of the same algorithm which believes in no corruption", width=6.0,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -124,12 +121,12 @@ def claims(results: Results) -> list[Claim]:
     for label, part in frame.groupby("algorithm", sort=False):
         for true, row in part.groupby("true"):
             points = ", ".join(
-                f"{y:,.0f} believing {share_text(x)}" for x, y in zip(row["believed"], row["mean"], strict=True)
+                f"{y:,.0f} believing {percent(x)}" for x, y in zip(row["believed"], row["mean"], strict=True)
             )
-            entries.append(Claim(f"regret of {label}, {share_text(true)} true", "", points))
+            entries.append(Claim(f"regret of {label}, {percent(true)} true", "", points))
         told = part[(part["believed"] == part["true"]) & (part["true"] > 0)]
         measured = ", ".join(
-            f"{_ratio_text(row.ratio)} [{_ratio_text(row.low)}, {_ratio_text(row.high)}] at {share_text(row.true)}"
+            f"{_ratio_text(row.ratio)} [{_ratio_text(row.low)}, {_ratio_text(row.high)}] at {percent(row.true)}"
             for row in told.itertuples()
         )
         entries.append(Claim(f"{label}: told the truth over believing in nothing", "", measured))
@@ -144,6 +141,10 @@ STUDY = Study(
     "Believed against true corruption",
     "the papers with corruption",
     sweeps,
-    {"agents": draw("agents", "helps"), "blocks": draw("blocks", "helps"), "reports": draw("reports")},
+    {
+        "agents": partial(draw, "agents", hatched="helps"),
+        "blocks": partial(draw, "blocks", hatched="helps"),
+        "reports": partial(draw, "reports"),
+    },
     claims,
 )

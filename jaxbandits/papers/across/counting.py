@@ -11,8 +11,9 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.privacy import BOUNDED, DP
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -103,7 +104,7 @@ def claims(results: Results) -> list[Claim]:
         below, cells = 0, 0
         for where, regret in points(ds):
             mean = {str(label): float(regret.sel(algorithm=label).mean()) for label in regret["algorithm"].values}
-            measured = ", ".join(f"{label} {number_text(x)}" for label, x in mean.items())
+            measured = ", ".join(f"{label} {number(x)}" for label, x in mean.items())
             ratio, low, high = ratio_interval(regret.sel(algorithm=best).values, regret.sel(algorithm=TREE).values)
             measured += f"; {best} over {TREE}: {ratio:.2f} [{low:.2f}, {high:.2f}]"
             entries.append(Claim(f"regret of {who}, {where}", "", measured))

@@ -222,20 +222,16 @@ def cells(results: Results, name: str) -> pd.DataFrame:
 CUTS = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 
 
-def draw(name: str):
+def draw(name: str, results: Results) -> plot.Plot:
     """The map of one kind of set."""
-
-    def picture(results: Results) -> plot.Plot:
-        frame = cells(results, name)
-        frame["text"] = [f"{x:.0%} ({y:.2f})" for x, y in zip(frame["outside"], frame["ratio"], strict=True)]
-        caption = "share of runs with the truth outside; in brackets: error over radius, median over runs"
-        parts = [part for _, part in frame.groupby("set", sort=False)]
-        return plot.heatmap(
-            pd.concat(parts[::-1]), "setting", "set", "outside", text="text", cuts=CUTS,
-            names={"setting": "", "set": ""}, caption=caption, width=6.0,
-        )  # fmt: skip
-
-    return picture
+    frame = cells(results, name)
+    frame["text"] = [f"{x:.0%} ({y:.2f})" for x, y in zip(frame["outside"], frame["ratio"], strict=True)]
+    caption = "share of runs with the truth outside; in brackets: error over radius, median over runs"
+    parts = [part for _, part in frame.groupby("set", sort=False)]
+    return plot.heatmap(
+        pd.concat(parts[::-1]), "setting", "set", "outside", text="text", cuts=CUTS,
+        names={"setting": "", "set": ""}, caption=caption, width=6.0,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -264,6 +260,6 @@ STUDY = Study(
     "Coverage of confidence sets and radii",
     "all papers that have a radius",
     sweeps,
-    {key: draw(name) for key, name in PICTURES.items()},
+    {key: partial(draw, name) for key, name in PICTURES.items()},
     claims,
 )

@@ -123,20 +123,16 @@ def table(results: Results, group: str) -> pd.DataFrame:
     return pd.DataFrame(rows[::-1])  # the first at the top
 
 
-def draw_group(group: str):
+def draw_group(group: str, results: Results) -> plot.Plot:
     """The map of one group of mechanisms."""
-
-    def draw(results: Results) -> plot.Plot:
-        frame = table(results, group)
-        frame["named"] = pd.Categorical(frame["named"], list(COLUMNS))
-        frame = frame.sort_values("named", kind="stable").astype({"named": object})
-        caption = f"spent ε over named ε, δ = {DELTA:g} where there is one; last column: proven spent by an audit"
-        return plot.heatmap(
-            frame, "named", "mechanism", "ratio", text="text", hatched="unlimited", hatch="without limit", cuts=CUTS,
-            names={"named": "named ε", "mechanism": ""}, caption=caption, width=6.0,
-        )  # fmt: skip
-
-    return draw
+    frame = table(results, group)
+    frame["named"] = pd.Categorical(frame["named"], list(COLUMNS))
+    frame = frame.sort_values("named", kind="stable").astype({"named": object})
+    caption = f"spent ε over named ε, δ = {DELTA:g} where there is one; last column: proven spent by an audit"
+    return plot.heatmap(
+        frame, "named", "mechanism", "ratio", text="text", hatched="unlimited", hatch="without limit", cuts=CUTS,
+        names={"named": "named ε", "mechanism": ""}, caption=caption, width=6.0,
+    )  # fmt: skip
 
 
 def by_budget(ds: xr.Dataset) -> xr.Dataset:
@@ -197,7 +193,7 @@ STUDY = Study(
     "Named epsilon against spent epsilon, and regret at equal spent epsilon",
     "all five papers",
     sweeps,
-    {group: draw_group(group) for group in GROUPS} | {"regret-arms": draw_arms, "regret-linear": draw_linear},
+    {group: partial(draw_group, group) for group in GROUPS} | {"regret-arms": draw_arms, "regret-linear": draw_linear},
     claims,
     computed,
 )

@@ -13,11 +13,11 @@ import xarray as xr
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.formatting import number, percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
-from jaxbandits.papers.study import Claim, Results, Search, Study, Sweep, number_text
-from jaxbandits.papers.tables import share_text
+from jaxbandits.papers.study import Claim, Results, Search, Study, Sweep
 from jaxbandits.searching import WorstCase
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -171,7 +171,7 @@ def claims(results: Results) -> list[Claim]:
                 f"{label}: regret under it; the default attack; the difference", "",
                 f"{_interval(report)}; {_interval(default)}; {_interval(report - default)}",
             ),
-            Claim(f"{label}: search value (biased upwards)", "", number_text(float(found.trials.search_value.max()))),
+            Claim(f"{label}: search value (biased upwards)", "", number(float(found.trials.search_value.max()))),
             Claim(f"{label}: again", "", f"`{__name__}.again({', '.join([repr(label), *exact])})`"),
         ]  # fmt: skip
     return entries
@@ -182,12 +182,12 @@ def _corrupted(about: dict[str, Any]) -> str:
     if about["adversary"] == "budgeted":
         return f"with a budget of {LINEAR_BUDGET if about['algorithm'] in WEIGHTED else BUDGET:g}"
     if about["adversary"] == "byzantine":
-        return f"on {share_text(AGENT_SHARE)} of agents"
-    return f"on {share_text(SHARE)} of {'rewards' if about['slot'] == 'reward' else 'reports'}"
+        return f"on {percent(AGENT_SHARE)} of agents"
+    return f"on {percent(SHARE)} of {'rewards' if about['slot'] == 'reward' else 'reports'}"
 
 
 def _interval(values: Any) -> str:
-    mean, low, high = (number_text(float(x)) if math.isfinite(x) else "-" for x in mean_interval(values))
+    mean, low, high = (number(float(x)) if math.isfinite(x) else "-" for x in mean_interval(values))
     return f"{mean} [{low}, {high}]"
 
 

@@ -20,9 +20,9 @@ from jaxbandits.numerics.linear_algebra import symmetric_eigen
 from jaxbandits.numerics.packed import unpack
 from jaxbandits.papers import watched as w
 from jaxbandits.papers.byzantine import placements
-from jaxbandits.papers.byzantine.instance import SHARES
 from jaxbandits.papers.byzantine.privacy import BOUNDED
 from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep
+from jaxbandits.papers.tables import MESSAGE_SHARE
 from jaxbandits.protocol import Algorithm
 from jaxbandits.reports import plot
 from jaxbandits.typing import AlgorithmFactory
@@ -100,8 +100,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     declared = {QUIET: Sweep(settings | {"algorithms": MEDIANS, "grid": {"corruption_bound": [0.0]}})}
     for name, attack in attacks.items():
         attacked = settings | {"message_adversary": attack}
-        declared[name] = Sweep(attacked | {"algorithms": MEDIANS, "grid": {SHARES: [0.2, 0.4]}})
-        declared[f"{name}, groups"] = Sweep(attacked | {"algorithms": means, "grid": {SHARES: [0.1, 0.2]}})
+        declared[name] = Sweep(attacked | {"algorithms": MEDIANS, "grid": {MESSAGE_SHARE: [0.2, 0.4]}})
+        declared[f"{name}, groups"] = Sweep(attacked | {"algorithms": means, "grid": {MESSAGE_SHARE: [0.1, 0.2]}})
     return declared
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from jaxbandits import adversaries as v
-from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, SHARES, honest
+from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
+from jaxbandits.papers.tables import MESSAGE_SHARE, ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -40,7 +40,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     settings = {"environment": FEDERATED, "horizon": horizon, "seeds": seeds, "checkpoints": 1}
 
     def one(labels, shares, attack):
-        grid = {SHARES: shares, "window": [WINDOW]}
+        grid = {MESSAGE_SHARE: shares, "window": [WINDOW]}
         algorithms = {label: RULES[label] for label in labels}
         return Sweep(settings | {"algorithms": algorithms, "grid": grid, "message_adversary": attack})
 

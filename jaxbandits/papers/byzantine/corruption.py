@@ -1,8 +1,9 @@
 """Regret of an honest agent against the share of attacked agents."""
 
-from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, SHARES, honest, target
+from jaxbandits.formatting import percent
+from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, honest, target
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets, share_text
+from jaxbandits.papers.tables import MESSAGE_SHARE, ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -20,7 +21,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "environment": FEDERATED,
         "horizon": horizon,
         "seeds": seeds,
-        "grid": {SHARES: shares, "window": [WINDOW], "radius_scale": [RATE]},
+        "grid": {MESSAGE_SHARE: shares, "window": [WINDOW], "radius_scale": [RATE]},
         "message_adversary": target(SCALE),
         "checkpoints": 1,
     }
@@ -49,7 +50,7 @@ def claims(results: Results) -> list[Claim]:
     entries = []
     for share, row in cells.iterrows():
         measured = ", ".join(f"{label} {row[label]:,.0f}" for label in COMPARED)
-        entries.append(Claim(f"regret of an honest agent, {share_text(share)} attacked", "", measured))
+        entries.append(Claim(f"regret of an honest agent, {percent(share)} attacked", "", measured))
     ratio = (cells["geometric median"] / cells["mean"].loc[0.0])[lambda x: x.index <= 0.3]
     measured = f"{ratio.max():.2f} times the attack-free mean at worst"
     paper = "Õ(T^(3/4)) for every share below 1/2 (Theorem 2), constants hidden"
@@ -58,7 +59,7 @@ def claims(results: Results) -> list[Claim]:
     ratio, low, high = ratio_interval(final.sel(corruption_bound=share).values, final.sel(corruption_bound=0.0).values)
     evidence = Interval("interval", float(low), float(high), at_least=BROKEN)
     paper, measured = "vulnerable to attacks on even a single agent", f"{float(ratio):.1f} times the attack-free mean"
-    return [*entries, Claim(f"mean at {share_text(share)} attacked", paper, measured, evidence)]
+    return [*entries, Claim(f"mean at {percent(share)} attacked", paper, measured, evidence)]
 
 
 STUDY = Study(

@@ -8,7 +8,6 @@ from jaxbandits import environments as e
 
 NUM_AGENTS, NUM_ARMS, DIM = 10, 10, 4
 FEDERATED = partial(e.federated_linear, num_agents=NUM_AGENTS, num_arms=NUM_ARMS, dim=DIM)
-SHARES = ("corruption_bound", "message_adversary.corruption")  # the server knows the share
 
 RULES = {
     "geometric median": partial(a.byzantine_ucb, aggregate="geometric_median"),

@@ -10,8 +10,9 @@ import numpy as np
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
+from jaxbandits.formatting import brackets
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -57,7 +58,7 @@ def claims(results: Results) -> list[Claim]:
         ratio, low, high = ratio_interval(here.sel(horizon=last).values / last, here.sel(horizon=first).values / first)
         measured = f"{float(ratio):.3g} of the regret a play is left when T grows {last // first}-fold"
         if label == ALONE:
-            measured += f"; share left [{number_text(float(low))}, {number_text(float(high))}]"
+            measured += f"; share left {brackets(low, high)}"
         entries.append(Claim(f"{label}: regret", paper, measured))
     for label, part in regrets(ds).groupby("algorithm", sort=False):
         points = ", ".join(f"{row.mean:,.1f} at {row.horizon:,}" for row in part.itertuples())

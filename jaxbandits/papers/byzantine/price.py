@@ -17,12 +17,12 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.papers.byzantine.attacks import ATTACKS
-from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE, SHARES
+from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import exponent, ratio_interval
+from jaxbandits.papers.tables import MESSAGE_SHARE, curve, exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
-from jaxbandits.statistics import mean_interval, slope
+from jaxbandits.statistics import slope
 
 SHARE = 0.3
 ATTACK = ATTACKS["vector only"]  # the attack that costs the geometric median most at this share
@@ -58,7 +58,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "algorithms": {BONUS: partial(a.byzantine_ucb, radius_scale=RATE), MEDIANS: GROUPED},
         "environment": partial(FEDERATED, num_agents=20),
         "horizon": horizon,
-        "grid": {SHARES: [SMALL, 0.1, 0.2]},
+        "grid": {MESSAGE_SHARE: [SMALL, 0.1, 0.2]},
         "message_adversary": ATTACK,
     }
     declared["share"] = Sweep(shared | more)
@@ -82,16 +82,11 @@ def draw(results: Results) -> plot.Plot:
     for name in (ATTACKED, QUIET):
         for label, table in zip(ALGORITHMS, each(results, name), strict=True):
             line = f"{label}, {name}"
-            for t, values in zip(ends, table, strict=True):
-                mean, low, high = mean_interval(values)
-                rows.append({"T": int(t), "regret": mean, "low": low, "high": high, "line": line})
+            rows += curve(line, "T", ends, "regret", table)
             if name == QUIET:
                 dotted[line] = f"{label}, {ATTACKED}"
     for order, power in (("T^(3/4)", 0.75), ("√T", 0.5)):
-        rows += [
-            {"T": int(t), "regret": y, "low": y, "high": y, "line": order}
-            for t, y in zip(ends, ends**power, strict=True)
-        ]
+        rows += curve(order, "T", ends, "regret", ends**power)
     caption = f"{SHARE:.0%} of {NUM_AGENTS} agents send false vectors, or none; dotted: no attack; d = {DIM}"
     words = {"T": "plays T", "regret": "regret of an honest agent"}
     return plot.lines(

@@ -6,8 +6,9 @@ import numpy as np
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.instance import DIM, NUM_AGENTS, NUM_ARMS
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -46,16 +47,12 @@ def per_agent(results):
     return ds.assign(regret=ds["regret"] / NUM_AGENTS)
 
 
-def draw(window):
+def draw(window, results: Results) -> plot.Plot:
     """Final regret against epsilon for one length of an episode."""
-
-    def picture(results: Results) -> plot.Plot:
-        ds = per_agent(results)
-        chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
-        caption = f"regret of an agent; no attack, |r| ≤ 1, episodes of L = {chosen}"
-        return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
-
-    return picture
+    ds = per_agent(results)
+    chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
+    caption = f"regret of an agent; no attack, |r| ≤ 1, episodes of L = {chosen}"
+    return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -63,7 +60,7 @@ def claims(results: Results) -> list[Claim]:
     entries = []
     cells = regrets(per_agent(results)).set_index(["window", "epsilon", "algorithm"])["mean"].unstack()
     for (window, epsilon), row in cells.iterrows():
-        measured = ", ".join(f"{label} {number_text(row[label])}" for label in CALIBRATIONS)
+        measured = ", ".join(f"{label} {number(row[label])}" for label in CALIBRATIONS)
         entries.append(Claim(f"regret of an agent, L = {window}, ε = {epsilon:g}", "", measured))
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer = private["exact"] <= private["paper"]
@@ -79,6 +76,6 @@ STUDY = Study(
     "The price of privacy by calibration and length of an episode",
     "Theorem 6; docs/reproductions/byzantine.md",
     sweeps,
-    {"one": draw(1), "twenty": draw(20)},
+    {"one": partial(draw, 1), "twenty": partial(draw, 20)},
     claims,
 )

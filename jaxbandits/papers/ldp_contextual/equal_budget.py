@@ -4,8 +4,9 @@ import math
 from functools import cache, partial
 
 from jaxbandits import algorithms as a
+from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -85,7 +86,7 @@ def claims(results: Results) -> list[Claim]:
     rival = min(("LDP", "SDP-Amp"), key=lambda name: last[name])
     difference = here.sel(algorithm="OnlineUCB, pair").values - here.sel(algorithm=rival).values
     _, low, high = mean_interval(difference)
-    measured += f"; OnlineUCB minus {rival} [{number_text(low)}, {number_text(high)}]"
+    measured += f"; OnlineUCB minus {rival} {brackets(low, high)}"
     paper = "below (at the named ε, Figure 1)"  # which a comparison at the true one cannot contradict
     return [*entries, Claim(statement, paper, measured)]
 

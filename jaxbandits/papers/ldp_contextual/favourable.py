@@ -17,10 +17,11 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
+from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.ldp_contextual.played import watched
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, crossing, number_text
-from jaxbandits.papers.tables import exponent, ratio_interval
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, crossing
+from jaxbandits.papers.tables import curve, exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -121,9 +122,8 @@ def draw_spread(results: Results) -> plot.Plot:
     ds, rows = results["spread"], []
     horizon, last = horizon_of(ds), last_epoch(ds)
     for label in ds["algorithm"].values:
-        for spread in ds["environment.spread"].values:
-            mean, low, high = mean_interval(last.sel({"algorithm": label, "environment.spread": spread}).values)
-            rows.append({"spread": float(spread), "value": mean, "low": low, "high": high, "line": str(label)})
+        values = last.sel(algorithm=label).transpose("environment.spread", "seed").values
+        rows += curve(str(label), "spread", ds["environment.spread"].values, "value", values)
     lines = {BEST: results["best"], "T^(-1/4)": {float(s): horizon**-0.25 for s in ds["environment.spread"].values}}
     for name, values in lines.items():
         rows += [
@@ -153,7 +153,7 @@ def draw_epochs(results: Results) -> plot.Plot:
                 line = f"{label}: {law}"
                 rows.append({"plays": 2 ** (k + 1) - 1, "value": mean, "low": low, "high": high, "line": line})
     ends = sorted({row["plays"] for row in rows})
-    rows += [{"plays": t, "value": t**-0.25, "low": t**-0.25, "high": t**-0.25, "line": "t^(-1/4)"} for t in ends]
+    rows += curve("t^(-1/4)", "plays", ends, "value", [t**-0.25 for t in ends])
     caption = "λ_min of E[x x'] of what is played within epochs of 2^k plays; independent arms"
     return plot.lines(
         pd.DataFrame(rows), "plays", "value", line="line", log="both", names=WORDS, caption=caption, width=6.5
@@ -177,24 +177,16 @@ def uniform_rate(results: Results, case: str) -> float:
     return float(final_regret(ds).sel(at).mean()) / horizon_of(ds)
 
 
-def draw_horizon(case: str):
+def draw_horizon(case: str, results: Results) -> plot.Plot:
     """Regret against the horizon in a case."""
-
-    def picture(results: Results) -> plot.Plot:
-        (spread, value), ends, rows = TOLD[case], results[case]["horizon"].values, []
-        for (label, eps), regret in regret_of(results, case).items():
-            for t, values in zip(ends, regret, strict=True):
-                mean, low, high = mean_interval(values)
-                line = f"{label}, ε = {eps:g}"
-                rows.append({"horizon": t, "regret": mean, "low": low, "high": high, "line": line})
-        rate = uniform_rate(results, case)
-        rows += [{"horizon": t, "regret": rate * t, "low": rate * t, "high": rate * t, "line": UNIFORM} for t in ends]
-        caption = f"arms of spread {spread:g}; told that λ_min = {value:g}; OGD learns"
-        words = {"horizon": "plays T", "regret": "cumulative regret"}
-        table = pd.DataFrame(rows)
-        return plot.lines(table, "horizon", "regret", line="line", log="both", names=words, caption=caption, width=5.5)
-
-    return picture
+    (spread, value), ends, rows = TOLD[case], results[case]["horizon"].values, []
+    for (label, eps), regret in regret_of(results, case).items():
+        rows += curve(f"{label}, ε = {eps:g}", "horizon", ends, "regret", regret)
+    rows += curve(UNIFORM, "horizon", ends, "regret", uniform_rate(results, case) * ends)
+    caption = f"arms of spread {spread:g}; told that λ_min = {value:g}; OGD learns"
+    words = {"horizon": "plays T", "regret": "cumulative regret"}
+    table = pd.DataFrame(rows)
+    return plot.lines(table, "horizon", "regret", line="line", log="both", names=words, caption=caption, width=5.5)
 
 
 def penalties(horizon: float, epsilon: float) -> np.ndarray:
@@ -249,7 +241,7 @@ def eigenvalue_claims(results: Results) -> list[Claim]:
             early = ds[f"lambda_min_{max(4, k - GROWTH)}"].sel(algorithm=label).values
             ratio, low, high = ratio_interval(last.sel(algorithm=label).values, early)
             measured = f"{float(ratio):.2f} of λ_min is left while plays grow {2 ** (k - max(4, k - GROWTH))}-fold"
-            measured += f"; share left [{number_text(float(low))}, {number_text(float(high))}]"
+            measured += f"; share left {brackets(low, high)}"
             paper = f"does not fall with T ({'Remark 3.1' if name == 'gaussian' else 'Corollary 3.6'})"
             entries.append(Claim(f"λ_min as learning goes on, {law}: {label}", paper, measured))
     return entries
@@ -337,8 +329,8 @@ STUDY = Study(
     {
         "spread": draw_spread,
         "epochs": draw_epochs,
-        "horizon": draw_horizon("alike"),
-        "horizon-paper": draw_horizon("paper"),
+        "horizon": partial(draw_horizon, "alike"),
+        "horizon-paper": partial(draw_horizon, "paper"),
         "combiner": draw_combiner,
     },
     claims,

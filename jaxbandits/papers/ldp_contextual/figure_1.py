@@ -53,16 +53,12 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {"curves": Sweep(settings)}
 
 
-def draw(reading, contexts="redraw", trials=None):
+def draw(reading, results: Results, contexts="redraw", trials=None) -> plot.Plot:
     """One reading's three panels."""
-
-    def picture(results: Results) -> plot.Plot:
-        ds = results["curves"].sel({"algorithm": [*RIVALS, *READINGS[reading]], "environment.contexts": contexts})
-        ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
-        caption = f"{reading}; {CONTEXTS[contexts]}"
-        return plot.regret(ds, log="y", caption=caption)
-
-    return picture
+    ds = results["curves"].sel({"algorithm": [*RIVALS, *READINGS[reading]], "environment.contexts": contexts})
+    ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
+    caption = f"{reading}; {CONTEXTS[contexts]}"
+    return plot.regret(ds, log="y", caption=caption)
 
 
 NEIGHBOURS = [("LinUCB", "JDP"), *(("JDP", name) for name in SDP), *((name, "LDP") for name in SDP)]  # of O5
@@ -155,11 +151,11 @@ STUDY = Study(
     "Figure 1; docs/formulas/ldp_contextual.md#figure-1",
     sweeps,
     {
-        "printed": draw("as printed"),
-        "printed-50": draw("as printed", trials=PAPER_TRIALS),
-        "reward-only": draw("reward only"),
-        "reward-only-50": draw("reward only", trials=PAPER_TRIALS),
-        "reward-only-fixed": draw("reward only", contexts="fixed"),
+        "printed": partial(draw, "as printed"),
+        "printed-50": partial(draw, "as printed", trials=PAPER_TRIALS),
+        "reward-only": partial(draw, "reward only"),
+        "reward-only-50": partial(draw, "reward only", trials=PAPER_TRIALS),
+        "reward-only-fixed": partial(draw, "reward only", contexts="fixed"),
     },
     claims,
 )

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep, number_text
+from jaxbandits.formatting import number
+from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
 from jaxbandits.reports import plot
 
 RANGES = {"y public": 0.0, "y in [0, 1]": 1.0, "y in [-1, 1], as in the paper": 2.0}  # length of the rewards' range
@@ -65,7 +66,7 @@ def claims(results: Results) -> list[Claim]:
     entries = []
     for words, length in RANGES.items():
         reach = {delta: theory.printed_noise_reach(delta, length) for delta in DELTAS}
-        measured = ", ".join(f"{number_text(epsilon)} at {delta:g}" for delta, epsilon in reach.items())
+        measured = ", ".join(f"{number(epsilon)} at {delta:g}" for delta, epsilon in reach.items())
         evidence = Exact(max(reach.values()), at_least=EVERY_EPSILON) if words == PAPER else None
         paper = "(ε, δ) for every ε (Theorem 3.2)" if words == PAPER else ""
         entries.append(Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from jaxbandits import algorithms as a
+from jaxbandits.formatting import listed
 from jaxbandits.papers.ldp_contextual.instance import (
     ALIKE,
     BELOW,
@@ -28,7 +29,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
 )
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret, listed, tidy
+from jaxbandits.selection import final_regret, tidy
 
 OURS, MALER = "OnlineUCB", "Maler"
 OGD = partial(a.online_ucb, learner="ogd")
@@ -141,30 +142,26 @@ def holds(epsilon, row) -> bool:
     return row["order"] == "below" and (epsilon != EPSILONS[0] or row["sdp"] <= 1 + ALIKE)
 
 
-def draw(clip):
+def draw(clip, results: Results) -> plot.Plot:
     """The orders that hold with one gradient bound: a cell a setting, a panel for contexts and features."""
-
-    def picture(results: Results) -> plot.Plot:
-        table = settings_of(cells(results["map"]))
-        table = table[table["gradient_bound"] == clip]
-        noised = table["private_features"].map({True: "pair", False: "reward"})
-        where = table["environment.contexts"].map({"redraw": "contexts redrawn", "fixed": "contexts fixed"})
-        table = table.assign(
-            row=table["calibration"] + ", " + noised,
-            column=[f"{w:g}\n{d:g}" for w, d in zip(table["radius_scale"], table["delta"], strict=True)],
-            panel=where + ", features " + table["environment.features"],
-        ).sort_values(["panel", "row", "column"])
-        held = table["orders"].where(table["orders"] != "none")  # left white
-        table["held"] = pd.Categorical(held, COMBINATIONS)  # the same colours in both figures
-        names = {"row": "", "column": "width scale (above), δ (below)"}
-        seeds = results["map"].sizes["seed"]
-        caption = (
-            f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), "
-            f"white: none; rows: calibration, what is noised; {clip} gradient bound"
-        )
-        return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
-
-    return picture
+    table = settings_of(cells(results["map"]))
+    table = table[table["gradient_bound"] == clip]
+    noised = table["private_features"].map({True: "pair", False: "reward"})
+    where = table["environment.contexts"].map({"redraw": "contexts redrawn", "fixed": "contexts fixed"})
+    table = table.assign(
+        row=table["calibration"] + ", " + noised,
+        column=[f"{w:g}\n{d:g}" for w, d in zip(table["radius_scale"], table["delta"], strict=True)],
+        panel=where + ", features " + table["environment.features"],
+    ).sort_values(["panel", "row", "column"])
+    held = table["orders"].where(table["orders"] != "none")  # left white
+    table["held"] = pd.Categorical(held, COMBINATIONS)  # the same colours in both figures
+    names = {"row": "", "column": "width scale (above), δ (below)"}
+    seeds = results["map"].sizes["seed"]
+    caption = (
+        f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), "
+        f"white: none; rows: calibration, what is noised; {clip} gradient bound"
+    )
+    return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -233,7 +230,7 @@ STUDY = Study(
     "Which orders of Figure 1 hold where: calibration, what is noised, clip, width, contexts, features, delta",
     "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1",
     sweeps,
-    {"orders": draw("practical"), "orders-theory-clip": draw("theory")},
+    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")},
     claims,
     following=confirmed,
 )

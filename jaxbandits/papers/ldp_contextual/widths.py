@@ -50,15 +50,11 @@ def by_width(results: Results):
     return ds.assign_coords(width=[float(str(x).strip("()").split(",")[0]) for x in ds["width"].values])
 
 
-def draw(epsilon):
+def draw(epsilon, results: Results) -> plot.Plot:
     """Final regret against the scale of the width, at one epsilon."""
-
-    def picture(results: Results) -> plot.Plot:
-        caption = f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn"
-        ds, names = by_width(results), {"width": "scale of the width"}
-        return plot.against(ds, "width", select={"epsilon": epsilon}, names=names, caption=caption, width=6.0)
-
-    return picture
+    caption = f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn"
+    ds, names = by_width(results), {"width": "scale of the width"}
+    return plot.against(ds, "width", select={"epsilon": epsilon}, names=names, caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -92,6 +88,6 @@ STUDY = Study(
     "Figure 1's orders at every width",
     "Figure 1",
     sweeps,
-    {f"epsilon-{epsilon:g}": draw(epsilon) for epsilon in EPSILONS},
+    {f"epsilon-{epsilon:g}": partial(draw, epsilon) for epsilon in EPSILONS},
     claims,
 )

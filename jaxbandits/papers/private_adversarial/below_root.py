@@ -15,11 +15,11 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
-from jaxbandits.papers.tables import exponent, ratio_interval
+from jaxbandits.formatting import brackets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.tables import curve, exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
-from jaxbandits.statistics import mean_interval
 
 NUM_ARMS = 2
 POWERS = [0.25, 0.5, 0.6, 0.75]  # a
@@ -63,9 +63,8 @@ def draw(results: Results) -> plot.Plot:
     for power in POWERS:
         for label, kind in ((CENTRAL, "batches"), (LOCAL, "noise on every play")):
             line = f"{kind}, ε = T^-{power:g}"
-            for t in share["horizon"].values:
-                mean, low, high = mean_interval(share.sel(algorithm=label, power=power, horizon=t).values)
-                rows.append({"horizon": int(t), "share": mean, "low": low, "high": high, "line": line})
+            values = share.sel(algorithm=label, power=power).transpose("horizon", "seed").values
+            rows += curve(line, "horizon", share["horizon"].values, "share", values)
             if label == LOCAL:
                 dotted[line] = f"batches, ε = T^-{power:g}"
     caption = "HTINF, two arms; the gap of 0.1, 0.3 and 1 that costs most; dotted: noise on every play (local)"
@@ -76,7 +75,7 @@ def draw(results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def curve(share: xr.DataArray) -> xr.Dataset:
+def as_sweep(share: xr.DataArray) -> xr.Dataset:
     """Regret along the horizon of one algorithm at one power, as a Dataset with which an exponent is fitted."""
     regret = (share * share["horizon"]).expand_dims("algorithm").expand_dims("t", -1).assign_coords(t=[1])
     ordered = regret.transpose("algorithm", "horizon", "seed", "t").reset_coords(drop=True)
@@ -96,13 +95,13 @@ def claims(results: Results) -> list[Claim]:
             measured = f"regret is below half of uniform play's at {learnt.sizes['horizon']} of {len(results)} horizons"
             entries.append(Claim(statement, paper, measured))
         else:
-            fitted, interval = exponent(curve(learnt), "horizon")
+            fitted, interval = exponent(as_sweep(learnt), "horizon")
             entries.append(Claim(statement, paper, f"{fitted:.2f}; {interval}"))
     for power in POWERS:
         here = share.sel(algorithm=LOCAL, power=power)
         ratio, low, high = map(float, ratio_interval(here.sel(horizon=last).values, here.sel(horizon=first).values))
         measured = f"{ratio:.2f} of the regret a play is left when T grows {last // first:,}-fold"
-        measured += f"; share left [{number_text(low)}, {number_text(high)}]" if power >= 0.5 else ""
+        measured += f"; share left {brackets(low, high)}" if power >= 0.5 else ""
         bound = "of order T under local privacy (introduction)" if power >= 0.5 else "√(KT)/ε, below T"
         statement = f"regret a play along ε = T^-{power:g}: {LOCAL}"
         entries.append(Claim(statement, bound, measured))

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
+from jaxbandits.formatting import number
 from jaxbandits.mechanisms.composition import composed_epsilon
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep, number_text
+from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
 from jaxbandits.reports import plot
 
 ROUNDING = 1e-9  # of a ratio
@@ -217,7 +218,7 @@ def claims(results: Results) -> list[Claim]:
     ]
     entries = [
         Claim(
-            statement, "at most 1 of the bound", f"{number_text(found[key])} at most ({of})",
+            statement, "at most 1 of the bound", f"{number(found[key])} at most ({of})",
             Exact(found[key], at_most=1 + ROUNDING),
         )
         for statement, key, of in rows

@@ -16,7 +16,8 @@ from scipy import stats
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text, worst
+from jaxbandits.formatting import number
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, worst
 from jaxbandits.reports import plot
 from jaxbandits.statistics import mean_interval
 
@@ -225,7 +226,7 @@ def claims(results: Results) -> list[Claim]:
             # No verdict: gamma T / 4 is half a median of what the regret on l is half the mean of, and the second term
             # is far below every regret, so that neither could fail.
             measured += f"; second term {row['second']:,.0f}, worst regret {row['worst']:,.0f} "
-            measured += f"[{number_text(row['worst_low'])}, ∞]"
+            measured += f"[{number(row['worst_low'])}, ∞]"
         entries.append(Claim(statement, paper, measured))
     applies = frame["satisfying"] > 0
     measured = f"at {int(applies.sum())} of {len(frame)} points"

@@ -139,25 +139,21 @@ def _of_dict(function, sizes, key, horizon, epsilon):
     return function(*sizes, horizon, epsilon)[key]
 
 
-def figure(kind, key):
+def figure(kind, key, results: Results) -> plot.Plot:
     """Final regret against epsilon or the horizon, with rates and bounds."""
-
-    def draw(results: Results) -> plot.Plot:
-        ds = results[kind] if key == "epsilon" else horizons_of(results, kind)
-        ds = worst(ds, "environment.gap") if kind == "arms" else ds
-        ends = ds[key].values[[0, -1]]
-        horizon = int(ds.t[-1])
-        of = (lambda x: (horizon, float(x))) if key == "epsilon" else (lambda x: (max(round(x), 1), EPSILON))
-        given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
-        given += "" if key == "epsilon" else f"; ε = {EPSILON}"
-        dotted = {x: x.removesuffix(" (theory)") for x in ds["algorithm"].values if x.endswith(" (theory)")}
-        caption = (
-            f"{given}; tuned on other seeds, theory tunings dotted; rates and "
-            "bounds are min(·, T), a bound that is T throughout is not drawn"
-        )
-        return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
-
-    return draw
+    ds = results[kind] if key == "epsilon" else horizons_of(results, kind)
+    ds = worst(ds, "environment.gap") if kind == "arms" else ds
+    ends = ds[key].values[[0, -1]]
+    horizon = int(ds.t[-1])
+    of = (lambda x: (horizon, float(x))) if key == "epsilon" else (lambda x: (max(round(x), 1), EPSILON))
+    given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
+    given += "" if key == "epsilon" else f"; ε = {EPSILON}"
+    dotted = {x: x.removesuffix(" (theory)") for x in ds["algorithm"].values if x.endswith(" (theory)")}
+    caption = (
+        f"{given}; tuned on other seeds, theory tunings dotted; rates and "
+        "bounds are min(·, T), a bound that is T throughout is not drawn"
+    )
+    return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
 
 
 def slopes(ds, exponents, key, sign, uniform):
@@ -274,7 +270,9 @@ STUDY = Study(
     title="The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1",
     source="Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5",
     sweeps=sweeps,
-    figures={f"{kind}_{key}": figure(kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")}
+    figures={
+        f"{kind}_{key}": partial(figure, kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")
+    }
     | {"bounds": draw_bounds},
     claims=claims,
     computed=computed,

@@ -32,34 +32,24 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {"arms": Sweep(settings | {"checkpoints": 60})}
 
 
-def draw_time(instance, epsilon):
+def draw_time(instance, epsilon, results: Results) -> plot.Plot:
     """Regret against plays of one instance at one epsilon."""
-
-    def draw(results: Results) -> plot.Plot:
-        ds = results["arms"]
-        shown = [label for label in DRAWN if label in ds["algorithm"].values]
-        select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}
-        return plot.regret(
-            ds,
-            select=select,
-            log="both",
-            caption=f"Bernoulli arms, {instance}: {MEANS[instance]}; ε = {epsilon:g}",
-            width=5.5,
-        )
-
-    return draw
+    ds = results["arms"]
+    shown = [label for label in DRAWN if label in ds["algorithm"].values]
+    select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}
+    return plot.regret(
+        ds,
+        select=select,
+        log="both",
+        caption=f"Bernoulli arms, {instance}: {MEANS[instance]}; ε = {epsilon:g}",
+        width=5.5,
+    )
 
 
-def draw_epsilon(instance):
+def draw_epsilon(instance, results: Results) -> plot.Plot:
     """Final regret of one instance against epsilon."""
-
-    def draw(results: Results) -> plot.Plot:
-        caption = f"Bernoulli arms, {instance}: {MEANS[instance]}"
-        return plot.against(
-            results["arms"], "epsilon", select={"environment.means": instance}, caption=caption, width=5.5
-        )
-
-    return draw
+    caption = f"Bernoulli arms, {instance}: {MEANS[instance]}"
+    return plot.against(results["arms"], "epsilon", select={"environment.means": instance}, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -77,9 +67,9 @@ STUDY = Study(
     "docs/reproductions/private_robust_mab.md",
     sweeps,
     {
-        "time": draw_time("spread", 1.0),
-        "one-close": draw_epsilon("one close"),
-        "spread": draw_epsilon("spread"),
+        "time": partial(draw_time, "spread", 1.0),
+        "one-close": partial(draw_epsilon, "one close"),
+        "spread": partial(draw_epsilon, "spread"),
     },
     claims,
 )

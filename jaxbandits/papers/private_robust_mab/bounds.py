@@ -1,9 +1,11 @@
 """E4: regret against epsilon and against the share of contaminated rewards, between the lower and the upper bound."""
 
+from functools import partial
+
 from jaxbandits import statistics
-from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, SHARES, order_lines
+from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, order_lines
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
+from jaxbandits.papers.tables import REWARD_SHARE, regrets
 from jaxbandits.reports import plot
 
 
@@ -15,7 +17,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     common = {"algorithms": PRM, "environment": PARETO, "horizon": horizon, "seeds": seeds, "checkpoints": 1}
     return {
         "epsilon": Sweep(common | {"grid": {"epsilon": epsilons}}),
-        "share": Sweep(common | {"grid": {"epsilon": [1.0], SHARES: shares}, "reward_adversary": ATTACKS["swapped"]}),
+        "share": Sweep(
+            common | {"grid": {"epsilon": [1.0], REWARD_SHARE: shares}, "reward_adversary": ATTACKS["swapped"]}
+        ),
     }
 
 
@@ -27,16 +31,12 @@ def along(results, name):
     return "corruption_bound", order_lines(horizon, lambda x: (1.0, x))
 
 
-def draw(name):
+def draw(name, results: Results) -> plot.Plot:
     """Final regret along one axis, on logarithmic axes, with both bounds."""
-
-    def picture(results: Results) -> plot.Plot:
-        key, reference = along(results, name)
-        given = "no contamination" if name == "epsilon" else "swapped rewards, ε = 1"
-        caption = f"Pareto rewards; {given}"
-        return plot.against(results[name], key, reference=reference, names=AXES, caption=caption, width=5.5)
-
-    return picture
+    key, reference = along(results, name)
+    given = "no contamination" if name == "epsilon" else "swapped rewards, ε = 1"
+    caption = f"Pareto rewards; {given}"
+    return plot.against(results[name], key, reference=reference, names=AXES, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -73,6 +73,6 @@ STUDY = Study(
     "Regret between the lower and the upper bound",
     "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
     sweeps,
-    {"epsilon": draw("epsilon"), "share": draw("share")},
+    {"epsilon": partial(draw, "epsilon"), "share": partial(draw, "share")},
     claims,
 )

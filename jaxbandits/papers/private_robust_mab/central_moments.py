@@ -14,14 +14,14 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
+from jaxbandits.formatting import percent
 from jaxbandits.papers.private_robust_mab.raw_moments import AXES
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets, share_text
+from jaxbandits.papers.tables import REWARD_SHARE, regrets
 from jaxbandits.reports import plot
 
 OFFSETS = np.array([-1.0, -3.0, 1.0, -2.0, 0.0])  # of the means from D / 2
 EPSILON, SHARE = 0.5, 0.05
-SHARES = ("corruption_bound", "reward_adversary.corruption")
 RAW = "PRM elimination, raw moment"
 
 
@@ -47,7 +47,7 @@ def _one(bound, horizon, seeds, epsilons, shares) -> Sweep:
     return Sweep({
         "algorithms": algorithms, "environment": partial(e.student_arms, means=means.tolist(), df=3.0, scale=3**-0.5),
         "reward_adversary": partial(v.huber, kind="cauchy"), "horizon": horizon, "seeds": seeds,
-        "grid": {"epsilon": epsilons, SHARES: shares}, "checkpoints": 60,
+        "grid": {"epsilon": epsilons, REWARD_SHARE: shares}, "checkpoints": 60,
     })  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def draw_bound(results: Results) -> plot.Plot:
             for x in xs
         ]
 
-    caption = f"Student rewards; {share_text(SHARE)} contaminated: Cauchy; ε = {EPSILON}"
+    caption = f"Student rewards; {percent(SHARE)} contaminated: Cauchy; ε = {EPSILON}"
     return plot.against(
         joined, "mean_bound", select={"epsilon": EPSILON, "corruption_bound": SHARE},
         reference={"upper bound (order)": order}, names={"mean_bound": "bound D on the means"}, caption=caption,
@@ -101,7 +101,7 @@ def claims(results: Results) -> list[Claim]:
         entries.append(Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured))
         for share in mean.index.unique("corruption_bound"):
             measured = ", ".join(f"{label} {x:,.0f}" for label, x in mean.loc[(EPSILON, share)].items())
-            attack = f"{share_text(share)} Cauchy" if share else "no contamination"
+            attack = f"{percent(share)} Cauchy" if share else "no contamination"
             entries.append(Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", measured))
     low, high = own[min(own)], own[max(own)]
     measured = (

@@ -12,8 +12,9 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
+from jaxbandits.formatting import percent
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets, share_text
+from jaxbandits.papers.tables import REWARD_SHARE, regrets
 from jaxbandits.reports import plot
 
 MEANS = [0.5, 0.1, 0.9, 0.3, 0.7]  # best in the middle: some rivals play arm by arm, and barely finish one
@@ -37,7 +38,6 @@ ASKED_OF = {
     "PRM elimination": "the paper's",
 }
 EPSILON, SHARE = 0.5, 0.05  # of the figures that vary something else
-SHARES = ("corruption_bound", "reward_adversary.corruption")  # the learner knows the share
 AXES = {"corruption_bound": "share of contaminated rewards"}
 
 
@@ -47,7 +47,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     epsilons, shares = ([0.1, 0.5, 1.0], [0.0, 0.02, 0.05, 0.1]) if full else ([0.5, 1.0], [0.0, 0.05])
     settings = {
         "algorithms": PRM | RIVALS, "environment": PARETO, "horizon": horizon, "seeds": seeds,
-        "grid": {"epsilon": epsilons, SHARES: shares}, "checkpoints": 60,
+        "grid": {"epsilon": epsilons, REWARD_SHARE: shares}, "checkpoints": 60,
     }  # fmt: skip
     attacks = ATTACKS if full else {QUICK: ATTACKS[QUICK]}
     return {name: Sweep(settings | {"reward_adversary": attack}) for name, attack in attacks.items()}
@@ -131,7 +131,7 @@ def claims(results: Results) -> list[Claim]:
     )
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
-            attack = f"{share_text(share)} {name}" if share else "no contamination"
+            attack = f"{percent(share)} {name}" if share else "no contamination"
             measured = ", ".join(f"{label} {row[label]:,.0f}" for label in PRM | RIVALS)
             entries.append(Claim(f"regret, ε = {epsilon:g}, {attack}", "", measured))
     return entries

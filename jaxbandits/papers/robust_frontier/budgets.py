@@ -52,16 +52,12 @@ def words(name: str) -> str:
     return name.replace("-", ", ")
 
 
-def draw(name: str):
+def draw(name: str, results: Results) -> plot.Plot:
     """Regret against the budget of one attack."""
-
-    def picture(results: Results) -> plot.Plot:
-        caption = f"Bernoulli arms {MEANS}; the attack: {words(name)}"
-        ds = results[name]
-        ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
-        return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
-
-    return picture
+    caption = f"Bernoulli arms {MEANS}; the attack: {words(name)}"
+    ds = results[name]
+    ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
+    return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
 
 
 def _spent(ds: xr.Dataset) -> str:
@@ -90,6 +86,10 @@ STUDY = Study(
     "Budgets of corruption: told, told wrongly, told nothing",
     "docs/formulas/robust_frontier.md#robust-frontier-budgets",
     sweeps,
-    {"early": draw("strong-early"), "burst": draw("strong-burst"), "weak": draw("weak-early")},
+    {
+        "early": partial(draw, "strong-early"),
+        "burst": partial(draw, "strong-burst"),
+        "weak": partial(draw, "weak-early"),
+    },
     claims,
 )

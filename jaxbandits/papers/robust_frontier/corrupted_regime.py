@@ -40,16 +40,12 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-def draw(strength: str):
+def draw(strength: str, results: Results) -> plot.Plot:
     """Regret against the budget."""
-
-    def picture(results: Results) -> plot.Plot:
-        caption = f"Bernoulli arms {MEANS}; the budget is {strength} and spent early on the best arm"
-        ds = results[strength if strength in results else "strong"]
-        ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
-        return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
-
-    return picture
+    caption = f"Bernoulli arms {MEANS}; the budget is {strength} and spent early on the best arm"
+    ds = results[strength if strength in results else "strong"]
+    ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
+    return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -74,6 +70,6 @@ STUDY = Study(
     "Tsallis-INF between stochastic and adversarial rewards",
     "docs/formulas/robust_frontier.md#robust-frontier-budgets",
     sweeps,
-    {"strong": draw("strong"), "weak": draw("weak")},
+    {"strong": partial(draw, "strong"), "weak": partial(draw, "weak")},
     claims,
 )

@@ -48,14 +48,10 @@ def numbers(ds):
     return ds.assign_coords(delay=[float(x) for x in ds["delay"].values])
 
 
-def draw(name: str, what: str, where: str = f"arms {MEANS}"):
+def draw(name: str, what: str, results: Results, where: str = f"arms {MEANS}") -> plot.Plot:
     """Regret against the delay."""
-
-    def picture(results: Results) -> plot.Plot:
-        ds = numbers(results[name if name in results else "fixed"])
-        return plot.against(ds, "delay", names={"delay": f"{what}, plays"}, caption=where, width=6.0)
-
-    return picture
+    ds = numbers(results[name if name in results else "fixed"])
+    return plot.against(ds, "delay", names={"delay": f"{what}, plays"}, caption=where, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -75,9 +71,9 @@ STUDY = Study(
     "docs/formulas/robust_frontier.md#robust-frontier-delay",
     sweeps,
     {
-        "fixed": draw("fixed", "delay"),
-        "geometric": draw("geometric", "mean delay"),
-        "changing": draw("changing", "delay", "four arms; another one is the best from the middle on"),
+        "fixed": partial(draw, "fixed", "delay"),
+        "geometric": partial(draw, "geometric", "mean delay"),
+        "changing": partial(draw, "changing", "delay", where="four arms; another one is the best from the middle on"),
     },
     claims,
 )

@@ -58,16 +58,12 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     }  # fmt: skip
 
 
-def draw(law: str):
+def draw(law: str, results: Results) -> plot.Plot:
     """Regret curves without an attack."""
-
-    def picture(results: Results) -> plot.Plot:
-        shown = law if law in results else QUICK_LAWS[0]
-        caption = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions, {shown} noise, no attack"
-        ds = results[shown].sel({TOTAL: 0.0})
-        return plot.regret(ds, log="none", caption=caption, width=6.0)
-
-    return picture
+    shown = law if law in results else QUICK_LAWS[0]
+    caption = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions, {shown} noise, no attack"
+    ds = results[shown].sel({TOTAL: 0.0})
+    return plot.regret(ds, log="none", caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -89,6 +85,6 @@ STUDY = Study(
     "Linear bandits with heavy-tailed noise",
     "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb",
     sweeps,
-    {"gaussian": draw("gaussian"), "student": draw("student"), "pareto": draw("pareto")},
+    {"gaussian": partial(draw, "gaussian"), "student": partial(draw, "student"), "pareto": partial(draw, "pareto")},
     claims,
 )

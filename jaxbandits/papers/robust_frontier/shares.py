@@ -6,8 +6,9 @@ from typing import Any
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.formatting import percent
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets, share_text
+from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -50,7 +51,7 @@ def claims(results: Results) -> list[Claim]:
     for label, part in regrets(ds).groupby("algorithm", sort=False):
         points = ", ".join(
             f"{row['mean']:,.0f} (median {float(medians.sel({'algorithm': label, SHARE: row[SHARE]})):,.0f}) "
-            f"at {share_text(row[SHARE])}"
+            f"at {percent(row[SHARE])}"
             for row in part.to_dict("records")
         )
         entries.append(Claim(f"regret of {label}, by share", "", points))

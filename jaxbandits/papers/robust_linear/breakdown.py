@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from jaxbandits import algorithms as a
-from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, SHARES, target, with_batches
+from jaxbandits.formatting import compact
+from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, target, with_batches
 from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
-from jaxbandits.reports import layout, plot
+from jaxbandits.papers.tables import MESSAGE_SHARE, regrets
+from jaxbandits.reports import plot
 
 PLAIN = partial(M1, presieve=False)
 FIRST = {
@@ -43,7 +44,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     algorithms = FIRST | SECOND if full else {label: (FIRST | SECOND)[label] for label in QUICK}
     settings = {
         "algorithms": with_batches(algorithms, horizon), "environment": GAUSSIAN, "horizon": horizon, "seeds": seeds,
-        "grid": {SHARES: shares}, "checkpoints": 1,
+        "grid": {MESSAGE_SHARE: shares}, "checkpoints": 1,
     }  # fmt: skip
     return {f"{value:g}": Sweep(settings | {"message_adversary": target(value)}) for value in values}
 
@@ -61,24 +62,20 @@ def cells(results: Results) -> pd.DataFrame:
         frame = frame[frame["share"] > 0]
         rows.append(frame.assign(size=float(value), ratio=frame["mean"] / frame["algorithm"].map(clean).to_numpy()))
     table = pd.concat(rows, ignore_index=True)
-    table = table.assign(name=[layout.number(size) for size in table["size"]])
+    table = table.assign(name=[compact(size) for size in table["size"]])
     text = [f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}" for ratio in table["ratio"]]
     return table.assign(broke=table["ratio"] > BROKEN, text=text)
 
 
-def draw(group):
+def draw(group, results: Results) -> plot.Plot:
     """Maps of the regret's ratio, one panel an algorithm; broken cells are hatched."""
-
-    def picture(results: Results) -> plot.Plot:
-        frame = cells(results)
-        frame = pd.concat([frame[frame["algorithm"] == label] for label in group if label in set(frame["algorithm"])])
-        names = {"share": "share of corrupted reports", "name": "their size"}
-        return plot.heatmap(
-            frame, "share", "name", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
-            hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
-        )  # fmt: skip
-
-    return picture
+    frame = cells(results)
+    frame = pd.concat([frame[frame["algorithm"] == label] for label in group if label in set(frame["algorithm"])])
+    names = {"share": "share of corrupted reports", "name": "their size"}
+    return plot.heatmap(
+        frame, "share", "name", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
+        hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -117,6 +114,6 @@ STUDY = Study(
     "Where each estimator breaks: corruption against the size of what is reported",
     "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter",
     sweeps,
-    {"first": draw(FIRST), "second": draw(SECOND)},
+    {"first": partial(draw, FIRST), "second": partial(draw, SECOND)},
     claims,
 )

@@ -15,12 +15,12 @@ import pandas as pd
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.robust_linear.instance import M1, M2, SHARES, target, unit, with_batches
+from jaxbandits.formatting import percent
+from jaxbandits.papers.robust_linear.instance import M1, M2, target, unit, with_batches
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, share_text
+from jaxbandits.papers.tables import MESSAGE_SHARE, curve, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
-from jaxbandits.statistics import mean_interval
 
 VALUE = 30.0  # of a corrupted report; a mean is at most 1
 KNOWN, UNIFORM = "Bogunovic et al., C known", "uniform play"
@@ -47,7 +47,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         settings = {
             "algorithms": with_batches(algorithms, horizon), "environment": world(dim), "horizon": horizon,
             "seeds": seeds, "checkpoints": 1, "message_adversary": target(VALUE),
-            "grid": {(*SHARES, f"{KNOWN}.corruption_budget"): told},
+            "grid": {(*MESSAGE_SHARE, f"{KNOWN}.corruption_budget"): told},
         }  # fmt: skip
         declared[f"{dim}"] = Sweep(settings)
     return declared
@@ -76,17 +76,13 @@ def draw(results: Results) -> plot.Plot:
     rows, dotted = [], {}
     for place in (len(shares) - 1, 0):
         for row, label in enumerate(labels_of(results)):
-            words = "no corruption" if place == 0 else f"{share_text(shares[place])} corrupted"
+            words = "no corruption" if place == 0 else f"{percent(shares[place])} corrupted"
             line = f"{label}, {words}"
             if place == 0:
-                dotted[line] = f"{label}, {share_text(shares[-1])} corrupted"
-            for dim, values in zip(dims, regret[:, row, place], strict=True):
-                mean, low, high = mean_interval(values)
-                rows.append({"dim": dim, "regret": mean, "low": low, "high": high, "line": line})
+                dotted[line] = f"{label}, {percent(shares[-1])} corrupted"
+            rows += curve(line, "dim", dims, "regret", regret[:, row, place])
     horizon = horizon_of(results)
-    for dim in dims:
-        y = horizon * gaps(dim).mean()
-        rows.append({"dim": dim, "regret": y, "low": y, "high": y, "line": UNIFORM})
+    rows += curve(UNIFORM, "dim", dims, "regret", [horizon * gaps(dim).mean() for dim in dims])
     caption = f"T = {horizon:,}; reports of ∓{VALUE:g}, everybody told the share; dotted: no corruption"
     names = {"dim": "dimension d", "regret": "cumulative regret"}
     return plot.lines(
@@ -127,13 +123,13 @@ def claims(results: Results) -> list[Claim]:
             over = means / [horizon_of(results) * gaps(dim).mean() for dim in dims]
             measured = f"{slope:.2f}; {', '.join(f'{y:.3f}' for y in over)} of uniform play's regret"
             paper = stated[label][0 if place == 0 else 1]
-            words = "no corruption" if place == 0 else f"share {share_text(share)}"
+            words = "no corruption" if place == 0 else f"share {percent(share)}"
             entries.append(Claim(f"exponent of d, {label}, {words}", paper, measured))
     for dim, values in zip(dims, regret, strict=True):
         ratio, low, high = (float(x) for x in ratio_interval(values[labels.index(KNOWN), -1], values[0, -1]))
         measured = f"{ratio:.1f} [{low:.1f}, {high:.1f}] times M1's regret"
         paper = f"d√α = {dim * math.sqrt(shares[-1]):.1f} times the size, in orders (αd < 1)"
-        entries.append(Claim(f"{KNOWN}, d = {dim}, share {share_text(shares[-1])}", paper, measured))
+        entries.append(Claim(f"{KNOWN}, d = {dim}, share {percent(shares[-1])}", paper, measured))
     for dim in dims:
         share = useful_share(dim, gaps(dim).max())
         measured = f"no arm is dropped above a share of {share:.1e}, at any T"
@@ -141,7 +137,7 @@ def claims(results: Results) -> list[Claim]:
     for dim, values in zip(dims, regret, strict=True):
         for place, share in enumerate(shares):
             points = ", ".join(f"{label} {y:,.0f}" for label, y in zip(labels, values[:, place].mean(-1), strict=True))
-            entries.append(Claim(f"regret, d = {dim}, share {share_text(share)}", "", points))
+            entries.append(Claim(f"regret, d = {dim}, share {percent(share)}", "", points))
     return entries
 
 

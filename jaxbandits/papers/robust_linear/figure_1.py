@@ -18,7 +18,6 @@ from jaxbandits.papers.robust_linear.instance import (
     M1,
     M2,
     PRIVATE,
-    SHARES,
     THETA,
     horizon_sweeps,
     joined,
@@ -27,7 +26,7 @@ from jaxbandits.papers.robust_linear.instance import (
     with_batches,
 )
 from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
+from jaxbandits.papers.tables import MESSAGE_SHARE, regrets
 from jaxbandits.reports import plot
 
 HORIZON = 10_000  # where the center panel ends, and of both other panels
@@ -60,7 +59,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     center = horizon_sweeps(
         CENTER_MODELS, horizons, {"environment": CENTER, "seeds": seeds, "grid": {"epsilon": [CENTER_EPSILON]}}
     )
-    right = {SHARES: shares, "epsilon": [RIGHT_EPSILON]}
+    right = {MESSAGE_SHARE: shares, "epsilon": [RIGHT_EPSILON]}
     return {
         "left": Sweep(here | {"grid": {"epsilon": [*epsilons, float("inf")]}}),
         **center,
@@ -149,17 +148,13 @@ CAPTIONS = {
 }
 
 
-def draw(panel):
+def draw(panel, results: Results) -> plot.Plot:
     """One panel."""
-
-    def picture(results: Results) -> plot.Plot:
-        horizon = int(results["left"].t[-1])
-        return plot.lines(
-            PANELS[panel](results), AXES[panel], "regret", line="line", log="both" if panel == "center" else "y",
-            dotted=DOTTED[panel], names=WORDS, caption=CAPTIONS[panel].format(horizon=horizon), width=5.5,
-        )  # fmt: skip
-
-    return picture
+    horizon = int(results["left"].t[-1])
+    return plot.lines(
+        PANELS[panel](results), AXES[panel], "regret", line="line", log="both" if panel == "center" else "y",
+        dotted=DOTTED[panel], names=WORDS, caption=CAPTIONS[panel].format(horizon=horizon), width=5.5,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -192,6 +187,6 @@ STUDY = Study(
     "Figure 1: the orders that the paper draws, and measured regret",
     "Figure 1",
     sweeps,
-    {panel: draw(panel) for panel in PANELS},
+    {panel: partial(draw, panel) for panel in PANELS},
     claims,
 )

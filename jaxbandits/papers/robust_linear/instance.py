@@ -27,7 +27,6 @@ PRIVATE = partial(
     e.linear_arms, actions=ACTIONS, theta=THETA, noise="rademacher"
 )  # |r| <= 1: the claimed epsilon is true
 GAUSSIAN = partial(e.linear_arms, actions=ACTIONS, theta=THETA)
-SHARES = ("corruption_bound", "message_adversary.corruption")  # the learner knows the share
 
 M1 = partial(a.robust_elimination, model="M1", presieve=True)
 M2 = partial(a.robust_elimination, model="M2", presieve=True)

@@ -9,19 +9,10 @@ import numpy as np
 
 from jaxbandits import algorithms as a
 from jaxbandits import statistics, theory
-from jaxbandits.papers.robust_linear.instance import (
-    DIM,
-    M1,
-    M2,
-    PRIVATE,
-    SHARES,
-    horizon_sweeps,
-    joined,
-    target,
-    with_batches,
-)
+from jaxbandits.formatting import percent
+from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, horizon_sweeps, joined, target, with_batches
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets, share_text
+from jaxbandits.papers.tables import MESSAGE_SHARE, regrets
 from jaxbandits.reports import plot
 
 OURS = {"M1": M1, "M2": M2}
@@ -58,7 +49,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
             common
             | {
                 "algorithms": with_batches(robust, horizon),
-                "grid": {SHARES: shares},
+                "grid": {MESSAGE_SHARE: shares},
                 "message_adversary": target(VALUE),
                 "checkpoints": 60,
             }
@@ -135,7 +126,7 @@ def claims(results: Results) -> list[Claim]:
     cells = regrets(results["share"]).set_index(["corruption_bound", "algorithm"])["mean"].unstack()
     for share, row in cells.iterrows():
         measured = ", ".join(f"{label} {row[label]:,.0f}" for label in OURS | ROBUST_RIVALS if label in row)
-        entries.append(Claim(f"regret, ε = ∞, {share_text(share)} of ±{VALUE:g}", "", measured))
+        entries.append(Claim(f"regret, ε = ∞, {percent(share)} of ±{VALUE:g}", "", measured))
     return entries
 
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandits import statistics
+from jaxbandits.formatting import text
 from jaxbandits.reports import layout
 from jaxbandits.reports.over_plays import MAX_LINEAR_SPREAD, band_table
 from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
-from jaxbandits.selection import final_regret, grid_dims, text
+from jaxbandits.selection import final_regret, grid_dims
 
 if TYPE_CHECKING:
     import xarray as xr
 
 MAX_NUMBERS = 60_000  # of a chart: about 400 kB
 MAX_TIMES, MIN_TIMES = 120, 15  # of a line
-SHARES = 51  # points of a distribution's line
+QUANTILES = 51  # points of a distribution's line
 MAX_TICKS = 30  # more values of a key than this are an axis of their own
 DASHES: tuple[list[int], ...] = ([], [8, 3], [8, 3, 2, 3], [2, 3], [14, 4])  # of lines beyond the colours, in pixels
 
@@ -93,10 +94,10 @@ def against(ds: xr.Dataset, key: str) -> Chart:
 
 def distribution(ds: xr.Dataset) -> Chart:
     """The quantiles of final regret over seeds: at 0.9 the regret that 90% of the seeds stay below."""
-    ds, note = _few(ds, SHARES)
-    shares = np.linspace(0, 1, SHARES)
+    ds, note = _few(ds, QUANTILES)
+    shares = np.linspace(0, 1, QUANTILES)
     quantiles = np.moveaxis(np.quantile(final_regret(ds).values, shares, axis=-1), 0, -1)
-    ends = quantiles[..., SHARES // 2].ravel()
+    ends = quantiles[..., QUANTILES // 2].ravel()
     ends = ends[ends > 0]
     y_log = bool(ends.size) and ends.max() > MAX_LINEAR_SPREAD * ends.min()
     return _chart(

@@ -7,6 +7,7 @@ import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxbandits import statistics
+from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
 from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.page.words import key_name, listing, value
@@ -36,7 +37,7 @@ def heatmaps(ds: xr.Dataset) -> list[Picture]:
         frame = statistics.summary(here)
         for key in (x, y):  # an infinite value has no place on an axis, as a name it has
             if frame[key].dtype.kind == "f" and not frame[key].map(abs).lt(float("inf")).all():
-                frame[key] = frame[key].map(layout.number)
+                frame[key] = frame[key].map(compact)
         fixed = [f"{key_name(d)} = {value(ds, d, 0)}" for d in keys if d not in (x, y)]
         words = f"Mean regret at the end over {key_name(x)} and {key_name(y)}, for {listing(labels)}"
         words += f"; {', '.join(fixed)}" if fixed else ""

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits import adversaries, algorithms, environments
+from jaxbandits.formatting import text
 from jaxbandits.reports.citations import CITED, paper
 from jaxbandits.reports.page.words import key_name, listing, span
-from jaxbandits.selection import grid_dims, text
+from jaxbandits.selection import grid_dims
+from jaxbandits.sweeps import toml_file
 from jaxbandits.version import __version__
 
 if TYPE_CHECKING:
@@ -100,33 +102,15 @@ def as_toml(raw: dict[str, Any]) -> str:
     """
     if any(own(raw.get(key)) for key in (*SLOTS, "algorithm")):
         raise ValueError("it has parts of your own, whose modules the configuration does not name")
-    tables = {key: value for key, value in raw.items() if isinstance(value, dict)}
-    lists = {key: raw[key] for key in ("algorithm", "tied", "points") if key in raw}
-    blocks = [_lines({key: value for key, value in raw.items() if key not in tables and key not in lists})]
-    blocks += [f"[{key}]\n{_lines(table)}" for key, table in tables.items() if key != "grid"]
-    blocks += [f"[[{key}]]\n{_lines(table)}" for key, rows in lists.items() for table in rows]
-    blocks += [f"[grid]\n{_lines(tables['grid'])}"] if "grid" in tables else []
-    return "\n\n".join(blocks) + "\n"
+    if _has_checksum(raw):
+        raise ValueError("an array is kept as a checksum only")
+    return toml_file.written(raw) + "\n"
 
 
-def _lines(table: dict[str, Any]) -> str:
-    return "\n".join(f"{_key(key)} = {_value(value)}" for key, value in table.items() if value is not None)
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
-
-
-def _value(x: Any) -> str:
+def _has_checksum(x: Any) -> bool:
     if isinstance(x, dict):
-        if set(x) == {"shape", "crc32"}:
-            raise ValueError(f"an array of shape {x['shape']} is kept as a checksum only")
-        return (
-            "{ " + ", ".join(f"{_key(key)} = {_value(value)}" for key, value in x.items() if value is not None) + " }"
-        )
-    if isinstance(x, list):
-        return f"[{', '.join(map(_value, x))}]"
-    return json.dumps(x, ensure_ascii=False) if isinstance(x, bool | str) else repr(x)
+        return set(x) == {"shape", "crc32"} or any(map(_has_checksum, x.values()))
+    return isinstance(x, list) and any(map(_has_checksum, x))
 
 
 def question(run: Run) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandits.formatting import compact, minus, text
 from jaxbandits.reports import layout
-from jaxbandits.selection import SPENT, text
+from jaxbandits.selection import SPENT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,8 +28,7 @@ def number(x: Any) -> str:
     x = float(x)
     if math.isnan(x):
         return "–"
-    shown = layout.number(x if x == int_or_zero(x) and abs(x) < 1e6 else float(f"{x:.4g}"))
-    return shown.replace("-", "−")
+    return minus(compact(x, None if x == int_or_zero(x) and abs(x) < 1e6 else 4))
 
 
 def int_or_zero(x: float) -> int:

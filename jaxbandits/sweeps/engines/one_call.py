@@ -24,6 +24,7 @@ from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import found_in
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import Begun
+from jaxbandits.validation import same
 from jaxbandits.window import Parts
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
@@ -226,7 +227,7 @@ class _SpanEnd:
             self.plays, self.state = plays, None
             return False
         before, self.state = self.state, _on_host(lane.algorithm)
-        return before is not None and all(map(_same, self.state, before))
+        return before is not None and all(map(same, self.state, before))
 
 
 def _play_span(
@@ -261,10 +262,6 @@ def _play_span(
 
 def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(x) for x in jax.tree.leaves(tree)]
-
-
-def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
 def _alike(lane: Any, leaves: Sequence[np.ndarray[Any, Any]]) -> bool:

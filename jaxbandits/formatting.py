@@ -1,0 +1,119 @@
+"""Numbers, values and tables as text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def compact(x: float, digits: int | None = None) -> str:
+    """Plain digits for axes and titles, at their full size: an exponent of 10 would be set below 7 points.
+
+    digits: how many significant ones it is rounded to before.
+
+    >>> compact(2.5e6), compact(0.0000123), compact(1234.5678, digits=2), compact(math.inf)
+    ('2.5M', '1.23e-5', '1,200', '∞')
+    """
+    if math.isinf(x):
+        return "∞"
+    x = x if digits is None else float(f"{x:.{digits}g}")
+    for unit, letter in ((1e9, "G"), (1e6, "M")):
+        if abs(x) >= unit:
+            return f"{x / unit:g}{letter}"
+    mantissa, _, exponent = f"{x:.3g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent and abs(x) < 1 else f"{x:,.6g}"
+
+
+def minus(text: str) -> str:
+    """A number's text with minus signs for its hyphens."""
+    return text.replace("-", "−")
+
+
+def number(x: float) -> str:
+    """Three significant digits, for tables and sentences; large numbers whole.
+
+    >>> number(12345.6), number(0.12345), number(math.inf)
+    ('12,346', '0.123', '∞')
+    """
+    if math.isinf(x):
+        return "∞" if x > 0 else "-∞"
+    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
+
+
+def brackets(low: float, high: float) -> str:
+    """An interval in brackets."""
+    return f"[{number(float(low))}, {number(float(high))}]"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage."""
+    return f"{100 * share:g}%"
+
+
+def size(number: float) -> str:
+    """Bytes as text."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text."""
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def text(value: Any) -> str:
+    """A grid value as the messages and tables show it: on one line."""
+    return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
+
+
+def inert(value: Any) -> Any:
+    """A text that no spreadsheet takes for a formula; anything else as it is.
+
+    >>> inert("=1+1"), inert("exp3"), inert(-1.0)
+    ("'=1+1", 'exp3', -1.0)
+    """
+    return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@")) else value
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """A table as the text of a CSV file whose labels are on one line and no formulas."""
+
+    def plain(value):
+        return inert(" ".join(value.split())) if isinstance(value, str) else value
+
+    return frame.map(plain).rename(columns=plain).to_csv(index=False)
+
+
+def markdown(rows: Sequence[Sequence[str]], right: int = 0) -> str:
+    """Rows of cells as a Markdown table: the first is the head, the last `right` columns are aligned right.
+
+    >>> print(markdown([["algorithm", "regret"], ["a", "4"]], right=1))
+    | algorithm | regret |
+    |---|---:|
+    | a | 4 |
+    """
+
+    def cell(label):  # a label is no column, no line and no HTML of its own
+        return re.sub("<(?=[A-Za-z/!?])", "&lt;", " ".join(label.split()).replace("|", "\\|"))
+
+    head, *lines = ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
+    return "\n".join([head, "|" + "---|" * (len(rows[0]) - right) + "---:|" * right, *lines])
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Grid values, separated by commas."""
+    return ", ".join(map(text, values))
