@@ -8,6 +8,7 @@ import math
 import warnings
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +21,12 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
 from jaxbandits.commands import listing
-from jaxbandits.commands.arguments import arguments, summary
+from jaxbandits.declared import NonNegative, NumArms, Range
 from jaxbandits.protocol import Rewards
 from jaxbandits.random import Draws
 from jaxbandits.reports.citations import paper
 from jaxbandits.sweeps import assumptions
-from jaxbandits.validation import Range, factory, recorded
+from jaxbandits.validation import factory
 
 SETTINGS = {"horizon": 20, "seeds": 2, "checkpoints": 2, "progress": False}
 GAUSSIAN = jb.environments.gaussian_arms(means=[3.0, 5.0])
@@ -267,7 +268,7 @@ PARTS = [name for kind in listing.KINDS for name in listing.names(kind)]
 
 def listed_arguments(name):
     """The arguments of a part of the catalogue."""
-    return arguments(listing.factory_of(name), listing.example(name))
+    return list(listing.factory_of(name).arguments.values())
 
 
 def outside(asked) -> list:
@@ -289,7 +290,7 @@ def test_listed_ranges_are_what_factories_refuse(name):
     rows = listed_arguments(name)
     assert [row.name for row in rows] == list(inspect.signature(make).parameters)
     for row in rows:
-        for value in outside(row.range) if row.range else []:
+        for value in outside(row.range) if row.range and row.checked else []:
             with pytest.raises(ValueError, match=rf"\b{row.name} = "):
                 make(**given | {row.name: value})
 
@@ -303,11 +304,6 @@ def test_ranges_of_arguments_that_the_catalogue_leaves_open():
     assert ranges("kl_ucb")["num_arms"] == Range("integer", 2, math.inf)
     assert ranges("ldp_ucb")["mechanism"].values == ("laplace", "randomized_response")
     assert ranges("private_batched")["base"] is None
-    with recorded() as outer:
-        jb.environments.gaussian_arms(means=[0.0, 1.0])
-        with recorded() as inner:
-            jb.environments.bernoulli_arms(means=[0.0, 1.0])
-    assert set(outer) == {"means", "scale"} and inner == {"means": Range("array", 0.0, 1.0)}
 
 
 def test_static_arguments():
@@ -373,41 +369,49 @@ def test_pages_say_what_arguments_do(capsys):
     page = capsys.readouterr().out
     assert "federated, neighbours differ in one message" in page
     assert "noise_scale: default 0.5, >= 0" in page
-    texts = {row.name: row.text for row in listed_arguments("byzantine_ucb")}
+    texts = {row.name: listing.one_line(row.about) for row in listed_arguments("byzantine_ucb")}
     plain = " ".join(page.split())
     assert all(texts.values()) and all(text in plain for text in texts.values())
 
 
-def test_texts_of_arguments_are_the_entries_of_the_docstring():
+def test_what_a_factory_declares_is_listed_checked_and_written_into_its_docstring():
     @factory
-    def own(*, num_arms, low=0.0, high=1.0, twist="left"):
+    def own(*, num_arms: NumArms, low: NonNegative | None = None, twist: Literal["left", "right"] = "left"):
         """One sentence.
 
         Parameters
         ----------
-        num_arms : int
-            How many arms,
-            two of them at least.
-        low, high : float
-            The ends.
-        twist : {"left", "right"}
-            The way [static].
+        low
+            The lower end,
+            as it is.
+        twist
+            The way.
 
         References
         ----------
         Nobody 2020, Theorem 1.
         """
+        assert isinstance(num_arms, int)
         return jb.algorithms.uniform(num_arms=num_arms, horizon=9)
 
-    rows = {row.name: row for row in arguments(own, own(num_arms=3))}
-    assert [row.text for row in rows.values()] == [
-        "How many arms, two of them at least.",
-        "The ends.",
-        "The ends.",
-        "The way [static].",
+    rows = own.arguments
+    assert [listing.one_line(row.about) for row in rows.values()] == [
+        "Number of arms K. Filled in from the environment. At least 2. [static]",
+        "The lower end, as it is. At least 0.",
+        "The way. [static]",
     ]
     assert [name for name, row in rows.items() if row.static] == ["num_arms", "twist"]
-    assert (summary(own), paper(own)) == ("One sentence.", "Nobody 2020, Theorem 1")
+    assert (listing.summary(own), paper(own)) == ("One sentence.", "Nobody 2020, Theorem 1")
+    assert "low : float, optional\n    The lower end, as it is. At least 0.\n" in own.__doc__
+    assert 'twist : {"left", "right"}, default "left"\n' in own.__doc__ and "Raises\n------\nValueError" in own.__doc__
+    assert own(num_arms=3.0).config == {"name": "own", "num_arms": 3.0, "low": None, "twist": "left"}
+    for wrong, text in (
+        ({"num_arms": 1}, "num_arms = 1 must be an integer of at least 2"),
+        ({"num_arms": 2, "low": -1}, r"low = -1 must be a number in \[0, inf\)"),
+        ({"num_arms": 2, "twist": "up"}, "twist = 'up' must be one of 'left', 'right'"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            own(**wrong)
 
 
 def test_the_table_says_which_rewards_are_read(capsys):
