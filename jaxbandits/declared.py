@@ -284,7 +284,7 @@ def _texts(function: Any) -> dict[str, tuple[str, str]]:
 
 
 def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str | None:
-    """A function's docstring with all Parameters, and with Raises: as it is where no argument has a mark."""
+    """A function's docstring with all Parameters, Returns and Raises: as it is where no argument has a mark."""
     if not function.__doc__ or not any(row.marks for row in rows.values()):
         return function.__doc__
     found, asked = sections(function.__doc__), any(row.checked for row in rows.values())
