@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from dealt import dealt
 from wrong_parts import said_by_check, said_by_sweep, wrong_parts
 
 SAID = Path(__file__).with_name("wrong_parts.json")
@@ -33,7 +34,7 @@ def _words(texts: list[str]) -> list[str]:
 
 
 @pytest.mark.planted("a user's algorithm, environment or adversary", "a text that is lost or changed")
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("group", dealt(range(GROUPS), 2))
 def test_what_is_said_of_a_wrong_part(group):
     said = json.loads(SAID.read_text())
     assert list(said) == list(wrong_parts()) and len(said) > 600

@@ -140,7 +140,6 @@ class Examination:
                 return function(*args)
             self.seen.add((name, slot))
             returned = self._traced(name, function, args)
-
             for rule in RULES.get(name, ()):
                 rule(Call(self, part, slot, args, returned, functools.partial(self.wrong, name, function)))
             return returned
