@@ -29,7 +29,7 @@ from jaxbandits.simulator import arms_of
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS, Compiled
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.engines.calls import fitting, owned
-from jaxbandits.sweeps.engines.one_call import Shared, run_task, shared_by_calls
+from jaxbandits.sweeps.engines.one_call import Programs, play_call, programs_of_calls
 from jaxbandits.sweeps.plan import host_case, stacked
 from jaxbandits.sweeps.sweep import prepared
 
@@ -222,11 +222,11 @@ def counted(job: Any) -> np.ndarray:
     """Operations [2, kinds] of a play and lane in the first call of a sweep."""
     task, plan = first_call(job), job.plan
     group = plan.groups[task.group]
-    shared = shared_by_calls(plan, task.group, task.cells, jax.devices()[0])
+    shared = programs_of_calls(plan, task.group, task.cells, jax.devices()[0])
     parts = group.parts._replace(program=scoped(group.parts.program))
     leaves, tree = jax.tree.flatten(stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)[1])
     counting = Counting(Compiled(parts, tuple(leaves), tree, len(task.cells), len(group.times)))
-    run_task(task, plan, jax.devices()[0], shared=lambda *about: Shared(counting, *shared[1:]))
+    play_call(task, plan, jax.devices()[0], shared=lambda *about: Programs(counting, *shared[1:]))
     return counting.counts / (task.lanes * int(group.times[-1]))
 
 
@@ -318,7 +318,7 @@ def kernels_of_call(job: Any) -> tuple[float, float]:
     task = first_call(job)
     group = job.plan.groups[task.group]
     span = max(group.schedule, key=lambda span: span.repeats * (span.length or span.slots))
-    run = shared_by_calls(job.plan, task.group, task.cells, jax.devices()[0]).run
+    run = programs_of_calls(job.plan, task.group, task.cells, jax.devices()[0]).run
     kind = span.slots, span.full, span.whole
     text = next(program.as_text() for key, program in run.programs.items() if key[:2] == ("advance", kind))
     found = kernels_of(text, 2 if span.slots == 1 and span.full else 1)

@@ -103,12 +103,12 @@ def metered() -> Meter:
     meter.wrap(Compiled, "__call__", lambda _, name, *args: kinds.get(name, FINISH), jax.block_until_ready)
     meter.wrap(one_call, "regret_of", REGRET)
     meter.wrap(one_call, "found_in", FAULTS)
-    meter.wrap(local, "run_task", CALLS)
+    meter.wrap(local, "play_call", CALLS)
     for method in ("__init__", "put", "dataset"):
         meter.wrap(execution.Results, method, DATASET)
     meter.wrap(sweep, "prepared", PLANNING)
     meter.wrap(Store, "write", WRITING)
-    meter.wrap(execution.Job, "_merge", MERGING)
+    meter.wrap(execution.CheckedSweep, "_merge", MERGING)
     return meter
 
 

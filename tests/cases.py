@@ -57,19 +57,19 @@ def programs_of(subject) -> dict:
     They are what `subject.played` compiles: JAX keeps their traces.
     """
     from jaxbandits.sweeps.compilation.settings import settings_of
-    from jaxbandits.sweeps.engines.calls import Task
-    from jaxbandits.sweeps.engines.one_call import Call, shared_by_calls
+    from jaxbandits.sweeps.engines.calls import Call
+    from jaxbandits.sweeps.engines.one_call import Player, programs_of_calls
 
     device, laid_out = jax.local_devices()[0], subject.current
-    task = Task(0, (0,), 0, SEEDS, SEEDS)
+    call = Call(0, (0,), 0, SEEDS, SEEDS)
     with settings_of(laid_out.dtype, device):
-        call = Call(task, laid_out, device, shared_by_calls(laid_out, 0, (0,), device))
-        begin, found = call.run.functions["begin"].trace(call.case, call.seeds), {}
-        for name, job in call.others(begin.out_info).items():
-            function, _, *given = job.args
-            static = [job.keywords["kind"]] if "kind" in job.keywords else []
-            found[str(name)] = function, given, call.run.functions[function].trace(*static, *given)
-        found["begin"] = "begin", (call.case, call.seeds), begin
+        player = Player(call, laid_out, device, programs_of_calls(laid_out, 0, (0,), device))
+        begin, found = player.run.functions["begin"].trace(player.case, player.seeds), {}
+        for name, compilation in player.others(begin.out_info).items():
+            function, _, *given = compilation.args
+            static = [compilation.keywords["kind"]] if "kind" in compilation.keywords else []
+            found[str(name)] = function, given, player.run.functions[function].trace(*static, *given)
+        found["begin"] = "begin", (player.case, player.seeds), begin
     return {
         name: (traced.jaxpr, [axis for x, axis in zip(given, AXES[function], strict=True) for _ in jax.tree.leaves(x)])
         for name, (function, given, traced) in found.items()

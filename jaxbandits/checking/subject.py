@@ -11,8 +11,8 @@ from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Case
-from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
-from jaxbandits.sweeps.engines.one_call import run_task
+from jaxbandits.sweeps.engines.calls import LEAST_LANES, Call
+from jaxbandits.sweeps.engines.one_call import play_call
 from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
@@ -135,8 +135,8 @@ class Subject:
                 laid_out = laid_out._replace(groups=[group._replace(times=evenly_spaced(group.times))])
             calls = []
             for start in range(first, first + seeds, lanes):
-                task = Task(0, (0,), start, lanes, min(lanes, first + seeds - start))
-                calls.append(run_task(task, laid_out, jax.local_devices()[0]).of(0))
+                call = Call(0, (0,), start, lanes, min(lanes, first + seeds - start))
+                calls.append(play_call(call, laid_out, jax.local_devices()[0]).of(0))
             self._played[key] = {name: np.concatenate([call[name] for call in calls]) for name in calls[0]}
         return self._played[key]
 

@@ -4,31 +4,31 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits.formatting import duration, size
-from jaxbandits.sweeps.engines.calls import Machine, Task, task_bytes, total_bytes, weight
-from jaxbandits.sweeps.engines.one_call import Played
+from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, total_bytes, weight
+from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.plan import Plan
 
 if TYPE_CHECKING:
-    from jaxbandits.sweeps.execution import Job
+    from jaxbandits.sweeps.execution import CheckedSweep
 
 LOOK = 5.0  # seconds after the last program is compiled until the time is said
 
 
-def announcement(job: "Job", tasks: list[Task], machine: Machine) -> list[str]:
+def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> list[str]:
     """The size and the memory, in lines."""
     plan: Plan = job.plan
-    lanes = sum(task.seeds * len(task.cells) for task in tasks)
+    lanes = sum(call.seeds * len(call.cells) for call in calls)
     whole = len(plan.cells) * len(plan.seeds)
-    plays = sum(weight(task, plan) for task in tasks)
+    plays = sum(weight(call, plan) for call in calls)
     some = f"{lanes:,} lanes" if lanes == whole else f"{lanes:,} of {whole:,} lanes"
     lines = []
     if job.store is not None and lanes < job.lanes:
         lines.append(f"{job.lanes - lanes:,} lanes from the store")
     lines.append(
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
-        f"{len({t.group for t in tasks})} programs, {plays:.2g} plays"
+        f"{len({t.group for t in calls})} programs, {plays:.2g} plays"
     )
-    largest = max(task_bytes(t, plan, job.shapes) for t in tasks)
+    largest = max(bytes_of_call(t, plan, job.shapes) for t in calls)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
     return [*lines, f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}"]
@@ -53,13 +53,13 @@ def progress_bar(lines: list[str], **settings: Any) -> Any:
 class Left:
     """The seconds that a run still takes, from the speeds of the segments that were played."""
 
-    def __init__(self, plan: Plan, tasks: list[Task]) -> None:
+    def __init__(self, plan: Plan, calls: list[Call]) -> None:
         self.plays: dict[int, int] = {}  # of every group, not yet made
-        for task in tasks:
-            self.plays[task.group] = self.plays.get(task.group, 0) + weight(task, plan)
+        for call in calls:
+            self.plays[call.group] = self.plays.get(call.group, 0) + weight(call, plan)
         self.timed: dict[int, tuple[int, float]] = {}  # plays of every group that were timed, and their seconds
 
-    def note(self, played: Played) -> None:
+    def note(self, played: Progress) -> None:
         """Count what was played."""
         self.plays[played.group] -= played.plays
         if played.seconds:

@@ -17,12 +17,24 @@ from typing import TYPE_CHECKING, Any
 from jaxbandits.regret import has_best
 from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results, arrays_of
-from jaxbandits.sweeps.engines import calls
-from jaxbandits.sweeps.engines.calls import Interval, Machine, Task, owned, seeds_of, without
-from jaxbandits.sweeps.engines.chunk import Chunk
+from jaxbandits.sweeps.engines.calls import (
+    Call,
+    Interval,
+    Machine,
+    check_parts,
+    fitting,
+    owned,
+    resumed,
+    seeds_of,
+    shapes_of,
+    total_bytes,
+    weight,
+    without,
+)
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
-from jaxbandits.sweeps.engines.keeping import keep_chunk
-from jaxbandits.sweeps.engines.one_call import Played
+from jaxbandits.sweeps.engines.keeping import keep_outcome
+from jaxbandits.sweeps.engines.one_call import Progress
+from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time
@@ -51,7 +63,7 @@ class SweepError(RuntimeError):
         )
 
 
-class Job:
+class CheckedSweep:
     """A checked sweep: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
 
     def __init__(
@@ -68,15 +80,13 @@ class Job:
         self.config, self.common, self.engine, self.fresh = config, common, engine, fresh
         self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
         self.directory = directory
-        calls.check_parts(plan)
+        check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
         plan = self.plan
-        self.shapes = calls.shapes_of(plan)
+        self.shapes = shapes_of(plan)
         recorded = max(len(t) for t in plan.times.values())
-        free_space.check(calls.total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
-        calls.fitting(
-            plan, owned(plan, 1, None), engine.machine, self.shapes
-        )  # raises now where the memory is too small
+        free_space.check(total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
+        fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # raises now where the memory is too small
         self.store = None if self.directory is None else Store(self.directory)
         if self.nameless:
             reason = next(iter(self.nameless.values()))
@@ -110,7 +120,7 @@ class Job:
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config, self.notes)
-            self._run(owned(self.plan, 1, None), lambda task, chunk: put_cells(task, chunk, results.put))
+            self._run(owned(self.plan, 1, None), lambda call, outcome: put_cells(call, outcome, results.put))
             results.put_best()
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
@@ -150,17 +160,17 @@ class Job:
             (self.directory / RESULTS).unlink(missing_ok=True)
             self.fresh = False
         self.store.claim(self.config, self.common)
-        pieces = self.store.pieces(self.keys)
+        chunks = self.store.chunks(self.keys)
         wanted, seen = [], set()
         for key, mine in zip(self.keys, owned(self.plan, self.block, shard), strict=True):
             # one cell under two labels is computed once
-            wanted.append([] if key in seen else without(mine, seeds_of(pieces[key])))
+            wanted.append([] if key in seen else without(mine, seeds_of(chunks[key])))
             seen.add(key)
         if any(wanted):
             clock = computing_time.Spent(self.store.home)
 
-            def write(task: Task, chunk: Chunk) -> None:
-                self._write(task, chunk)
+            def write(call: Call, outcome: Outcome) -> None:
+                self._write(call, outcome)
                 clock.write()
 
             try:
@@ -170,41 +180,41 @@ class Job:
         elif self.progress and shard is None:
             estimate.say(self.summary(self.lanes_computed))
 
-    def _run(self, wanted: list[list[Interval]], sink: Callable[[Task, Chunk], None]) -> None:
+    def _run(self, wanted: list[list[Interval]], sink: Callable[[Call, Outcome], None]) -> None:
         """Compute the wanted seeds of every cell with a bar of progress; afterwards raise what went wrong."""
         plan, store, machine = self.plan, self.store, self.engine.machine
         before = []
         if store is not None:
-            before = calls.resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
-        machine, tasks = calls.fitting(plan, wanted, machine, self.shapes)
-        tasks = before + tasks
-        total = sum(calls.weight(task, plan) for task in tasks)
+            before = resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
+        machine, calls = fitting(plan, wanted, machine, self.shapes)
+        calls = before + calls
+        total = sum(weight(call, plan) for call in calls)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
-        said = self._announcement(tasks, machine) if self.progress else []
+        said = self._announcement(calls, machine) if self.progress else []
 
-        def failed(task: Task, reason: str, trace: str) -> None:
-            label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
+        def failed(call: Call, reason: str, trace: str) -> None:
+            label, seeds = plan.cells[call.cells[0]].label, range(call.first, call.first + call.seeds)
             failures.append((label, seeds, reason, trace))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
-        def finished(task: Task, chunk: Chunk) -> None:
-            sink(task, chunk)
-            broken = sorted(broken_cells(chunk.faults))
-            if broken and not broken_cells(seen) and len(tasks) > 1:
+        def finished(call: Call, outcome: Outcome) -> None:
+            sink(call, outcome)
+            broken = sorted(broken_cells(outcome.faults))
+            if broken and not broken_cells(seen) and len(calls) > 1:
                 label = plan.cells[broken[0]].label
                 warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
-            seen.extend(chunk.faults)
+            seen.extend(outcome.faults)
 
-        lock, quiet, left = threading.Lock(), not (self.progress and sys.stderr.isatty()), estimate.Left(plan, tasks)
-        lanes, compiled = f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", math.inf
+        lock, quiet, left = threading.Lock(), not (self.progress and sys.stderr.isatty()), estimate.Left(plan, calls)
+        lanes, compiled = f"{sum(call.seeds * len(call.cells) for call in calls):,} lanes", math.inf
         with estimate.progress_bar(
             said, total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress, desc=lanes,
             mininterval=30 if quiet else 0.1,
         ) as bar:  # fmt: skip
 
-            def report(played: Played) -> None:
+            def report(played: Progress) -> None:
                 nonlocal compiled
                 with lock:
                     plays = min(played.plays, total - bar.n)
@@ -216,7 +226,7 @@ class Job:
                         bar.update(plays)
                     left.note(played)
                     if self.progress and time.monotonic() - compiled > estimate.LOOK and left.seconds() is not None:
-                        estimate.say_time(left, len(tasks), machine, bar)
+                        estimate.say_time(left, len(calls), machine, bar)
                         compiled = math.inf  # said once
 
             def compiling(done: int, of: int) -> None:
@@ -227,31 +237,31 @@ class Job:
                         compiled = time.monotonic()
 
             self.engine.run(
-                plan, tasks, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
+                plan, calls, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
                 compiling=compiling, failed=None if store is None else failed,
             )  # fmt: skip
         self.computed += total
-        self.lanes_computed += sum(task.seeds * len(task.cells) for task in tasks)
-        failed_calls = SweepError(failures, len(tasks)) if failures else None
+        self.lanes_computed += sum(call.seeds * len(call.cells) for call in calls)
+        failed_calls = SweepError(failures, len(calls)) if failures else None
         error = verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)
         if error is not None:
             raise error from failed_calls
         if failed_calls is not None:
             raise failed_calls
 
-    def _announcement(self, tasks: list[Task], machine: Machine) -> list[str]:
-        return estimate.announcement(self, tasks, machine)
+    def _announcement(self, calls: list[Call], machine: Machine) -> list[str]:
+        return estimate.announcement(self, calls, machine)
 
-    def _write(self, task: Task, chunk: Chunk) -> None:
+    def _write(self, call: Call, outcome: Outcome) -> None:
         assert self.store is not None
-        if chunk.regret is not None:
-            keep_chunk(self.store, task, chunk, self.keys, self.block)
+        if outcome.regret is not None:
+            keep_outcome(self.store, call, outcome, self.keys, self.block)
 
     def _merge(self, store: Store) -> bool:
         """Write results.nc from the store, in the order of the plan; False where a file is damaged or missing."""
         assert self.directory is not None
         part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
-        need = calls.total_bytes(self.plan, self.shapes) + HEADER_BYTES + 64 * len(self.plan.seeds)
+        need = total_bytes(self.plan, self.shapes) + HEADER_BYTES + 64 * len(self.plan.seeds)
         try:
             if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
@@ -279,32 +289,32 @@ class Job:
     def _read(self, store: Store, put: Callable[[int, int, dict[str, Any]], None]) -> bool:
         """Give `put` the arrays of the plan's chunks, in its order; False where a file is damaged or missing."""
         whole, seeds = True, self.plan.seeds
-        pieces, expected = store.pieces(self.keys), arrays_of(self.plan, self.shapes)
+        chunks, expected = store.chunks(self.keys), arrays_of(self.plan, self.shapes)
         for cell, key in enumerate(self.keys):
             covered = []
-            for piece in pieces[key]:
-                if piece.stop <= seeds.start or piece.first >= seeds.stop:
+            for chunk in chunks[key]:
+                if chunk.stop <= seeds.start or chunk.first >= seeds.stop:
                     continue
-                arrays = store.read(piece, expected[cell])
+                arrays = store.read(chunk, expected[cell])
                 if arrays is not None:
-                    put(cell, piece.first, arrays)
-                    covered.append((piece.first, piece.stop))
+                    put(cell, chunk.first, arrays)
+                    covered.append((chunk.first, chunk.stop))
             whole = whole and not without([(seeds.start, seeds.stop)], covered)
         return whole
 
     def _tidy(self, store: Store) -> None:
         """Delete unfinished calls whose seeds are finished by now, and chunks that no later run can find."""
-        for pieces in store.pieces(self.nameless).values():
-            for piece in pieces:
-                piece.path.unlink(missing_ok=True)
+        for chunks in store.chunks(self.nameless).values():
+            for chunk in chunks:
+                chunk.path.unlink(missing_ok=True)
         for call in store.begun():
-            pieces = store.pieces(call.keys)
+            chunks = store.chunks(call.keys)
             span = [(call.first, call.first + call.seeds)]
-            if not any(without(span, seeds_of(pieces[key])) for key in call.keys):
+            if not any(without(span, seeds_of(chunks[key])) for key in call.keys):
                 store.forget_begun(call)
 
 
-def put_cells(task: Task, chunk: Chunk, put: Callable[[int, int, dict[str, Any]], None]) -> None:
+def put_cells(call: Call, outcome: Outcome, put: Callable[[int, int, dict[str, Any]], None]) -> None:
     """Give `put` the arrays of every cell of a chunk that may be kept."""
-    for m, c in chunk.sound():
-        put(c, chunk.first, chunk.of(m))
+    for m, c in outcome.sound():
+        put(c, outcome.first, outcome.of(m))

@@ -14,7 +14,7 @@ from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import PARTS, floating, labelled, name_of, part_factory, signature_of
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
-from jaxbandits.sweeps.execution import Job
+from jaxbandits.sweeps.execution import CheckedSweep
 from jaxbandits.sweeps.plan import Cell, Plan, plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
@@ -164,7 +164,7 @@ def prepared(
     memory: float | str | None = None,
     progress: bool = True,
     fresh: bool = False,
-) -> Job:
+) -> CheckedSweep:
     """A sweep with all arguments checked and nothing written yet.
 
     `.dataset()` of it computes what is missing, `.compute(shard)` a shard of that. settings: the other arguments of
@@ -189,7 +189,7 @@ def prepared(
     if rule is not None:
         config["until"] = rule._asdict()
     config, common = json.loads(json.dumps([config, common]))
-    kind = Job if rule is None else UntilDecided
+    kind = CheckedSweep if rule is None else UntilDecided
     return kind(laid_out, config, common, runner, directory, progress=progress, fresh=fresh)
 
 

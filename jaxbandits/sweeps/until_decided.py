@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, coordinate_values
-from jaxbandits.sweeps.engines.calls import Machine, Task, owned
-from jaxbandits.sweeps.execution import TRIES, Job, put_cells
+from jaxbandits.sweeps.engines.calls import Call, Machine, owned
+from jaxbandits.sweeps.execution import TRIES, CheckedSweep, put_cells
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.sequential_test import SequentialTest
 from jaxbandits.sweeps.until import Until
@@ -46,7 +46,7 @@ def comparisons_of(plan: Plan, rule: Until) -> list[Comparison]:
     return list(found.values())
 
 
-class UntilDecided(Job):
+class UntilDecided(CheckedSweep):
     """A checked sweep whose plan has the most seeds that may run. `dataset` runs as many as it needs."""
 
     announced = False
@@ -83,7 +83,7 @@ class UntilDecided(Job):
         return results.dataset()
 
     def compute(self, shard: tuple[int, int] | None = None) -> None:
-        """As `Job.compute`, for the block of seeds that is looked at next."""
+        """As `CheckedSweep.compute`, for the block of seeds that is looked at next."""
         if shard is not None:
             raise ValueError(
                 "seeds = until(...): how many seeds run depends on what all of them show, and a shard sees its own "
@@ -105,10 +105,10 @@ class UntilDecided(Job):
             before = len(kept)
             self._run(
                 owned(self.plan, 1, None),
-                lambda task, chunk: put_cells(task, chunk, lambda *arrays: kept.append(arrays)),
+                lambda call, outcome: put_cells(call, outcome, lambda *arrays: kept.append(arrays)),
             )
-            for chunk in kept[before:]:
-                put(*chunk)
+            for outcome in kept[before:]:
+                put(*outcome)
             return regret
         with self._resumable():
             for _ in range(1 + TRIES):
@@ -117,9 +117,9 @@ class UntilDecided(Job):
                 self.compute()
         raise self._damaged(self.store)
 
-    def _announcement(self, tasks: list[Task], machine: Machine) -> list[str]:
+    def _announcement(self, calls: list[Call], machine: Machine) -> list[str]:
         """The size of the first block alone: later ones have a line of their own."""
-        lines = [] if self.announced else super()._announcement(tasks, machine)
+        lines = [] if self.announced else super()._announcement(calls, machine)
         self.announced = True
         return lines
 

@@ -15,7 +15,7 @@ from jaxbandits import catalogue, checking
 from jaxbandits.checking.findings import found_by
 from jaxbandits.checking.subject import Subject
 from jaxbandits.checking.traces import CHECKPOINTS
-from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, owned, shapes_of, tasks_of
+from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, calls_of, owned, shapes_of
 from jaxbandits.sweeps.plan import plan
 
 SEEDS = 32
@@ -46,7 +46,7 @@ def budget_for(example, lanes):
     shapes = shapes_of(laid_out)
 
     def lanes_of(memory):
-        calls = tasks_of(laid_out, owned(laid_out, 1, None), Machine([], 1, "cpu", memory), shapes)
+        calls = calls_of(laid_out, owned(laid_out, 1, None), Machine([], 1, "cpu", memory), shapes)
         return {task.lanes for task in calls}
 
     low, high = 1, 1 << 40

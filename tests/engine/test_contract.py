@@ -14,9 +14,9 @@ from jaxbandits import catalogue
 from jaxbandits.checking.check import RULES
 from jaxbandits.checking.findings import found_by
 from jaxbandits.sweeps.engines import one_call
-from jaxbandits.sweeps.engines.calls import Task
+from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.plan import Cell
-from jaxbandits.sweeps.storage.store import Begun
+from jaxbandits.sweeps.storage.store import BegunCall
 
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
 # windows of one play, of several, of a whole span, of several agents, and conversions of others
@@ -70,13 +70,13 @@ def test_a_saved_lane_goes_on(subject, name, monkeypatch):
         saved.setdefault(span, []).append((window, leaves()))
 
     monkeypatch.setattr(one_call, "segments", segments)
-    task, device = Task(0, (0,), 0, SEEDS, SEEDS), jax.local_devices()[0]
-    whole = one_call.run_task(task, subject.current, device, keep=keep)
+    task, device = Call(0, (0,), 0, SEEDS, SEEDS), jax.local_devices()[0]
+    whole = one_call.play_call(task, subject.current, device, keep=keep)
     assert saved
     for span in {min(saved), max(saved)}:
         window, leaves = saved[span][len(saved[span]) // 2]
-        begun = Begun(("key",), 0, SEEDS, SEEDS, span, window), leaves
-        again = one_call.run_task(task, subject.current, device, begun=begun)
+        begun = BegunCall(("key",), 0, SEEDS, SEEDS, span, window), leaves
+        again = one_call.play_call(task, subject.current, device, begun=begun)
         chex.assert_trees_all_equal(whole, again, strict=True)
 
 

@@ -28,7 +28,7 @@ from jaxbandits.spans import segment
 from jaxbandits.sweeps.compilation.compiled import Compiled
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
-from jaxbandits.sweeps.engines.one_call import shared_by_calls
+from jaxbandits.sweeps.engines.one_call import programs_of_calls
 
 filters = import_module("jaxbandits.estimators.spectral_filter")  # the package has a function of that name
 LANES, POINTS = LEAST_LANES, 2
@@ -66,7 +66,7 @@ def proofs(subject, *, points=0, **planted) -> dict[str, Proof]:
     plan, device, found = subject.current, jax.local_devices()[0], {}
     group, seeds = plan.groups[0], np.arange(LANES, dtype=np.uint32)
     with settings_of(plan.dtype, device):
-        run, case, times = shared_by_calls(plan, 0, (0,), device)
+        run, case, times = programs_of_calls(plan, 0, (0,), device)
         if points or planted:
             case = jax.tree.map(lambda x: jnp.stack([x] * points), case) if points else case
             leaves, treedef = jax.tree.flatten(case)

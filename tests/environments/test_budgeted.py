@@ -26,7 +26,7 @@ from jaxbandits.random import Draws
 from jaxbandits.simulator import attack_state
 from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.plan import plan
-from jaxbandits.sweeps.storage.store import Begun
+from jaxbandits.sweeps.storage.store import BegunCall
 from jaxbandits.window import Lane
 
 MEANS = np.array([0.8, 0.6, 0.5, 0.3])
@@ -394,11 +394,11 @@ def test_a_run_that_goes_on_in_the_middle_is_the_same(monkeypatch):
         reward_adversary=partial(budgeted, total=9.7, size=0.3, kind="empirical_best"), dtype="float32",
     )  # fmt: skip
     monkeypatch.setattr(one_call, "segments", lambda windows, begin, done=0: ((i, 30) for i in range(done, 120, 30)))
-    task, device, kept = one_call.Task(0, (0,), 0, 4, 4), jax.local_devices()[0], {}
+    task, device, kept = one_call.Call(0, (0,), 0, 4, 4), jax.local_devices()[0], {}
     keep = lambda span, window, leaves, **_: kept.setdefault(window, [np.array(x) for x in leaves()])
-    whole = one_call.run_task(task, laid_out, device, keep=keep)
-    begun = Begun(keys=(), first=0, lanes=4, seeds=4, span=0, window=60)
-    again = one_call.run_task(task, laid_out, device, begun=(begun, kept[60]))
+    whole = one_call.play_call(task, laid_out, device, keep=keep)
+    begun = BegunCall(keys=(), first=0, lanes=4, seeds=4, span=0, window=60)
+    again = one_call.play_call(task, laid_out, device, begun=(begun, kept[60]))
     np.testing.assert_array_equal(again.regret, whole.regret)
     for name, values in whole.diagnostics.items():
         np.testing.assert_array_equal(again.diagnostics[name], values)

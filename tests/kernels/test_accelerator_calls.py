@@ -11,12 +11,12 @@ from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.calls import (
     ACCELERATOR_LANES,
     Machine,
+    bytes_of_call,
     call_bytes,
+    calls_of,
     fitting,
     owned,
     shapes_of,
-    task_bytes,
-    tasks_of,
 )
 from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.plan import plan
@@ -31,9 +31,9 @@ def calls(algorithm, seeds, grid, memory=MEMORY, platform="gpu", workers=1):
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
     shapes = shapes_of(laid_out)
-    found = tasks_of(laid_out, owned(laid_out, 1, None), Machine([], workers, platform, memory), shapes)
+    found = calls_of(laid_out, owned(laid_out, 1, None), Machine([], workers, platform, memory), shapes)
     assert sum(task.seeds * len(task.cells) for task in found) == len(laid_out.cells) * seeds
-    assert all(task_bytes(task, laid_out, shapes) <= memory for task in found)
+    assert all(bytes_of_call(task, laid_out, shapes) <= memory for task in found)
     return found
 
 

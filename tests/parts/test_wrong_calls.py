@@ -328,24 +328,24 @@ def test_a_run_says_what_it_found_and_what_it_took(tmp_path, capsys):
 def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
     """A call taken up at play 20 of 32 begins there: its rate is that of the twelve plays left."""
     from jaxbandits.sweeps.engines import one_call
-    from jaxbandits.sweeps.engines.calls import Task
+    from jaxbandits.sweeps.engines.calls import Call
 
     planned = laid_out()
-    task, device = Task(0, (0,), 0, 8, 8), jax.local_devices()[0]
+    task, device = Call(0, (0,), 0, 8, 8), jax.local_devices()[0]
     saved, seen = [], []
 
     def keep(span, window, leaves, last=False):
         saved.append((span, window, leaves()))
 
     monkeypatch.setattr(one_call, "FIRST_SEGMENT", 20)
-    whole = one_call.run_task(task, planned, device, keep=keep)
+    whole = one_call.play_call(task, planned, device, keep=keep)
     span, window, leaves = saved[0]
 
     class At:
         pass
 
     At.span, At.window = span, window
-    again = one_call.run_task(
+    again = one_call.play_call(
         task, planned, device, begun=(At, leaves), report=lambda played: seen.append((played.plays, played.restored))
     )
     np.testing.assert_array_equal(whole.regret, again.regret)
@@ -355,7 +355,7 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
 
 def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
     from jaxbandits.sweeps import execution
-    from jaxbandits.sweeps.engines.one_call import Played
+    from jaxbandits.sweeps.engines.one_call import Progress
 
     bars = []
 
@@ -367,10 +367,10 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
     monkeypatch.setattr(tqdm, "tqdm", Bar)
 
     def run(plan, calls, machine, *, report, sink, **others):
-        report(Played(0, 200, restored=True))
-        report(Played(0, 56))
+        report(Progress(0, 200, restored=True))
+        report(Progress(0, 56))
 
-    planned = execution.Job(laid_out(), {}, {}, engine_of(run))
+    planned = execution.CheckedSweep(laid_out(), {}, {}, engine_of(run))
     planned._run(execution.owned(planned.plan, 1, None), None)
     assert bars[0] == (200, 256, 256)
 

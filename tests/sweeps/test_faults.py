@@ -66,8 +66,8 @@ import jaxbandits as jb
 output.draw = lambda *args, **options: []
 jb.cores(1)
 keeping.KEEP_SECONDS, keeping.KEEP_SHARE = 0.1, 0.5
-play, write = local.run_task, store.Store._write
-def run_task(task, *args, **keywords):
+play, write = local.play_call, store.Store._write
+def play_call(task, *args, **keywords):
     say("play", task.cells, task.first, keywords["begun"][0].window if keywords.get("begun") else 0)
     made = play(task, *args, **keywords)
     say("played", task.cells, task.first)
@@ -76,7 +76,7 @@ def _write(self, path, content):
     say("write", path.name)
     write(self, path, content)
     say("written", path.name)
-local.run_task, store.Store._write = run_task, _write
+local.play_call, store.Store._write = play_call, _write
 sys.exit(cli.main(sys.argv[2:]))
 """
 

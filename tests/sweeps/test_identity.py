@@ -569,8 +569,8 @@ from jaxbandits.sweeps.identity import pinned_code
 if {pin}:
     pinned_code.record()
 played = []
-original = local.run_task
-local.run_task = lambda task, *args, **keywords: played.append(task) or original(task, *args, **keywords)
+original = local.play_call
+local.play_call = lambda task, *args, **keywords: played.append(task) or original(task, *args, **keywords)
 arms = jb.environments.bernoulli_arms(means=[0.25, 0.75])
 jb.sweep(
     {{"ucb1": jb.algorithms.ucb1, "exp3": jb.algorithms.exp3}}, arms, horizon=20, seeds=8, checkpoints=2,

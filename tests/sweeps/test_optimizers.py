@@ -132,13 +132,13 @@ def test_a_transformation_is_no_plain_argument():
 def played(monkeypatch):
     """The names of what is computed."""
     names: list = []
-    original = local.run_task
+    original = local.play_call
 
     def counted(task, plan, *args, **keywords):
         names.extend(plan.cells[c].label for c in task.cells)
         return original(task, plan, *args, **keywords)
 
-    monkeypatch.setattr(local, "run_task", counted)
+    monkeypatch.setattr(local, "play_call", counted)
     return names
 
 

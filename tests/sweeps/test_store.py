@@ -23,8 +23,8 @@ from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls, keeping, local, one_call
-from jaxbandits.sweeps.engines.calls import Task
-from jaxbandits.sweeps.engines.one_call import Played
+from jaxbandits.sweeps.engines.calls import Call
+from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.storage import dataset_file, store
 from jaxbandits.sweeps.storage.digest_file import Damaged, pack, unpack
 from jaxbandits.sweeps.storage.store import Store
@@ -46,7 +46,7 @@ def whole():
 def played(monkeypatch):
     """The lanes that are computed: (label, learning rate, seed) for every one."""
     lanes: list = []
-    original = local.run_task
+    original = local.play_call
 
     def counted(task, plan, *args, **keywords):
         for c in task.cells:
@@ -55,7 +55,7 @@ def played(monkeypatch):
             lanes.extend((cell.algorithm.version[0], rate, s) for s in range(task.first, task.first + task.seeds))
         return original(task, plan, *args, **keywords)
 
-    monkeypatch.setattr(local, "run_task", counted)
+    monkeypatch.setattr(local, "play_call", counted)
     return lanes
 
 
@@ -314,14 +314,14 @@ def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsy
     said = capsys.readouterr().err
     assert said.count("time: about ") == 1 and " more on " in said
     plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
-    tasks = [Task(group, (group,), 0, 16, 10) for group in range(2)]
+    tasks = [Call(group, (group,), 0, 16, 10) for group in range(2)]
     left, horizon = estimate.Left(plan, tasks), int(plan.groups[0].times[-1])
     assert left.seconds() is None
-    left.note(Played(0, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
+    left.note(Progress(0, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
     assert left.seconds() is None
-    left.note(Played(0, 4 * horizon, seconds=8.0 * horizon))  # two seconds a play, also of the other group
+    left.note(Progress(0, 4 * horizon, seconds=8.0 * horizon))  # two seconds a play, also of the other group
     assert left.seconds() == pytest.approx(2.0 * (4 + 10) * horizon)
-    left.note(Played(1, 5 * horizon, seconds=5.0 * horizon))
+    left.note(Progress(1, 5 * horizon, seconds=5.0 * horizon))
     assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 1.0 * 5 * horizon)
 
 

@@ -11,7 +11,7 @@ import jaxbandits as jb
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import compiled
-from jaxbandits.sweeps.engines.calls import Machine, default_memory, owned, shapes_of, tasks_of
+from jaxbandits.sweeps.engines.calls import Machine, calls_of, default_memory, owned, shapes_of
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.sweep import parse_memory
 
@@ -65,7 +65,7 @@ def test_chunk_sizes_really_differ():
     wanted = owned(laid_out(), 1, None)
     machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
     lanes = {
-        memory: {task.lanes for task in tasks_of(laid_out(), wanted, m, shapes_of(laid_out()))}
+        memory: {task.lanes for task in calls_of(laid_out(), wanted, m, shapes_of(laid_out()))}
         for memory, m in machines.items()
     }
     assert lanes == {"12KB": {16}, "24KB": {32}, "40KB": {64}, None: {64}}

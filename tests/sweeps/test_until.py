@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.sweeps.execution import Job
+from jaxbandits.sweeps.execution import CheckedSweep
 from jaxbandits.sweeps.sequential_test import SequentialTest
 from jaxbandits.sweeps.sweep import built_cells
 from jaxbandits.sweeps.toml_file import read_config
@@ -174,14 +174,14 @@ def test_points_at_which_nothing_changes_are_compared_once():
 
 def test_a_killed_run_goes_on_and_a_larger_budget_too(tmp_path, monkeypatch):
     rule = jb.until(PAIRS, most=96, block=16)
-    compute, computed = Job.compute, []
+    compute, computed = CheckedSweep.compute, []
 
     def dying(job, shard=None):
         if job.plan.seeds.start == 48:
             raise KeyboardInterrupt
         compute(job, shard)
 
-    monkeypatch.setattr(Job, "compute", dying)
+    monkeypatch.setattr(CheckedSweep, "compute", dying)
     with pytest.raises(KeyboardInterrupt) as stop:
         jb.sweep(THREE, ARMS, seeds=rule, store=tmp_path, **PLAIN)
     assert "the same call goes on from there" in stop.value.__notes__[0]
@@ -191,7 +191,7 @@ def test_a_killed_run_goes_on_and_a_larger_budget_too(tmp_path, monkeypatch):
         compute(job, shard)
         computed.append((job.plan.seeds.start, job.lanes_computed - before))
 
-    monkeypatch.setattr(Job, "compute", watched)
+    monkeypatch.setattr(CheckedSweep, "compute", watched)
     small = jb.sweep(THREE, ARMS, seeds=rule._replace(most=64), store=tmp_path, **PLAIN)
     assert computed == [(48, 48), (0, 0)] and small.sizes["seed"] == 64
     chunk = next(tmp_path.glob("chunks/*/*.0-16.npz"))

@@ -1,7 +1,7 @@
 """What is left to compute, cut into calls that fit the caches and the memory.
 
 Work is a list of intervals of seeds for every cell. `owned` says which of it this process is to compute, `without`
-takes away what is finished, `tasks_of` cuts the rest into calls. Nothing here changes a result, only who computes it
+takes away what is finished, `calls_of` cuts the rest into calls. Nothing here changes a result, only who computes it
 and when.
 """
 
@@ -16,7 +16,7 @@ from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.compilation.program_digest import naming
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
-from jaxbandits.sweeps.storage.store import Begun, Piece
+from jaxbandits.sweeps.storage.store import BegunCall, Chunk
 
 LEAST_LANES = 16  # a vector of float32: the lanes of a call that do not fill one are rounded another way
 CPU_LANES = 2048
@@ -39,7 +39,7 @@ class Machine(NamedTuple):
     at_once: int = 1
 
 
-class Task(NamedTuple):
+class Call(NamedTuple):
     """One call: some cells of a group on one stretch of seeds."""
 
     group: int
@@ -49,13 +49,13 @@ class Task(NamedTuple):
     seeds: int  # seeds of the result
 
 
-def as_begun(task: Task, keys: Keys, span: int = 0, window: int = 0) -> Begun:
+def as_begun(call: Call, keys: Keys, span: int = 0, window: int = 0) -> BegunCall:
     """A call as the store names it."""
-    return Begun(
-        keys=tuple(keys[c] for c in task.cells),
-        first=task.first,
-        lanes=task.lanes,
-        seeds=task.seeds,
+    return BegunCall(
+        keys=tuple(keys[c] for c in call.cells),
+        first=call.first,
+        lanes=call.lanes,
+        seeds=call.seeds,
         span=span,
         window=window,
     )
@@ -110,64 +110,64 @@ def without(intervals: list[Interval], finished: list[Interval]) -> list[Interva
     return out
 
 
-def seeds_of(pieces: list[Piece]) -> list[Interval]:
+def seeds_of(chunks: list[Chunk]) -> list[Interval]:
     """The seeds that files cover."""
-    return [(piece.first, piece.stop) for piece in pieces]
+    return [(chunk.first, chunk.stop) for chunk in chunks]
 
 
 def resumed(
-    begun: Iterable[Begun],
+    begun: Iterable[BegunCall],
     plan: Plan,
     keys: Sequence[str],
     wanted: list[list[Interval]],
     machine: Machine,
     shapes: list[LaneShape],
-) -> list[Task]:
+) -> list[Call]:
     """Calls that an interrupted run had begun, where all they hold is still wanted and fits the memory.
 
     Their seeds are taken out of `wanted`.
     """
-    position, tasks = {key: c for c, key in reversed(list(enumerate(keys)))}, list[Task]()
+    position, calls = {key: c for c, key in reversed(list(enumerate(keys)))}, list[Call]()
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
-    for call in begun:
-        cells = tuple(position.get(key, -1) for key in call.keys)
+    for saved in begun:
+        cells = tuple(position.get(key, -1) for key in saved.keys)
         groups = {home.get(c) for c in cells}
-        span = (call.first, call.first + call.seeds)
+        span = (saved.first, saved.first + saved.seeds)
         if (
             len(groups) > 1
             or None in groups
-            or call.lanes % LEAST_LANES
+            or saved.lanes % LEAST_LANES
             or any(without([span], wanted[c]) for c in cells)
         ):
             continue
-        task = Task(home[cells[0]], cells, call.first, call.lanes, call.seeds)
-        if task_bytes(task, plan, shapes) <= machine.memory:  # otherwise it may be what the last run died of
-            tasks.append(task)
+        call = Call(home[cells[0]], cells, saved.first, saved.lanes, saved.seeds)
+        if bytes_of_call(call, plan, shapes) <= machine.memory:  # otherwise it may be what the last run died of
+            calls.append(call)
             for c in cells:
                 wanted[c] = without(wanted[c], [span])
-    return tasks
+    return calls
 
 
-def tasks_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]) -> list[Task]:
+def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]) -> list[Call]:
     """Calls that cover the wanted seeds. Stretches end at multiples of their length, counted from seed 0."""
     longest = [max((high - low for c in group.cells for low, high in wanted[c]), default=0) for group in plan.groups]
     sizes = [
-        chunk_shape(group, plan, stretch, machine, shape) if stretch else (LEAST_LANES, 1)
+        call_shape(group, plan, stretch, machine, shape) if stretch else (LEAST_LANES, 1)
         for group, stretch, shape in zip(plan.groups, longest, shapes, strict=True)
     ]
-    # few calls leave cores idle: halve the largest chunks until every worker has two
-    tasks = _cut(plan, wanted, sizes)
-    while len(tasks) < 2 * machine.workers and machine.workers > 1:
+    # few calls leave cores idle: halve the largest until every worker has two
+    calls = _cut(plan, wanted, sizes)
+    while len(calls) < 2 * machine.workers and machine.workers > 1:
         largest = max((g for g, stretch in enumerate(longest) if stretch), key=lambda g: sizes[g][0], default=None)
         if largest is None or sizes[largest][0] < 8 * LEAST_LANES:
             break
         sizes[largest] = (sizes[largest][0] // 2, sizes[largest][1])
-        tasks = _cut(plan, wanted, sizes)
-    return tasks
+        calls = _cut(plan, wanted, sizes)
+    return calls
 
 
-def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]]) -> list[Task]:
-    tasks = list[Task]()
+def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]]) -> list[Call]:
+    calls = list[Call]()
     for g, (group, (seeds, points)) in enumerate(zip(plan.groups, sizes, strict=True)):
         together: dict[Interval, list[int]] = {}  # cells that want the same stretch run in one call
         for c in group.cells:
@@ -178,8 +178,8 @@ def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]])
                     low = stop
         for (low, high), cells in sorted(together.items()):
             for at in range(0, len(cells), points):
-                tasks.append(Task(g, tuple(cells[at : at + points]), low, seeds, high - low))
-    return tasks
+                calls.append(Call(g, tuple(cells[at : at + points]), low, seeds, high - low))
+    return calls
 
 
 def call_bytes(shape: LaneShape, seeds: int, points: int, checkpoints: int) -> int:
@@ -192,9 +192,9 @@ def call_bytes(shape: LaneShape, seeds: int, points: int, checkpoints: int) -> i
     return seeds * (points * lane + 2 * shape.context)
 
 
-def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
+def bytes_of_call(call: Call, plan: Plan, shapes: list[LaneShape]) -> int:
     """Memory of a given call."""
-    return call_bytes(shapes[task.group], task.lanes, len(task.cells), len(plan.groups[task.group].times))
+    return call_bytes(shapes[call.group], call.lanes, len(call.cells), len(plan.groups[call.group].times))
 
 
 def check_parts(plan: Plan) -> None:
@@ -225,7 +225,7 @@ def _shape_of(group: Group, plan: Plan) -> LaneShape:
     return shape
 
 
-def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
+def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
     """Seeds and points of one call: as many as fit the cache on a CPU, or the memory of an accelerator."""
     checkpoints = len(group.times)
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
@@ -287,11 +287,11 @@ def default_memory(platform: str) -> int:
 
 def fitting(
     plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]
-) -> tuple[Machine, list[Task]]:
+) -> tuple[Machine, list[Call]]:
     """The machine with as many calls at a time as the memory is enough for, and the calls."""
     while True:
         try:
-            return machine, tasks_of(plan, wanted, machine, shapes)
+            return machine, calls_of(plan, wanted, machine, shapes)
         except ValueError:
             if machine.at_once > 1:
                 machine = machine._replace(at_once=1, memory=machine.memory * machine.at_once)
@@ -302,9 +302,9 @@ def fitting(
             machine = machine._replace(workers=workers, memory=machine.memory * machine.workers // workers)
 
 
-def weight(task: Task, plan: Plan) -> int:
+def weight(call: Call, plan: Plan) -> int:
     """Plays of a call, over all lanes of its result."""
-    return int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds
+    return int(plan.groups[call.group].times[-1]) * len(call.cells) * call.seeds
 
 
 def blocks(first: int, stop: int, block: int) -> list[Interval]:

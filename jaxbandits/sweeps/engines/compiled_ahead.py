@@ -12,21 +12,21 @@ import jax
 
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.engines.calls import Task
-from jaxbandits.sweeps.engines.one_call import Call, shared_by_calls
+from jaxbandits.sweeps.engines.calls import Call
+from jaxbandits.sweeps.engines.one_call import Player, programs_of_calls
 from jaxbandits.sweeps.plan import Plan
 
 
 @contextlib.contextmanager
 def compiled_ahead(
     plan: Plan,
-    tasks: Sequence[Task],
+    calls: Sequence[Call],
     devices: Sequence[jax.Device],
     threads: int,
     caller: Caller,
     tell: Callable[[int, int], None],
 ) -> Iterator[None]:
-    """Compile the programs of the tasks in threads of their own, while what is inside the block plays.
+    """Compile the programs of the calls in threads of their own, while what is inside the block plays.
 
     The caller traces them: while one is compiled, the next one is traced. `tell(done, of)` is called with the number of
     programs that are compiled, and of all. An error is left to the call that meets it again.
@@ -40,7 +40,7 @@ def compiled_ahead(
                 return function()
         return None
 
-    thread = threading.Thread(target=_compile, args=(plan, tasks, devices, threads, caller, on, tell))
+    thread = threading.Thread(target=_compile, args=(plan, calls, devices, threads, caller, on, tell))
     thread.start()
     try:
         yield
@@ -51,7 +51,7 @@ def compiled_ahead(
 
 def _compile(
     plan: Plan,
-    tasks: Sequence[Task],
+    calls: Sequence[Call],
     devices: Sequence[jax.Device],
     threads: int,
     caller: Caller,
@@ -59,26 +59,28 @@ def _compile(
     tell: Callable[[int, int], None],
 ) -> None:
     """Compile `begin` of all calls, which says what their lanes hold, then the rest, calls of small lanes first."""
-    first: dict[Any, Task] = {}  # calls of one group and shape share their programs
-    for task in tasks:
-        first.setdefault((task.group, len(task.cells), task.lanes), task)
+    first: dict[Any, Call] = {}  # calls of one group and shape share their programs
+    for call in calls:
+        first.setdefault((call.group, len(call.cells), call.lanes), call)
 
-    def begun(task: Task, device: jax.Device) -> Any:
-        call = Call(task, plan, device, shared_by_calls(plan, task.group, task.cells, device))
-        return call, call.compile_begin()
+    def begun(call: Call, device: jax.Device) -> Any:
+        player = Player(call, plan, device, programs_of_calls(plan, call.group, call.cells, device))
+        return player, player.compile_begin()
 
     with ThreadPoolExecutor(threads) as pool:
         both = list(itertools.product(first.values(), devices))
-        starts = [pool.submit(caller.run_in_worker, on, device, partial(begun, task, device)) for task, device in both]
+        starts = [pool.submit(caller.run_in_worker, on, device, partial(begun, call, device)) for call, device in both]
         begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
-        for call, lane in filter(None, (start.result() for start in starts)):
-            program = call.run, call.device, len(call.seeds)
+        for player, lane in filter(None, (start.result() for start in starts)):
+            program = player.run, player.device, len(player.seeds)
             begins.add(program)
-            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(call.seeds)
-            for name, job in call.others(lane).items():
-                rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, call.device, job)))
+            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(player.seeds)
+            for name, compilation in player.others(lane).items():
+                rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, player.device, compilation)))
         done, of = len(begins), len(begins) + len(rest)
         tell(done, of)
-        for _ in as_completed([pool.submit(job) for _, job in sorted(rest.values(), key=lambda x: x[0])]):
+        for _ in as_completed(
+            [pool.submit(compilation) for _, compilation in sorted(rest.values(), key=lambda x: x[0])]
+        ):
             done += 1
             tell(done, of)

@@ -18,11 +18,11 @@ from typing import Any
 import jax
 
 from jaxbandits.sweeps.compilation.caller import Caller
-from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
-from jaxbandits.sweeps.engines.chunk import Chunk
+from jaxbandits.sweeps.engines.calls import Call, Keys, Machine, default_memory
 from jaxbandits.sweeps.engines.compiled_ahead import compiled_ahead
 from jaxbandits.sweeps.engines.keeping import saved
-from jaxbandits.sweeps.engines.one_call import Played, run_task, shared_by_calls
+from jaxbandits.sweeps.engines.one_call import Progress, play_call, programs_of_calls
+from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
@@ -107,65 +107,65 @@ class Local:
     def run(
         self,
         plan: Plan,
-        tasks: list[Task],
+        calls: list[Call],
         machine: Machine,
         *,
         keys: Keys,
         store: Store | None,
         block: int,
-        sink: Callable[[Task, Chunk], None],
-        report: Callable[[Played], None],
+        sink: Callable[[Call, Outcome], None],
+        report: Callable[[Progress], None],
         compiling: Callable[[int, int], None],
-        failed: Callable[[Task, str, str], None] | None,
+        failed: Callable[[Call, str, str], None] | None,
     ) -> None:
-        """Run every task.
+        """Run every call.
 
         Programs are traced in the calling thread and compiled in threads of their own, while others play already:
         `compiling(done, of)` is told.
 
-        `sink(task, chunk)` is called in the calling thread as calls finish. `failed(task, reason, traceback)` is told
+        `sink(call, outcome)` is called in the calling thread as calls finish. `failed(call, reason, traceback)` is told
         of a Python error while the others go on; where it is None the error is raised. When the calling thread is
         interrupted, calls stop at their next segment, and `sink` is still given those that are finished. block: seeds
         of a file.
         """
         stop, lock = threading.Event(), threading.Lock()
         threads = machine.workers * machine.at_once
-        shared = lru_cache(maxsize=2 * threads)(partial(shared_by_calls, plan))
+        shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
         free = machine.devices * (machine.at_once if len(machine.devices) > 1 else threads)
 
-        def work(task: Task) -> Chunk:
+        def work(call: Call) -> Outcome:
             with lock:
                 device = free.pop()
             try:
-                resumed: Mapping[str, Any] = {} if store is None else saved(store, task, keys)
-                return run_task(task, plan, device, stopped=stop.is_set, report=report, shared=shared, **resumed)
+                resumed: Mapping[str, Any] = {} if store is None else saved(store, call, keys)
+                return play_call(call, plan, device, stopped=stop.is_set, report=report, shared=shared, **resumed)
             finally:
                 with lock:
                     free.append(device)
 
         caller = Caller()
-        ahead = compiled_ahead(plan, tasks, list(dict.fromkeys(free)), cores(), caller, compiling)
+        ahead = compiled_ahead(plan, calls, list(dict.fromkeys(free)), cores(), caller, compiling)
         with ahead, ThreadPoolExecutor(threads) as pool:
-            waiting, pending = iter(tasks), dict[Future[Chunk], Task]()
+            waiting, pending = iter(calls), dict[Future[Outcome], Call]()
             try:
                 while True:
                     # few calls are in flight, so that memory does not grow with their number
-                    for task in itertools.islice(waiting, 2 * threads - len(pending)):
-                        future = pool.submit(caller.run_in_worker, work, task)
-                        pending[future] = task
+                    for call in itertools.islice(waiting, 2 * threads - len(pending)):
+                        future = pool.submit(caller.run_in_worker, work, call)
+                        pending[future] = call
                         future.add_done_callback(caller.tell)
                     if not pending:
                         return
                     future = caller.next_event()
-                    task, error = pending[future], future.exception()
+                    call, error = pending[future], future.exception()
                     if error is None:
-                        sink(task, future.result())
+                        sink(call, future.result())
                         del pending[future]  # not before: a sink that was interrupted is called again below
                         continue
                     del pending[future]
                     if failed is None or not isinstance(error, Exception):
                         raise error
-                    failed(task, *described(error))
+                    failed(call, *described(error))
             except BaseException as error:
                 stop.set()
                 caller.leave()  # otherwise calls would wait for it

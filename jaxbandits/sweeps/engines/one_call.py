@@ -19,11 +19,11 @@ from jaxbandits.sweeps.compilation.caller import in_caller
 from jaxbandits.sweeps.compilation.compiled import Compiled, compiled
 from jaxbandits.sweeps.compilation.regret_program import compiled_regret
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.engines.calls import Task
-from jaxbandits.sweeps.engines.chunk import Chunk
+from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.engines.contract_faults import found_in
+from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
-from jaxbandits.sweeps.storage.store import Begun
+from jaxbandits.sweeps.storage.store import BegunCall
 from jaxbandits.validation import same
 from jaxbandits.window import Parts
 
@@ -36,7 +36,7 @@ class Interrupted(Exception):
     """A worker was asked to stop."""
 
 
-class Played(NamedTuple):
+class Progress(NamedTuple):
     """Plays of a call since the last time it was told, over all lanes."""
 
     group: int
@@ -45,23 +45,23 @@ class Played(NamedTuple):
     restored: bool = False  # an earlier run made them
 
 
-def run_task(
-    task: Task,
+def play_call(
+    call: Call,
     plan: Plan,
     device: jax.Device,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    report: Callable[[Played], None] = lambda played: None,
+    report: Callable[[Progress], None] = lambda played: None,
     keep: Callable[..., None] | None = None,
-    begun: tuple[Begun, list[np.ndarray[Any, Any]]] | None = None,
-    shared: "Callable[[int, tuple[int, ...], jax.Device], Shared] | None" = None,
-) -> Chunk:
+    begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None = None,
+    shared: "Callable[[int, tuple[int, ...], jax.Device], Programs] | None" = None,
+) -> Outcome:
     """Play one call to its horizon in segments of about half a second.
 
     Parameters
     ----------
-    task : Task
-        The call.
+    call : Call
+        Which cells on which seeds.
     plan : Plan
         The sweep that it belongs to.
     device : jax.Device
@@ -80,43 +80,45 @@ def run_task(
 
     Returns
     -------
-    Chunk
+    Outcome
         What its lanes give, on the host.
     """
-    group = plan.groups[task.group]
+    group = plan.groups[call.group]
     with settings_of(plan.dtype, device):
-        call = Call(task, plan, device, (shared or partial(shared_by_calls, plan))(task.group, task.cells, device))
-        lane = call.begin()
-        progress = _Progress(report, task, int(group.times[-1]))
+        player = Player(
+            call, plan, device, (shared or partial(programs_of_calls, plan))(call.group, call.cells, device)
+        )
+        lane = player.begin()
+        progress = _Reporter(report, call, int(group.times[-1]))
         first_span = first_window = start = 0
         if begun is not None and _alike(lane, begun[1]):  # otherwise another release saved it
             first_span, first_window = begun[0].span, begun[0].window
-            lane = call.restored(lane, begun[1])
+            lane = player.restored(lane, begun[1])
             progress.restored(lane)
         for number, span in enumerate(group.schedule):
             if number >= first_span:
                 done = first_window if number == first_span else 0
-                lane = _play_span(call, number, lane, start, done, progress, stopped, keep)
+                lane = _play_span(player, number, lane, start, done, progress, stopped, keep)
                 if span.close:
-                    lane = call.close(lane)
+                    lane = player.close(lane)
             start = next_start(span, start, progress.horizon)
         if (short := int(np.asarray(lane.plays).min())) < progress.horizon:
-            label = plan.cells[task.cells[0]].label
+            label = plan.cells[call.cells[0]].label
             raise RuntimeError(
                 f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
             )
-        diagnostics, record = call.diagnostics(lane), lane.record
+        diagnostics, record = player.diagnostics(lane), lane.record
         progress.finished()
-        regret = regret_of(record, group.parts, plan, task)
-        pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds]
-        return Chunk(
-            cells=task.cells, first=task.first, regret=regret, pulls=pulls,
-            diagnostics={name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
-            faults=found_in(task.cells, task.first, lane.faults, regret, pulls, group.times),
+        regret = regret_of(record, group.parts, plan, call)
+        pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
+        return Outcome(
+            cells=call.cells, first=call.first, regret=regret, pulls=pulls,
+            diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
+            faults=found_in(call.cells, call.first, lane.faults, regret, pulls, group.times),
         )  # fmt: skip
 
 
-class Shared(NamedTuple):
+class Programs(NamedTuple):
     """What the calls of some cells have in common: their compiled functions, and numbers on the device."""
 
     run: Compiled
@@ -124,26 +126,26 @@ class Shared(NamedTuple):
     times: Any  # [C] int32
 
 
-def shared_by_calls(plan: Plan, number: int, cells: tuple[int, ...], device: jax.Device) -> Shared:
+def programs_of_calls(plan: Plan, number: int, cells: tuple[int, ...], device: jax.Device) -> Programs:
     """What the calls of some cells of a group have in common. Short calls notice the time that it takes."""
     group = plan.groups[number]
     host, marks = stacked([host_case(plan.cells[c]) for c in cells], plan.dtype)
     leaves, treedef = jax.tree.flatten(marks)
     with _compiling:  # two threads would compile the same functions
         run = compiled(group.parts, tuple(leaves), treedef, len(cells), len(group.times))
-    return Shared(run, *jax.device_put((host, group.times.astype(np.int32)), device))
+    return Programs(run, *jax.device_put((host, group.times.astype(np.int32)), device))
 
 
-class Call:
+class Player:
     """The compiled functions of a call, with the numbers that they are given, on its device."""
 
-    def __init__(self, task: Task, plan: Plan, device: jax.Device, shared: Shared) -> None:
-        group = plan.groups[task.group]
+    def __init__(self, call: Call, plan: Plan, device: jax.Device, shared: Programs) -> None:
+        group = plan.groups[call.group]
         self.schedule, self.device, self.diagnosed = group.schedule, device, simulator.diagnoses(group.parts)
         self.run, self.case, self.times = shared
         self.checkpoints = group.times
         # a NumPy array: compiled functions take it faster than `jax.device_put` does
-        self.seeds = np.arange(task.first, task.first + task.lanes, dtype=np.uint32)
+        self.seeds = np.arange(call.first, call.first + call.lanes, dtype=np.uint32)
 
     def compile_begin(self) -> Any:
         """Compile `begin`. Returns the shapes of the lanes that it gives."""
@@ -151,18 +153,18 @@ class Call:
 
     def others(self, lane: Any) -> dict[Any, Callable[[], Any]]:
         """What else has to be compiled, by name. lane: shapes."""
-        jobs: dict[Any, Callable[[], Any]] = {}
+        compilations: dict[Any, Callable[[], Any]] = {}
         for span in self.schedule:
             kind = (span.slots, span.full, span.whole)
             where = segment(span, 0, 0, 1, self.checkpoints)
             given = ("advance", self.device, self.case, self.seeds, lane, self.times, where)
-            jobs.setdefault(kind, partial(self.run.program, *given, kind=kind))
+            compilations.setdefault(kind, partial(self.run.program, *given, kind=kind))
             if span.close:
-                jobs["close"] = partial(self.run.program, "close", self.device, self.case, self.seeds, lane)
+                compilations["close"] = partial(self.run.program, "close", self.device, self.case, self.seeds, lane)
         if self.diagnosed:
             without = lane._replace(record=Record((), (), (), ()))
-            jobs["finish"] = partial(self.run.program, "finish", self.device, self.case, without)
-        return jobs
+            compilations["finish"] = partial(self.run.program, "finish", self.device, self.case, without)
+        return compilations
 
     def begin(self) -> Any:
         return self.run("begin", self.device, self.case, self.seeds)
@@ -188,27 +190,27 @@ class Call:
         return jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), leaves), self.device)
 
 
-class _Progress:
+class _Reporter:
     """Tells how many plays were made. Lanes may be at different plays: their mean counts, rounded down."""
 
-    def __init__(self, report: Callable[[Played], None], task: Task, horizon: int) -> None:
-        self.report, self.horizon, self.group = report, horizon, task.group
-        self.lanes, self.told = task.seeds * len(task.cells), 0
+    def __init__(self, report: Callable[[Progress], None], call: Call, horizon: int) -> None:
+        self.report, self.horizon, self.group = report, horizon, call.group
+        self.lanes, self.told = call.seeds * len(call.cells), 0
         self.since: float | None = None  # the end of the segment before; None in the first, which may be compiled
 
     def restored(self, lane: Any) -> None:
         self.told = int(np.asarray(lane.plays).mean(dtype=np.float64))
-        self.report(Played(self.group, self.told * self.lanes, restored=True))
+        self.report(Progress(self.group, self.told * self.lanes, restored=True))
 
     def tell(self, plays: np.ndarray[Any, Any]) -> None:
         now = time.perf_counter()
         mean = int(plays.sum(dtype=np.int64)) // plays.size
         seconds = 0.0 if self.since is None else now - self.since
-        self.report(Played(self.group, (mean - self.told) * self.lanes, seconds))
+        self.report(Progress(self.group, (mean - self.told) * self.lanes, seconds))
         self.told, self.since = mean, now
 
     def finished(self) -> None:
-        self.report(Played(self.group, (self.horizon - self.told) * self.lanes))
+        self.report(Progress(self.group, (self.horizon - self.told) * self.lanes))
 
 
 class _SpanEnd:
@@ -231,18 +233,18 @@ class _SpanEnd:
 
 
 def _play_span(
-    call: Call,
+    player: Player,
     number: int,
     lane: Any,
     start: int,
     done: int,
-    progress: _Progress,
+    progress: _Reporter,
     stopped: Callable[[], bool],
     keep: Callable[..., None] | None,
 ) -> Any:
     """The lanes after a span of which `done` windows are done."""
-    span, end = call.schedule[number], _SpanEnd()
-    windows = windows_offered(span, len(call.times))
+    span, end = player.schedule[number], _SpanEnd()
+    windows = windows_offered(span, len(player.times))
     # the windows for checkpoints that cut others come last and often are not needed: the first segment ends before them
     first_segment = FIRST_SEGMENT if span.full else min(FIRST_SEGMENT, span.repeats + 8)
     for first, count in segments(windows, first_segment, done):
@@ -250,7 +252,7 @@ def _play_span(
             if keep is not None:
                 keep(number, first, lambda lane=lane: _on_host(lane), last=True)
             raise Interrupted
-        lane = call.advance(lane, number, start, first, count)
+        lane = player.advance(lane, number, start, first, count)
         plays = np.asarray(lane.plays)
         progress.tell(plays)
         if int(plays.min()) >= progress.horizon or end.reached(lane, int(plays.sum(dtype=np.int64))):
@@ -285,37 +287,37 @@ def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int
         number = max(1, min(windows - first, int(grown)))
 
 
-def regret_of(record: Record, parts: Parts, plan: Plan, task: Task) -> np.ndarray[Any, Any]:
+def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
     """Regret [S, M, C] in float64 on the host: exact from counts where losses do not change, else compensated sums."""
-    group = plan.groups[task.group]
+    group = plan.groups[call.group]
     if record.regret_at:
-        high, low = (np.asarray(x)[: task.seeds] for x in record.regret_at)
+        high, low = (np.asarray(x)[: call.seeds] for x in record.regret_at)
         regret = np.add(high, low, dtype=np.float64)
     else:
-        regret = _counted_regret(record.pulls_at, plan, task)
+        regret = _counted_regret(record.pulls_at, plan, call)
     baseline = parts.world.baseline
     if baseline is not None:
         # a user's function runs in the thread that called, those of this package where they are needed
         asked = in_caller if runs_own_code(baseline) else operator.call
         regret = np.require(regret, requirements="W")
-        environments = [plan.cells[c].environment.params for c in task.cells]
+        environments = [plan.cells[c].environment.params for c in call.cells]
         # the loop over seeds is the outer one: cells share what a seed's baseline needs
-        for s in range(task.seeds if parts.world.seeded else 1):
+        for s in range(call.seeds if parts.world.seeded else 1):
             rows, best = slice(s, s + 1) if parts.world.seeded else slice(None), {}
             for m, params in enumerate(environments):
                 if id(params) not in best:
-                    best[id(params)] = asked(partial(baseline, params, task.first + s, group.times))
+                    best[id(params)] = asked(partial(baseline, params, call.first + s, group.times))
                 regret[rows, m] -= best[id(params)]
     return regret
 
 
-def _counted_regret(pulls_at: Any, plan: Plan, task: Task) -> np.ndarray[Any, Any]:
+def _counted_regret(pulls_at: Any, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
     """Regret from counts [S, M, C, K]: in compiled code where that saves time, with the same bits."""
-    means = [plan.cells[c].environment.facts["means"] for c in task.cells]
+    means = [plan.cells[c].environment.facts["means"] for c in call.cells]
     gaps = np.stack([gaps_of(mean) for mean in means])
-    total = len(plan.groups[task.group].cells) * len(plan.seeds) * pulls_at.shape[2] * pulls_at.shape[3]
+    total = len(plan.groups[call.group].cells) * len(plan.seeds) * pulls_at.shape[2] * pulls_at.shape[3]
     regret = compiled_regret(pulls_at, gaps, total)
     if regret is not None:
-        return regret[: task.seeds]
-    counts = np.asarray(pulls_at)[: task.seeds]
+        return regret[: call.seeds]
+    counts = np.asarray(pulls_at)[: call.seeds]
     return np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)

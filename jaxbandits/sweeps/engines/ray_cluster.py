@@ -24,11 +24,11 @@ from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import labelled
 from jaxbandits.sweeps.compilation.executables import HERE
 from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_thread
-from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory, weight
-from jaxbandits.sweeps.engines.chunk import Chunk
-from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
+from jaxbandits.sweeps.engines.calls import Call, Keys, Machine, default_memory, weight
+from jaxbandits.sweeps.engines.keeping import keep_outcome, saved
 from jaxbandits.sweeps.engines.local import described
-from jaxbandits.sweeps.engines.one_call import Played, run_task
+from jaxbandits.sweeps.engines.one_call import Progress, play_call
+from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
@@ -76,57 +76,57 @@ class Ray:
     def run(
         self,
         plan: Plan,
-        tasks: list[Task],
+        calls: list[Call],
         machine: Machine,
         *,
         keys: Keys,
         store: Store | None,
         block: int,
-        sink: Callable[[Task, Chunk], None],
-        report: Callable[[Played], None],
+        sink: Callable[[Call, Outcome], None],
+        report: Callable[[Progress], None],
         compiling: Callable[[int, int], None],
-        failed: Callable[[Task, str, str], None] | None,
+        failed: Callable[[Call, str, str], None] | None,
     ) -> None:
         """As `Local.run`."""
         import ray
 
-        call = self.remote(_call)
+        remote_call = self.remote(_call)
         arguments = ray.put(self.arguments)
         digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()
         place = None if store is None else (str(store.home.parent.resolve()), store.token)
-        waiting, pending = iter(tasks), dict[Any, Task]()
+        waiting, pending = iter(calls), dict[Any, Call]()
         try:
             while True:
                 slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
-                for task in islice(waiting, max(2 * slots - len(pending), 0)):
-                    names = [keys[c] for c in task.cells] if keys else []
-                    traced = plan.groups[task.group].parts.traced
-                    told = digest, self.versions, self.replaced, traced, task, names, place, block
-                    pending[call.remote(arguments, *told)] = task
+                for call in islice(waiting, max(2 * slots - len(pending), 0)):
+                    names = [keys[c] for c in call.cells] if keys else []
+                    traced = plan.groups[call.group].parts.traced
+                    told = digest, self.versions, self.replaced, traced, call, names, place, block
+                    pending[remote_call.remote(arguments, *told)] = call
                 if not pending:
                     return
                 done, _ = ray.wait(list(pending), num_returns=1, timeout=5.0)
                 for reference in done:
-                    task = pending[reference]
-                    chunk: Any
+                    call = pending[reference]
+                    outcome: Any
                     try:
-                        chunk, error = ray.get(reference)
+                        outcome, error = ray.get(reference)
                     except ray.exceptions.RayError as lost:  # its workers died again and again
-                        chunk, error = None, described(lost)
+                        outcome, error = None, described(lost)
                     if error is None:
-                        sink(task, chunk)
-                        report(Played(task.group, weight(task, plan)))
+                        sink(call, outcome)
+                        report(Progress(call.group, weight(call, plan)))
                     elif failed is None:
                         raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
-                        failed(task, *error)
+                        failed(call, *error)
                     del pending[reference]
         except BaseException as stop:
             if isinstance(stop, KeyboardInterrupt):
                 for reference in ray.wait(list(pending), num_returns=len(pending), timeout=0)[0] if pending else ():
-                    chunk, error = ray.get(reference)
+                    outcome, error = ray.get(reference)
                     if error is None:
-                        sink(pending.pop(reference), chunk)
+                        sink(pending.pop(reference), outcome)
             for reference in pending:
                 ray.cancel(reference, force=False)
             raise
@@ -212,14 +212,14 @@ def _call(
     versions: list[Any],
     replaced: dict[str, Any],
     traced: str,
-    task: Task,
+    call: Call,
     names: list[str],
     place: tuple[str, str] | None,
     block: int,
-) -> tuple[Chunk | None, tuple[str, str] | None]:
-    """Run one call on a worker: the chunk, and an error as (reason, traceback) or None.
+) -> tuple[Outcome | None, tuple[str, str] | None]:
+    """Run one call on a worker: the outcome, and an error as (reason, traceback) or None.
 
-    The chunk has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
+    The outcome has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
     traced: what a user's part computes there. place: directory and token of the store.
     """
     try:
@@ -231,20 +231,20 @@ def _call(
                     "all the same settings of JAX and XLA_FLAGS"
                 )
             laid_out = _planned(digest, arguments)
-            computed = laid_out.groups[task.group].parts.traced
+            computed = laid_out.groups[call.group].parts.traced
             if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
-                label = laid_out.cells[task.cells[0]].label
+                label = laid_out.cells[call.cells[0]].label
                 raise RuntimeError(
                     f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the "
                     "same files"
                 )
-            keys = dict(zip(task.cells, names, strict=False))
+            keys = dict(zip(call.cells, names, strict=False))
             store = None if place is None else _store(*place)
-            resumed = {} if store is None else saved(store, task, keys)
-            chunk = run_task(task, laid_out, jax.local_devices()[0], **resumed)
+            resumed = {} if store is None else saved(store, call, keys)
+            outcome = play_call(call, laid_out, jax.local_devices()[0], **resumed)
             if store is None:
-                return chunk, None
-            keep_chunk(store, task, chunk, keys, block)
-            return chunk._replace(regret=None, pulls=None, diagnostics={}), None
+                return outcome, None
+            keep_outcome(store, call, outcome, keys, block)
+            return outcome._replace(regret=None, pulls=None, diagnostics={}), None
     except Exception as error:
         return None, described(error)

@@ -2,7 +2,7 @@
 
 DIR/chunks/sweep.json                           what every chunk of this directory has in common
 DIR/chunks/ab/<key>.<first>-<stop>.npz          seeds first .. stop - 1 of the cell with that key
-DIR/chunks/begun/<digest>.npz                   lanes of a long call on their way (see `Begun`)
+DIR/chunks/begun/<digest>.npz                   lanes of a long call on their way (see `BegunCall`)
 
 A file is written under a temporary name, fsynced and renamed: it is there whole or not at all. It carries a sha256 of
 its content and its own key, so that a flipped bit, a truncated or a foreign file is noticed when it is read. It is
@@ -39,7 +39,7 @@ SHARED = ("horizon", "environment", "reward_adversary", "message_adversary", "ch
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d+)-(\d+)\.npz")
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """One file: seeds first .. stop - 1 of a cell."""
 
     key: str
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
     path: Path
 
 
-class Begun(NamedTuple):
+class BegunCall(NamedTuple):
     """An unfinished call of a long sweep: where its lanes stand after whole windows."""
 
     keys: tuple[str, ...]  # of its cells, in order
@@ -138,38 +138,38 @@ class Store:
             content = {"config": asked, "schema": KEYS}
             self._write(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
 
-    def pieces(self, keys: Iterable[str]) -> dict[str, list[Piece]]:
+    def chunks(self, keys: Iterable[str]) -> dict[str, list[Chunk]]:
         """The files of these keys, by their names alone, sorted by seed. Files that no store wrote are set aside."""
-        wanted: dict[str, list[Piece]] = {key: [] for key in keys}
+        wanted: dict[str, list[Chunk]] = {key: [] for key in keys}
         for folder in {key[:2] for key in wanted}:
             with contextlib.suppress(FileNotFoundError):
                 for entry in os.scandir(self.home / folder):
                     match = _NAME.fullmatch(entry.name)
                     if match and match[1] in wanted:
-                        wanted[match[1]].append(Piece(match[1], int(match[2]), int(match[3]), Path(entry.path)))
+                        wanted[match[1]].append(Chunk(match[1], int(match[2]), int(match[3]), Path(entry.path)))
                     elif not match and entry.name.endswith(".npz"):
                         self.set_aside(Path(entry.path), "not a chunk's name")
         for files in wanted.values():
-            files.sort(key=lambda piece: piece[1:3])
+            files.sort(key=lambda chunk: chunk[1:3])
         return wanted
 
-    def read(self, piece: Piece, shapes: dict[str, tuple[int, ...]]) -> Arrays | None:
+    def read(self, chunk: Chunk, shapes: dict[str, tuple[int, ...]]) -> Arrays | None:
         """A chunk's arrays, or None where the file is damaged: it is set aside then, to be computed again.
 
         shapes: the names it should hold, and the shape of each after the axis of seeds.
         """
         try:
-            about, arrays = unpack(piece.path)
-            if about != {"key": piece.key, "first": piece.first}:
+            about, arrays = unpack(chunk.path)
+            if about != {"key": chunk.key, "first": chunk.first}:
                 raise Damaged("it holds another chunk")
             if {name: x.shape for name, x in arrays.items()} != {
-                n: (piece.stop - piece.first, *s) for n, s in shapes.items()
+                n: (chunk.stop - chunk.first, *s) for n, s in shapes.items()
             }:
                 raise Damaged("it holds other arrays")
         except FileNotFoundError:
             return None
         except Damaged as error:
-            self.set_aside(piece.path, str(error))
+            self.set_aside(chunk.path, str(error))
             return None
         return arrays
 
@@ -196,19 +196,19 @@ class Store:
 
     # ---- unfinished calls
 
-    def keep_begun(self, begun: Begun, leaves: Sequence[Any]) -> None:
+    def keep_begun(self, begun: BegunCall, leaves: Sequence[Any]) -> None:
         """Save where an unfinished call stands and its lanes' arrays, in place of an earlier save."""
         arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
         self._write(self._begun_path(begun), pack(begun._asdict(), arrays))
 
-    def begun(self) -> Iterator[Begun]:
+    def begun(self) -> Iterator[BegunCall]:
         """Every unfinished call, without its lanes."""
         for path in sorted((self.home / "begun").glob("*.npz")):
             try:
                 with np.load(path, allow_pickle=False) as file:
                     about = json.loads(str(file["about"]))
                 about.pop("sha256")
-                begun = Begun(**(about | {"keys": tuple(about["keys"])}))
+                begun = BegunCall(**(about | {"keys": tuple(about["keys"])}))
                 if path != self._begun_path(begun):
                     raise Damaged("it holds another call")
             except FileNotFoundError:
@@ -218,12 +218,12 @@ class Store:
             else:
                 yield begun
 
-    def begun_as(self, like: Begun) -> tuple[Begun, list[np.ndarray[Any, Any]]] | None:
+    def begun_as(self, like: BegunCall) -> tuple[BegunCall, list[np.ndarray[Any, Any]]] | None:
         """Where this very call stands and its lanes, if it was begun."""
         path = self._begun_path(like)
         try:
             about, arrays = unpack(path)
-            begun = Begun(**(about | {"keys": tuple(about["keys"])}))
+            begun = BegunCall(**(about | {"keys": tuple(about["keys"])}))
             return begun, [arrays[f"leaf{i}"] for i in range(len(arrays))]
         except FileNotFoundError:
             return None
@@ -231,11 +231,11 @@ class Store:
             self.set_aside(path, str(error))
             return None
 
-    def forget_begun(self, begun: Begun) -> None:
+    def forget_begun(self, begun: BegunCall) -> None:
         """Delete what was saved of a call, which is finished."""
         self._begun_path(begun).unlink(missing_ok=True)
 
-    def _begun_path(self, begun: Begun) -> Path:
+    def _begun_path(self, begun: BegunCall) -> Path:
         name = hashlib.sha256(repr((begun.keys, begun.first, begun.lanes, begun.seeds)).encode()).hexdigest()
         return self.home / "begun" / f"{name}.npz"
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells
 
 
-class Chunk(NamedTuple):
+class Outcome(NamedTuple):
     """What a call gives back, on the host."""
 
     cells: tuple[int, ...]
