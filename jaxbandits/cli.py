@@ -172,6 +172,7 @@ def parser() -> argparse.ArgumentParser:
     starting = commands.add_parser("new", help="write an algorithm of your own to start from, with all around it")
     starting.add_argument("name", metavar="NAME", help="of the algorithm, such as my_algorithm")
     starting.add_argument("--out", metavar="DIR", type=_path, default=Path(), help="where to write (default: here)")
+    starting.add_argument("--wing", metavar="WING", help="write it into a checkout of the package, with its test")
     completing = commands.add_parser("completion", help="print what completes these commands in a shell")
     completing.add_argument("shell", choices=["bash", "zsh", "fish"], help="your shell")
     for name, command in [("", top), *commands.choices.items()]:

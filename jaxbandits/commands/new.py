@@ -22,17 +22,37 @@ FILES = {
 
 def run(given: argparse.Namespace) -> int:
     """Write the files, and print what can be done with them."""
-    paths = write(given.name, given.out)
-    print(f"written to {given.out.resolve()}: {', '.join(path.name for path in paths)}")
-    there = [] if given.out == Path() else [f"cd {given.out}"]
-    for line in [
-        *there,
-        f"jaxbandits check {given.name}:{given.name}",
-        f"jaxbandits run {given.name}.toml",
-        f"pytest test_{given.name}.py",
-    ]:
+    if given.wing:
+        *paths, stub = write_in_package(given.name, given.wing)
+        print(f"written: {', '.join(map(str, paths))}, and a line of {stub}")
+        later = [f"jaxbandits check {given.name}", f"pytest {paths[1]}", "make quick"]
+    else:
+        paths = write(given.name, given.out)
+        print(f"written to {given.out.resolve()}: {', '.join(path.name for path in paths)}")
+        check = f"jaxbandits check {given.name}:{given.name}"
+        later = [check, f"jaxbandits run {given.name}.toml", f"pytest test_{given.name}.py"]
+        later = later if given.out == Path() else [f"cd {given.out}", *later]
+    for line in later:
         print(f"    {line}")
     return 0
+
+
+def write_in_package(name: str, wing: str) -> list[Path]:
+    """Write an algorithm of the package, its test and its line of the stub; the three files. From a checkout's root.
+
+    ValueError where this is no checkout with such a wing, and as in `write`.
+    """
+    room, stub = Path("jaxbandits/algorithms"), Path("jaxbandits/algorithms/__init__.pyi")
+    wings = sorted(path.parent.name for path in room.glob("*/__init__.py"))
+    if wing not in wings:
+        there = f"it is one of {', '.join(wings)}" if wings else "this directory is no checkout of jaxbandits"
+        raise ValueError(f"--wing = {wing!r}: {there}")
+    paths = {"algorithm": room / wing / f"{name}.py", "test_of_package": Path("tests") / wing / f"test_{name}.py"}
+    _write(name, paths, factory=name, run="", declared='(plays_on="arms")')
+    *lines, _, about = stub.read_text("utf-8").splitlines()
+    lines = sorted([*lines, f"from .{wing}.{name} import {name} as {name}"])
+    stub.write_text("\n".join([*lines, "", about, ""]), encoding="utf-8")
+    return [*paths.values(), stub]
 
 
 def write(name: str, directory: Path) -> list[Path]:
@@ -63,25 +83,29 @@ def write(name: str, directory: Path) -> list[Path]:
     Traceback (most recent call last):
     ValueError: NAME = 'UCB-2' names a module: lower-case letters, digits and _, a letter first, such as ucb_2
     """
+    paths = {template: directory / file.format(name=name) for template, file in FILES.items()}
+    return _write(name, paths, factory=f"{name}:{name}", run=f"    jaxbandits run {name}.toml\n", declared="")
+
+
+def _write(name: str, paths: dict[str, Path], **words: str) -> list[Path]:
+    """Write templates with a name and other words filled in. ValueError for a bad name; nothing is written over."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name.startswith("test_"):
         proposal = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_").removeprefix("test_")
         proposal = proposal if re.match(r"[a-z]", proposal) and not keyword.iskeyword(proposal) else "my_algorithm"
         raise ValueError(
             f"NAME = {name!r} names a module: lower-case letters, digits and _, a letter first, such as {proposal}"
         )
-    paths = {template: directory / file.format(name=name) for template, file in FILES.items()}
     taken = [path.name for path in paths.values() if path.exists()]
     if taken:
-        raise ValueError(
-            f"{directory.resolve()} has {', '.join(taken)} already: give another NAME, or another --out DIR"
-        )
+        where = next(iter(paths.values())).parent.resolve()
+        raise ValueError(f"{where} has {', '.join(taken)} already: give another NAME, or another --out DIR")
     if name in algorithms.__all__ or name in environments.__all__:
         raise ValueError(f"NAME = {name!r} is a part of the package: give another, such as my_{name}")
     if name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None:
         raise ValueError(f"NAME = {name!r} is a module that Python has already: give another, such as my_{name}")
-    directory.mkdir(parents=True, exist_ok=True)
-    words = {"name": name, "title": name.replace("_", " ")}
+    words |= {"name": name, "title": name.replace("_", " ")}
     for template, path in paths.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         text = resources.files("jaxbandits.commands").joinpath("templates", f"{template}.txt").read_text("utf-8")
         path.write_text(Template(text).substitute(words), encoding="utf-8")
     return list(paths.values())
