@@ -196,12 +196,9 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
         config.built = _fixing(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
-            part = part._replace(remake=functools.partial(itself, **kwargs))
+            part = part._replace(remake=functools.partial(make, **kwargs))
         return part
 
-    # functools.wraps copies these attributes to a function that wraps this one: `itself` tells the two apart
-    itself: Any = make
-    itself.itself, itself.home, itself.defaults = make, home, defaults
     return make
 
 
