@@ -29,8 +29,8 @@ class ContractError(ValueError):
 def runs_own_code(part: Any) -> bool:
     """Whether a user wrote any function that a part holds, also deep inside a closure.
 
-    part: a Program, World or Attack, or one function. Whether a part is exactly what a factory of this package
-    returns is another question: `sweeps.identity.library_parts.is_altered`.
+    part: a Program, World or Attack, or one function. Whether only a trace says what it computes is another question:
+    `sweeps.identity.keys.own_functions`.
 
     >>> import jaxbandits as jb
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)

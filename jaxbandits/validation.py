@@ -112,7 +112,6 @@ class Arguments(dict[str, Any]):
     """The arguments a part was built with, and the part as its factory built it: a copy that was changed differs."""
 
     home: str  # module of the factory
-    defaults: dict[str, Any]  # argument -> default, where there is one
     built: tuple[Any, ...]  # the fields of the part that fix its results
 
     def describes(self, part: Algorithm | Environment | Adversary) -> bool:
@@ -236,18 +235,16 @@ def _factory(function: Callable[..., Any], plays_on: str | None, example: Exampl
             version = part.version or (name, 1, ())
             part = part._replace(version=version, plays_on=part.plays_on or plays_on)
         config = Arguments({"name": name, **full, **plain})
-        config.home, config.defaults = home, defaults
+        config.home = home
         config.built = _fixing(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
-            part = part._replace(remake=functools.partial(itself, **kwargs))
+            part = part._replace(remake=functools.partial(make, **kwargs))
         return part
 
-    # functools.wraps copies these attributes to a function that wraps this one: `itself` tells the two apart
-    itself: Any = make
-    itself.itself, itself.home, itself.defaults, itself.arguments = make, home, defaults, rows
-    itself.plays_on, itself.example = plays_on, example
-    itself.__doc__, itself.__signature__ = documented(function, rows), typed(function, rows)
+    declared: Any = make
+    declared.arguments, declared.plays_on, declared.example = rows, plays_on, example
+    declared.__doc__, declared.__signature__ = documented(function, rows), typed(function, rows)
     return make
 
 

@@ -1,8 +1,11 @@
 """What every case of the catalogue computed when its results were last looked at: tests/pinned.json.
 
-`make pins` writes the file, and the hashes of the package's code (`jaxbandits.sweeps.identity.pinned_code`), once the
-results are the same as before or the version number of a part was raised. A refactored program with the same results
-is so pinned anew.
+A chunk is found under a key that holds the traced program of one lane and its numbers. What no such trace shows, such
+as regret on the host, the lowering of an operation of ours or an option of a compiler, has one number, `KEYS` in
+`jaxbandits/sweeps/storage/store.py`. So results that change under the same key and the same number are a fault.
+
+`make pins` writes the file where results are the same as before. `make pins CHANGED="ucb1,exp3"` also takes other
+results of the cases that it names.
 """
 
 import hashlib
@@ -15,8 +18,8 @@ from cases import programs_of
 
 from jaxbandits.checking.subject import Subject
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
-from jaxbandits.sweeps.identity.library_parts import Altered, describe_part, version_numbers
-from jaxbandits.sweeps.plan import Cell
+from jaxbandits.sweeps.identity.keys import Described, traced_now
+from jaxbandits.sweeps.storage.store import KEYS
 
 FILE = Path(__file__).with_name("pinned.json")
 FIRST = 4  # seeds whose results are kept
@@ -24,35 +27,29 @@ TOLERANCE = 1e-6
 
 
 def pinned() -> dict:
-    """{"jax": version, "cases": {name: pin}}."""
-    return json.loads(FILE.read_text()) if FILE.exists() else {"jax": jax.__version__, "cases": {}}
+    """{"jax": version, "keys": KEYS, "cases": {name: pin}}."""
+    return json.loads(FILE.read_text()) if FILE.exists() else {"jax": jax.__version__, "keys": KEYS, "cases": {}}
 
 
 def pin(subject: Subject) -> dict:
-    """The pin of a case: version numbers, the traced program, and what its first seeds did."""
+    """The pin of a case: what its chunks' keys are made of, the traced call, and what its first seeds did."""
     played, programs = subject.played(), programs_of(subject)
     names = " ".join([*programs, fingerprint([closed for closed, _ in programs.values()], sorted(played))])
     return {
-        "versions": versions(subject.cell),
+        "key": identity(subject),
         "program": hashlib.sha256(names.encode()).hexdigest(),
         "pulls": played["pulls"][:FIRST].tolist() if "pulls" in played else None,
         "regret": played["regret"][:FIRST, -1].tolist(),
     }
 
 
-def versions(cell: Cell) -> list:
-    """Name and version number of every part, those inside others included."""
-    parts = (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
-    return [_numbers(part) for part in parts]
-
-
-def _numbers(part):
-    if part is None:
-        return None
-    try:
-        return describe_part(part)[:2]
-    except Altered:  # an argument without a description, such as an optax transformation: names and numbers alone
-        return [part.config["name"], version_numbers(part.version)]
+def identity(subject: Subject) -> str:
+    """What tells a case's chunks from others: the traced program of a lane, its numbers, and what the host is given."""
+    laid_out = subject.plan
+    group, cell = laid_out.groups[0], laid_out.cells[0]
+    program = traced_now(group.parts, group.schedule, cell, group.times, laid_out.dtype, lasting=True, batch=False)
+    content = [program, repr(group.schedule), *Described(laid_out.dtype).cell(cell, group.times)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def same_results(one: dict, other: dict) -> bool:
@@ -62,28 +59,28 @@ def same_results(one: dict, other: dict) -> bool:
     )
 
 
-def fault(name: str, now: dict, before: dict | None, jax_version: str) -> str:
-    """Why `now` is not what is pinned, in one line; empty where it is."""
-    if before is None:
+def fault(name: str, now: dict, before: dict) -> str:
+    """Why a case is not what is pinned, in one line; empty where it is. before: the whole file."""
+    then = before["cases"].get(name)
+    if then is None:
         return f"{name} is not pinned: run `make pins`"
-    if now["versions"] == before["versions"] and not same_results(now, before):
-        return (
-            f"{name} gives other results under the same version numbers {now['versions']}: "
-            "raise the version of what changed"
-        )
-    if now["versions"] != before["versions"]:
-        return f"{name} has new version numbers: say so in the changelog and run `make pins`"
-    if jax_version == jax.__version__ and now["program"] != before["program"]:
+    same_jax = before["jax"] == jax.__version__
+    if not same_results(now, then):
+        if same_jax and now["key"] == then["key"] and before["keys"] >= KEYS:
+            return f"{name} gives other results under the same keys of chunks: raise KEYS in storage/store.py"
+        return f"{name} gives other results: where they are meant, tell the changelog and `make pins CHANGED=...`"
+    if same_jax and now["program"] != then["program"]:
         return f"{name} has another program with the same results: run `make pins`"
     return ""
 
 
-def write(found: dict) -> None:
-    """Pin what was found, unless results changed under a version number that did not."""
-    cases = pinned()["cases"]
-    faults = [fault(name, now, cases.get(name), "") for name, now in found.items()]
-    wrong = [text for text in faults if "the same version numbers" in text]
+def write(found: dict, changed: list[str]) -> None:
+    """Pin what was found. AssertionError where chunks would be stale, or results changed that are not named."""
+    before = pinned()
+    faults = {name: fault(name, now, before) for name, now in found.items()}
+    wrong = [x for name, x in faults.items() if "raise KEYS" in x or ("other results" in x and name not in changed)]
     if wrong:
         raise AssertionError("\n".join(wrong))
     lines = [f"{json.dumps(name)}: {json.dumps(now)}" for name, now in sorted(found.items())]
-    FILE.write_text(f'{{"jax": "{jax.__version__}", "cases": {{\n' + ",\n".join(lines) + "\n}}\n")
+    head = f'{{"jax": "{jax.__version__}", "keys": {KEYS}, "cases": {{\n'
+    FILE.write_text(head + ",\n".join(lines) + "\n}}\n")

@@ -19,8 +19,7 @@ from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.engines.one_lane import play
-from jaxbandits.sweeps.identity.keys import traced_now
-from jaxbandits.sweeps.identity.library_parts import is_altered
+from jaxbandits.sweeps.identity.keys import own_functions, traced_now
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked, with_horizon
 from jaxbandits.traced_once import Traces
@@ -193,7 +192,7 @@ def simulate(
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
-    if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
+    if own_functions(parts) and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
         parts = parts._replace(traces=Traces())
         now = traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False, batch=False)

@@ -1,15 +1,14 @@
-"""Names of finished chunks, for parts of this package: equal exactly where version numbers and arguments say the same.
+"""Names of finished chunks: equal where the same is computed, however it is written, and different elsewhere.
 
-What a user's own code computes is in `test_edits.py`.
+What edits of a user's own code do is in `test_edits.py`.
 """
 
-import copy
 import functools
-import json
 import os
 import shutil
 import subprocess
 import sys
+import types
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -23,10 +22,8 @@ import pytest
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.sweeps import plan
-from jaxbandits.sweeps.identity import keys, pinned_code
-from jaxbandits.sweeps.identity import library_parts as description
-from jaxbandits.sweeps.identity.keys import identified
-from jaxbandits.sweeps.identity.library_parts import describe_part, is_altered
+from jaxbandits.sweeps.identity import keys
+from jaxbandits.sweeps.identity.keys import identified, own_functions
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.sweep import DEFAULTS
 
@@ -36,12 +33,6 @@ ARMS = E.bernoulli_arms(means=MEANS)
 LOSSES = E.bernoulli_losses(means=[0.25, 0.5, 0.75])
 BASE = {"horizon": 100, "seeds": 8, "checkpoints": 10, "reward_adversary": V.huber(corruption=0.125)}
 PACKAGE = Path(jb.__file__).parent
-
-
-@pytest.fixture(autouse=True)
-def pinned(monkeypatch):
-    """Version numbers speak for the code, whether or not it has been pinned since it was last edited."""
-    monkeypatch.setattr(pinned_code, "unchanged", lambda: True)
 
 
 def key(algorithm=A.exp3, environment=ARMS, platform="cpu", **changes):
@@ -146,7 +137,6 @@ SAME = {
     "a base": [
         {"algorithm": PRIVATE, "environment": LOSSES},
         {"algorithm": partial(PRIVATE, base=partial(A.exp3)), "environment": LOSSES},
-        {"algorithm": partial(PRIVATE, base=partial(A.exp3, feedback_scale=0)), "environment": LOSSES},
         {"algorithm": partial(PRIVATE, base=partial(A.exp3, mixing=None)), "environment": LOSSES},
         {"algorithm": partial(PRIVATE, window=None), "environment": LOSSES},
         {"algorithm": partial(A.private_batched, base=A.exp3, epsilon=np.float32(0.25)), "environment": LOSSES},
@@ -192,6 +182,15 @@ SAME = {
         {"reward_adversary": V.huber(corruption=0.5), "grid": {"reward_adversary.corruption": [0.125]}},
     ],
     "text": [{"dtype": "float32"}, {"message_adversary": None}, {}],
+    "numbers that are one in float32": [
+        {"algorithm": partial(A.exp3, mixing=0.1)},
+        {"algorithm": partial(A.exp3, mixing=np.float32(0.1))},
+        {"algorithm": partial(A.exp3, mixing=np.nextafter(0.1, 1))},
+    ],
+    "arguments of one effect": [
+        combined(*COMBINER.keywords["bases"]),
+        combined(partial(DOUBLE, power=0.25), partial(A.online_ucb, epsilon=4.0)),
+    ],
 }
 # every call of a list has a key of its own, which the other lists do not have either
 OTHER = {
@@ -204,11 +203,10 @@ OTHER = {
         {"reward_adversary": None},
     ],
     "an argument": [
-        {"algorithm": partial(A.exp3, learning_rate=np.nextafter(0.5, 1))},
         {"algorithm": partial(A.exp3, learning_rate=2.0)},
-        {"algorithm": partial(A.exp3, mixing=0.0)},
-        {"algorithm": partial(A.exp3, mixing=0.1)},
-        {"algorithm": partial(A.exp3, mixing=np.float32(0.1))},
+        {"algorithm": partial(A.exp3, mixing=0.2)},
+        {"algorithm": partial(A.exp3, mixing=np.float32(0.1)), "dtype": "float64"},
+        {"algorithm": partial(A.exp3, mixing=0.1), "dtype": "float64"},
         {"algorithm": partial(A.exp3, feedback_scale=0.1)},
         {"algorithm": A.exp3_ix},
         {"algorithm": A.ucb1},
@@ -225,7 +223,7 @@ OTHER = {
         table(FRAME.T.reshape(3, 2) / 8),
     ],
     "an adversary": [
-        {"reward_adversary": V.huber(corruption=np.nextafter(0.125, 1))},
+        {"reward_adversary": V.huber(corruption=np.nextafter(np.float32(0.125), np.float32(1)))},
         {"reward_adversary": V.huber(corruption=0.125, kind="swapped")},
         {"reward_adversary": V.huber(corruption=0.125, value=0.5)},
         {"reward_adversary": V.huber(corruption=0.125, value="nan")},
@@ -239,19 +237,21 @@ OTHER = {
         {"algorithm": partial(PRIVATE, base=partial(A.exp3, learning_rate=0.25)), "environment": LOSSES},
         {"algorithm": partial(PRIVATE, base=partial(A.exp3, mixing=0.25)), "environment": LOSSES},
         {"algorithm": partial(PRIVATE, base=partial(A.exp3, feedback_scale=0.25)), "environment": LOSSES},
+        # a number that the conversion chooses where it is left out, given as the base's default
+        {"algorithm": partial(PRIVATE, base=partial(A.exp3, feedback_scale=0)), "environment": LOSSES},
         {"algorithm": partial(PRIVATE, window=3), "environment": LOSSES},
         {"algorithm": partial(PRIVATE, epsilon=0.5), "environment": LOSSES},
         {"algorithm": A.exp3, "environment": LOSSES},
         combined(DOUBLE, DOUBLE),
         combined(partial(A.online_ucb, epsilon=4.0), DOUBLE),
-        combined(partial(DOUBLE, power=0.25), partial(A.online_ucb, epsilon=4.0)),
+        combined(partial(DOUBLE, failure_prob=0.25), partial(A.online_ucb, epsilon=4.0)),
         combined(
             partial(A.doubling, base=partial(A.online_ucb, epsilon=4.0, learner="ogd")),
             partial(A.online_ucb, epsilon=4.0, learner="ogd"),
         ),
     ],
     "an environment in an environment": [
-        advised(losses=E.bernoulli_losses(means=[0.25, 0.5, np.nextafter(0.75, 1)])),
+        advised(losses=E.bernoulli_losses(means=[0.25, 0.5, 0.625])),
         advised(losses=E.fixed_gap_losses(num_arms=3)),
         advised(rotation=50),
         advised(spread=0.25),
@@ -273,18 +273,8 @@ def test_what_means_something_else_has_another_key():
     others = [call for calls in OTHER.values() for call in calls]
     keys = {key(**call) for call in others}
     assert len(keys) == len(others) and not keys & firsts
-    # checkpoints, horizon, defaults, an adversary, text and means name one and the same call
-    assert len(firsts) == len(SAME) - 5 - 1 and len(calls) > 100
-
-
-def test_no_such_key_needs_a_trace(monkeypatch):
-    def lane_programs(*args):
-        raise AssertionError("traced")
-
-    monkeypatch.setattr(keys, "lane_programs", lane_programs)
-    for calls in (SAME | OTHER).values():
-        for call in calls:
-            key(**call)
+    # checkpoints, horizon, defaults, an adversary, text and means name one and the same call, and so do two of bases
+    assert len(firsts) == len(SAME) - 5 - 1 - 1 and len(calls) > 100
 
 
 def test_every_case_of_the_catalogue_has_its_own_key():
@@ -320,7 +310,6 @@ def test_arguments_of_one_description_build_the_same_numbers():
                     except (TypeError, ValueError):  # a factory may insist on a type
                         continue
                 for part in parts[1:]:
-                    assert describe_part(part) == describe_part(parts[0])
                     leaves = [
                         [(np.asarray(x).dtype, np.asarray(x).tobytes()) for x in jax.tree.leaves(p.params)]
                         for p in (part, parts[0])
@@ -330,16 +319,12 @@ def test_arguments_of_one_description_build_the_same_numbers():
     assert compared > 100
 
 
-# ---- what a description holds
+# ---- what a key holds
 
 
 def test_a_new_argument_with_a_default_changes_no_key():
-    before = key(), key(PRIVATE, LOSSES)
     grown = jb.validation.factory(_grown(A.exp3))
-    assert key(grown) == before[0]
-    assert key(partial(PRIVATE, base=grown), LOSSES) == before[1]
-    assert key(partial(grown, more=2.0)) != before[0] != key(partial(A.exp3, mixing=0.0))
-    assert key(partial(PRIVATE, base=partial(grown, more=2.0)), LOSSES) != before[1]
+    assert key(grown) == key() == key(partial(grown, more=1)) != key(partial(grown, more=2.0, mixing=0.25))
 
 
 def _grown(factory):
@@ -353,54 +338,33 @@ def _grown(factory):
     return space["exp3"]
 
 
-def test_another_version_number_is_another_key(monkeypatch):
-    def raised(part):
-        part = part()
-        name, number, static = part.version
-        part.config.built = tuple((name, number + 1, static) if x is part.version else x for x in part.config.built)
-        return part._replace(version=part.config.built[-1])
+def numbered(number, module):
+    """A factory of a module whose algorithm computes what exp3 does, with another number in `version`."""
 
-    made = partial(A.exp3, num_arms=2, horizon=100)
-    assert describe_part(made()) != describe_part(raised(made))
-    inner = A.exp3(num_arms=3, horizon=10)
-    versions = [("private_batched", 1, (3, ("exp3", n, (3, True)), 7)) for n in (1, 2)]
-    assert description.version_numbers(versions[0]) == ["private_batched", 1, ["exp3", 1]]
-    assert description.version_numbers(versions[0]) != description.version_numbers(versions[1])
-    assert inner.version[0] == "exp3"
-    nested = describe_part(A.bandit_to_experts(num_arms=3, num_experts=4, horizon=100, base=PRIVATE))
-    assert nested[1] == ["bandit_to_experts", 1, ["private_batched", 2, ["exp3", 1]]]
-    environment = E.bernoulli_arms(means=MEANS)
-    environment.config.built = (*environment.config.built[:-1], 99)
-    assert describe_part(environment._replace(version=environment.config.built[-1])) != describe_part(ARMS)
+    def exp3(*, num_arms, horizon):
+        return A.exp3(num_arms=num_arms, horizon=horizon)._replace(version=("exp3", number, ()))
+
+    space = {**globals(), "__name__": module}
+    here = types.FunctionType(exp3.__code__, space, "exp3", None, exp3.__closure__)
+    return jb.validation.factory(here)
 
 
-def test_text_numbers_and_lists_are_told_apart():
-    values = [
-        0.1,
-        0.2,
-        1,
-        "1",
-        True,
-        None,
-        [1, 2],
-        [[1, 2]],
-        [2, 1],
-        ["1", 2],
-        float("inf"),
-        float("nan"),
-        2**60,
-        2**60 + 1,
-    ]
-    values += [-0.5, [], [[1], [1, 2]], [[1, 2], [1]], {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2}]
-    values += [np.zeros((2, 3)), np.zeros((3, 2))]
-    assert len({json.dumps(description._value(value)) for value in values}) == len(values)
+def test_the_version_of_a_users_part_counts_and_that_of_the_packages_does_not():
+    assert len({key(), *(key(numbered(number, "mine")) for number in (1, 2, 3))}) == 4
+    assert {key(numbered(number, "jaxbandits.algorithms.later")) for number in (1, 2, 3)} == {key()}
+    arms = [ARMS._replace(version=number, remake=None) for number in (2, 3)]
+    assert len({key(), *(key(environment=x) for x in arms)}) == 3
 
 
-class Fast(partial):
-    """A partial that calls something else."""
+def _again(*, num_arms, horizon):
+    """exp3 under another name."""
+    return A.exp3(num_arms=num_arms, horizon=horizon)
 
-    def __call__(self, **keywords):
-        return A.exp3_ix(**keywords)
+
+def test_labels_and_names_are_no_part_of_a_key():
+    """Two algorithms that compute the same share what is finished, which holds nothing but what was computed."""
+    laid_out = plan.plan({"x": A.exp3, "y": _again}, ARMS, **(DEFAULTS | BASE))
+    assert len(set(identified(laid_out, "cpu", stored=True).keys)) == 1
 
 
 @functools.wraps(A.exp3)
@@ -409,66 +373,47 @@ def wrapped(**keywords):
     return part._replace(params=part.params._replace(learning_rate=0.125))
 
 
-def positional(*args, **keywords):
-    return A.exp3(**keywords)
+def test_a_factory_is_what_it_returns():
+    """Not what it is called."""
+    assert key(wrapped) == key(partial(A.exp3, learning_rate=0.125)) != key()
+    base = partial(PRIVATE, base=jb.validation.factory(wrapped))
+    assert key(base, LOSSES) == key(partial(PRIVATE, base=partial(A.exp3, learning_rate=0.125)), LOSSES)
 
 
-OWN = {
-    "a function that says it is exp3": wrapped,
-    "a factory that says it is exp3": jb.validation.factory(wrapped),
-    "a partial of another kind": Fast(A.exp3),
-    "a positional argument": partial(positional, 1),
-    "a lambda": lambda **keywords: A.exp3(**keywords),
-    "a method": type("Maker", (), {"make": staticmethod(lambda **keywords: A.exp3(**keywords))}).make,
-}
+def test_functions_of_anyone_else_have_no_name():
+    def parts(algorithm, environment=ARMS):
+        (group,) = plan.plan({"x": algorithm}, environment, **(DEFAULTS | BASE)).groups
+        return group.parts
 
+    def altered(*, num_arms, horizon):
+        part = A.exp3(num_arms=num_arms, horizon=horizon)
+        return part._replace(program=part.program._replace(init=lambda params, draws: part.program.init(params, draws)))
 
-@pytest.mark.parametrize("name", OWN)
-def test_a_users_base_is_a_users_part(name):
-    assert is_altered(A.private_batched(num_arms=3, horizon=100, epsilon=0.25, base=OWN[name]))
-    assert not is_altered(A.private_batched(num_arms=3, horizon=100, epsilon=0.25, base=A.exp3))
-
-
-def test_a_part_that_was_changed_is_a_users_part():
-    made = E.gaussian_arms(means=np.array([0.25, 0.5, 0.75]))
-    assert not is_altered(made) and not is_altered(copy.deepcopy(made))
-    for change in (
-        {"params": made.params._replace(scale=2.0)},
-        {"params": jax.tree.map(np.copy, made.params)},
-        {"world": ARMS.world},
-        {"world": made.world._replace(num_arms=0)},
-        {"facts": made.facts | {"means": np.zeros(3)}},
-        {"version": 100},
-        {"config": {}},
-        {"config": ARMS.config},
-    ):
-        assert is_altered(made._replace(**change)), change
-    algorithm = A.exp3(num_arms=3, horizon=10)
-    for change in (
-        {"schedule": algorithm.schedule * 2},
-        {"program": algorithm.program._replace()},
-        {"version": ("exp3", 2, ())},
-    ):
-        assert is_altered(algorithm._replace(**change))
-    assert not is_altered(algorithm._replace(guarantee=None))
+    assert not own_functions(parts(A.exp3)) and own_functions(parts(altered))
+    assert own_functions(parts(partial(PRIVATE, base=altered), LOSSES))
+    assert not own_functions(parts(A.exp3, ARMS._replace(params=ARMS.params._replace(means=np.array([0.75, 0.25])))))
 
 
 def test_numbers_changed_in_place_are_seen_and_used():
     settings = {"horizon": 40, "seeds": 8, "checkpoints": 2, "progress": False}
     made = E.bernoulli_arms(means=[0.25, 0.75])
-    with pytest.raises(ValueError, match="read-only"):  # its description would not be its own any more
+    with pytest.raises(ValueError, match="read-only"):  # its arguments would not be its own any more
         made.params.means[:] = [0.75, 0.25]
     other = np.array([0.75, 0.25])
     made = made._replace(params=made.params._replace(means=other))
     made.facts["means"] = other
-    assert is_altered(made) and key(environment=made) != key()
-    turned = jb.sweep(A.ucb1, E.bernoulli_arms(means=[0.75, 0.25]), **settings)
-    np.testing.assert_array_equal(jb.sweep(A.ucb1, made, **settings).regret, turned.regret)
+    assert key(environment=made) != key()
+    turned = E.bernoulli_arms(means=[0.75, 0.25])
+    assert key(environment=made) == key(environment=turned)
+    np.testing.assert_array_equal(
+        jb.sweep(A.ucb1, made, **settings).regret, jb.sweep(A.ucb1, turned, **settings).regret
+    )
     # nor is what the owner of an argument does to it later taken for what the part was built with
     mine = [np.array([0.25, 1.0]), np.array([0.5, 1.0])]
     rows = E.loss_table(losses=mine)
     mine[0][0] = 0.75
-    assert describe_part(rows) == describe_part(E.loss_table(losses=[[0.25, 1.0], [0.5, 1.0]])) and not is_altered(rows)
+    same = E.loss_table(losses=[[0.25, 1.0], [0.5, 1.0]])
+    assert key(environment=rows, horizon=2, checkpoints=2) == key(environment=same, horizon=2, checkpoints=2)
 
 
 def test_a_part_with_other_functions_is_played_as_it_is():
@@ -487,33 +432,88 @@ def test_a_part_with_other_functions_is_played_as_it_is():
     assert laid_out.cells[0].reward_adversary.params.corruption == 0.5
 
 
-# ---- code that was not pinned
+SWITCHING = E.switching_losses(num_arms=3, cuts=[0, 50], arms=[0, 2])
 
 
-def test_unpinned_code_is_named_by_what_it_computes(monkeypatch):
-    pinned_keys = key(), key(partial(A.exp3, feedback_scale=0))
-    monkeypatch.setattr(pinned_code, "unchanged", lambda: False)
-    here, same, scale, mean, float64 = (
-        key(), key(partial(A.exp3, feedback_scale=0)), key(partial(A.exp3, learning_rate=0.5)),
-        key(environment=E.bernoulli_arms(means=[0.25, 0.5])), key(dtype="float64")
-    )  # fmt: skip
-    assert here == same and len({here, scale, mean, float64, *pinned_keys}) == 5
-    original = A.exp3(num_arms=2, horizon=100).program
-    try:
-        monkeypatch.setattr("jaxbandits.numerics.columns.UNROLL", 0)  # rows in place of columns
-        mixed = partial(A.exp3, mixing=0.5)
-        assert key(mixed) != (monkeypatch.undo() or key(mixed))
-    finally:
-        assert A.exp3(num_arms=2, horizon=100).program is original
-
-
-def test_unpinned_losses_are_named_by_their_baseline(monkeypatch):
-    monkeypatch.setattr(pinned_code, "unchanged", lambda: False)
-    keys = [
-        key(A.exp3, environment)
-        for environment in (LOSSES, E.bernoulli_losses(means=[0.25, 0.5, 0.5]), E.fixed_gap_losses(num_arms=3))
+def test_losses_are_told_apart_by_their_baseline():
+    """It is a function of the host, which no trace shows."""
+    world = SWITCHING.world
+    assert world.baseline is not None
+    losses = [
+        SWITCHING._replace(world=world._replace(baseline=baseline), remake=None)
+        for baseline in (world.baseline, lambda params, seed, times: 2 * world.baseline(params, seed, times))
     ]
-    assert len(set(keys)) == 3 and key(A.exp3, LOSSES) == keys[0]
+    keys = [key(A.exp3, environment) for environment in (*losses, SWITCHING)]
+    assert keys[0] == keys[2] != keys[1]
+
+
+# ---- traces that are remembered
+
+
+@pytest.fixture
+def traced(tmp_path, monkeypatch):
+    """Lanes that were traced; nothing is remembered at first."""
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
+    lanes: list = []
+    lane_programs = keys.lane_programs
+    monkeypatch.setattr(keys, "lane_programs", lambda *args: lanes.append(args) or lane_programs(*args))
+    return lanes
+
+
+def test_a_lane_of_this_package_is_traced_once(traced):
+    first = key()
+    assert len(traced) == 1
+    assert first == key() != key(environment=E.bernoulli_arms(means=[0.25, 0.5])) and len(traced) == 1
+    # what the trace may depend on is asked again
+    for changes in (
+        {"environment": E.bernoulli_arms(means=[0.25, 0.5, 0.75])}, {"dtype": "float64"}, {"platform": "gpu"},
+        {"checkpoints": 11}, {"algorithm": A.exp3_ix}, {"reward_adversary": None},
+    ):  # fmt: skip
+        before = len(traced)
+        assert key(**changes) != first and len(traced) == before + 1, changes
+        assert key(**changes) != first and len(traced) == before + 1, changes
+    with jax.default_matmul_precision("highest"):
+        assert key() != first and len(traced) == 8
+
+
+def test_without_a_place_to_remember_a_lane_is_traced_again(traced, tmp_path, monkeypatch):
+    first = key()
+    (place,) = (tmp_path / "cache").glob("executables/*")
+    (entry,) = place.iterdir()
+    for write in (lambda: entry.write_bytes(b"damaged"), entry.unlink, lambda: place.chmod(0o777)):
+        write()
+        before = len(traced)
+        if place.stat().st_mode & 0o002:
+            with pytest.warns(UserWarning, match="are not used"):
+                assert key() == first and len(traced) == before + 1
+        else:
+            assert key() == first and len(traced) == before + 1
+    monkeypatch.setenv("JAXBANDITS_CACHE", "off")
+    assert key() == first and len(traced) == 5
+    monkeypatch.setenv("JAXBANDITS_CACHE", "/proc/nowhere")
+    assert key() == first and len(traced) == 6
+
+
+def test_a_users_functions_are_traced_each_time(traced):
+    def mine(*, num_arms, horizon):
+        part = A.exp3(num_arms=num_arms, horizon=horizon)
+
+        def update(params, state, draws, t, note, message, used):
+            state, released = part.program.update(params, state, draws, t, note, message, used)
+            return jax.tree.map(lambda x: x * jnp.asarray(SCALE, x.dtype), state), released
+
+        return part._replace(program=part.program._replace(update=update))
+
+    keys_of_mine = [key(mine), key(mine)]
+    assert len(traced) == 4 and keys_of_mine[0] == keys_of_mine[1]  # twice each: both traces are the same
+    globals()["SCALE"] = 2.0
+    try:
+        assert key(mine) != keys_of_mine[0]
+    finally:
+        globals()["SCALE"] = 1.0
+
+
+SCALE = 1.0
 
 
 # ---- other processes, other settings, other places
@@ -525,21 +525,15 @@ def another_process(path, **changes):
     return fresh_process.environment(PYTHONPATH=os.pathsep.join(map(str, places)), **changes)
 
 
-def test_keys_are_those_of_another_process(monkeypatch):
+def test_keys_are_those_of_another_process():
     """Sets and hashes have another order in every process."""
-    script = (
-        "import test_identity as t; t.pinned_code.unchanged = lambda: True; "
-        "print(t.key(), t.key(t.COMBINER, t.CONTEXTS));"
-        "t.pinned_code.unchanged = lambda: False; print(t.key())"
-    )
-    here = [key(), key(COMBINER, CONTEXTS)]
-    monkeypatch.setattr(pinned_code, "unchanged", lambda: False)
+    script = "import test_identity as t; print(t.key(), t.key(t.COMBINER, t.CONTEXTS))"
     done = subprocess.run(
-        [sys.executable, "-c", script], env=another_process(PACKAGE.parent, PYTHONHASHSEED="3"), cwd=PACKAGE.parent,
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script], cwd=PACKAGE.parent, capture_output=True, text=True, check=False,
+        env=another_process(PACKAGE.parent, PYTHONHASHSEED="3", JAXBANDITS_CACHE="off"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [*here, key()]
+    assert done.stdout.split() == [key(), key(COMBINER, CONTEXTS)]
 
 
 def test_settings_that_change_draws_or_arithmetic_change_keys(monkeypatch):
@@ -565,9 +559,6 @@ COMPUTED = """
 import sys
 import jaxbandits as jb
 from jaxbandits.sweeps.engines import local
-from jaxbandits.sweeps.identity import pinned_code
-if {pin}:
-    pinned_code.record()
 played = []
 original = local.play_call
 local.play_call = lambda task, *args, **keywords: played.append(task) or original(task, *args, **keywords)
@@ -580,10 +571,9 @@ print(jb.__file__, len({{task.cells for task in played}}))
 """
 
 
-def computed(package, store, pin=False):
+def computed(package, store):
     """How many cells a run made by a copy of the package computes."""
-    script = COMPUTED.format(store=str(store), pin=pin)
-    done = fresh_process.run(script, env=another_process(package), cwd=package)
+    done = fresh_process.run(COMPUTED.format(store=str(store)), env=another_process(package), cwd=package)
     assert done.returncode == 0, done.stderr
     path, calls = done.stdout.split()
     assert Path(path).is_relative_to(package)
@@ -592,10 +582,10 @@ def computed(package, store, pin=False):
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """A copy of the package, pinned, and a store that it filled."""
+    """A copy of the package, and a store that it filled."""
     home = tmp_path_factory.mktemp("copy")
     shutil.copytree(PACKAGE, home / "jaxbandits", ignore=shutil.ignore_patterns("__pycache__"))
-    assert computed(home, home / "store", pin=True) == 2
+    assert computed(home, home / "store") == 2
     return home
 
 
@@ -605,71 +595,50 @@ def copied(package, tmp_path):
     return tmp_path / "jaxbandits"
 
 
+def replaced(path, old, new):
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def moved(package, old, new):
+    """Move a module of the package, with every mention of its name."""
+    source, target = (package.joinpath(*name.split(".")).with_suffix(".py") for name in (old, new))
+    if not target.parent.exists():
+        target.parent.mkdir()
+        (target.parent / "__init__.py").write_text('"""Algorithms that moved."""\n')
+    shutil.move(source, target)
+    for path in package.rglob("*.py*"):
+        if f"jaxbandits.{old}" in (text := path.read_text()):
+            path.write_text(text.replace(f"jaxbandits.{old}", f"jaxbandits.{new}"))
+
+
 @pytest.mark.dealt(3)
-def test_a_file_that_moved_orphans_nothing(package, tmp_path):
+def test_files_that_a_run_does_not_use_may_come_change_move_and_go(package, tmp_path):
     here = copied(package, tmp_path)
-    (here / "algorithms" / "arms").mkdir()
-    (here / "algorithms" / "arms" / "__init__.py").write_text('"""Algorithms for arms."""\n')
-    shutil.move(here / "algorithms" / "stochastic" / "ucb1.py", here / "algorithms" / "arms" / "ucb1.py")
-    for path in here.rglob("*.py"):
-        path.write_text(
-            path.read_text().replace("jaxbandits.algorithms.stochastic.ucb1", "jaxbandits.algorithms.arms.ucb1")
-        )
-    (here / "algorithms" / "adversarial" / "exp3.py").write_text(
-        "# a comment\n" + (here / "algorithms" / "adversarial" / "exp3.py").read_text()
-    )
+    stochastic = here / "algorithms" / "stochastic"
+    # a new file beside ucb1.py, which exports a factory
+    (stochastic / "committed.py").write_text((stochastic / "uniform.py").read_text().replace("uniform", "committed"))
+    replaced(stochastic / "moss.py", "jnp.log", "jnp.log2")
+    replaced(here / "environments" / "data.py", "params.labels", "(1 + params.labels)")
+    moved(here, "algorithms.robust.huber_ucb", "algorithms.elsewhere.huber_ucb")
+    (here / "algorithms" / "linear" / "phased_elimination.py").unlink()
+    shutil.rmtree(here / "papers")
     assert computed(tmp_path, tmp_path / "store") == 0
 
 
 @pytest.mark.dealt(3)
-def test_an_edit_of_an_installed_copy_is_computed_anew(package, tmp_path):
+def test_files_that_a_run_uses_may_move_and_be_written_otherwise(package, tmp_path):
+    here = copied(package, tmp_path)
+    moved(here, "algorithms.stochastic.ucb1", "algorithms.arms.ucb1")
+    exp3 = here / "algorithms" / "adversarial" / "exp3.py"
+    exp3.write_text("# a comment\n" + exp3.read_text())
+    assert computed(tmp_path, tmp_path / "store") == 0
+
+
+@pytest.mark.dealt(3)
+def test_an_edit_computes_anew_what_it_changes(package, tmp_path):
     here = copied(package, tmp_path)
     path = here / "algorithms" / "adversarial" / "exp3.py"
-    assert "-params.learning_rate * message" in path.read_text()
-    path.write_text(path.read_text().replace("-params.learning_rate * message", "-2 * params.learning_rate * message"))
-    assert computed(tmp_path, tmp_path / "store") == 2  # whose code it is cannot be told: both are taken for users' own
-    assert computed(tmp_path, tmp_path / "store") == 0  # and found again by what they compute
-
-
-def test_what_a_name_stands_for_is_part_of_the_pinned_code(tmp_path, monkeypatch):
-    """Other text around the same definitions may compute something else."""
-    files = {
-        "one.py": "from jaxbandits import three\nfrom jaxbandits.two import f\nX = 1\n\n\n"
-        "def g(x):\n    return f(x) + X + three.Y\n",
-        "two.py": "def f(x):\n    return x\n",
-        "three.py": "Y = 2\n\n\ndef f(x):\n    return -x\n",
-        "four.py": "X = 3\n\n\ndef h():\n    return X\n",
-    }
-
-    def definitions(number, changes):
-        home = tmp_path / str(number) / "jaxbandits"
-        for name, text in (files | changes).items():
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text(text)
-        monkeypatch.setattr(pinned_code, "PACKAGE", home)
-        return pinned_code.definitions()
-
-    def edited(name, old, new):
-        assert old in files[name]
-        return {name: files[name].replace(old, new)}
-
-    before = definitions(0, {})
-    same = [
-        edited("two.py", "def f", "# a comment\ndef f"),
-        {"sub/__init__.py": "", "sub/two.py": files["two.py"], "two.py": ""}
-        | edited("one.py", "jaxbandits.two", "jaxbandits.sub.two"),
-        {"two.py": "from jaxbandits.five import f\n", "five.py": files["two.py"]},
-        edited("one.py", "from jaxbandits import three\nfrom jaxbandits.two import f",
-            "from jaxbandits.two import f\nfrom jaxbandits import three"),
-    ]  # fmt: skip
-    other = [
-        edited("one.py", "jaxbandits.two", "jaxbandits.three"),
-        edited("one.py", "from jaxbandits.two", "from elsewhere"),
-        edited("one.py", "X = 1", "X = 3") | edited("four.py", "X = 3", "X = 1"),
-        edited("three.py", "Y = 2", "Y = 4"),
-        edited("one.py", "import three", "import four as three"),
-        edited("one.py", "f(x) + X", "f(x) - X"),
-    ]
-    assert {definitions(i, changes) for i, changes in enumerate(same, 1)} == {before}
-    hashes = [definitions(i, changes) for i, changes in enumerate(other, 10)]
-    assert len({before, *hashes}) == 1 + len(other)
+    replaced(path, "-params.learning_rate * message", "-2 * params.learning_rate * message")
+    assert computed(tmp_path, tmp_path / "store") == 1
+    assert computed(tmp_path, tmp_path / "store") == 0

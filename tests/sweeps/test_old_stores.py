@@ -33,7 +33,7 @@ def test_its_results_load_and_plot(old):
 
 def test_it_is_computed_anew_beside_its_chunks_and_says_so_once(old):
     before, regret = chunks(old), jb.load(old).regret.values
-    with pytest.warns(UserWarning, match="under keys that could be stale: .* computed anew beside them"):
+    with pytest.warns(UserWarning, match="which named them otherwise: .* computed anew beside them"):
         assert main(["run", str(old / "config.toml"), "--out", str(old), "--quiet"]) == 0
     after = chunks(old)
     assert before < after and len(after) == 2 * len(before)

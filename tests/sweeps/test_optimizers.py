@@ -20,7 +20,6 @@ from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.configurations import jsonable, text
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.identity import keys
-from jaxbandits.sweeps.identity.library_parts import is_altered
 
 A, E = jb.algorithms, jb.environments
 ARMS = E.bernoulli_arms(means=[0.25, 0.75])
@@ -121,11 +120,6 @@ def test_an_edit_of_a_schedule_is_a_new_key(monkeypatch):
     assert all(key(place, own) != name for place, name in before.items())
     monkeypatch.setitem(globals(), "RATE", 0.1)
     assert key("gradient_bandit", own) == before["gradient_bandit"]
-
-
-def test_a_transformation_is_no_plain_argument():
-    assert is_altered(A.gradient_bandit(num_arms=2, horizon=10, optimizer=optax.sgd(0.1)))
-    assert not is_altered(A.gradient_bandit(num_arms=2, horizon=10))
 
 
 @pytest.fixture

@@ -65,8 +65,13 @@ def name_of_parts(parts: Parts) -> str | None:
     sources = code_names.sources()
     if sources is None or parts.traced.startswith(HERE):
         return None
-    name = parts.traced or code_names.name_of(tuple(parts))
+    name = parts.traced or code_name(parts)
     return None if name is None else f"{sources} {name}"
+
+
+def code_name(parts: Parts) -> str | None:
+    """The name of a group's functions as they are written; None where one is not this package's."""
+    return code_names.name_of(tuple(parts._replace(traces=None)))
 
 
 def key_of(name: str | None, device: jax.Device | None, *about: Any) -> str | None:

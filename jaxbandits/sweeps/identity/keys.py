@@ -1,10 +1,12 @@
 """What fixes a cell's results, as a key: equal keys mean equal bits.
 
-A key is the sha256 of a description of the cell. A part of this package is described by its version number and by the
-arguments that differ from their defaults. Its code is not read, so files may move and arguments may be added. A cell
-that holds anything of a user's is described by what it computes: its traced program, its numbers as they are used,
-and the values that it gives the host. No key depends on chunk sizes, memory, devices or what else runs beside the
-cell. So another machine, more seeds, more grid values and new algorithms all find what is finished.
+A key is the sha256 of a description of what the cell computes, whoever wrote its parts: its traced program, its numbers
+as they are used, and the values that it gives the host. No key depends on chunk sizes, memory, devices or what else
+runs beside the cell, nor on where code lies and how it is written. So another machine, more seeds, more grid values,
+new algorithms and other files all find what is finished.
+
+Functions of this package have names that need no trace (`code_names`). What was traced under such a name is remembered
+beside the compiled programs.
 """
 
 import hashlib
@@ -17,21 +19,28 @@ import jax
 import jaxlib
 import numpy as np
 
-from jaxbandits.protocol import Environment, Span
+from jaxbandits.protocol import Adversary, Algorithm, Environment, Span
 from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.sweeps.compilation import settings
-from jaxbandits.sweeps.compilation.executables import HERE, usable
+from jaxbandits.sweeps.compilation.executables import (
+    HERE,
+    classes_of,
+    code_name,
+    key_of,
+    name_of_parts,
+    remembered,
+    usable,
+)
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
-from jaxbandits.sweeps.identity import pinned_code
-from jaxbandits.sweeps.identity.library_parts import Altered, bits, describe_part, is_altered, numbers
 from jaxbandits.sweeps.identity.traced_lane import lane_programs
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
 from jaxbandits.sweeps.wording import first_line, in_brackets
 from jaxbandits.traced_once import Traces
+from jaxbandits.validation import Arguments
 from jaxbandits.window import Parts
 
-BASELINE_SEEDS = 8  # a user's baseline that depends on the seed is evaluated on so many
+BASELINE_SEEDS = 8  # a baseline that depends on the seed is evaluated on so many
 
 
 class Identified(NamedTuple):
@@ -43,42 +52,46 @@ class Identified(NamedTuple):
 
 
 def identified(plan: Plan, platform: str, stored: bool) -> Identified:
-    """Trace what is not this package's own, once a group, and name every cell.
+    """Tell what every group computes, and name every cell.
 
-    platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own parts are
+    platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own functions are
     traced: they may have changed, and code that was compiled before the change must not be used again. Errors
     inside a user's functions pass through.
     """
-    describe = Describer()
-    described = [describe.cell(cell) for cell in plan.cells]
-    programs: list[str | NoIdentity | None] = []
-    groups = []
+    about, described = versions(platform), Described(plan.dtype)
+    groups: list[Group] = []
+    keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
     for group in plan.groups:
-        own, program = any(described[c] is None for c in group.cells), None
-        if own or (stored and not pinned_code.unchanged()):
+        program: str | NoIdentity = ""
+        own = own_functions(group.parts)
+        group = group._replace(parts=group.parts._replace(traces=Traces()))
+        if own:
             parts, program = _traced(group, plan, stored)
-            group = group._replace(parts=parts) if own else group
-        programs.append(program)
+            group = group._replace(parts=parts)
+        elif stored:
+            program = _remembered(group, plan, platform)
         groups.append(group)
-    plan = plan._replace(groups=groups)
-    if not stored:
-        return Identified(plan, [], {})
-    keys, nameless = [""] * len(plan.cells), {}
-    common = {"about": versions(platform), "dtype": plan.dtype}
-    times = {h: numbers(np.asarray(t)) for h, t in plan.times.items()}
-    for group, program in zip(plan.groups, programs, strict=True):
+        if not stored:
+            continue
+        spans = [[*map(int, span)] for span in group.schedule]
+        shared = _sha([about, plan.dtype, str(program), group.times.tolist(), spans])
         for c in group.cells:
-            cell, content = plan.cells[c], described[c]
             try:
                 if isinstance(program, NoIdentity):
                     raise program
-                if content is None or not pinned_code.unchanged():
-                    content = describe.computed(cell, program, group, plan)
-                keys[c] = _sha(common | {"horizon": cell.horizon, "times": times[cell.horizon], "cell": content})
+                keys[c] = _sha([shared, *described.cell(plan.cells[c], group.times)])
             except NoIdentity as reason:
                 keys[c] = _sha(uuid.uuid4().hex)
-                nameless[keys[c]] = f"{cell.label}: {reason}"
-    return Identified(plan, keys, nameless)
+                nameless[keys[c]] = f"{plan.cells[c].label}: {reason}"
+    return Identified(plan._replace(groups=groups), keys, nameless)
+
+
+def own_functions(parts: Parts) -> bool:
+    """Whether these parts hold anything but functions of this package and plain values: only a trace names it then.
+
+    Whether a user wrote it is another question (`contract.runs_own_code`): an optax transformation has no name either.
+    """
+    return code_name(parts) is None
 
 
 def traced_now(
@@ -101,12 +114,25 @@ def traced_now(
         return fingerprint(*lane_programs(parts, schedule, case, len(times), batch), lasting=lasting)
 
 
+def _remembered(group: Group, plan: Plan, platform: str) -> str:
+    """The program of a group of this package's functions, which is traced once for one state of the package."""
+    cell = plan.cells[group.cells[0]]
+    leaves, treedef = jax.tree.flatten(stacked([host_case(cell)], plan.dtype)[0])
+    kinds = list(dict.fromkeys((span.slots, span.full, span.whole, span.close) for span in group.schedule))
+    shapes = [(x.shape, x.dtype.str) for x in leaves]
+    about = ("program", platform, kinds, shapes, str(treedef), classes_of(treedef), len(group.times))
+    return remembered(
+        key_of(name_of_parts(group.parts), None, *about),
+        lambda: traced_now(group.parts, group.schedule, cell, group.times, plan.dtype, lasting=True, batch=False),
+    )
+
+
 def _traced(group: Group, plan: Plan, stored: bool) -> tuple[Parts, str | NoIdentity]:
     """A group's parts with their traces, which calls are made of, and their name for the store.
 
     Where two traces of the same functions differ, nothing lasting names them: a NoIdentity stands in its place.
     """
-    cell, parts, again = plan.cells[group.cells[0]], *(group.parts._replace(traces=Traces()) for _ in range(2))
+    cell, parts, again = plan.cells[group.cells[0]], group.parts, group.parts._replace(traces=Traces())
 
     def trace(parts: Parts, lasting: bool, batch: bool = True) -> str:
         return traced_now(parts, group.schedule, cell, group.times, plan.dtype, lasting=lasting, batch=batch)
@@ -128,70 +154,59 @@ def versions(platform: str) -> list[Any]:
     return [KEYS, jax.__version__, jaxlib.__version__, platform, settings.in_force()]
 
 
-def _sha(x: Any) -> str:
-    return hashlib.sha256(json.dumps(x, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+class Described:
+    """What cells compute with, and give the host, beside their programs. Parts that cells share are described once."""
 
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        # ids of a part and of times -> both, so that the ids stay their own, and a description
+        self.shared: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
-class Describer:
-    """Describes cells, each environment and adversary once: cells share them."""
+    def cell(self, cell: Cell, times: np.ndarray[Any, Any]) -> list[Any]:
+        shared = []
+        for part in (cell.environment, cell.reward_adversary, cell.message_adversary):
+            key = (id(part), id(times))
+            if key not in self.shared:
+                self.shared[key] = part, times, self._part(part, times)
+            shared.append(self.shared[key][-1])
+        return [self._part(cell.algorithm, times), *shared]
 
-    def __init__(self) -> None:
-        # id of a part -> the part, so that the id stays its own, and its description
-        self.parts: dict[int, tuple[Any, Any]] = {}
-        self.baselines: dict[tuple, Any] = {}
-
-    def cell(self, cell: Cell) -> list[Any] | None:
-        """The versions and arguments of a cell of this package's parts; None where it holds anything of a user's."""
-        shared = (cell.environment, cell.reward_adversary, cell.message_adversary)
-        try:
-            return [describe_part(cell.algorithm), *(self._part(part) for part in shared)]
-        except Altered:
+    def _part(self, part: Algorithm | Environment | Adversary | None, times: np.ndarray[Any, Any]) -> Any:
+        if part is None:
             return None
+        numbers = [cast(x, self.dtype) for x in jax.tree.leaves(part.params)]
+        host = []
+        if isinstance(part, Environment):
+            means = part.facts.get("means")
+            host = [None if means is None else _bits([_float64(means)]), _baseline(part, times)]
+        return [_bits(numbers), _own_version(part), *host]
 
-    def _part(self, part: Any) -> Any:
-        if id(part) not in self.parts:
-            try:
-                description: Any = describe_part(part)
-            except Altered as own:
-                description = own
-            self.parts[id(part)] = (part, description)
-        description = self.parts[id(part)][1]
-        if isinstance(description, Altered):
-            raise description
-        return description
 
-    def computed(self, cell: Cell, program: str | None, group: Group, plan: Plan) -> dict[str, Any]:
-        """What a cell computes: its program, numbers and schedule, and what it gives the host."""
-        leaves = jax.tree.leaves(host_case(cell))
-        return {
-            "program": program,
-            "numbers": [bits(np.asarray(cast(x, plan.dtype))) for x in leaves],
-            "schedule": [[int(x) for x in span] for span in cell.algorithm.schedule],
-            "means": None if (means := cell.environment.facts.get("means")) is None else bits(_float64(means)),
-            "baseline": self._baseline(cell.environment, group.times),
-            # A version number covers what no entry above shows, such as a baseline that reads a file for later seeds:
-            # its author gives it a higher number.
-            "versions": [str(cell.algorithm.version[1:2]), *(str(part and part.version) for part in cell[2:5])],
-        }
+def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
+    """The number that a user gave a part, None where it is this package's.
 
-    def _baseline(self, environment: Environment, times: np.ndarray[Any, Any]) -> Any:
-        """What is subtracted from losses: described where it is this package's, otherwise its values."""
-        if environment.world.baseline is None:
-            return None
-        if pinned_code.unchanged() and not is_altered(environment):
-            return self._part(environment)
-        key = (id(environment), id(times))
-        if key not in self.baselines:
-            seeds = range(BASELINE_SEEDS if environment.world.seeded else 1)
-            values, again = ([bits(_baseline_values(environment, seed, times)) for seed in seeds] for _ in range(2))
-            if values != again:
-                raise NoIdentity("the environment's baseline is something else each time it is asked for")
-            self.baselines[key] = values
-        return self.baselines[key]
+    It covers what nothing else shows, such as a baseline that reads a file for later seeds: its author raises it.
+    """
+    config = part.config
+    ours = isinstance(config, Arguments) and config.home.partition(".")[0] == __name__.partition(".")[0]
+    if ours and config.built[-1] == part.version:
+        return None
+    return str(part.version[1:2] if isinstance(part, Algorithm) else part.version)
+
+
+def _baseline(environment: Environment, times: np.ndarray[Any, Any]) -> list[str] | None:
+    """The values of what is subtracted from losses, which is a function of the host."""
+    if environment.world.baseline is None:
+        return None
+    seeds = range(BASELINE_SEEDS if environment.world.seeded else 1)
+    values, again = ([_bits([_baseline_values(environment, seed, times)]) for seed in seeds] for _ in range(2))
+    if values != again:
+        raise NoIdentity("the environment's baseline is something else each time it is asked for")
+    return values
 
 
 def _baseline_values(environment: Environment, seed: int, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What a user's baseline gives. ValueError where it fails or gives other than one number a checkpoint."""
+    """What a baseline gives. ValueError where it fails or gives other than one number a checkpoint."""
     baseline: Any = environment.world.baseline
     try:
         values = _float64(baseline(environment.params, seed, times))
@@ -211,3 +226,15 @@ def _baseline_values(environment: Environment, seed: int, times: np.ndarray[Any,
 
 def _float64(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(x, np.float64)
+
+
+def _bits(arrays: Sequence[np.ndarray[Any, Any]]) -> str:
+    """Arrays exactly as they are: a hash of types, shapes and content."""
+    sha = hashlib.sha256()
+    for x in arrays:
+        sha.update(f"{x.dtype.str} {x.shape} ".encode() + x.tobytes())
+    return sha.hexdigest()
+
+
+def _sha(x: Any) -> str:
+    return hashlib.sha256(json.dumps(x, separators=(",", ":")).encode()).hexdigest()

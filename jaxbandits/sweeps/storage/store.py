@@ -32,8 +32,10 @@ from jaxbandits.validation import difference
 # Bytes of regret in one file: a crash between two renames can cost as much, and shards are made of whole files.
 CHUNK_BYTES = 1 << 18
 STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
-# The version of keys: raise it when the engine's own arithmetic changes results. Chunks of older versions are not read.
-KEYS = 2
+# The version of keys: raise it when results change and no trace of a lane shows it, as after an edit of the host's
+# regret, of a rule of our own operations for `vmap` or for lowering, of a kernel or of compilers' options. Chunks of
+# older versions are not read. decisions.md#what-names-a-chunk
+KEYS = 3
 # The settings that all chunks of a directory share.
 SHARED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d+)-(\d+)\.npz")
@@ -130,8 +132,8 @@ class Store:
             )
         if stored and (old or written["schema"] < KEYS) and any(self.home.glob("*/*.npz")):
             warnings.warn(
-                f"{self.home.parent}: its chunks were made by an older release under keys that could be stale: they "
-                f"are left alone, and everything is computed anew beside them",
+                f"{self.home.parent}: its chunks were made by an older release, which named them otherwise: they are "
+                f"left alone, and everything is computed anew beside them",
                 UserWarning, stacklevel=2,
             )  # fmt: skip
         if stored != asked or written.get("schema") != KEYS:
