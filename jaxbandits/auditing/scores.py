@@ -61,6 +61,7 @@ class Choice(NamedTuple):
     expected: float
 
 
+# docs/decisions.md#fitted-ratios
 def fitted(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"]) -> list[Score]:
     """Candidates from runs [L, F] on the first and on the second input."""
     means = negative.mean(0, dtype=np.float64), positive.mean(0, dtype=np.float64)

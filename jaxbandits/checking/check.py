@@ -22,7 +22,7 @@ PLAYED: tuple[Callable[..., Any], ...] = (playing.plays,)
 COMPARED: tuple[Callable[..., Any], ...] = (
     playing.actions, playing.lane_alone, playing.chunks, playing.checkpoints, playing.windows, playing.bad_rewards,
 )  # fmt: skip
-# : All rules, in the order in which they are looked at. A stage that finds something ends the check where the next
+# All rules, in the order in which they are looked at. A stage that finds something ends the check where the next
 # one could not run.
 STAGES = (BUILT, TRACED, SEEN, PLAYED, COMPARED)
 ENDING = (BUILT, TRACED, PLAYED)

@@ -1,6 +1,6 @@
 """What a part takes and what it reads: `jaxbandits list`, and the table of algorithms in the documentation.
 
-Nothing here is written down a second time: arguments, ranges and texts are the factory's (`reports.arguments`), with
+Nothing here is written down a second time: arguments, ranges and texts are the factory's (`commands.arguments`), with
 the catalogue's case for an example, and the rest is what the part itself declares.
 """
 
