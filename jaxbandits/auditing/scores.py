@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jaxbandits.auditing.bounds import above, log_ratio
+from jaxbandits.auditing.confidence_bounds import above, log_ratio
 from jaxbandits.typing import Float, Int
 
 NUM_SINGLE_SCORES = 8  # numbers that are looked at alone: those that differ most between the inputs

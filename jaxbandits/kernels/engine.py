@@ -14,7 +14,7 @@ from jaxbandits.kernels.apart import Unsupported
 from jaxbandits.kernels.census import Census, census_of
 from jaxbandits.kernels.counted import Counted, counted_windows
 from jaxbandits.kernels.long_axis import LongAxis
-from jaxbandits.kernels.one_window import OneWindow, one_window
+from jaxbandits.kernels.traced_window import OneWindow, one_window
 from jaxbandits.kernels.windows import Limits, Windows, full_windows
 from jaxbandits.protocol import Case
 from jaxbandits.spans import Segment

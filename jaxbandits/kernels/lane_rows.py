@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.kernels.apart import Apart
-from jaxbandits.kernels.one_window import OneWindow, lies_along
+from jaxbandits.kernels.traced_window import OneWindow, lies_along
 
 
 class Rows(NamedTuple):
