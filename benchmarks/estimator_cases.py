@@ -12,8 +12,8 @@ import jaxbandits as jb
 from jaxbandits.estimators.geometric_median import _solver
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
 from jaxbandits.estimators.weiszfeld import _warm, warm_median, warm_start
+from jaxbandits.kernels import filter_kernel as filter_kernel
 from jaxbandits.kernels import over_lanes
-from jaxbandits.kernels import spectral_filter as filter_kernel
 from jaxbandits.kernels.census import Census
 from jaxbandits.learners.maler import _kernel, num_pairs
 from jaxbandits.random import Draws

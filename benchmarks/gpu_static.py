@@ -123,7 +123,7 @@ def counted(name: str, target: str) -> dict[str, Any]:
     import numpy as np
 
     from jaxbandits.kernels.engine import plays_of, single_of
-    from jaxbandits.kernels.one_window import OneWindow
+    from jaxbandits.kernels.traced_window import OneWindow
 
     group, run, case, span = laid_out(name)
     choice = run.choice((span.slots, span.full, span.whole), case)

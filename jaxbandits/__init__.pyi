@@ -11,8 +11,8 @@ from . import theory as theory
 from .auditing import audit as audit
 from .checking import check as check
 from .contract import ContractError as ContractError
-from .environments.rows import read_labelled as read_labelled
-from .environments.rows import read_losses as read_losses
+from .environments.labelled_rows import read_labelled as read_labelled
+from .environments.labelled_rows import read_losses as read_losses
 from .joining import concat as concat
 from .reports import plot as plot
 from .reports.page import report as report

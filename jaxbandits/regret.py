@@ -15,6 +15,7 @@ def gaps_of(means: Float[Tensor, " K"]) -> Float[np.ndarray, " K"]:
     return expected.max() - expected
 
 
+# docs/decisions.md#regret-from-counts
 def regret_of_counts(counts: Int[Tensor, "... K"], means: Float[Tensor, " K"]) -> Float[np.ndarray, "..."]:
     """What the pulls of every arm cost against the best arm: exact, in float64, arms added in their order."""
     counts = np.asarray(counts)

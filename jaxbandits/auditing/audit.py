@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.auditing import bounds, neighbours, scores
+from jaxbandits.auditing import confidence_bounds, neighbours, scores
+from jaxbandits.auditing.edited_runs import Seeds, default_environment, furthest, prepared
 from jaxbandits.auditing.neighbours import Edit
-from jaxbandits.auditing.runs import Seeds, default_environment, furthest, prepared
 from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import built_parts
@@ -60,7 +60,7 @@ class Audit(NamedTuple):
     delta: float
     event: Event
     # what the chosen score achieves at every threshold
-    curve: bounds.Curve
+    curve: confidence_bounds.Curve
     runs: int
     confidence: float
     seed: int
@@ -225,7 +225,7 @@ def audit(
         claimed=claimed,
         delta=deltas[0],
         event=certified[0].event,
-        curve=bounds.trade_off(*counted[0], each),
+        curve=confidence_bounds.trade_off(*counted[0], each),
         runs=runs,
         confidence=confidence,
         seed=seed,
@@ -261,4 +261,4 @@ def _certified(algorithm, claimed, delta, pair, choice, negative, positive, conf
     epsilon = claimed[0]
     if delta > claimed[1] and algorithm.guarantee.events is not None:
         epsilon = min(epsilon, compose(algorithm.guarantee.events(algorithm.params), delta)[0])
-    return Bound(delta, float(bounds.epsilon_lower(tp, fp, trials, delta, confidence)), epsilon, event)
+    return Bound(delta, float(confidence_bounds.epsilon_lower(tp, fp, trials, delta, confidence)), epsilon, event)

@@ -38,6 +38,7 @@ RULES = ("zero", "echo", "chase")
 REACTING_UNITS = ("loss_vector", "reward")
 
 
+# docs/decisions.md#one-edit
 class Edit(NamedTuple):
     """What the private part of the input is.
 
@@ -71,6 +72,7 @@ def _public(draws: Draws) -> Draws:
 
 
 @cache
+# docs/decisions.md#one-feature
 def world_of(world: World, user: bool) -> World:
     """A world whose only private part is the edit.
 

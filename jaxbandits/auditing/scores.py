@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jaxbandits.auditing.bounds import above, log_ratio
+from jaxbandits.auditing.confidence_bounds import above, log_ratio
 from jaxbandits.typing import Float, Int
 
 NUM_SINGLE_SCORES = 8  # numbers that are looked at alone: those that differ most between the inputs
@@ -61,6 +61,7 @@ class Choice(NamedTuple):
     expected: float
 
 
+# docs/decisions.md#fitted-ratios
 def fitted(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"]) -> list[Score]:
     """Candidates from runs [L, F] on the first and on the second input."""
     means = negative.mean(0, dtype=np.float64), positive.mean(0, dtype=np.float64)

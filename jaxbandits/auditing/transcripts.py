@@ -38,6 +38,7 @@ class Clients(NamedTuple):
     seed: Any
 
 
+# docs/decisions.md#given-the-past
 @cache
 def clients_alone(program: Program) -> Program:
     """The program with one public history: only clients and relay draw anew in every run.
@@ -134,6 +135,7 @@ def _one(setting: Setting, case: Case, seed):
 
 
 @partial(jax.jit, static_argnums=0)
+# docs/decisions.md#unread
 @partial(without_unread, static=(0,))
 def _many(setting: Setting, params, environment, edits, seeds):
     def run(edit, seed):

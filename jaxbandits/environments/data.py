@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.declared import LATER, STATIC
-from jaxbandits.environments.rows import INTEGER, features_of, few, labels_of
-from jaxbandits.environments.rows import read_labelled as read_labelled
-from jaxbandits.environments.rows import read_losses as read_losses
+from jaxbandits.environments.labelled_rows import INTEGER, features_of, few, labels_of
+from jaxbandits.environments.labelled_rows import read_labelled as read_labelled
+from jaxbandits.environments.labelled_rows import read_losses as read_losses
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Matrix, Vector

@@ -7,7 +7,7 @@ from jax.extend.core import Jaxpr, Literal
 
 from jaxbandits.kernels.apart import Apart, dtype_of
 from jaxbandits.kernels.liveness import alive, differs, inner, numbers, of_thread
-from jaxbandits.kernels.one_window import OneWindow, element_shapes, written_out
+from jaxbandits.kernels.traced_window import OneWindow, element_shapes, written_out
 
 FREE = frozenset(["broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "pjit", "jit", "copy"])
 LANES = 32  # of the block that is traced; the counts do not depend on it

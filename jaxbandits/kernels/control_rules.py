@@ -114,6 +114,7 @@ def _loop(
     # Backwards: what looks like (i, n, ...) while i < n is lowered by Triton in jax 0.10.2 as a counted loop, in which
     # a body that reads i + 1 or n finds nothing.
     begun = packed.flat(start, shapes)[::-1]
+    # docs/decisions.md#backwards
     ended = lax.while_loop(lambda flat: goes_on(flat[::-1]), lambda flat: turn(flat[::-1])[::-1], begun)
     return packed.arrays(ended[::-1])
 

@@ -17,8 +17,8 @@ from jax.extend.core import ClosedJaxpr
 from jaxbandits import recorder, simulator
 from jaxbandits.kernels.apart import Apart
 from jaxbandits.kernels.elements import Elements, single
-from jaxbandits.kernels.one_window import element_shapes, packed_lane, read_only, written_out
 from jaxbandits.kernels.stretch import Inside, over_blocks
+from jaxbandits.kernels.traced_window import element_shapes, packed_lane, read_only, written_out
 from jaxbandits.kernels.windows import LATER, Windows, as_lane, play_window, totals_at, traced_windows
 from jaxbandits.protocol import Case
 from jaxbandits.recorder import Window

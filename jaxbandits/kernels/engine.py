@@ -14,7 +14,7 @@ from jaxbandits.kernels.apart import Unsupported
 from jaxbandits.kernels.census import Census, census_of
 from jaxbandits.kernels.counted import Counted, counted_windows
 from jaxbandits.kernels.long_axis import LongAxis
-from jaxbandits.kernels.one_window import OneWindow, one_window
+from jaxbandits.kernels.traced_window import OneWindow, one_window
 from jaxbandits.kernels.windows import Limits, Windows, full_windows
 from jaxbandits.protocol import Case
 from jaxbandits.spans import Segment
@@ -25,6 +25,7 @@ BLOCK = 128  # lanes of a block of threads, one a thread
 COUNTED_BLOCK = 32
 MOST_SLOTS = 8  # plays of a window that are written out
 # A thread has 255 registers; what is alive at once beside addresses and counters must fit, or it is spilled.
+# docs/decisions.md#counts-not-names
 MOST_ALIVE = 200
 MOST_OPERATIONS = 5_000  # of a window. Compilers take a second or two of one core for a thousand
 # Operations times numbers alive where a loop is left: `online_ucb` with 2,359 x 164 took 11 s to compile.

@@ -8,6 +8,7 @@ from jax.extend.core import Jaxpr, Literal
 from jaxbandits.kernels.liveness import alive
 
 
+# docs/decisions.md#few-alive
 def few_alive(jaxpr: Jaxpr) -> Jaxpr:
     """A traced function without effects, its operations in an order in which few numbers are alive at once.
 

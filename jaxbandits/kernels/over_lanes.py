@@ -21,7 +21,7 @@ from jaxbandits.kernels.census import LANES, Census, counted
 from jaxbandits.kernels.elements import Elements, filled
 from jaxbandits.kernels.engine import BLOCK, MOST_NUMBERS
 from jaxbandits.kernels.forms import GPUS
-from jaxbandits.kernels.rows import stored_as
+from jaxbandits.kernels.lane_rows import stored_as
 
 # A kernel that is called once may keep a few numbers in its thread's own memory, as all its arguments are read from
 # there. Its compilers take about ten seconds of one core for so many operations.

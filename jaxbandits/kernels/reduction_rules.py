@@ -19,6 +19,7 @@ class Extreme(NamedTuple):
 
     element: Any  # kept too, so that no other gets its id
     ordered: Any  # the answer where none is NaN
+    # docs/decisions.md#nan-as-in-jax
     nan: Any  # whether one of the elements is NaN, beside the odd one
     odd: tuple[Any, ...]  # at most one element that has not been asked: hardware asks two at once
 

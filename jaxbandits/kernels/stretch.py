@@ -15,8 +15,17 @@ from jax.experimental.pallas import triton
 
 from jaxbandits.kernels.apart import Apart
 from jaxbandits.kernels.elements import Elements, listed
-from jaxbandits.kernels.one_window import OneWindow, element_shapes, packed_lane, played, without_rows, written_out
-from jaxbandits.kernels.rows import back_from, filled_up, gathered, read_rows, rows_last, rows_of, spread, write_rows
+from jaxbandits.kernels.lane_rows import (
+    back_from,
+    filled_up,
+    gathered,
+    read_rows,
+    rows_last,
+    rows_of,
+    spread,
+    write_rows,
+)
+from jaxbandits.kernels.traced_window import OneWindow, element_shapes, packed_lane, played, without_rows, written_out
 from jaxbandits.protocol import Case
 from jaxbandits.window import Lane
 

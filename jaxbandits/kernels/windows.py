@@ -16,7 +16,8 @@ from jaxbandits import recorder
 from jaxbandits.kernels.apart import Apart
 from jaxbandits.kernels.control_rules import Packed
 from jaxbandits.kernels.elements import Elements, held_apart, single
-from jaxbandits.kernels.one_window import (
+from jaxbandits.kernels.stretch import Inside, over_blocks, record_totals, write
+from jaxbandits.kernels.traced_window import (
     OneWindow,
     element_shapes,
     packed_lane,
@@ -25,7 +26,6 @@ from jaxbandits.kernels.one_window import (
     without_rows,
     written_out,
 )
-from jaxbandits.kernels.stretch import Inside, over_blocks, record_totals, write
 from jaxbandits.protocol import Case
 from jaxbandits.recorder import Window
 from jaxbandits.spans import plays_of_window

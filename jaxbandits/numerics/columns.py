@@ -25,6 +25,7 @@ from jaxbandits.typing import Array, Bool, Float, Int
 Columns = Any
 
 
+# docs/decisions.md#columns
 def full(number: int, value: Any, dtype: Any) -> Columns:
     """The same value for every arm."""
     return apart(jnp.full(number, value, dtype))

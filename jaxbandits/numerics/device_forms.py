@@ -22,6 +22,7 @@ DEVICES = ("cuda", "rocm", "tpu")  # whose programs ask for another form
 _forced = jax.make_user_context(None)
 
 
+# docs/decisions.md#device-forms
 def forced(form: Literal["interpreted", "xla"] | None) -> Any:
     """Inside, programs that this thread compiles take one form, to compare forms and to test kernels.
 

@@ -18,6 +18,7 @@ BLOCK = 128  # lanes worked on together, at most
 WORD = 32  # flags are packed into words, so that a search goes over words and then bits
 
 
+# docs/decisions.md#few
 def at_the_few(
     wanted: Bool[Array, " M"], function: Callable[..., Any], x: Float[Array, "d M"], *args: Array
 ) -> Float[Array, "d M"]:

@@ -45,6 +45,7 @@ def leading(out: Any) -> Any:
     return out, jax.tree.map(lambda _: True, out)
 
 
+# docs/decisions.md#materialize
 def materialize(x: Array, *, long: bool = False) -> Array:
     """x itself, on a CPU computed once and stored.
 
@@ -105,6 +106,7 @@ mlir.register_lowering(_materialize, lambda _, *arrays, long: arrays)
 mlir.register_lowering(_materialize, mlir.lower_fun(_stored, multiple_results=True), platform="cpu")
 
 
+# docs/decisions.md#cond-any
 def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *args: Any) -> Tree:
     """`function(x, *args)` where `wanted`, else x: for rare and costly work in a step.
 

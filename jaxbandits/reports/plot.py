@@ -9,7 +9,7 @@ from jaxbandits.reports.layout import Plot, overlaps, save
 from jaxbandits.reports.lines import lines
 from jaxbandits.reports.over_plays import regret, reward
 from jaxbandits.reports.trade_off import trade_off
-from jaxbandits.reports.tuning import importance, parallel, response
+from jaxbandits.reports.tuning_plots import importance, parallel, response
 
 __all__ = [
     "Plot", "regret", "reward", "against", "lines", "heatmap", "trade_off", "response", "parallel", "importance",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits.auditing.bounds import claimed_curve
+from jaxbandits.auditing.confidence_bounds import claimed_curve
 from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
 from jaxbandits.reports.drawing import documented, done

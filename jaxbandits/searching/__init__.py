@@ -2,6 +2,6 @@
 
 from jaxbandits.searching.tune import tune
 from jaxbandits.searching.tuning import Tuning
-from jaxbandits.searching.worst_case import WorstCase, worst_case
+from jaxbandits.searching.worst_attack import WorstCase, worst_case
 
 __all__ = ["Tuning", "WorstCase", "tune", "worst_case"]

@@ -50,6 +50,7 @@ def progress_bar(lines: list[str], **settings: Any) -> Any:
     return tqdm(**settings)
 
 
+# docs/decisions.md#measured-time
 class Left:
     """The seconds that a run still takes, from the speeds of the segments that were played."""
 

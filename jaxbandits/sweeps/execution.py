@@ -257,6 +257,7 @@ class CheckedSweep:
         if outcome.regret is not None:
             keep_outcome(self.store, call, outcome, self.keys, self.block)
 
+    # docs/decisions.md#damage
     def _merge(self, store: Store) -> bool:
         """Write results.nc from the store, in the order of the plan; False where a file is damaged or missing."""
         assert self.directory is not None

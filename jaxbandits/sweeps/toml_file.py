@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
-from jaxbandits.environments.rows import read_labelled, read_losses
+from jaxbandits.environments.labelled_rows import read_labelled, read_losses
 from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory

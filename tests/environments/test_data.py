@@ -14,7 +14,7 @@ from scipy import stats
 
 import jaxbandits as jb
 from jaxbandits.environments.data import ORDER, classification, shuffled
-from jaxbandits.environments.rows import read_labelled, read_losses
+from jaxbandits.environments.labelled_rows import read_labelled, read_losses
 from jaxbandits.random import Draws
 
 

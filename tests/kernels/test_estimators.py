@@ -15,8 +15,8 @@ from jaxbandits.estimators import _top_eigenvector, geometric_median, spectral_f
 from jaxbandits.estimators.geometric_median import _solver
 from jaxbandits.estimators.spectral_filter import filter_blocks
 from jaxbandits.estimators.weiszfeld import _warm, warm_median, warm_start
+from jaxbandits.kernels import filter_kernel as filter_kernel
 from jaxbandits.kernels import over_lanes
-from jaxbandits.kernels import spectral_filter as filter_kernel
 from jaxbandits.kernels.forms import absent_gpu
 from jaxbandits.learners import maler
 from jaxbandits.learners.maler import _kernel, num_pairs

@@ -7,7 +7,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from jaxbandits.kernels.forms import absent_gpu
-from jaxbandits.kernels.rows import FEW_ROWS, MOST_ROWS, at_once, filled_up, read_rows, write_rows
+from jaxbandits.kernels.lane_rows import FEW_ROWS, MOST_ROWS, at_once, filled_up, read_rows, write_rows
 
 LANES, BLOCK = 64, 32
 

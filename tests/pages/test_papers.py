@@ -21,6 +21,7 @@ from jaxbandits.papers import pages, verdicts
 from jaxbandits.papers import study as machinery
 from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
 from jaxbandits.papers.robust_linear import breakdown
+from jaxbandits.papers.shared import exponent, ratio_interval
 from jaxbandits.papers.study import (
     Claim,
     Exact,
@@ -33,7 +34,6 @@ from jaxbandits.papers.study import (
     judged,
     reproduce,
 )
-from jaxbandits.papers.tables import exponent, ratio_interval
 from jaxbandits.reports import layout
 from jaxbandits.sweeps.compilation import compiled as compilation
 

@@ -14,8 +14,8 @@ from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.auditing import Edit, bounds, neighbours, scores, transcripts
-from jaxbandits.auditing import runs as audit_runs
+from jaxbandits.auditing import Edit, confidence_bounds, neighbours, scores, transcripts
+from jaxbandits.auditing import edited_runs as audit_runs
 from jaxbandits.cli import main
 from jaxbandits.commands import audit_table as table
 from jaxbandits.mechanisms import compose, counter, gaussian_event, gaussian_scale
@@ -152,7 +152,7 @@ def test_a_tight_claim_is_nearly_proven_spent(label):
     assert found.epsilon_lower >= 0.85
     # the counts of the same runs at the confidence of the whole file
     counts = found.event.true_positives, found.event.false_positives, found.event.trials
-    assert bounds.epsilon_lower(*counts, found.delta, CONFIDENCE) <= found.claimed[0]
+    assert confidence_bounds.epsilon_lower(*counts, found.delta, CONFIDENCE) <= found.claimed[0]
 
 
 PRIVATE = catalogue.private()
@@ -708,22 +708,25 @@ def compose_at(algorithm, delta):
 def test_clopper_pearson_covers_and_is_near():
     """Over 2,000 experiments the one-sided bounds fail as often as they may, and not much more rarely."""
     counts = np.random.default_rng(0).binomial(400, 0.1, size=2000)
-    low, high = bounds.clopper_pearson(counts, 400, 0.05)
+    low, high = confidence_bounds.clopper_pearson(counts, 400, 0.05)
     assert 0.02 < np.mean(low > 0.1) <= 0.06 and 0.02 < np.mean(high < 0.1) <= 0.06
-    assert bounds.clopper_pearson(0, 10, 0.05)[0] == 0 and bounds.clopper_pearson(10, 10, 0.05)[1] == 1
+    assert (
+        confidence_bounds.clopper_pearson(0, 10, 0.05)[0] == 0
+        and confidence_bounds.clopper_pearson(10, 10, 0.05)[1] == 1
+    )
 
 
 def test_epsilon_of_known_shares():
     shares = np.array([0.5, 0.5 * np.exp(-1.0)])
-    close = bounds.epsilon_lower(*(shares * 10**8), 10**8, 0.0, 0.95)
+    close = confidence_bounds.epsilon_lower(*(shares * 10**8), 10**8, 0.0, 0.95)
     assert 0.999 < close < 1.0
-    assert bounds.epsilon_lower(10, 10, 1000, 0.0, 0.95) == 0.0  # nothing is refuted below 0
-    assert bounds.epsilon_lower(500, 0, 1000, 0.6, 0.95) == 0.0  # all within delta
+    assert confidence_bounds.epsilon_lower(10, 10, 1000, 0.0, 0.95) == 0.0  # nothing is refuted below 0
+    assert confidence_bounds.epsilon_lower(500, 0, 1000, 0.6, 0.95) == 0.0  # all within delta
 
 
 def test_the_trade_off_of_two_normals_is_the_gaussian_one():
     rng = np.random.default_rng(1)
-    curve = bounds.trade_off(rng.normal(size=200_000), rng.normal(size=200_000) + 1, 0.95)
+    curve = confidence_bounds.trade_off(rng.normal(size=200_000), rng.normal(size=200_000) + 1, 0.95)
     inside = (curve.false_positive > 0.01) & (curve.false_positive < 0.99)
     exact = norm.cdf(norm.ppf(1 - curve.false_positive[inside]) - 1)
     np.testing.assert_allclose(curve.false_negative[inside], exact, atol=0.01)
@@ -734,7 +737,7 @@ def test_an_exact_gaussian_claim_lies_on_its_curve():
     """The analytic Gaussian's trade-off curve touches the claimed one and is nowhere below it."""
     alpha = np.linspace(1e-6, 1 - 1e-6, 100_001)
     exact = norm.cdf(norm.ppf(1 - alpha) - 1 / gaussian_scale(1.0, 1.0, 0.01, "analytic"))
-    gap = exact - bounds.claimed_curve(1.0, 0.01, alpha)
+    gap = exact - confidence_bounds.claimed_curve(1.0, 0.01, alpha)
     assert gap.min() > -1e-6 and gap.min() < 1e-4
 
 
@@ -845,7 +848,7 @@ def false_alarms(monkeypatch, honest, seeds=40):
         choice = seen["choice"]
         told = [choice.sign * choice.score(seen[name]) for name in ("negative", "positive")]
         fp, tp = (int(np.sum(x >= choice.threshold)) for x in told[:: choice.sign])
-        alarms += bounds.epsilon_lower(tp, fp, len(told[0]), 0.0, 0.95) > 0
+        alarms += confidence_bounds.epsilon_lower(tp, fp, len(told[0]), 0.0, 0.95) > 0
     return alarms
 
 

@@ -13,8 +13,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
+from jaxbandits.papers.shared import ratios, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratios, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

@@ -16,8 +16,8 @@ from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
+from jaxbandits.papers.shared import ratio_interval, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

@@ -16,7 +16,7 @@ import xarray as xr
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.auditing.bounds import clopper_pearson
+from jaxbandits.auditing.confidence_bounds import clopper_pearson
 from jaxbandits.environments.contextual import State as ContextualState
 from jaxbandits.papers import watched as w
 from jaxbandits.papers.byzantine.instance import DIM as AGENT_DIM

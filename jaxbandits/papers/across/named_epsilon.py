@@ -19,8 +19,8 @@ from jaxbandits.auditing.audit import audit
 from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED
 from jaxbandits.papers.across.shown_linear import shown_linear
 from jaxbandits.papers.robust_linear.instance import batches, unit
+from jaxbandits.papers.shared import ratios, regrets
 from jaxbandits.papers.study import Claim, Evidence, Exact, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import ratios, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.across.atlas import INSTANCES
+from jaxbandits.papers.shared import ratios, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratios, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.theory import skellam_epsilon

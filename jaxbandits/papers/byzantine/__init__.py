@@ -3,15 +3,24 @@
 The paper has no experiments: these are ours, see docs/reproductions/byzantine.md.
 """
 
-from jaxbandits.papers.byzantine import aggregate, attacks, corruption, episodes, isolated, price, privacy, rate
+from jaxbandits.papers.byzantine import (
+    aggregate,
+    attacks,
+    calibrations,
+    corruption,
+    episode_lengths,
+    isolated,
+    price,
+    rate,
+)
 
 STUDIES = {
     "isolated": isolated.STUDY,
     "rate": rate.STUDY,
     "price": price.STUDY,
     "corruption": corruption.STUDY,
-    "episodes": episodes.STUDY,
-    "privacy": privacy.STUDY,
+    "episodes": episode_lengths.STUDY,
+    "privacy": calibrations.STUDY,
     "attacks": attacks.STUDY,
     "aggregate": aggregate.STUDY,
 }

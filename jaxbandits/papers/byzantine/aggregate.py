@@ -14,15 +14,15 @@ import pandas as pd
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
-from jaxbandits.auditing.bounds import clopper_pearson
+from jaxbandits.auditing.confidence_bounds import clopper_pearson
 from jaxbandits.numerics import count, fixed_sum, safe_norm
 from jaxbandits.numerics.linear_algebra import symmetric_eigen
 from jaxbandits.numerics.packed import unpack
 from jaxbandits.papers import watched as w
 from jaxbandits.papers.byzantine import placements
-from jaxbandits.papers.byzantine.privacy import BOUNDED
+from jaxbandits.papers.byzantine.calibrations import BOUNDED
+from jaxbandits.papers.shared import MESSAGE_SHARE
 from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE
 from jaxbandits.protocol import Algorithm
 from jaxbandits.reports import plot
 from jaxbandits.typing import AlgorithmFactory

@@ -7,8 +7,8 @@ import pandas as pd
 
 from jaxbandits import adversaries as v
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest
+from jaxbandits.papers.shared import MESSAGE_SHARE, ratio_interval, regrets
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 

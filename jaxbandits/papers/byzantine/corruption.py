@@ -2,8 +2,8 @@
 
 from jaxbandits.formatting import percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, honest, target
+from jaxbandits.papers.shared import MESSAGE_SHARE, ratio_interval, regrets
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

@@ -12,8 +12,8 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS
+from jaxbandits.papers.shared import ratio_interval, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

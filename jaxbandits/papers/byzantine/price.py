@@ -18,8 +18,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.papers.byzantine.attacks import ATTACKS
 from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE
+from jaxbandits.papers.shared import MESSAGE_SHARE, curve, exponent, ratio_interval
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, curve, exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import slope

@@ -10,8 +10,8 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, honest, target
+from jaxbandits.papers.shared import exponent, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import exponent, regrets
 from jaxbandits.reports import plot
 
 SCALE = 5.0  # of the target attack

@@ -6,8 +6,8 @@ from functools import cache, partial
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval

@@ -20,8 +20,8 @@ from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.ldp_contextual.played import watched
+from jaxbandits.papers.shared import curve, exponent, ratio_interval
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, crossing
-from jaxbandits.papers.tables import curve, exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval

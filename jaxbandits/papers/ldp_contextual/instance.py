@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.papers.shared import ratio_interval
 from jaxbandits.papers.study import Interval
-from jaxbandits.papers.tables import ratio_interval
 from jaxbandits.statistics import mean_interval
 
 NUM_ARMS, DIM, HORIZON = 100, 5, 20_000

@@ -11,8 +11,8 @@ from functools import partial
 from jaxbandits.papers.ldp_contextual.favourable import TOLD
 from jaxbandits.papers.ldp_contextual.figure_1 import PAPER_TRIALS, PRINTED, orders
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, RIVALS, delivered
+from jaxbandits.papers.shared import ratio_interval, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

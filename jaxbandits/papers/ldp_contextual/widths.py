@@ -17,8 +17,8 @@ from jaxbandits.papers.ldp_contextual.instance import (
     RIVALS,
     excess,
 )
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

@@ -16,8 +16,8 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import brackets
+from jaxbandits.papers.shared import curve, exponent, ratio_interval
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import curve, exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

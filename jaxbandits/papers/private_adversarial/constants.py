@@ -17,8 +17,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
 NUM_ARMS = NUM_EXPERTS = 2

@@ -15,7 +15,7 @@ from scipy import stats
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.auditing.bounds import clopper_pearson
+from jaxbandits.auditing.confidence_bounds import clopper_pearson
 from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep
 from jaxbandits.reports import plot
 

@@ -15,8 +15,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
+from jaxbandits.papers.shared import exponent
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, worst
-from jaxbandits.papers.tables import exponent
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval

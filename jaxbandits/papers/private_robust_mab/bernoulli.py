@@ -4,8 +4,8 @@ from functools import partial
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
 MEANS = {"one close": [0.7, 0.7, 0.75, 0.7, 0.7], "spread": [0.5, 0.25, 0.75, 0.375, 0.625]}  # best in the middle

@@ -16,8 +16,8 @@ from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.private_robust_mab.raw_moments import AXES
+from jaxbandits.papers.shared import REWARD_SHARE, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import REWARD_SHARE, regrets
 from jaxbandits.reports import plot
 
 OFFSETS = np.array([-1.0, -3.0, 1.0, -2.0, 0.0])  # of the means from D / 2

@@ -9,8 +9,8 @@ from typing import Any
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 
 BOUND = 0.05
 ATTACKS = {

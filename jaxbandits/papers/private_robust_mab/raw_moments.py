@@ -13,8 +13,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.formatting import percent
+from jaxbandits.papers.shared import REWARD_SHARE, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import REWARD_SHARE, regrets
 from jaxbandits.reports import plot
 
 MEANS = [0.5, 0.1, 0.9, 0.3, 0.7]  # best in the middle: some rivals play arm by arm, and barely finish one

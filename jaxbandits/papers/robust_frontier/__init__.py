@@ -4,19 +4,19 @@ See docs/reproductions/robust_frontier.md.
 """
 
 from jaxbandits.papers.robust_frontier import (
-    budgets,
     corrupted_regime,
-    delay,
+    corruption_budgets,
     heavy_linear,
+    late_feedback,
     linear_budgets,
     shares,
 )
 
 STUDIES = {
-    "budgets": budgets.STUDY,
+    "budgets": corruption_budgets.STUDY,
     "corrupted-regime": corrupted_regime.STUDY,
     "linear-budgets": linear_budgets.STUDY,
     "heavy-linear": heavy_linear.STUDY,
     "shares": shares.STUDY,
-    "delay": delay.STUDY,
+    "delay": late_feedback.STUDY,
 }

@@ -7,8 +7,8 @@ from typing import Any
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

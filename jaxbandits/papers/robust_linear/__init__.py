@@ -3,10 +3,10 @@
 The paper has no experiments and one figure of bounds: the instance and the sizes are ours.
 """
 
-from jaxbandits.papers.robust_linear import breakdown, dimension, figure_1, printed_filter, regret
+from jaxbandits.papers.robust_linear import both_models, breakdown, dimension, figure_1, printed_filter
 
 STUDIES = {
-    "regret": regret.STUDY,
+    "regret": both_models.STUDY,
     "breakdown": breakdown.STUDY,
     "dimension": dimension.STUDY,
     "filter": printed_filter.STUDY,

@@ -11,8 +11,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import compact
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, target, with_batches
+from jaxbandits.papers.shared import MESSAGE_SHARE, regrets
 from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, regrets
 from jaxbandits.reports import plot
 
 PLAIN = partial(M1, presieve=False)

@@ -17,8 +17,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import M1, M2, target, unit, with_batches
+from jaxbandits.papers.shared import MESSAGE_SHARE, curve, ratio_interval
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, curve, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

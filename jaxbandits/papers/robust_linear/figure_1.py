@@ -25,8 +25,8 @@ from jaxbandits.papers.robust_linear.instance import (
     unit,
     with_batches,
 )
+from jaxbandits.papers.shared import MESSAGE_SHARE, regrets
 from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, regrets
 from jaxbandits.reports import plot
 
 HORIZON = 10_000  # where the center panel ends, and of both other panels

@@ -13,8 +13,8 @@ import pandas as pd
 
 from jaxbandits.estimators import spectral_filter
 from jaxbandits.papers.robust_linear.instance import unit
+from jaxbandits.papers.shared import ratio_interval
 from jaxbandits.papers.study import Claim, Exact, Results, Study
-from jaxbandits.papers.tables import ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.statistics import mean_interval
 

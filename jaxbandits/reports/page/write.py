@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxbandits import spending, statistics
 from jaxbandits.reports.page import curves, pictures, sources, tables
-from jaxbandits.reports.page.privacy import privacy
+from jaxbandits.reports.page.ledgers import privacy
 from jaxbandits.reports.page.runs import Run, runs
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims

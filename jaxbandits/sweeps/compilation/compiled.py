@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 # XLA takes vectors of 256 bits by default, also where a processor has 512. A processor that has less is not affected.
+# docs/decisions.md#wide-vectors
 WIDE_VECTORS: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
 
 
@@ -89,6 +90,7 @@ class Compiled:
 
                 return carry[0] + 1, over_lanes(one, carry[1])
 
+            # docs/decisions.md#a-loop
             lane = lax.while_loop(busy, window, (jnp.int32(0), lane))[1]
             return over_lanes(lambda case, seed, lane: simulator.count_rest(parts, case, lane, times), lane)
 

@@ -73,6 +73,7 @@ def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[In
     low, high = plan.seeds.start // block, (plan.seeds.stop - 1) // block + 1
     number = high - low
 
+    # docs/decisions.md#whole-blocks
     def mine(b: int, cell: int) -> bool:
         if number >= n:
             return b % n == i
@@ -231,6 +232,7 @@ def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: 
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
     shared = any(span.full and span.repeats for span in group.schedule)
     on_cpu = machine.platform == "cpu"
+    # docs/decisions.md#one-point-a-call
     points = min(len(group.cells), MAX_POINTS if shared else 1) if on_cpu else 1
 
     def fits(seeds: int, points: int) -> bool:
@@ -263,6 +265,7 @@ def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: 
     return seeds, points
 
 
+# docs/decisions.md#few-large-calls
 def _accelerator_shape(cells: int, longest: int, workers: int, fits: Callable[[int, int], bool]) -> tuple[int, int]:
     """Seeds and points of one call that fill an accelerator, or its memory: all seeds first, then points."""
     seeds = LEAST_LANES

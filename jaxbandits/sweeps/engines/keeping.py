@@ -9,6 +9,7 @@ from jaxbandits.sweeps.engines.calls import Call, Keys, as_begun, blocks
 from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.storage.store import Store
 
+# docs/decisions.md#saved-lanes
 KEEP_SECONDS = 60.0  # between two saves of a running call, or longer:
 KEEP_SHARE = 0.05  # saving takes at most this share of the time
 

@@ -143,6 +143,7 @@ class Local:
                 with lock:
                     free.append(device)
 
+        # docs/decisions.md#threads
         caller = Caller()
         ahead = compiled_ahead(plan, calls, list(dict.fromkeys(free)), cores(), caller, compiling)
         with ahead, ThreadPoolExecutor(threads) as pool:

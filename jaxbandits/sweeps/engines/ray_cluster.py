@@ -186,6 +186,7 @@ def _home(function: Any) -> str:
     return "" if everywhere else name
 
 
+# docs/decisions.md#ray
 @functools.lru_cache(maxsize=4)
 def _planned(digest: str, arguments: bytes) -> Plan:
     """The plan of packed arguments; the digest, of them and of settings, is what the cache of plans knows them by."""

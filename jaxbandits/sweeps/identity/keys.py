@@ -187,7 +187,7 @@ def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
 
     It covers what nothing else shows, such as a baseline that reads a file for later seeds: its author raises it.
     """
-    config = part.config
+    config: Any = part.config
     ours = isinstance(config, Arguments) and config.home.partition(".")[0] == __name__.partition(".")[0]
     if ours and config.built[-1] == part.version:
         return None

@@ -38,6 +38,7 @@ STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
 KEYS = 3
 # The settings that all chunks of a directory share.
 SHARED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
+# docs/decisions.md#names-of-files
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d+)-(\d+)\.npz")
 
 

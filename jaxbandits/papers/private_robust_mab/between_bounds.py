@@ -4,8 +4,8 @@ from functools import partial
 
 from jaxbandits import statistics
 from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, order_lines
+from jaxbandits.papers.shared import REWARD_SHARE, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import REWARD_SHARE, regrets
 from jaxbandits.reports import plot
 
 

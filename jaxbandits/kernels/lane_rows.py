@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.kernels.apart import Apart
-from jaxbandits.kernels.one_window import OneWindow, lies_along
+from jaxbandits.kernels.traced_window import OneWindow, lies_along
 
 
 class Rows(NamedTuple):
@@ -101,6 +101,7 @@ def filled_up(x: Any, block: int) -> Any:
     return jnp.pad(x, ((0, 0), (0, -x.shape[1] % at_once(x.shape[1], block)), *((0, 0),) * (x.ndim - 2)))
 
 
+# docs/decisions.md#rows-at-once
 def read_rows(ref: Any, block: int) -> list[Any]:
     """The rows of a reference [1, rows, B], each [B], or of one [1, rows, B, n], each [B, n]."""
     size = at_once(ref.shape[1], block)

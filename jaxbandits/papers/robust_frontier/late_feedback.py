@@ -5,8 +5,8 @@ from typing import Any
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
 MEANS = [0.8, 0.6, 0.5, 0.3]

@@ -8,8 +8,8 @@ import xarray as xr
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.papers.shared import ratio_interval, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 

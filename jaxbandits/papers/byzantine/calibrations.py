@@ -8,8 +8,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.instance import DIM, NUM_AGENTS, NUM_ARMS
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
 BOUNDED = partial(

@@ -12,9 +12,9 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
-from jaxbandits.papers.byzantine.privacy import BOUNDED, DP
+from jaxbandits.papers.byzantine.calibrations import BOUNDED, DP
+from jaxbandits.papers.shared import ratio_interval
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 

@@ -5,8 +5,8 @@ from functools import partial
 import xarray as xr
 
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, honest, target
+from jaxbandits.papers.shared import regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
 SCALE, SHARE = 5.0, 0.2

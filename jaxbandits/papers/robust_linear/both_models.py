@@ -11,8 +11,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, horizon_sweeps, joined, target, with_batches
+from jaxbandits.papers.shared import MESSAGE_SHARE, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, regrets
 from jaxbandits.reports import plot
 
 OURS = {"M1": M1, "M2": M2}

@@ -133,6 +133,7 @@ def prepared(
     offered = sum(windows_of_spans)
     begun = next((int(n) for n in np.cumsum(windows_of_spans) if n), 1)
     closes = any(span.close for span in schedule)  # what a close releases, the window after it tells
+    # docs/decisions.md#windows-not-plays
     start = min(begun, TRANSCRIPT_MESSAGES) if sent else begun + 1 if closes else 64
     if whole:
         if offered > MAX_WINDOWS:
@@ -192,6 +193,7 @@ def furthest(
 
     Distances are in units of each number's spread, over runs of common random numbers.
     """
+    # docs/decisions.md#common-numbers
     which, common = np.repeat(np.arange(len(edits)), PROBE_RUNS), np.tile(seeds.take(PROBE_RUNS), len(edits))
     numbers = runner.on(edits, which, common)[0]
     columns = np.flatnonzero(np.ptp(numbers, axis=0) > 0)

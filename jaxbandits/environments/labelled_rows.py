@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.environments.tables import MISSING_WORDS, Source, Table, few, is_missing, of_frame, table_of
+from jaxbandits.environments.user_tables import MISSING_WORDS, Source, Table, few, is_missing, of_frame, table_of
 from jaxbandits.validation import array, choice, is_frame, is_masked, nearest, shown
 
 # Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.

@@ -19,6 +19,7 @@ class Curve(NamedTuple):
     false_negative_high: Float[np.ndarray, " n"]
 
 
+# docs/decisions.md#own-quantiles
 def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) -> tuple[Any, Any]:
     """Exact one-sided bounds on a probability from a count of successes.
 
