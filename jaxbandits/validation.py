@@ -196,9 +196,10 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
         config.built = _fixing(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
-            part = part._replace(remake=functools.partial(make, **kwargs))
+            part = part._replace(remake=functools.partial(itself, **kwargs))
         return part
 
+    itself: Any = make
     return make
 
 
