@@ -7,19 +7,17 @@ stands beside the names (`sources`). A function of anyone else has no such name.
 
 import functools
 import hashlib
-import time
 import types
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from jaxbandits import version
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, Writer
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _LIBRARY = PACKAGE.name
-# When this process began to read the package: a file that changed later may not be the one that was loaded.
-_LOADED = time.time()
 
 
 def name_of(value: Any) -> str | None:
@@ -46,7 +44,7 @@ def sources() -> str | None:
     Then the functions in memory may not be those of the files.
     """
     texts, changed = _sources()
-    return None if changed >= _LOADED else texts
+    return None if changed >= version.LOADED else texts
 
 
 @functools.cache
