@@ -238,7 +238,7 @@ class Algorithm(NamedTuple):
     guarantee: Guarantee
     version: tuple[
         Any, ...
-    ]  # (name, number, static values): raise the number when results change; never used for equality
+    ]  # (name, number, static values): a user raises the number when results change and no trace of a lane shows it
     config: dict[str, Any]  # the arguments as given: repr, provenance, grid
     rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
 
@@ -393,7 +393,7 @@ class Environment(NamedTuple):
     facts: dict[str, Any]
     remake: Callable[..., "Environment"] | None  # the factory as a partial: grid keys `environment.x` call it again
     config: dict[str, Any]
-    version: int = 1  # raise it when results change
+    version: int = 1  # a user raises it when results change and no trace of a lane shows it
 
 
 # ---- adversaries
