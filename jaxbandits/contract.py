@@ -151,8 +151,8 @@ def _of_one_rank(inner: Sequence[Any], outer: Sequence[Any]) -> int:
 
 def inner_programs(equation: JaxprEqn) -> list[Jaxpr]:
     """The programs that an operation of a traced program holds: branches, bodies of loops, calls, expansions."""
-    leaves = jax.tree.leaves(equation.params, is_leaf=_is_program)
-    programs = [*filter(_is_program, leaves), *filter(None, [expansion(equation)])]
+    leaves = jax.tree.leaves(equation.params, is_leaf=is_program)
+    programs = [*filter(is_program, leaves), *filter(None, [expansion(equation)])]
     return [program.jaxpr if isinstance(program, ClosedJaxpr) else program for program in programs]
 
 
@@ -168,7 +168,8 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
     return jax.make_jaxpr(operation.expand)(*operation.in_avals)
 
 
-def _is_program(x: Any) -> bool:
+def is_program(x: Any) -> bool:
+    """Whether something is a traced program, open or closed."""
     return isinstance(x, ClosedJaxpr | Jaxpr)
 
 

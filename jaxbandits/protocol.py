@@ -408,7 +408,7 @@ class Environment(NamedTuple):
     # the factory as a partial: grid keys `environment.x` call it again. `validation.factory` fills in both
     remake: Callable[..., "Environment"] | None = None
     config: dict[str, Any] = {}  # noqa: RUF012
-    version: int = 1  # raise it when results change
+    version: int = 1  # a user raises it when results change and no trace of a lane shows it
 
 
 # ---- adversaries

@@ -27,7 +27,7 @@ class Parts(NamedTuple):
     message_attack: Attack | None
     dtype: Any
     arms: int | None = None  # actions lie in 0 .. arms - 1; None: the environment does not say
-    traced: str = ""  # for a user's own parts: a hash of what they compute now (`sweeps.identity.keys.traced_now`)
+    traced: str = ""  # for a user's own parts: a hash of what they compute now (`sweeps.identity`)
     traces: Traces | None = None  # for sweeps: the traces that name a group (`sweeps.identity`) and make its programs
     long: bool = False  # as `Draws.long`
     settings: str = ""  # for sweeps: a hash of the settings that programs depend on (`sweeps.compilation.settings`)

@@ -18,7 +18,8 @@ from cases import programs_of
 
 from jaxbandits.checking.subject import Subject
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
-from jaxbandits.sweeps.identity.keys import Described, traced_now
+from jaxbandits.sweeps.identity.keys import Described
+from jaxbandits.sweeps.identity.traced_lane import traced_now
 from jaxbandits.sweeps.storage.store import KEYS
 
 FILE = Path(__file__).with_name("pinned.json")
@@ -47,7 +48,7 @@ def identity(subject: Subject) -> str:
     """What tells a case's chunks from others: the traced program of a lane, its numbers, and what the host is given."""
     laid_out = subject.plan
     group, cell = laid_out.groups[0], laid_out.cells[0]
-    program = traced_now(group.parts, group.schedule, cell, group.times, laid_out.dtype, lasting=True, batch=False)
+    program = traced_now(group, cell, laid_out.dtype, lasting=True, batch=False)
     content = [program, repr(group.schedule), *Described(laid_out.dtype).cell(cell, group.times)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

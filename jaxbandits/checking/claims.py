@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from jaxbandits.auditing import audit
+from jaxbandits.auditing.audit import audit
 from jaxbandits.checking.findings import Faults, told
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Guarantee

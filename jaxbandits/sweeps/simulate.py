@@ -19,9 +19,20 @@ from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.engines.one_lane import play
-from jaxbandits.sweeps.identity.keys import own_functions, traced_now
+from jaxbandits.sweeps.identity.keys import own_functions
+from jaxbandits.sweeps.identity.traced_lane import traced_now
 from jaxbandits.sweeps.part_checks import examination, fields
-from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked, with_horizon
+from jaxbandits.sweeps.plan import (
+    Cell,
+    Group,
+    built,
+    check_range,
+    filled_in,
+    fitting_in,
+    host_case,
+    stacked,
+    with_horizon,
+)
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer
@@ -194,9 +205,8 @@ def simulate(
         examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
     if own_functions(parts) and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
-        parts = parts._replace(traces=Traces())
-        now = traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False, batch=False)
-        parts = parts._replace(traced=now)
+        group = Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0])
+        parts = group.parts._replace(traced=traced_now(group, cell, dtype, lasting=False, batch=False))
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
         record, lane, diagnostics, windows = play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))

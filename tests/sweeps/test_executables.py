@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
 import sys
 from collections import namedtuple
 from functools import partial
@@ -269,8 +270,23 @@ def test_static_values_of_one_builder_have_names_of_their_own():
 
 def test_a_file_that_changed_meanwhile_is_noticed(monkeypatch):
     assert code_names.sources() is not None
-    monkeypatch.setattr(code_names, "_LOADED", 0.0)
+    monkeypatch.setattr(code_names.version, "LOADED", 0.0)
     assert code_names.sources() is None
+
+
+def test_files_that_change_before_the_first_sweep_are_noticed():
+    """Algorithms are loaded when they are first used, and what looks at files later still."""
+    script = """
+import time
+import jaxbandits as jb
+between = time.time()
+jb.algorithms.ucb1
+from jaxbandits.sweeps.compilation import code_names
+assert code_names.version.LOADED < between
+code_names._sources = lambda: ("texts", between)
+assert code_names.sources() is None
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):

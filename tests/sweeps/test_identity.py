@@ -455,8 +455,8 @@ def traced(tmp_path, monkeypatch):
     """Lanes that were traced; nothing is remembered at first."""
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
     lanes: list = []
-    lane_programs = keys.lane_programs
-    monkeypatch.setattr(keys, "lane_programs", lambda *args: lanes.append(args) or lane_programs(*args))
+    traced_now = keys.traced_now
+    monkeypatch.setattr(keys, "traced_now", lambda *args, **how: lanes.append(args) or traced_now(*args, **how))
     return lanes
 
 

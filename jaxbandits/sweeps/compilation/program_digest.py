@@ -37,6 +37,7 @@ _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
 _GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # JAX's generators of random numbers; others are users' functions
 _OWNERS = ("jax", "jaxlib", __name__.partition(".")[0])  # of operations whose names say what they compute
+_PLAIN = (bool, int, float, complex, str, bytes, slice, range, type(Ellipsis))
 _known: dict[int, core.Primitive] = {}  # operations of theirs, by id
 
 
@@ -63,7 +64,7 @@ def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: 
     NoIdentity where a program holds something without a stable description, such as a host callback. lasting False:
     such a thing is identified by its place in memory, which is enough while this process holds it.
     """
-    writers = [_Writer("refused" if lasting else "by place") for _ in programs]
+    writers = [_Program("refused" if lasting else "by place") for _ in programs]
     for writer, program in zip(writers, programs, strict=True):
         writer.value([program, results])
     return " ".join(writer.sha.hexdigest() for writer in writers)
@@ -95,27 +96,66 @@ def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str |
 
 
 def _steps(program: core.ClosedJaxpr) -> Iterator[tuple[Any, str]]:
-    """Every operation of a program with a hash of it and its inputs; at the end None with a hash of what is returned.
+    """Every operation of a program with a hash of all up to it; at the end None with a hash of what is returned too.
 
-    A constant enters the hashes of the operations that read it, by its content.
+    A constant enters the hashes from the first operation on that reads it, by its content.
     """
-    numbers: dict[Any, Any] = {}
+    numbers: dict[Any, Any] = {variable: i for i, variable in enumerate(program.jaxpr.invars)}
     for variable, const in zip(program.jaxpr.constvars, program.consts, strict=True):
-        writer = _Writer("passed over")
+        writer = _Program("passed over")
         writer.array(const)
         numbers[variable] = writer.sha.hexdigest()
-    for i, variable in enumerate(program.jaxpr.invars):
-        numbers[variable] = i
+    writer = _Program("passed over")
     for equation in program.jaxpr.eqns:
-        writer = _Writer("passed over")
         writer.equation(equation, numbers)
         yield equation, writer.sha.hexdigest()
-    writer = _Writer("passed over")
     writer.atoms(program.jaxpr.outvars, numbers)
     yield None, writer.sha.hexdigest()
 
 
-class _Writer:
+class Writer:
+    """Feeds plain values, arrays, and what is made of them, to a hash. NoIdentity for anything else."""
+
+    def __init__(self) -> None:
+        self.sha = hashlib.sha256()
+
+    def text(self, text: str) -> None:
+        self.sha.update(text.encode() + b"\0")
+
+    def value(self, x: Any) -> None:
+        if x is None or isinstance(x, _PLAIN):
+            self.text(f"{type(x).__name__} {x!r}")
+        elif isinstance(x, enum.Enum):
+            self.text(f"{self.class_name(type(x))} {x.name}")
+        elif isinstance(x, np.ndarray | np.generic | jax.Array):
+            self.array(x)
+        elif isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
+            self.text(repr(np.dtype(x)))
+        elif isinstance(x, tuple | list):
+            self.text(f"{self.class_name(type(x))} {len(x)}")
+            for item in x:
+                self.value(item)
+        elif isinstance(x, dict):
+            self.text(self.class_name(type(x)))
+            self.value(list(x.items()))
+        else:
+            self.other(x)
+
+    def array(self, x: Any) -> None:
+        array = np.asarray(x)
+        if array.dtype.hasobject:
+            raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
+        self.text(f"array {array.dtype!r} {array.shape} {getattr(x, 'weak_type', False)}")
+        self.sha.update(np.ascontiguousarray(array).tobytes())
+
+    def class_name(self, kind: type) -> str:
+        return kind.__name__
+
+    def other(self, x: Any) -> None:
+        raise NoIdentity(f"{type(x).__name__} is no plain value")
+
+
+class _Program(Writer):
     """Feeds a program to a hash, with variables numbered in the order in which they are bound.
 
     opaque: what happens to something without a stable description, such as a function of the host. It is "refused",
@@ -124,10 +164,8 @@ class _Writer:
     """
 
     def __init__(self, opaque: str) -> None:
-        self.sha, self.opaque = hashlib.sha256(), opaque
-
-    def text(self, text: str) -> None:
-        self.sha.update(text.encode() + b"\0")
+        super().__init__()
+        self.opaque = opaque
 
     def program(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> None:
         numbers: dict[Any, int] = {}
@@ -192,47 +230,29 @@ class _Writer:
             self.program(x, ())
         elif getattr(x, "name", None) in _GENERATORS and hasattr(x, "key_shape"):
             self.text(f"generator {x.name}")
-        elif x is None or isinstance(x, bool | int | float | complex | str | bytes | slice | range):
-            self.text(f"{type(x).__name__} {x!r}")
-        elif isinstance(x, enum.Enum):
-            self.text(f"{type(x).__name__} {x.name}")
-        elif isinstance(x, np.ndarray | np.generic | jax.Array):
-            self.array(x)
-        elif isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
-            self.text(f"dtype {np.dtype(x).name}")
-        elif isinstance(x, tuple | list):
-            self.text(f"{len(x)} of")
-            for item in x:
-                self.value(item)
-        elif isinstance(x, dict):
-            self.text(f"{len(x)} named")
-            for key in sorted(x, key=str):
-                self.text(str(key))
-                self.value(x[key])
-        elif dataclasses.is_dataclass(x) and not isinstance(x, type):
-            self.text(type(x).__name__)
-            for field in dataclasses.fields(x):
-                self.value(getattr(x, field.name))
         else:
-            text = repr(x)
-            if callable(x) or " at 0x" in text:
-                if self.opaque == "refused":
-                    raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
-                text = str(id(x)) if self.opaque == "by place" else ""
-            self.text(f"{type(x).__name__} {text}")
+            super().value(x)
 
     def array(self, x: Any) -> None:
-        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
-            x = jax.random.key_data(x)
         if isinstance(x, jax.core.Tracer):
-            return self.text(f"traced {_shape(x.aval)}")
-        array = np.asarray(x)
-        if array.dtype.kind == "O" and self.opaque == "passed over":
-            return self.text(type(x).__name__)
-        if array.dtype.kind == "O":
-            raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
-        self.text(f"array {array.dtype.name} {array.shape} {getattr(x, 'weak_type', False)}")
-        self.sha.update(np.ascontiguousarray(array).tobytes())
+            self.text(f"traced {_shape(x.aval)}")
+        elif isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+            super().array(jax.random.key_data(x))
+        elif self.opaque == "passed over" and np.asarray(x).dtype.hasobject:
+            self.text(type(x).__name__)
+        else:
+            super().array(x)
+
+    def other(self, x: Any) -> None:
+        if dataclasses.is_dataclass(x) and not isinstance(x, type):
+            self.text(type(x).__name__)
+            return self.value([getattr(x, field.name) for field in dataclasses.fields(x)])
+        text = repr(x)
+        if callable(x) or " at 0x" in text:
+            if self.opaque == "refused":
+                raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
+            text = str(id(x)) if self.opaque == "by place" else ""
+        self.text(f"{type(x).__name__} {text}")
 
 
 def _is_known(operation: core.Primitive) -> bool:

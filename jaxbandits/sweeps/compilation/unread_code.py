@@ -6,13 +6,15 @@ learner may ignore its context, an adversary the truth. So such code is taken ou
 everybody's parts.
 """
 
-import functools
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
+
+from jaxbandits.contract import is_program
 
 
 def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -> Callable[..., Any]:
@@ -31,7 +33,7 @@ def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -
         With the same arguments and the same result, bit for bit; for use under `jax.jit`.
     """
 
-    @functools.wraps(function)
+    @wraps(function)
     def lean(*args: Any) -> Any:
         traced = [x for i, x in enumerate(args) if i not in static]
 
@@ -40,39 +42,27 @@ def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -
             return function(*(x if i in static else next(rest) for i, x in enumerate(args)))
 
         closed, result = jax.make_jaxpr(call, return_shape=True)(*traced)
-        leaves = jaxpr_as_fun(_closed(closed, {}))(*jax.tree.leaves(traced))
+        leaves = jaxpr_as_fun(_lean(closed, {}))(*jax.tree.leaves(traced))
         return jax.tree.unflatten(jax.tree.structure(result), leaves)
 
     return lean
 
 
-def _closed(closed: ClosedJaxpr, done: dict[int, Any]) -> ClosedJaxpr:
-    """A program without unread operations.
+def _lean(x: Any, done: dict[int, Any]) -> Any:
+    """A program without unread operations; all its inputs and outputs stay. Anything else as it is.
 
     done: (original, result) of programs that were treated before, by identity. What is shared stays shared and is
     compiled once.
     """
-    if id(closed) not in done:
-        done[id(closed)] = closed, ClosedJaxpr(_open(closed.jaxpr, done), closed.consts)
-    return done[id(closed)][1]
-
-
-def _open(jaxpr: Jaxpr, done: dict[int, Any]) -> Jaxpr:
-    """A program without unread operations; all its inputs and outputs stay."""
-    if id(jaxpr) not in done:
-        # JAX's function looks into branches, scans and calls, but not into the body of a `while` loop: `_equation` does
-        lean, _ = dce_jaxpr(jaxpr, True, True)
-        lean = lean.replace(eqns=[_equation(equation, done) for equation in lean.eqns])
-        done[id(jaxpr)] = jaxpr, lean
-    return done[id(jaxpr)][1]
-
-
-def _equation(equation: JaxprEqn, done: dict[int, Any]) -> JaxprEqn:
-    def value(x: Any) -> Any:
+    if not is_program(x):
+        return x
+    if id(x) not in done:
         if isinstance(x, ClosedJaxpr):
-            return _closed(x, done)
-        if isinstance(x, Jaxpr):
-            return _open(x, done)
-        return type(x)(map(value, x)) if type(x) in (tuple, list) else x
-
-    return equation.replace(params={name: value(x) for name, x in equation.params.items()})
+            lean: Any = ClosedJaxpr(_lean(x.jaxpr, done), x.consts)
+        else:
+            # JAX's function looks into branches, scans and calls, but not into the body of a `while` loop
+            lean, _ = dce_jaxpr(x, True, True)
+            inside = partial(jax.tree.map, lambda inner: _lean(inner, done), is_leaf=is_program)
+            lean = lean.replace(eqns=[equation.replace(params=inside(equation.params)) for equation in lean.eqns])
+        done[id(x)] = x, lean
+    return done[id(x)][1]

@@ -19,7 +19,8 @@ import jax
 import jaxlib
 import numpy as np
 
-from jaxbandits.protocol import Adversary, Algorithm, Environment, Span
+from jaxbandits.contract import runs_own_code
+from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.compilation.executables import (
@@ -31,8 +32,8 @@ from jaxbandits.sweeps.compilation.executables import (
     remembered,
     usable,
 )
-from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
-from jaxbandits.sweeps.identity.traced_lane import lane_programs
+from jaxbandits.sweeps.compilation.program_digest import NoIdentity
+from jaxbandits.sweeps.identity.traced_lane import kinds_of, traced_now
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
 from jaxbandits.sweeps.wording import first_line, in_brackets
@@ -63,11 +64,9 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
     for group in plan.groups:
         program: str | NoIdentity = ""
-        own = own_functions(group.parts)
-        group = group._replace(parts=group.parts._replace(traces=Traces()))
+        own, group = own_functions(group.parts), _with_traces(group)
         if own:
-            parts, program = _traced(group, plan, stored)
-            group = group._replace(parts=parts)
+            group, program = _traced(group, plan, stored)
         elif stored:
             program = _remembered(group, plan, platform)
         groups.append(group)
@@ -94,59 +93,45 @@ def own_functions(parts: Parts) -> bool:
     return code_name(parts) is None
 
 
-def traced_now(
-    parts: Parts,
-    schedule: Sequence[Span],
-    cell: Cell,
-    times: np.ndarray[Any, Any],
-    dtype: str,
-    *,
-    lasting: bool,
-    batch: bool = True,
-) -> str:
-    """What a cell's program computes now, as hashes.
-
-    lasting: the hashes must hold in another process too; NoIdentity where that cannot be had. batch: see
-    `lane_programs`.
-    """
-    case, _ = stacked([host_case(cell)], dtype)
-    with jax.enable_x64(dtype == "float64"), naming(cell.label):
-        return fingerprint(*lane_programs(parts, schedule, case, len(times), batch), lasting=lasting)
-
-
 def _remembered(group: Group, plan: Plan, platform: str) -> str:
-    """The program of a group of this package's functions, which is traced once for one state of the package."""
+    """The program of a group of this package's functions, which is traced once for one state of the package.
+
+    What its rules for `vmap` do is left to `KEYS`.
+    """
     cell = plan.cells[group.cells[0]]
     leaves, treedef = jax.tree.flatten(stacked([host_case(cell)], plan.dtype)[0])
-    kinds = list(dict.fromkeys((span.slots, span.full, span.whole, span.close) for span in group.schedule))
     shapes = [(x.shape, x.dtype.str) for x in leaves]
-    about = ("program", platform, kinds, shapes, str(treedef), classes_of(treedef), len(group.times))
+    about = (platform, kinds_of(group), shapes, str(treedef), classes_of(treedef), len(group.times))
     return remembered(
-        key_of(name_of_parts(group.parts), None, *about),
-        lambda: traced_now(group.parts, group.schedule, cell, group.times, plan.dtype, lasting=True, batch=False),
+        key_of(name_of_parts(group.parts), None, "program", *about),
+        lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),
     )
 
 
-def _traced(group: Group, plan: Plan, stored: bool) -> tuple[Parts, str | NoIdentity]:
-    """A group's parts with their traces, which calls are made of, and their name for the store.
+def _traced(group: Group, plan: Plan, stored: bool) -> tuple[Group, str | NoIdentity]:
+    """A group of a user's functions that knows its trace, which calls are made of, and its name for the store.
 
     Where two traces of the same functions differ, nothing lasting names them: a NoIdentity stands in its place.
     """
-    cell, parts, again = plan.cells[group.cells[0]], group.parts, group.parts._replace(traces=Traces())
-
-    def trace(parts: Parts, lasting: bool, batch: bool = True) -> str:
-        return traced_now(parts, group.schedule, cell, group.times, plan.dtype, lasting=lasting, batch=batch)
-
+    cell = plan.cells[group.cells[0]]
     program: str | NoIdentity = NoIdentity("nothing is stored")
     if stored or usable():
         try:
-            program = trace(parts, lasting=True)
-            if not program.startswith(trace(again, lasting=True, batch=False)):
+            program, again = (
+                traced_now(x, cell, plan.dtype, lasting=True, batch=x is group) for x in (group, _with_traces(group))
+            )
+            if not program.startswith(again):
                 raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
-            return parts._replace(traced=program), program
+            return group._replace(parts=group.parts._replace(traced=program)), program
         except NoIdentity as reason:
             program = reason
-    return parts._replace(traced=HERE + trace(parts, lasting=False)), program
+    now = HERE + traced_now(group, cell, plan.dtype, lasting=False, batch=True)
+    return group._replace(parts=group.parts._replace(traced=now)), program
+
+
+def _with_traces(group: Group) -> Group:
+    """A group that keeps its functions' first traces."""
+    return group._replace(parts=group.parts._replace(traces=Traces()))
 
 
 def versions(platform: str) -> list[Any]:
@@ -199,8 +184,10 @@ def _baseline(environment: Environment, times: np.ndarray[Any, Any]) -> list[str
     if environment.world.baseline is None:
         return None
     seeds = range(BASELINE_SEEDS if environment.world.seeded else 1)
-    values, again = ([_bits([_baseline_values(environment, seed, times)]) for seed in seeds] for _ in range(2))
-    if values != again:
+    # a user's function may give something else the next time
+    turns = range(2 if runs_own_code(environment.world.baseline) else 1)
+    values, *again = ([_bits([_baseline_values(environment, seed, times)]) for seed in seeds] for _ in turns)
+    if again and again != [values]:
         raise NoIdentity("the environment's baseline is something else each time it is asked for")
     return values
 
