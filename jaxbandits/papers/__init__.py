@@ -47,9 +47,9 @@ __all__ = [
 def known() -> dict[str, Study]:
     """Every study by its name PAPER/FIGURE."""
     return {
-        f"{paper.replace('_', '-')}/{figure}": study
+        f"{paper.replace('_', '-')}/{figure}": import_module(f"jaxbandits.papers.{paper}.{module}").STUDY
         for paper in PAPERS
-        for figure, study in import_module(f"jaxbandits.papers.{paper}").STUDIES.items()
+        for figure, module in import_module(f"jaxbandits.papers.{paper}").STUDIES.items()
     }
 
 

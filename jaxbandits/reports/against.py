@@ -71,11 +71,6 @@ def against(
     Plot
         The figure and the tidy table of what it shows.
 
-    Raises
-    ------
-    ValueError
-        For what cannot be drawn: the message says why.
-
     Examples
     --------
     >>> import xarray as xr

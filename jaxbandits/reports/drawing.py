@@ -54,7 +54,7 @@ def _entries(text: str) -> dict[str, str]:
 
 
 def documented(function: Drawing) -> Drawing:
-    """A function that draws, with the entries of the parameters that it shares with others in its docstring."""
+    """A function that draws, whose docstring gets what it shares with others: entries of parameters, what it raises."""
     head, mark, rest = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")
     own, gap, tail = rest.partition("\n\nReturns\n")
     names = dict.fromkeys(inspect.signature(function).parameters)
@@ -63,6 +63,9 @@ def documented(function: Drawing) -> Drawing:
     entries = given | {name: text for name, text in _entries(_SHARED).items() if name in names and name not in named}
     order = list(names)
     ordered = sorted(entries, key=lambda key: order.index(key.split(", ")[0]))
+    if "Raises\n" not in tail:
+        tail, examples, code = tail.partition("\n\nExamples\n")
+        tail += f"\n\nRaises\n------\nValueError\n    For what cannot be drawn: the message says why.{examples}{code}"
     function.__doc__ = head + mark + "\n".join(entries[key] for key in ordered) + gap + tail
     return function
 

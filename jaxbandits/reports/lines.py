@@ -51,11 +51,6 @@ def lines(
     Plot
         The figure and the tidy table of what it shows.
 
-    Raises
-    ------
-    ValueError
-        For what cannot be drawn: the message says why.
-
     Examples
     --------
     >>> import pandas as pd

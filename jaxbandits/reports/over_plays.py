@@ -58,11 +58,6 @@ def regret(
     Plot
         The figure and the tidy table of what it shows; with `bounds` its column `kind` tells "algorithm" from "bound".
 
-    Raises
-    ------
-    ValueError
-        For what cannot be drawn: the message says why.
-
     Examples
     --------
     >>> import xarray as xr

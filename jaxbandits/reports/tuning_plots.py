@@ -49,11 +49,6 @@ def response(
         Data: `algorithm`, keys of `over`, the key, `centre`, `low`, `high` (mean regret over the family and the seeds
         that were run, with its 95% interval) and `chosen`.
 
-    Raises
-    ------
-    ValueError
-        For what cannot be drawn: the message says why.
-
     Examples
     --------
     >>> import jaxbandits as jb
@@ -122,11 +117,6 @@ def parallel(
     -------
     Plot
         Data: `trial`, the keys, `objective` and `chosen`, the best first.
-
-    Raises
-    ------
-    ValueError
-        For what cannot be drawn: the message says why.
     """
     frame = _frame(tuning)
     keys = list(tuning.best.attrs["chosen"])

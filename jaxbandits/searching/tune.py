@@ -210,8 +210,9 @@ def tune(
     values = {str(label): judge(_family_last(final_regret(reports).sel(algorithm=label), problem)) for label in own}
     default_values = {label: values[label + DEFAULT] for label in defaults}
     default_values |= {label: values[label] for label in chosen if not problem.dimensions[label]}
+    words = {"mean": "mean", "worst": "worst mean", "quantile": f"{quantile:g} quantile of mean"}
     about = {
-        "method": method, "horizon": int(horizon), "objective": _words(objective, quantile), "quantile": quantile,
+        "method": method, "horizon": int(horizon), "objective": words[objective], "quantile": quantile,
         "seed": seed, "chosen_trials": json.dumps([one.trial + 1 for at in chosen.values() for one in at]),
     }  # fmt: skip
     return Tuning(
@@ -219,16 +220,6 @@ def tune(
         trials=trials_dataset(problem, tried, judge, searched, about),
         report=with_chosen(reports, problem, chosen, own),
         undecided=undecided_table(problem, tried, chosen, judge),
-    )
-
-
-def _words(objective: str, quantile: float) -> str:
-    return (
-        f"{quantile:g} quantile of mean"
-        if objective == "quantile"
-        else "worst mean"
-        if objective == "worst"
-        else "mean"
     )
 
 

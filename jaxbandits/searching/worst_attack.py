@@ -148,6 +148,7 @@ def worst_case(
     """
     part = f"{choice('slot', slot, SLOTS)}_adversary"
     algorithms = _one_algorithm(algorithm)
+    (label,) = algorithms
     if adversary is None:
         raise TypeError("adversary = None attacks nobody: give a factory of jb.adversaries, or its name")
     factory = part_factory(adversary, part)
@@ -156,8 +157,8 @@ def worst_case(
     searched, reported = disjoint(seeds, report_seeds, "the attack")
     home = None if store is None else path_of(store, "store")
     problem = Problem(
-        algorithms=algorithms, environments={"": environment}, dimensions={label: dimensions for label in algorithms},
-        tied={}, known=[], unknown=[], settings={"horizon": horizon, part: factory}, run=sweep, part=part,
+        algorithms=algorithms, environments={"": environment}, dimensions={label: dimensions}, tied={}, known=[],
+        unknown=[], settings={"horizon": horizon, part: factory}, run=sweep, part=part,
     )  # fmt: skip
     proposer = cross_entropy.CrossEntropy(dimensions, trials, start)
     means = list[float]()
@@ -166,16 +167,15 @@ def worst_case(
         number = 1 + len(means) // proposer.size
         where = None if home is None else home / f"generation-{number:03d}"
         found = _in_few_sizes(problem, settings, seeds, where)
-        means.extend(next(iter(found.values()))[0, :, 0].mean(-1))
+        means.extend(found[label][0, :, 0].mean(-1))
         if progress:
-            estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {max(means):.6g}")
+            estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {np.max(means):.6g}")
         return found
 
     cost = lambda regret: -regret[:, :, 0].mean(-1)
-    proposers = {label: [proposer] for label in algorithms}
-    tried = methods.by_generations(proposers, regrets, searched, cost, trials, proposer.size)
+    tried = methods.by_generations({label: [proposer]}, regrets, searched, cost, trials, proposer.size)
     best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))  # the first among equal ones
-    chosen = next(iter(tried.settings.values()))[0][best]
+    chosen = tried.settings[label][0][best]
     attack = partial(factory, **chosen)
     settings: Any = {"horizon": horizon, "checkpoints": 1, "progress": False, part: attack}
     place = None if home is None else home / "report"
@@ -183,7 +183,7 @@ def worst_case(
     report = final_regret(ds).isel(algorithm=0).transpose("seed").values
     mean, low, high = (float(x) for x in mean_interval(report))
     about = {
-        "algorithm": next(iter(algorithms)), "adversary": name_of(factory), "slot": slot, "horizon": int(horizon),
+        "algorithm": label, "adversary": name_of(factory), "slot": slot, "horizon": int(horizon),
         "command": _command(algorithms, environment, attack, part, int(horizon), reported),
     }  # fmt: skip
     kept = _dataset(dimensions, tried, proposer.size, report, searched, reported).assign_attrs(about)

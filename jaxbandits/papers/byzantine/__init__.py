@@ -3,24 +3,8 @@
 The paper has no experiments: these are ours, see docs/reproductions/byzantine.md.
 """
 
-from jaxbandits.papers.byzantine import (
-    aggregate,
-    attacks,
-    calibrations,
-    corruption,
-    episode_lengths,
-    isolated,
-    price,
-    rate,
-)
-
+# figure -> its module
 STUDIES = {
-    "isolated": isolated.STUDY,
-    "rate": rate.STUDY,
-    "price": price.STUDY,
-    "corruption": corruption.STUDY,
-    "episodes": episode_lengths.STUDY,
-    "privacy": calibrations.STUDY,
-    "attacks": attacks.STUDY,
-    "aggregate": aggregate.STUDY,
-}
+    "isolated": "isolated", "rate": "rate", "price": "price", "corruption": "corruption",
+    "episodes": "episode_lengths", "privacy": "calibrations", "attacks": "attacks", "aggregate": "aggregate",
+}  # fmt: skip

@@ -3,20 +3,8 @@
 The paper's own experiments could not be found: E1 to E4 are ours, see docs/reproductions/private_robust_mab.md.
 """
 
-from jaxbandits.papers.private_robust_mab import (
-    bernoulli,
-    between_bounds,
-    central_moments,
-    moment_order,
-    outliers,
-    raw_moments,
-)
-
+# figure -> its module
 STUDIES = {
-    "raw-moments": raw_moments.STUDY,
-    "central-moments": central_moments.STUDY,
-    "bernoulli": bernoulli.STUDY,
-    "moment-order": moment_order.STUDY,
-    "bounds": between_bounds.STUDY,
-    "outliers": outliers.STUDY,
-}
+    "raw-moments": "raw_moments", "central-moments": "central_moments", "bernoulli": "bernoulli",
+    "moment-order": "moment_order", "bounds": "between_bounds", "outliers": "outliers",
+}  # fmt: skip

@@ -3,20 +3,8 @@
 See docs/reproductions/robust_frontier.md.
 """
 
-from jaxbandits.papers.robust_frontier import (
-    corrupted_regime,
-    corruption_budgets,
-    heavy_linear,
-    late_feedback,
-    linear_budgets,
-    shares,
-)
-
+# figure -> its module
 STUDIES = {
-    "budgets": corruption_budgets.STUDY,
-    "corrupted-regime": corrupted_regime.STUDY,
-    "linear-budgets": linear_budgets.STUDY,
-    "heavy-linear": heavy_linear.STUDY,
-    "shares": shares.STUDY,
-    "delay": late_feedback.STUDY,
-}
+    "budgets": "corruption_budgets", "corrupted-regime": "corrupted_regime", "linear-budgets": "linear_budgets",
+    "heavy-linear": "heavy_linear", "shares": "shares", "delay": "late_feedback",
+}  # fmt: skip
