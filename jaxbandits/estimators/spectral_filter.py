@@ -227,7 +227,7 @@ def _batched(history: int) -> Callable[..., FilteredBlocks]:
     def many(*args):
         # Lanes are filled up here, after every vmap.
         about = history, jax.tree.structure(args)
-        return with_form("spectral_filter", about, partial(as_xla, history), *args)
+        return with_form("filter_kernel", about, partial(as_xla, history), *args)
 
     @many.def_vmap
     def _(axis_size, batched, *args):

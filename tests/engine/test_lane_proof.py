@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import programs_of
+from cases import programs_of, untraced
 from dealt import dealt
 from jax import lax
 from lane_proof import Proof, mixing
@@ -63,7 +63,7 @@ def proofs(subject, *, points=0, **planted) -> dict[str, Proof]:
     Lanes are the seeds, or with `points` the points of a grid that moves every number. planted: functions of the
     algorithm that are replaced.
     """
-    plan, device, found = subject.current, jax.local_devices()[0], {}
+    plan, device, found = untraced(subject.current), jax.local_devices()[0], {}
     group, seeds = plan.groups[0], np.arange(LANES, dtype=np.uint32)
     with settings_of(plan.dtype, device):
         run, case, times = programs_of_calls(plan, 0, (0,), device)

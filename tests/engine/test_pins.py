@@ -24,7 +24,7 @@ def test_results_are_pinned(subject, name):
         assert not fault, fault
 
 
-def test_pins_are_cases_of_the_catalogue():
+def test_what_is_pinned_is_in_the_catalogue():
     if os.environ.get("PINS") == "write":
         pins.write(_written, os.environ.get("CHANGED", "").split(","))
     assert set(pins.pinned()["cases"]) <= set(catalogue.EVERYTHING)

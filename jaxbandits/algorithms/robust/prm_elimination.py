@@ -10,6 +10,7 @@ Draws: `act/arm` (forced exploration, at the play it is drawn for), `act/greedy`
 """
 
 import math
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
@@ -183,7 +184,7 @@ def prm_elimination(
     exploration: Literal["batch", "round", "greedy"] = "batch",
     greedy_prob: Probability = 0.0,
     shortcut: bool = False,
-    forced_arms: Annotated[Any, Axes(1), Ge(0), STATIC, LATER] = None,
+    forced_arms: Annotated[Sequence[int] | np.ndarray[Any, Any] | None, Axes(1), Ge(0), STATIC, LATER] = None,
     **given: Unpack[PrmArguments],
 ) -> Algorithm:
     """Private and robust elimination: batches of doubling length, one private robust mean of each arm's block.
