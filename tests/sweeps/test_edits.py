@@ -478,9 +478,13 @@ def test_nothing_is_compiled_again_for_what_did_not_change(tmp_path):
 # ---- random edits of random modules
 
 
+EDITS = int(os.environ.get("EDITS", 16))
+
+
+@pytest.mark.compiles(max(12, EDITS // 8))
 def test_random_edits_never_find_old_results(tmp_path, capsys):
     """EDITS=2000 (`make fuzz`) for more of them."""
-    number, seed = int(os.environ.get("EDITS", 16)), int(os.environ.get("EDITS_SEED", 0))
+    number, seed = EDITS, int(os.environ.get("EDITS_SEED", 0))
     tally = random_edits(number, seed, tmp_path, edits_of_one=min(25, number // 4))
     with capsys.disabled():
         print(f"\n{number} edits: " + ", ".join(f"{len(edits)} {name}" for name, edits in tally._asdict().items()))
