@@ -10,9 +10,9 @@ from jaxbandits import algorithms, catalogue, environments, papers
 from jaxbandits.commands.listing import KINDS
 
 
-def run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(given: argparse.Namespace) -> int:
     """Print the script."""
-    print(script(given.shell, parser))
+    print(script(given.shell, given.parser))
     return 0
 
 
