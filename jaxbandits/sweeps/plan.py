@@ -45,6 +45,10 @@ class Cell(NamedTuple):
     horizon: int
     place: tuple[int | None, ...]  # its index on every axis; None where the cell is constant along the axis
 
+    @property
+    def players(self) -> tuple[Algorithm, Environment, Adversary | None, Adversary | None]:
+        return self.algorithm, self.environment, self.reward_adversary, self.message_adversary
+
 
 class Group(NamedTuple):
     """Cells that share a compiled program."""
@@ -188,9 +192,8 @@ def plan(
     constant_along = {label: layout.add(label, factory) for label, factory in factories.items()}
     groups = grouped(layout.cells, times, dtype)
     return Plan(
-        labels=list(factories), axes=axes, cells=layout.cells, places=layout.places, groups=groups, times=times,
-        constant_along=constant_along, seeds=seeds, dtype=dtype,
-    )  # fmt: skip
+        list(factories), axes, layout.cells, layout.places, groups, times, constant_along, seeds=seeds, dtype=dtype
+    )
 
 
 def _horizons(axes: list[Axis], horizon: Any) -> tuple[int, ...]:
@@ -235,7 +238,7 @@ class _Layout:
 
     def _cell(self, label: str, factory: Any, place: tuple[int, ...], index: tuple[int | None, ...]) -> Cell:
         horizon = self.horizons[place[0]] if _has_horizons(self.axes) else self.horizons[0]
-        environment, reward_adversary, message_adversary = (self._part(name, place, horizon) for name in PARTS)
+        environment, *attackers = (self._part(name, place, horizon) for name in PARTS)
         limit = environment.facts.get("max_horizon")
         if limit is not None and horizon > limit:
             raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
@@ -247,10 +250,7 @@ class _Layout:
             else:
                 arguments[key] = value
         algorithm = built(factory, arguments, filled_in(environment), horizon, label, "")
-        return Cell(
-            label=label, algorithm=algorithm, environment=environment, reward_adversary=reward_adversary,
-            message_adversary=message_adversary, horizon=horizon, place=index,
-        )  # fmt: skip
+        return Cell(label, algorithm, environment, *attackers, horizon=horizon, place=index)
 
     def _part(self, name: str, place: tuple[int, ...], horizon: int) -> Any:
         """The environment or an adversary at a place, called once for every setting of its own keys and horizon."""
@@ -288,8 +288,7 @@ def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dt
     fits: dict[int, bool] = {}
     here = settings.in_force()
     for position, cell in enumerate(cells):
-        parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
-        parts = parts._replace(settings=here)
+        parts = parts_in(cell, dtype)._replace(settings=here)
         case = host_case(cell)
         check_range(cell.label, case, dtype, fits)
         shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
@@ -328,7 +327,12 @@ def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> No
 
 def host_case(cell: Cell) -> Case:
     """A cell's params, on the host."""
-    return case_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
+    return case_of(*cell.players)
+
+
+def parts_in(cell: Cell, dtype: str) -> Parts:
+    """A cell's functions in a dtype."""
+    return parts_of(*cell.players, dtype)
 
 
 def cast(x: Any, dtype: str) -> Any:
