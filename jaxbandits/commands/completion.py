@@ -19,20 +19,8 @@ def run(given: argparse.Namespace) -> int:
 def script(shell: str, parser: argparse.ArgumentParser) -> str:
     """The script of a shell, with the names of today's parts.
 
-    Parameters
-    ----------
-    shell : str
-        "bash", "zsh" or "fish".
-    parser : argparse.ArgumentParser
-        Whose commands are completed. Its actions are told what completes them.
+    shell: "bash", "zsh" or "fish". The parser's commands are completed: its actions are told what completes them.
 
-    Returns
-    -------
-    str
-        What the shell runs at its start.
-
-    Examples
-    --------
     >>> parser = argparse.ArgumentParser("jaxbandits")
     >>> _ = parser.add_argument("--seeds")
     >>> "--seeds" in script("bash", parser)

@@ -291,7 +291,7 @@ def flattened(windows: Sequence[Window], traced: bool) -> History:
             used = window.play.any(axis=1)
             sent = jax.tree.map(lambda x, used=used: x[used], sent)
         t, action, reward, play = map(of_plays, (window.t, window.action, window.reward, window.play))
-        parts.append(History(t, action, reward, *sent, play))
+        parts.append(History(t, action, reward, sent[0], sent[1], play))
     if len(parts) == 1:
         return parts[0]
     join = np.concatenate if not traced else jnp.concatenate
