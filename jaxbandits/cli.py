@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 from jaxbandits.version import __version__
@@ -175,6 +176,7 @@ def parser() -> argparse.ArgumentParser:
     starting.add_argument("--wing", metavar="WING", help="write it into a checkout of the package, with its test")
     completing = commands.add_parser("completion", help="print what completes these commands in a shell")
     completing.add_argument("shell", choices=["bash", "zsh", "fish"], help="your shell")
+    completing.set_defaults(parser=top)
     for name, command in [("", top), *commands.choices.items()]:
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         command.epilog = "\n  ".join(["examples:", *EXAMPLES.get(name, ())])
@@ -191,12 +193,15 @@ def main(arguments=None) -> int:
 def _main(given: argparse.Namespace) -> int:
     try:
         with _terminable(), _plain_warnings():
-            commands = {
-                "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
-                "check": check, "cache": cache, "tune": tune, "new": new, "report": report,
-                "completion": completion,
+            if "format" in given:
+                given.formats = formats(given.format)
+            if "file" in given and given.out is None:
+                given.out = Path("runs") / (given.file.stem + ("-tune" if given.command == "tune" else ""))
+            here = {
+                "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "report": report,
             }  # fmt: skip
-            return commands[given.command](given)
+            command = here.get(given.command) or import_module(f"jaxbandits.commands.{given.command}").run
+            return command(given)
     except KeyboardInterrupt:
         if given.command in ("run", "worker", "tune", "reproduce"):
             print(
@@ -301,7 +306,6 @@ def run(given) -> int:
     from jaxbandits.reports import output
     from jaxbandits.sweeps.toml_file import moved
 
-    wanted = formats(given.format)
     job, figure, caption = _job(given, fresh=given.fresh)
     if given.fresh:
         output.clear(job.directory)
@@ -313,7 +317,7 @@ def run(given) -> int:
         print(statistics.table(ds))
         return 0
     (job.directory / "config.toml").write_bytes(moved(given.file, job.directory, given.seeds))
-    picture = {"formats": wanted, "figure": figure, "caption": caption}
+    picture = {"formats": given.formats, "figure": figure, "caption": caption}
     if job.computed or not output.describes(job.directory, job.config):
         output.write_run(ds, job.directory, seconds=job.seconds, **picture)
         print(f"{done} in {seconds:.1f} s, compilation included")
@@ -341,13 +345,6 @@ def worker(given) -> int:
     return 0
 
 
-def tune(given) -> int:
-    """`jaxbandits tune FILE`: compute what is missing in DIR, then write the chosen settings, tables and pictures."""
-    from jaxbandits.commands import tune as command
-
-    return command.run(given, _directory(given), formats(given.format))
-
-
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
     from jaxbandits.sweeps.sweep import prepared
@@ -360,7 +357,7 @@ def _job(given, fresh: bool = False):
     _check_figure(figure, settings)
     job = prepared(
         settings.pop("algorithms"), settings.pop("environment"), settings, memory=settings.pop("memory", None),
-        store=_directory(given), engine=given.engine, progress=not given.quiet, fresh=fresh,
+        store=given.out, engine=given.engine, progress=not given.quiet, fresh=fresh,
     )  # fmt: skip
     if (figure or {}).get("reward") and not job.has_best:
         raise ValueError(
@@ -370,10 +367,6 @@ def _job(given, fresh: bool = False):
     return job, figure, caption
 
 
-def _directory(given) -> Path:
-    return given.out or Path("runs") / (given.file.stem + ("-tune" if given.command == "tune" else ""))
-
-
 def _command(given, command: str) -> str:
     """The command line that goes on with this run."""
     if command == "reproduce":
@@ -381,7 +374,7 @@ def _command(given, command: str) -> str:
         words += ["--out", str(given.out)] if given.out else []
         words += ["--docs", str(given.docs)] if given.docs else []
         return shlex.join(words + (["--format", given.format] if given.format != "png" else []))
-    words = ["jaxbandits", command, str(given.file), "--out", str(_directory(given))]
+    words = ["jaxbandits", command, str(given.file), "--out", str(given.out)]
     words += ["--shard", given.shard] if command == "worker" else []
     words += ["--seeds", str(given.seeds)] if given.seeds is not None else []
     words += ["--engine", given.engine] if given.engine != "local" else []
@@ -413,9 +406,9 @@ def reproduce(given) -> int:
     from jaxbandits import papers
     from jaxbandits.papers import pages, verdicts
 
-    wanted, studies = formats(given.format), papers.find(given.name)
+    studies = papers.find(given.name)
     if given.docs:
-        if not given.full or "png" not in wanted:
+        if not given.full or "png" not in given.formats:
             raise ValueError(f"--docs {given.docs}: the pages show full runs and png: add --full, and keep png")
         for name in studies:  # before any work
             pages.written(name, given.docs)
@@ -423,7 +416,7 @@ def reproduce(given) -> int:
         home = _home(given, name, studies)
         print(f"{name}: {study.title} ({study.source})", flush=True)
         began = time.perf_counter()
-        done = papers.reproduce(study, home, full=given.full, formats=wanted, progress=not given.quiet)
+        done = papers.reproduce(study, home, full=given.full, formats=given.formats, progress=not given.quiet)
         print(papers.claims_table(done.claims))
         written = sorted({path.name for path in done.paths})
         print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
@@ -477,7 +470,7 @@ def draw(given) -> int:
         place.mkdir(parents=True, exist_ok=True)
     if not os.access(place, os.W_OK):
         raise OSError(f"{place} cannot be written: give another place for the pictures with --out")
-    paths = output.draw(ds, place, formats=formats(given.format), figure=figure, caption=settings.get("caption", ""))
+    paths = output.draw(ds, place, formats=given.formats, figure=figure, caption=settings.get("caption", ""))
     print("\n".join(str(p) for p in paths))
     return 0
 
@@ -490,38 +483,3 @@ def report(given) -> int:
     path = write(given.directories, given.out or (given.directories[0] if alone else Path()) / "report.html")
     print(f"written to {path}: {path.stat().st_size / 1000:,.0f} kB, to be opened in a browser")
     return 0
-
-
-def audit(given) -> int:
-    """`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
-    from jaxbandits.commands import audit as command
-
-    return command.run(given, formats(given.format))
-
-
-def check(given) -> int:
-    """`jaxbandits check MODULE:FACTORY`."""
-    from jaxbandits.commands import check as command
-
-    return command.run(given)
-
-
-def cache(given) -> int:
-    """`jaxbandits cache info|clear`."""
-    from jaxbandits.commands import cache as command
-
-    return command.run(given)
-
-
-def new(given) -> int:
-    """`jaxbandits new NAME`."""
-    from jaxbandits.commands import new as command
-
-    return command.run(given)
-
-
-def completion(given) -> int:
-    """`jaxbandits completion SHELL`."""
-    from jaxbandits.commands import completion as command
-
-    return command.run(given, parser())

@@ -23,20 +23,9 @@ _BISECTIONS = 60
 def of_mean(values: Tensor, way: Way) -> tuple[Any, Any, Any]:
     """The interval and the p-value of a mean, in one of three ways.
 
-    Parameters
-    ----------
-    values : array [..., S]
-        One number a seed, such as paired differences. NaN and infinite ones make a row NaN.
-    way : {"student", "bootstrap-t", "anytime"}
-        See Notes.
+    values: [..., S], such as paired differences; NaN and infinite ones make a row NaN. What is returned is NaN where
+    the way says nothing: of one seed, and of seeds that are all equal. There p is known nevertheless.
 
-    Returns
-    -------
-    low, high, p : array [...]
-        NaN where the way says nothing: of one seed, and of seeds that are all equal. There p is known nevertheless.
-
-    Notes
-    -----
     No p-value is below 2^(1 - m), with m the seeds that are not zero: the signs of m seeds are all equal so often
     where plus and minus are equally likely. So two seeds, or ties but for two, never decide anything.
 
@@ -47,13 +36,8 @@ def of_mean(values: Tensor, way: Way) -> tuple[Any, Any, Any]:
       inverted: it holds for every number of seeds at once, however often one looks, where values are symmetric about
       their mean. NaN with fewer than 64 seeds.
 
-    References
-    ----------
-    Efron 1982, section 10.10, "The jackknife, the bootstrap and other resampling plans" (recalled); for *anytime* see
-    `jaxbandits.until`.
+    Efron 1982: section 10.10 of "The jackknife, the bootstrap and other resampling plans" (recalled).
 
-    Examples
-    --------
     >>> [round(float(x), 3) for x in of_mean(np.array([1.0, 2.0, 3.0]), "student")]
     [-0.484, 4.484, 0.25]
     """
@@ -80,8 +64,6 @@ def seeds_needed(values: Tensor) -> np.ndarray[Any, Any]:
     100). Infinite where all seeds are equal, since such seeds show nothing of how they spread. NaN where one is not
     finite.
 
-    Examples
-    --------
     >>> seeds_needed(np.array([[0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 9.0], [1.0, 1.0, 1.0, 1.0]])).round().tolist()
     [30.0, 33.0, inf]
     """

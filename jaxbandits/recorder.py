@@ -3,7 +3,7 @@
 The recorder sees the truth and is never seen by the learner. Axes: [P] plays of a window, [A] arms, [C] checkpoints.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,8 @@ from jaxbandits.numerics import columns, count, fixed_sum, one_hot, two_sum
 CHECKPOINTS_INSIDE = 4
 # Up to so many arms, counts are kept apart while single plays are counted: one loop a count is faster than a scatter.
 COUNTED_APART = 16
+Number: TypeAlias = Int[Array, ""]
+Times: TypeAlias = Int[Array, " C"]  # checkpoints, the last is the horizon
 
 
 class Record(NamedTuple):
@@ -84,7 +86,7 @@ def in_rows(record: Record) -> Record:
     return record._replace(pulls=columns.together(pulls)) if isinstance(pulls, tuple) and pulls else record
 
 
-def write(record: Record, row: Int[Array, ""], pulls: Any, regret: Any) -> Record:
+def write(record: Record, row: Number, pulls: Any, regret: Any) -> Record:
     """Write totals at the checkpoint `row`; rows past the last are dropped."""
     pulls_at, regret_at = record.pulls_at, record.regret_at
     if not isinstance(pulls_at, tuple):
@@ -94,12 +96,12 @@ def write(record: Record, row: Int[Array, ""], pulls: Any, regret: Any) -> Recor
     return record._replace(pulls_at=pulls_at, regret_at=regret_at)
 
 
-def _with_plays(record: Record, arm: Int[Array, ""], plays: Int[Array, " R"]) -> Int[Array, "R A"]:
+def _with_plays(record: Record, arm: Number, plays: Int[Array, " R"]) -> Int[Array, "R A"]:
     """Pulls after `plays` more plays of one arm; arm -1 adds none."""
     return record.pulls[None] + plays[:, None] * one_hot(arm, record.pulls.shape[0]).astype(jnp.int32)[None]
 
 
-def write_rest(record: Record, arm: Int[Array, ""], done: Int[Array, ""], times: Int[Array, " C"]) -> Record:
+def write_rest(record: Record, arm: Number, done: Number, times: Times) -> Record:
     """Count the plays after `done` up to the horizon, all of one arm; arm -1 changes nothing."""
     rows = _with_plays(record, arm, jnp.maximum(times - done, 0))
     later = ((arm >= 0) & (times > done))[:, None]
@@ -109,14 +111,8 @@ def write_rest(record: Record, arm: Int[Array, ""], done: Int[Array, ""], times:
 
 
 def write_window(
-    record: Record,
-    window: Window,
-    before: Int[Array, ""],
-    row: Int[Array, ""],
-    times: Int[Array, " C"],
-    whole: bool,
-    one_arm: bool,
-) -> tuple[Record, Int[Array, ""]]:
+    record: Record, window: Window, before: Number, row: Number, times: Times, whole: bool, one_arm: bool
+) -> tuple[Record, Number]:
     """The record and the next row after a window that began after `before` plays.
 
     one_arm: regret follows from counts and the window plays one arm. Unless `whole`, the window ends no later than at

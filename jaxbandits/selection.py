@@ -34,26 +34,12 @@ def grid_dims(ds: xr.Dataset) -> list[str]:
 
 
 def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
-    """The Dataset with all dimensions of a sweep: a scalar coordinate that `sel` or `isel` left is a dimension of one
-    again.
+    """The Dataset with all dimensions of a sweep: one that `sel` or `isel` left as a scalar has one value again.
 
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        What `sweep` returned, perhaps after a selection.
-    function : str
-        The name of the caller, for the messages.
+    Errors begin with the name of the function that was called. TypeError for anything but a sweep's Dataset. ValueError
+    where a dimension is gone for good, a seed or a label stands twice, or an algorithm lacks seeds that others have, as
+    after `xarray.concat` of sweeps with other seeds.
 
-    Raises
-    ------
-    TypeError
-        For anything but a sweep's Dataset.
-    ValueError
-        Where a dimension is gone for good, a seed or a label stands twice, or an algorithm lacks seeds that others
-        have, as after `xarray.concat` of sweeps with other seeds.
-
-    Examples
-    --------
     >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), np.ones((2, 3, 4)))}, {"algorithm": ["a", "b"]})
     >>> whole(ds.sel(algorithm="b"), "summary").regret.dims
@@ -120,22 +106,9 @@ def _each_seed_once(ds: xr.Dataset, function: str) -> None:
 def pick(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:
     """`array` at the named values: a scalar drops its dimension, a list keeps it; numbers match within rounding.
 
-    Parameters
-    ----------
-    array : xarray.Dataset or xarray.DataArray
-        What is selected from.
-    selection : dict or None
-        `{dimension: value or list of values}`.
-    name : str
-        The name of the caller's argument, for the messages.
+    selection: {dimension: value or list of values}. ValueError, which begins with `name`, for an unknown dimension or
+    value.
 
-    Raises
-    ------
-    ValueError
-        For an unknown dimension, or a value that is not on it.
-
-    Examples
-    --------
     >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": ("epsilon", [5.0, 3.0])}, coords={"epsilon": [0.1, 1.0]})
     >>> float(pick(ds, {"epsilon": 1.0}).regret)
@@ -158,27 +131,10 @@ def pick(array: Selected, selection: Mapping[str, Any] | None, name: str = "sele
 
 
 def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
-    """Cumulative regret at play `t`, or at the end (of each horizon, where there are several).
+    """Cumulative regret [algorithm, grid..., seed] at play `t`, or at the end of each horizon.
 
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        What `sweep` returned.
-    t : int, optional
-        A checkpoint, in plays.
+    ValueError where `t` is no checkpoint, or lies beyond one of several horizons.
 
-    Returns
-    -------
-    xarray.DataArray
-        Dimensions `(algorithm, <grid...>, seed)`.
-
-    Raises
-    ------
-    ValueError
-        If `t` is no checkpoint, or lies beyond one of several horizons.
-
-    Examples
-    --------
     >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), [[[1.0, 5.0]]])}, {"algorithm": ["a"], "t": [1, 10]})
     >>> float(final_regret(ds).squeeze()), float(final_regret(ds, t=1).squeeze())

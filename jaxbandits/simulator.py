@@ -6,7 +6,7 @@ Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,12 @@ from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
 from jaxbandits.numerics import SHORT, count
 from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Program
-from jaxbandits.recorder import Record, Window
+from jaxbandits.recorder import Record, Times, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
 from jaxbandits.traced_once import traced_once
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
+
+Kind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
 
 
 def parts_of(
@@ -192,7 +194,7 @@ def moves(parts: Parts, case: Case, lane: Lane, horizon: Any) -> Any:
     return (lane.plays < horizon) & (True if arm is None else arm == UNDECIDED)
 
 
-def count_rest(parts: Parts, case: Case, lane: Lane, times: Int[Array, " C"]) -> Lane:
+def count_rest(parts: Parts, case: Case, lane: Lane, times: Times) -> Lane:
     """Count the remaining plays of a lane at rest, which is then at the horizon."""
     arm = resting(parts, case, lane)
     if arm is None:
@@ -203,13 +205,7 @@ def count_rest(parts: Parts, case: Case, lane: Lane, times: Int[Array, " C"]) ->
 
 
 def one_counted(
-    parts: Parts,
-    kind: tuple[int, bool, bool],
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    times: Int[Array, " C"],
-    rests: bool = True,
+    parts: Parts, kind: Kind, case: Case, seed: Any, lane: Lane, times: Times, rests: bool = True
 ) -> tuple[Lane, Window]:
     """Play a window whose length the algorithm decides. It ends at the next checkpoint, unless it is needed whole.
 
@@ -229,20 +225,8 @@ def one_counted(
     return lane._replace(plays=before + window.used, next=row, record=record), window
 
 
-def advance(
-    parts: Parts,
-    kind: tuple[int, bool, bool],
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    times: Int[Array, " C"],
-    segment: Segment,
-) -> Lane:
-    """Play the windows of a segment.
-
-    kind: (slots, full, whole), static. times: checkpoints, the last is the horizon. All but parts and kind may be
-    traced.
-    """
+def advance(parts: Parts, kind: Kind, case: Case, seed: Any, lane: Lane, times: Times, segment: Segment) -> Lane:
+    """Play the windows of a segment. All but parts and kind may be traced."""
     if kind[1]:
 
         def over_one(function, lane, *, beside=False):
@@ -253,9 +237,7 @@ def advance(
     return count_rest(parts, case, lane, times)
 
 
-def advance_full(
-    parts: Parts, slots: int, over: OverLanes, lane: Lane, times: Int[Array, " C"], segment: Segment
-) -> Lane:
+def advance_full(parts: Parts, slots: int, over: OverLanes, lane: Lane, times: Times, segment: Segment) -> Lane:
     """Play the windows of a segment of a full span, for all lanes together: they are at the same play.
 
     The loops are outside of `vmap`, under which JAX traces the body of a loop several times.
@@ -269,15 +251,7 @@ def advance_full(
 
 
 def nth_window(
-    parts: Parts,
-    kind: tuple[int, bool, bool],
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    times: Int[Array, " C"],
-    start: Any,
-    length: Any,
-    w: Any,
+    parts: Parts, kind: Kind, case: Case, seed: Any, lane: Lane, times: Times, start: Any, length: Any, w: Any
 ) -> tuple[Lane, Window]:
     """Play the w-th window of a span alone, as `advance` plays it.
 

@@ -33,18 +33,9 @@ MAX_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
 def mean_interval(values: Tensor) -> tuple[Any, Any, Any]:
     """The mean over the last axis with its 95% Student interval.
 
-    Parameters
-    ----------
-    values : array [..., S]
-        One number a seed, along the last axis.
+    values: array [..., S], one number a seed. Returns mean, low and high, arrays [...]; low and high are NaN for one
+    seed, and where a value is not finite.
 
-    Returns
-    -------
-    mean, low, high : array [...]
-        low and high are NaN for one seed, and where a value is not finite.
-
-    Examples
-    --------
     >>> [round(float(x), 3) for x in mean_interval(np.array([1.0, 2.0, 3.0]))]
     [2.0, -0.484, 4.484]
     """
@@ -57,22 +48,9 @@ def mean_interval(values: Tensor) -> tuple[Any, Any, Any]:
 def holm(p_values: Vector) -> np.ndarray[Any, Any]:
     """Holm's step-down correction of p-values for testing several hypotheses at once.
 
-    Parameters
-    ----------
-    p_values : array [M]
-        In [0, 1]. NaN stands for what was not tested.
+    p_values: array [M] in [0, 1]; NaN stands for what was not tested, stays NaN and is not counted among the tests.
+    The corrected ones are at most 1. Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
 
-    Returns
-    -------
-    array [M]
-        The corrected p-values, at most 1. NaN entries stay NaN and are not counted among the tests.
-
-    References
-    ----------
-    Holm 1979, "A simple sequentially rejective multiple test procedure".
-
-    Examples
-    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
@@ -423,19 +401,14 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     for key, lanes in zip(keys, final.values.reshape(-1, len(head), final.sizes["seed"]), strict=True):
         rows.append([*map(text, key), *(_cell(c, latex) for c in lanes)])
     seeds = final.sizes["seed"]
-    note = (
-        f"Mean ± half-width of the 95% interval over {seeds:,} seeds"
-        if seeds > 1
-        else "Regret of one seed, hence no interval"
-    )
+    many = f"Mean ± half-width of the 95% interval over {seeds:,} seeds"
+    note = many if seeds > 1 else "Regret of one seed, hence no interval"
     said = spending.sentence(ds)
     note = f"{note}{fixed}.{_doubt(final.values)}{f' {said}.' if said else ''}"
+    plain, readable = 1 + len(shown), _escape if latex else inert  # LaTeX's other cells are LaTeX, except in the head
+    cells = [[readable(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     if not latex:
-        plain = 1 + len(shown)
-        rows = [[inert(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
-        return _Table(f"{markdown(rows)}\n\n{note}")
-    plain = 1 + len(shown)  # the cells after these are LaTeX already, except in the head
-    cells = [[_escape(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
+        return _Table(f"{markdown(cells)}\n\n{note}")
     body = [" & ".join(row) + r" \\" for row in cells]
     begin = rf"\begin{{tabular}}{{{'l' * plain + 'r' * len(head)}}}"
     lines = [f"% {note.replace('±', 'and')}", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"]
@@ -513,16 +486,11 @@ def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
     return f"${cell.replace(',', '{,}')}$" if latex else cell
 
 
-_SIGNS = {
-    "\\": r"\textbackslash ",
-    "~": r"\textasciitilde ",
-    "^": r"\textasciicircum ",
-    "<": r"\textless ",
-    ">": r"\textgreater ",
-}
+_SIGNS = str.maketrans({
+    "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "<": r"\textless ",
+    ">": r"\textgreater ", **{sign: f"\\{sign}" for sign in "_%&#${}"},
+})  # fmt: skip
 
 
 def _escape(cell: str) -> str:
-    for plain, escaped in _SIGNS.items():
-        cell = cell.replace(plain, escaped)
-    return "".join("\\" + c if c in "_%&#${}" else c for c in cell)
+    return cell.translate(_SIGNS)

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandits import adversaries, simulator
+from jaxbandits import adversaries
 from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
@@ -16,7 +16,7 @@ from jaxbandits.sweeps.engines.one_call import play_call
 from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
-from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
+from jaxbandits.sweeps.plan import Cell, Plan, host_case, parts_in, plan, stacked
 from jaxbandits.sweeps.simulate import History, flattened
 from jaxbandits.window import Parts
 
@@ -109,7 +109,7 @@ class Subject:
     def shapes(self, dtype: str = "float32") -> tuple[Parts, Case]:
         """The functions of the cell, and the shapes of its numbers."""
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.case(dtype))
-        return parts_of(self.cell, dtype), shapes
+        return parts_in(self.cell, dtype), shapes
 
     def traces(self, turn: int = 0) -> Traces:
         """One lane, traced and not compiled. turn: another number traces it anew."""
@@ -147,15 +147,10 @@ class Subject:
         """
         attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
         cell = self.cell._replace(reward_adversary=attack)
-        parts = parts_of(cell)._replace(traced=self.current.groups[0].parts.traced)
+        parts = parts_in(cell, "float32")._replace(traced=self.current.groups[0].parts.traced)
         case, seed, times = stacked([host_case(cell)], "float32")[0], np.uint32(0), np.array([self.horizon], np.int32)
         states, windows = zip(*watched(parts, cell.algorithm.schedule, case, seed, times), strict=True)
         return flattened(windows, False), states[-1].algorithm
-
-
-def parts_of(cell: Cell, dtype: str = "float32") -> Parts:
-    """The functions of a cell."""
-    return simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
 
 
 def evenly_spaced(times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

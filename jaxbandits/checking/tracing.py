@@ -6,7 +6,7 @@ import zlib
 import jax
 
 from jaxbandits.checking.findings import Faults, told
-from jaxbandits.checking.subject import Subject, parts_of
+from jaxbandits.checking.subject import Subject
 from jaxbandits.checking.traces import window_sizes
 from jaxbandits.contract import constant_draws
 from jaxbandits.environments.data import ORDER
@@ -14,6 +14,7 @@ from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.examination import Examination
 from jaxbandits.sweeps.part_checks.fields import check_means
+from jaxbandits.sweeps.plan import parts_in
 
 
 def shapes(subject: Subject) -> Faults:
@@ -42,7 +43,7 @@ def traces_once(subject: Subject) -> Faults:
     where = place_of_function(subject.algorithm)
     if first.algorithm.version != second.algorithm.version:
         yield "version differs between two calls with equal arguments: make it of the arguments alone", where
-    one, other = parts_of(first), parts_of(second)
+    one, other = parts_in(first, "float32"), parts_in(second, "float32")
     if one != other:
         same = {"Program": one.program == other.program, "World": one.world == other.world}
         names = ", ".join(name for name in same if not same[name])

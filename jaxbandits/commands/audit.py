@@ -12,7 +12,7 @@ from jaxbandits.reports import plot
 EXIT_REFUTED = 1
 
 
-def run(given: argparse.Namespace, formats: tuple[str, ...]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Write audit.csv, audit.md and a trade-off curve for each algorithm; the exit code is 1 if a claim is refuted."""
     import pandas as pd
 
@@ -30,7 +30,7 @@ def run(given: argparse.Namespace, formats: tuple[str, ...]) -> int:
     ):  # fmt: skip
         rows.append(table.row(report, algorithm))
         paths = table.write(pd.DataFrame(rows), out)
-        for kind in formats:
+        for kind in given.formats:
             name = re.sub(r"[^\w.]+", "-", report.algorithm)
             plot.trade_off(report, path=out / f"{name}.{kind}")
         refuted += [report.algorithm] if report.refuted else []

@@ -10,29 +10,17 @@ from jaxbandits import algorithms, catalogue, environments, papers
 from jaxbandits.commands.listing import KINDS
 
 
-def run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(given: argparse.Namespace) -> int:
     """Print the script."""
-    print(script(given.shell, parser))
+    print(script(given.shell, given.parser))
     return 0
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:
     """The script of a shell, with the names of today's parts.
 
-    Parameters
-    ----------
-    shell : str
-        "bash", "zsh" or "fish".
-    parser : argparse.ArgumentParser
-        Whose commands are completed. Its actions are told what completes them.
+    shell: "bash", "zsh" or "fish". The parser's commands are completed: its actions are told what completes them.
 
-    Returns
-    -------
-    str
-        What the shell runs at its start.
-
-    Examples
-    --------
     >>> parser = argparse.ArgumentParser("jaxbandits")
     >>> _ = parser.add_argument("--seeds")
     >>> "--seeds" in script("bash", parser)

@@ -60,25 +60,9 @@ def write(name: str, directory: Path) -> list[Path]:
 
     Nothing is written where one of the files is there already.
 
-    Parameters
-    ----------
-    name : str
-        Of the algorithm and its module: lower-case letters, digits and underscores, a letter first.
-    directory : Path
-        Where to write. It is made where it does not exist.
+    name: of the algorithm and its module. ValueError for one that Python, this package or another module has, and for
+    files that are there already.
 
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    ValueError
-        For a name that Python, this package or another module has, and for files that are there already.
-
-    Examples
-    --------
     >>> write("UCB-2", Path("."))
     Traceback (most recent call last):
     ValueError: NAME = 'UCB-2' names a module: lower-case letters, digits and _, a letter first, such as ucb_2

@@ -1,5 +1,6 @@
 """`jaxbandits tune FILE`."""
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,15 @@ from jaxbandits.sweeps import save
 from jaxbandits.sweeps.toml_file import read_tuning
 
 
-def run(given: Any, directory: Path, formats: tuple[str, ...]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Choose what the file's table `[tune]` asks for, write tables, Datasets and pictures, and print the result."""
     arguments = read_tuning(given.file)
     if given.seeds is not None:
         arguments["report_seeds"] = range(given.seeds)
-    tuning = tune(**arguments, store=directory, progress=not given.quiet)
+    tuning = tune(**arguments, store=given.out, progress=not given.quiet)
     print(tuning)
-    names = [path.name for path in write(tuning, directory, formats)]
-    print(f"written to {directory}: {', '.join(names)}")
+    names = [path.name for path in write(tuning, given.out, given.formats)]
+    print(f"written to {given.out}: {', '.join(names)}")
     return 0
 
 

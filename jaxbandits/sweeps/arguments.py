@@ -16,13 +16,13 @@ from jaxbandits.sweeps.until import MAX_SEEDS, refused
 from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
-MODULES: dict[str, Any] = {
-    "algorithm": algorithms, "environment": environments,
-    "reward_adversary": adversaries, "message_adversary": adversaries,
-}  # fmt: skip
-KINDS: dict[str, Any] = {
-    "algorithm": Algorithm, "environment": Environment, "reward_adversary": Adversary, "message_adversary": Adversary,
-}  # fmt: skip
+# of every argument that is a part: where its factories are, what they return, and what that is called
+KINDS: dict[str, tuple[Any, Any, str]] = {
+    "algorithm": (algorithms, Algorithm, "an algorithm"),
+    "environment": (environments, Environment, "an environment"),
+    "reward_adversary": (adversaries, Adversary, "an adversary"),
+    "message_adversary": (adversaries, Adversary, "an adversary"),
+}
 
 
 def name_of(factory: Any) -> str:
@@ -33,11 +33,9 @@ def name_of(factory: Any) -> str:
 
 def public_name(factory: Any) -> str:
     """Where a reader finds the factory: `jb.environments.bernoulli_arms`, or the name of a user's own."""
-    function = unwrapped(factory).function
-    for module in (algorithms, environments, adversaries):
-        if getattr(module, name_of(function), None) is function:
-            return f"jb.{module.__name__.rpartition('.')[2]}.{name_of(function)}"
-    return name_of(function)
+    name, function = name_of(factory), unwrapped(factory).function
+    home = next((module for module, *_ in KINDS.values() if getattr(module, name, None) is function), None)
+    return name if home is None else f"jb.{home.__name__.rpartition('.')[2]}.{name}"
 
 
 def labelled(given: Any) -> dict[str, Any]:
@@ -71,7 +69,7 @@ def part_factory(given: Any, slot: str) -> Any:
     """
     if given is None and slot != "environment":
         return None
-    if isinstance(given, KINDS[slot]):
+    if isinstance(given, KINDS[slot][1]):
         changed = isinstance(given.config, Arguments) and not given.config.describes(given)
         # A user's own part has no factory, and the factory of a changed part returns another: both are taken as they
         # are.
@@ -81,7 +79,7 @@ def part_factory(given: Any, slot: str) -> Any:
 
 def factory_of(given: Any, slot: str, argument: str) -> Any:
     """A factory, given as itself or by its name. ValueError or TypeError for anything else."""
-    module = MODULES[slot]
+    module = KINDS[slot][0]
     known = module.__name__.rpartition(".")[2]
     if isinstance(given, str):
         if given in module.__all__:
@@ -89,21 +87,18 @@ def factory_of(given: Any, slot: str, argument: str) -> Any:
         elsewhere = _belongs(given, slot)
         if elsewhere:
             raise ValueError(f"{argument} = {given!r} is {elsewhere}: {_order(slot)}")
-        own = (
-            ": give the function itself"
-            if ":" in given
-            else f"{nearest(given, module.__all__)}; dir(jb.{known}) lists them"
-        )
+        listed = f"{nearest(given, module.__all__)}; dir(jb.{known}) lists them"
+        own = ": give the function itself" if ":" in given else listed
         raise ValueError(f"{argument} = {shown(given)} is no name of jb.{known}{own}")
-    for kind, what in ((Algorithm, "algorithm"), (Environment, "environment"), (Adversary, "adversary")):
+    for other, (_, kind, what) in KINDS.items():
         if isinstance(given, kind):
-            name = (given.config or {}).get("name", what)
-            if slot == what == "algorithm":
+            name = (given.config or {}).get("name", what.split()[1])
+            if slot == other == "algorithm":
                 raise ValueError(
                     f"{argument} is already built ({name}): give its factory, or a functools.partial of it; "
                     "the sweep fills in the horizon and what the environment fixes"
                 )
-            raise TypeError(f"{argument} = {name}(...) is an {what}: {_order(slot)}")
+            raise TypeError(f"{argument} = {name}(...) is {what}: {_order(slot)}")
     try:
         signature_of(given)
     except ValueError:
@@ -118,9 +113,9 @@ def factory_of(given: Any, slot: str, argument: str) -> Any:
 
 def _belongs(given: Any, slot: str) -> str:
     """The words `an environment` or the like, where a name or function is a factory of another kind than the slot's."""
-    for module, what in ((algorithms, "an algorithm"), (environments, "an environment"), (adversaries, "an adversary")):
+    for module, _, what in KINDS.values():
         named = given in module.__all__ if isinstance(given, str) else getattr(module, name_of(given), None) is given
-        if named and module is not MODULES[slot]:
+        if named and module is not KINDS[slot][0]:
             return what
     return ""
 
@@ -148,7 +143,7 @@ def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -
     if slot == "algorithm":
         fields.check_algorithm(part, name, factory)
     else:
-        fields.check_part(part, KINDS[slot], factory)
+        fields.check_part(part, KINDS[slot][1], factory)
     return part
 
 

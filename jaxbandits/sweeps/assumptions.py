@@ -73,22 +73,22 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
     if np.isinf(order):  # rewards are bounded then, which `Rewards` declares
         return None
     central = config.get("moment") == "central" or config.get("estimator") in CENTRAL_ESTIMATORS
-    excesses = list[tuple[float, str]]()
-    sizes = moment(order, central)
-    arm = int(np.argmax(sizes))
-    if sizes[arm] > bound * (1 + ROUNDING):
-        what = f"E|X - mean|^{order:g}" if central else f"E|X|^{order:g}"
-        remedy = "lower moment_order" if np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
-        text = f"{what} of arm {arm} is {sizes[arm]:.4g}, above moment_bound = {bound:g}: {remedy}"
-        excesses.append((sizes[arm] / bound if bound > 0 else np.inf, text))
+    what = f"E|X - mean|^{order:g}" if central else f"E|X|^{order:g}"
+    found = [_excess(moment(order, central), what, "moment_bound", bound, "moment_order")]
     limit = config.get("mean_bound")
-    means = np.abs(environment.facts.get("means", [0.0]))
-    arm = int(np.argmax(means))
-    if central and limit is not None and means[arm] > limit * (1 + ROUNDING):
-        remedy = f"declare at least {_above(means[arm])}"
-        text = f"|mean| of arm {arm} is {means[arm]:.4g}, above mean_bound = {limit:g}: {remedy}"
-        excesses.append((means[arm] / limit if limit > 0 else np.inf, text))
-    return max(excesses) if excesses else None
+    if central and limit is not None:
+        found.append(_excess(np.abs(environment.facts.get("means", [0.0])), "|mean|", "mean_bound", limit))
+    return max(filter(None, found), default=None)
+
+
+def _excess(sizes: Any, what: str, name: str, limit: float, order: str = "") -> tuple[float, str] | None:
+    """How many times the size of the worst arm exceeds a declared limit, and text about it; None where it does not."""
+    arm = int(np.argmax(sizes))
+    if sizes[arm] <= limit * (1 + ROUNDING):
+        return None
+    remedy = f"lower {order}" if order and np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
+    text = f"{what} of arm {arm} is {sizes[arm]:.4g}, above {name} = {limit:g}: {remedy}"
+    return sizes[arm] / limit if limit > 0 else np.inf, text
 
 
 def _tails(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:

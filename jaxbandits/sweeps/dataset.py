@@ -113,10 +113,8 @@ class Results:
 
     def _environments(self) -> dict[tuple[int, ...], Environment]:
         """The environment at each place of the grid."""
-        plan = self.plan
-        first = (plan.places[(label, *place)] for label, *place in plan.places if label == plan.labels[0])
-        places = (tuple(place) for label, *place in plan.places if label == plan.labels[0])
-        return {place: plan.cells[c].environment for place, c in zip(places, first, strict=True)}
+        cells, first = self.plan.cells, self.plan.labels[0]
+        return {tuple(at): cells[c].environment for (label, *at), c in self.plan.places.items() if label == first}
 
     def dataset(self) -> "xr.Dataset":
         """The filled arrays, where they are in memory."""
@@ -142,10 +140,8 @@ class Results:
         for name in sorted({name for s in shapes for name in s.diagnostics}):
             variables[name] = Variable(dims, shape, "float64", np.nan, {})
         if all(map(has_best, self._environments().values())):
-            about = {
-                "units": "reward",
-                "long_name": "expected reward over plays 1..t of what regret is measured against",
-            }
+            words = "expected reward over plays 1..t of what regret is measured against"
+            about = {"units": "reward", "long_name": words}
             variables["best_reward"] = Variable(*self._shape_of_best(), "float64", np.nan, about)
         return variables
 

@@ -11,16 +11,8 @@ from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.validation import integer, nearest, shown
 
-RESERVED_NAMES = (
-    "algorithm",
-    "seed",
-    "t",
-    "arm",
-    "arm_name",
-    "regret",
-    "pulls",
-    "best_reward",
-)  # names that every result has
+# names that every result has
+RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "arm_name", "regret", "pulls", "best_reward")
 
 
 class Axis(NamedTuple):
@@ -63,8 +55,7 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
             raise ValueError(f"grid key {key!r} names a dimension of the result, which cannot hold a '/': relabel")
     if points is not None:
         return [*axes, _points(points)]
-    for key, values in grid.items():
-        axes.append(_axis(key, values))
+    axes += [_axis(key, values) for key, values in grid.items()]
     names = [axis.name for axis in axes]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:

@@ -45,6 +45,10 @@ class Cell(NamedTuple):
     horizon: int
     place: tuple[int | None, ...]  # its index on every axis; None where the cell is constant along the axis
 
+    @property
+    def players(self) -> tuple[Algorithm, Environment, Adversary | None, Adversary | None]:
+        return self.algorithm, self.environment, self.reward_adversary, self.message_adversary
+
 
 class Group(NamedTuple):
     """Cells that share a compiled program."""
@@ -85,13 +89,9 @@ def built(
     fixed = {**facts, "horizon": horizon}
     for name in names:
         if name in bound or name in given:
-            value = bound.get(name, given.get(name))
-            if name in fixed and not _agrees(value, fixed[name]):
+            if name in fixed:
                 whose = "the sweep's horizon" if name == "horizon" else "the environment's"
-                raise ValueError(
-                    f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed[name])}: "
-                    "leave it out, it is filled in"
-                )
+                _agreed(label, name, bound.get(name, given.get(name)), fixed[name], whose)
         elif name in fixed:
             given = {**given, name: fixed[name]}
         elif name == "num_arms" and names[name].default is names[name].empty:
@@ -113,12 +113,8 @@ def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
     names, bound = signature_of(factory)
     if "horizon" not in names:
         return factory
-    given = bound.get("horizon")
-    if given is not None and not _agrees(given, horizon):
-        raise ValueError(
-            f"{slot}: horizon = {shown(given)} disagrees with the run's horizon {horizon}: "
-            "leave it out, it is filled in"
-        )
+    if bound.get("horizon") is not None:
+        _agreed(slot, "horizon", bound["horizon"], horizon, "the run's horizon")
     return functools.partial(factory, horizon=horizon)
 
 
@@ -126,21 +122,23 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
     """The algorithm, if it was built for an environment of these facts; otherwise ValueError."""
     for name in FILLED:
         value = algorithm.config.get(name)
-        if value is not None and name in facts and not _agrees(value, facts[name]):
-            raise ValueError(
-                f"{label}: {name} = {shown(value)} disagrees with the environment's {shown(facts[name])}: "
-                "leave it out, it is filled in"
-            )
-        if value is not None and name in ("num_experts", "num_agents") and name not in facts:
+        if value is not None and name in facts:
+            _agreed(label, name, value, facts[name], "the environment's")
+        elif value is not None and name in ("num_experts", "num_agents"):
             raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 
 
-def _agrees(value: Any, fixed: Any) -> bool:
+def _agreed(label: str, name: str, value: Any, fixed: Any, whose: str) -> None:
+    """ValueError where a given argument is another one than what fixes it."""
     try:
-        return bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
+        agrees = bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
     except (TypeError, ValueError):  # an algorithm for contexts that are redrawn is right for fixed ones too
-        return value == fixed or (value, fixed) == ("redraw", "fixed")
+        agrees = value == fixed or (value, fixed) == ("redraw", "fixed")
+    if not agrees:
+        raise ValueError(
+            f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed)}: leave it out, it is filled in"
+        )
 
 
 def filled_in(environment: Environment) -> dict[str, Any]:
@@ -188,17 +186,13 @@ def plan(
     constant_along = {label: layout.add(label, factory) for label, factory in factories.items()}
     groups = grouped(layout.cells, times, dtype)
     return Plan(
-        labels=list(factories), axes=axes, cells=layout.cells, places=layout.places, groups=groups, times=times,
-        constant_along=constant_along, seeds=seeds, dtype=dtype,
-    )  # fmt: skip
+        list(factories), axes, layout.cells, layout.places, groups, times, constant_along, seeds=seeds, dtype=dtype
+    )
 
 
 def _horizons(axes: list[Axis], horizon: Any) -> tuple[int, ...]:
     """The horizons of a sweep: those of its axis where there is one, which comes first."""
-    horizons = axes[0].labels if _has_horizons(axes) else (integer("horizon", horizon, 1, 2**31 - 2),)
-    for h in horizons:
-        integer("horizon", h, 1, 2**31 - 2)
-    return tuple(horizons)
+    return axes[0].labels if _has_horizons(axes) else (integer("horizon", horizon, 1, 2**31 - 2),)
 
 
 def _has_horizons(axes: list[Axis]) -> bool:
@@ -235,7 +229,7 @@ class _Layout:
 
     def _cell(self, label: str, factory: Any, place: tuple[int, ...], index: tuple[int | None, ...]) -> Cell:
         horizon = self.horizons[place[0]] if _has_horizons(self.axes) else self.horizons[0]
-        environment, reward_adversary, message_adversary = (self._part(name, place, horizon) for name in PARTS)
+        environment, first, second = (self._part(name, place, horizon) for name in PARTS)
         limit = environment.facts.get("max_horizon")
         if limit is not None and horizon > limit:
             raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
@@ -247,10 +241,7 @@ class _Layout:
             else:
                 arguments[key] = value
         algorithm = built(factory, arguments, filled_in(environment), horizon, label, "")
-        return Cell(
-            label=label, algorithm=algorithm, environment=environment, reward_adversary=reward_adversary,
-            message_adversary=message_adversary, horizon=horizon, place=index,
-        )  # fmt: skip
+        return Cell(label, algorithm, environment, first, second, horizon, index)
 
     def _part(self, name: str, place: tuple[int, ...], horizon: int) -> Any:
         """The environment or an adversary at a place, called once for every setting of its own keys and horizon."""
@@ -288,8 +279,7 @@ def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dt
     fits: dict[int, bool] = {}
     here = settings.in_force()
     for position, cell in enumerate(cells):
-        parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
-        parts = parts._replace(settings=here)
+        parts = parts_in(cell, dtype)._replace(settings=here)
         case = host_case(cell)
         check_range(cell.label, case, dtype, fits)
         shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
@@ -328,7 +318,12 @@ def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> No
 
 def host_case(cell: Cell) -> Case:
     """A cell's params, on the host."""
-    return case_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
+    return case_of(*cell.players)
+
+
+def parts_in(cell: Cell, dtype: str) -> Parts:
+    """A cell's functions in a dtype."""
+    return parts_of(*cell.players, dtype)
 
 
 def cast(x: Any, dtype: str) -> Any:

@@ -30,31 +30,27 @@ def doubts(algorithm: Algorithm, environment: Environment, dtype: str) -> list[t
 def _gaps(means: np.ndarray[Any, Any], dtype: str) -> list[tuple[str, float, str, str]]:
     """Whether arms whose means differ are further apart or nearer once their means are rounded."""
     exact, rounded = gaps_of(means), gaps_of(means.astype(dtype))
-    exact, rounded = exact[exact > 0], rounded[exact > 0]
-    changes = np.abs(rounded - exact) / exact
-    if not changes.size or changes.max() <= LARGEST_CHANGE:
-        return []
-    worst = changes.argmax()
-    text = f"means of arms differ by {exact[worst]:.4g}, and by {rounded[worst]:.4g} in {dtype}"
-    return [("gaps", float(changes.max()), text, _remedy("move or scale the means", dtype))]
+    text = f"means of arms differ by {{:.4g}}, and by {{:.4g}} in {dtype}"
+    return _changed("gaps", exact, rounded, text, "move or scale the means", dtype)
 
 
 def _rare(coins: Any, dtype: str) -> list[tuple[str, float, str, str]]:
     """Whether coins are so rare, or so sure, that a uniform does not draw them as often as they say."""
     means = np.asarray(coins, np.float64)
     rare = np.minimum(means, 1 - means)
-    rare = rare[rare > 0]
     drawn = np.round(rare / GRID[dtype]) * GRID[dtype]
-    changes = np.abs(drawn - rare) / rare
+    text = f"a probability of {{:.3g}} is drawn as {{:.3g}}: uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
+    return _changed("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
+
+
+def _changed(
+    subject: str, exact: np.ndarray[Any, Any], held: np.ndarray[Any, Any], text: str, remedy: str, dtype: str
+) -> list[tuple[str, float, str, str]]:
+    """A doubt where a positive number changes by more than `LARGEST_CHANGE`. text: of the one that changes most."""
+    exact, held = exact[exact > 0], held[exact > 0]
+    changes = np.abs(held - exact) / exact
     if not changes.size or changes.max() <= LARGEST_CHANGE:
         return []
     worst = changes.argmax()
-    text = (
-        f"a probability of {rare[worst]:.3g} is drawn as {drawn[worst]:.3g}: "
-        f"uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
-    )
-    return [("coins", float(changes.max()), text, _remedy("give means further from 0 and 1", dtype))]
-
-
-def _remedy(text: str, dtype: str) -> str:
-    return text + (", or run it with dtype='float64'" if dtype == "float32" else "")
+    remedy += ", or run it with dtype='float64'" if dtype == "float32" else ""
+    return [(subject, float(changes.max()), text.format(exact[worst], held[worst]), remedy)]

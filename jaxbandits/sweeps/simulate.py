@@ -8,11 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
-from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
@@ -30,6 +28,7 @@ from jaxbandits.sweeps.plan import (
     filled_in,
     fitting_in,
     host_case,
+    parts_in,
     stacked,
     with_horizon,
 )
@@ -184,23 +183,15 @@ def simulate(
         raise ValueError(
             "the environment and the adversaries need numbers: only seed and the algorithm's params may be traced"
         )
+    label = algorithm.version[0]
+    cell = Cell(label, algorithm, environment, first, second, horizon, place=())
     if not _traced(algorithm.params):
-        assumptions.warn([(algorithm.version[0], algorithm, environment)], dtype, stacklevel=2)
-        check_range(algorithm.version[0], case_of(algorithm, environment, first, second), dtype, {})
+        assumptions.warn([(label, algorithm, environment)], dtype, stacklevel=2)
+        check_range(label, host_case(cell), dtype, {})
     if history and algorithm.program.hints.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = checkpoint_times(horizon, checkpoints)
-    cell = Cell(
-        label=algorithm.version[0],
-        algorithm=algorithm,
-        environment=environment,
-        reward_adversary=first,
-        message_adversary=second,
-        horizon=horizon,
-        place=(),
-    )
-    parts = simulator.parts_of(algorithm, environment, first, second, dtype)
-    case, _ = stacked([host_case(cell)], dtype)
+    parts, (case, _) = parts_in(cell, dtype), stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
     if own_functions(parts) and not _traced((seed, algorithm.params)):
@@ -291,19 +282,16 @@ def flattened(windows: Sequence[Window], traced: bool) -> History:
     for window in windows:
         if not traced:  # on the host: outside of a compiled function every operation would be compiled by itself
             window = jax.tree.map(np.asarray, window)
-        w, p = window.play.shape
 
-        def rows(x, w=w, p=p):
-            return x.reshape(w * p, *x.shape[2:])
+        def of_plays(x, play=window.play):
+            return x.reshape(-1, *x.shape[2:]) if traced else x[play]
 
-        t, play = rows(window.t), rows(window.play)
-        action, reward = rows(window.action), rows(window.reward)
-        used = window.play.any(axis=1)
-        message, released = window.message, window.released
+        sent = window.message, window.released
         if not traced:
-            t, action, reward, play = t[play], action[play], reward[play], play[play]
-            message, released = jax.tree.map(lambda x, used=used: x[used], (message, released))
-        parts.append(History(t=t, action=action, reward=reward, message=message, released=released, play=play))
+            used = window.play.any(axis=1)
+            sent = jax.tree.map(lambda x, used=used: x[used], sent)
+        t, action, reward, play = map(of_plays, (window.t, window.action, window.reward, window.play))
+        parts.append(History(t, action, reward, sent[0], sent[1], play))
     if len(parts) == 1:
         return parts[0]
     join = np.concatenate if not traced else jnp.concatenate

@@ -1,11 +1,12 @@
 """TOML files that hold the arguments of `jb.sweep`."""
 
+import contextlib
 import functools
 import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,27 +53,18 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{path}: 'tune' is missing: a table [tune] with a table [tune.space] says what is chosen")
     if not isinstance(table, dict) or not isinstance(table.get("space"), dict):
         raise ValueError(f"{path}: tune needs a table [tune.space], such as learning_rate = [0.001, 1.0, 'log']")
-    for key in table:
-        if key not in TUNE_KEYS:
-            known = ", ".join(TUNE_KEYS)
-            raise ValueError(f"{path}: tune has no key {key!r}{nearest(key, TUNE_KEYS)}; known keys: {known}")
+    _refuse_others(f"{path}: tune has no key", table, TUNE_KEYS)
     if "points" in settings:
         raise ValueError(f"{path}: points cannot be tuned for: give a grid, or a table [tune.over]")
-    arguments: dict[str, Any] = {
-        key: settings[key]
-        for key in ("horizon", "checkpoints", "dtype", "memory", "reward_adversary", "message_adversary")
-        if key in settings
-    }
+    own = ("grid", "seeds", "figure", "caption")  # `tune` takes the first two as `over` and `report_seeds`
+    arguments = {key: x for key, x in settings.items() if key not in own}
     arguments |= {key: table[key] for key in TUNE_KEYS if key in table}
-    arguments |= {"algorithms": settings["algorithms"], "environment": settings["environment"]}
-    source = _source(raw, path)
-    arguments["space"] = {
-        key: _range(values) for key, values in _flat(table["space"], source, where="tune.space").items()
-    }
+    source, arguments["report_seeds"] = _source(raw, path), settings["seeds"]
+    space = _flat(table["space"], source, where="tune.space")
+    arguments["space"] = {key: _range(values) for key, values in space.items()}
     if not isinstance(table.get("over", {}), dict):
         raise ValueError(f"{path}: tune.over = {shown(table['over'])} must be a table")
     arguments["over"] = _flat(table["over"], source, where="tune.over") if "over" in table else settings["grid"]
-    arguments["report_seeds"] = settings["seeds"]
     if "report_seeds" in table:
         reported = table["report_seeds"]
         arguments["report_seeds"] = reported if type(reported) is int else _seeds(reported, path)
@@ -145,10 +137,8 @@ class Source(NamedTuple):
 def _source(raw: dict[str, Any], file: Path) -> Source:
     if "folder" not in raw:
         return Source(file, file.parent)
-    try:
+    with _said_of(str(file)):
         return Source(file, file.resolve().parent / path_of(raw["folder"], "folder"))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from None
 
 
 def moved(file: Path, directory: Path, seeds: int | None = None) -> bytes:
@@ -189,9 +179,7 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     The folder is the file's own where the key is not given.
     """
     source = _source(raw, path)
-    for key in raw:
-        if key not in TOP_KEYS:
-            raise ValueError(f"{path}: unknown key {key!r}{nearest(key, TOP_KEYS)}; known keys: {', '.join(TOP_KEYS)}")
+    _refuse_others(f"{path}: unknown key", raw, TOP_KEYS)
     for key in ("horizon", "seeds", "environment", "algorithm"):
         if key not in raw:
             raise ValueError(f"{path}: {key!r} is missing")
@@ -220,12 +208,8 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     grid = dict(raw.get("grid", {}))
     tables = raw.get("tied", [])
     for i, tied in enumerate(tables if isinstance(tables, list) else [tables]):
-        if (
-            not isinstance(tied, dict)
-            or set(tied) != {"keys", "values"}
-            or not isinstance(tied["keys"], list)
-            or not isinstance(tied["values"], list)
-        ):
+        lists = isinstance(tied, dict) and {key for key, x in tied.items() if isinstance(x, list)}
+        if lists != {"keys", "values"} or len(tied) > 2:
             raise ValueError(f"{path}: tied[{i}] needs exactly 'keys' and 'values', both lists")
         grid[tuple(tied["keys"])] = tied["values"]
     arguments["grid"] = _flat(grid, source)
@@ -236,11 +220,7 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
             arguments[key] = raw[key]
             for words in (arguments[key],) if key == "caption" else arguments[key].values():
                 readable(f"{path}: {key}", words if isinstance(words, str) else "")
-    for key in raw.get("figure", {}):
-        if key not in FIGURE_KEYS:
-            raise ValueError(
-                f"{path}: figure has no key {key!r}{nearest(key, FIGURE_KEYS)}; known keys: {', '.join(FIGURE_KEYS)}"
-            )
+    _refuse_others(f"{path}: figure has no key", raw.get("figure", {}), FIGURE_KEYS)
     if not isinstance(raw.get("figure", {}).get("reward", False), bool):
         raise ValueError(f"{path}: figure.reward = {shown(raw['figure']['reward'])} must be true or false")
     return arguments
@@ -261,17 +241,28 @@ def _seeds(seeds: Any, path: Path) -> range | Until:
 
 def _until(table: dict[str, Any], path: Path) -> Until:
     """The rule from {until = [["a", "b"], ...], error = ..., most = ...}."""
-    for key in table:
-        if key not in UNTIL_KEYS:
-            known = ", ".join(UNTIL_KEYS)
-            raise ValueError(f"{path}: seeds has no key {key!r}{nearest(key, UNTIL_KEYS)}; known keys: {known}")
+    _refuse_others(f"{path}: seeds has no key", table, UNTIL_KEYS)
     if "until" not in table:
         raise ValueError(f"{path}: seeds needs until, the pairs of labels that are compared: until = [['a', 'b']]")
     settings = {key: table[key] for key in UNTIL_KEYS[1:] if key in table}
-    try:
+    with _said_of(f"{path}: seeds"):
         return until(table["until"], **settings)
-    except ValueError as error:
-        raise ValueError(f"{path}: seeds: {error}") from None
+
+
+def _refuse_others(text: str, table: Iterable[str], known: Sequence[str]) -> None:
+    """ValueError, which begins with the text, for a key that is not known."""
+    for key in table:
+        if key not in known:
+            raise ValueError(f"{text} {key!r}{nearest(key, known)}; known keys: {', '.join(known)}")
+
+
+@contextlib.contextmanager
+def _said_of(place: str) -> Iterator[None]:
+    """A wrong value is a ValueError that begins with its place."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 def _flat(grid: dict[Any, Any], path: Source, prefix: str = "", where: str = "grid") -> dict[Any, Any]:
@@ -329,10 +320,8 @@ def _part(table: Any, module: Any, where: str, path: Source) -> functools.partia
 def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: Source) -> dict[str, Any]:
     """The settings with the data of the file `path` in place of its name."""
     settings = dict(settings)
-    try:
+    with _said_of(str(path)):
         file = path.folder / path_of(settings.pop("path"), f"{where}.path")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from None
     rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
     if "losses" in names:
         return {"losses": read_losses(file, **rules), **settings}
@@ -346,10 +335,8 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
 
 def _look_up(name: str, module: Any, where: str, path: Source) -> Any:
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
-        try:
+        with _said_of(f"{path}: {where}"):
             return own_factory(name, path.folder)
-        except ValueError as error:
-            raise ValueError(f"{path}: {where}: {error}") from None
     if name not in module.__all__:
         raise ValueError(
             f"{path}: {where}: no {name!r}{nearest(name, module.__all__)}; known: {', '.join(module.__all__)}"

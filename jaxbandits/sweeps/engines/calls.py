@@ -51,14 +51,7 @@ class Call(NamedTuple):
 
 def as_begun(call: Call, keys: Keys, span: int = 0, window: int = 0) -> BegunCall:
     """A call as the store names it."""
-    return BegunCall(
-        keys=tuple(keys[c] for c in call.cells),
-        first=call.first,
-        lanes=call.lanes,
-        seeds=call.seeds,
-        span=span,
-        window=window,
-    )
+    return BegunCall(tuple(keys[c] for c in call.cells), call.first, call.lanes, call.seeds, span, window)
 
 
 def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[Interval]]:

@@ -16,7 +16,7 @@ from jaxbandits import simulator
 from jaxbandits.contract import ContractError
 from jaxbandits.lane_faults import NEVER, Faults
 from jaxbandits.sweeps.engines.one_lane import watched
-from jaxbandits.sweeps.plan import Cell, host_case, stacked
+from jaxbandits.sweeps.plan import Cell, host_case, parts_in, stacked
 from jaxbandits.sweeps.wording import at_line
 from jaxbandits.window import Parts, Window
 
@@ -139,9 +139,8 @@ def witness(cell: Cell, seed: int, times: Any, dtype: str) -> dict[str, tuple[in
     Kinds: an action outside the arms, a counted `arm` outside those of the world, and a `regret` that is not finite,
     with the arm that was played.
     """
-    parts = simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
     # compiled anew: a value that a user's function reads may have changed since it was compiled
-    parts = parts._replace(traced=uuid.uuid4().hex)
+    parts = parts_in(cell, dtype)._replace(traced=uuid.uuid4().hex)
     with jax.enable_x64(dtype == "float64"):
         case, _ = stacked([host_case(cell)], dtype)
         for _, windows in watched(parts, cell.algorithm.schedule, case, jnp.uint32(seed), times, most=WATCHED):

@@ -58,30 +58,10 @@ def play_call(
 ) -> Outcome:
     """Play one call to its horizon in segments of about half a second.
 
-    Parameters
-    ----------
-    call : Call
-        Which cells on which seeds.
-    plan : Plan
-        The sweep that it belongs to.
-    device : jax.Device
-        Where it is computed.
-    stopped : callable
-        Asked before each segment; where it says yes, `Interrupted` is raised.
-    report : callable
-        It is told what was played since the last time.
-    keep : callable, optional
-        `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and then.
-    begun : tuple, optional
-        Where the call was saved earlier, and the arrays of its lanes.
-    shared : callable, optional
-        `shared(group, cells, device)` gives what the calls of these cells have in common, where it is kept between
-        calls.
-
-    Returns
-    -------
-    Outcome
-        What its lanes give, on the host.
+    Before each segment `stopped` is asked; where it says yes, `Interrupted` is raised. `report` is told what was played
+    since the last time. `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and
+    then. begun: where the call was saved earlier, and the arrays of its lanes. `shared(group, cells, device)` gives
+    what the calls of these cells have in common, where it is kept between calls.
     """
     group = plan.groups[call.group]
     with settings_of(plan.dtype, device):

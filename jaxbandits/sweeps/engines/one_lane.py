@@ -28,17 +28,9 @@ finish_lane = _piece(simulator.finish, (0,))
 
 @partial(_piece, static=(0, 1, 2))
 def watch_windows(
-    parts: Parts,
-    kind: tuple[int, bool, bool],
-    windows: int,
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    times: Any,
-    start: Any,
-    length: Any,
-    first: Any,
-) -> tuple[Lane, Window]:
+    parts: Parts, kind: simulator.Kind, windows: int, case: Case, seed: Any, lane: Lane, times: Any, start: Any,
+    length: Any, first: Any,
+) -> tuple[Lane, Window]:  # fmt: skip
     """Play windows of a span from the `first` on, one by one, and return all of them, stacked.
 
     Spans that are not full end with their windows, full ones at the horizon.
