@@ -284,7 +284,10 @@ def _texts(function: Any) -> dict[str, tuple[str, str]]:
 
 
 def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str | None:
-    """A function's docstring with all Parameters, Returns and Raises: as it is where no argument has a mark."""
+    """A function's docstring with all Parameters, Returns and Raises, and the import of `jb` that its example needs.
+
+    As it is where no argument has a mark.
+    """
     if not function.__doc__ or not any(row.marks for row in rows.values()):
         return function.__doc__
     found, asked = sections(function.__doc__), any(row.checked for row in rows.values())
@@ -296,6 +299,9 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str |
         "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range." if asked else ""),
         **found,
     }
+    example = found.get("Examples", "").strip("\n")
+    if "jb." in example and "jaxbandits" not in example:
+        written["Examples"] = f">>> import jaxbandits as jb\n{example}"
     written = {title: text for title, text in written.items() if text}
     rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"

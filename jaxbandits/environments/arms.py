@@ -110,7 +110,6 @@ def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Enviro
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.bernoulli_arms(means=[0.2, 0.8]).facts["num_arms"]
     2
     """
@@ -137,7 +136,6 @@ def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](2).round(6).tolist()
     [4.0, 5.0]
     """

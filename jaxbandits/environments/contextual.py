@@ -216,7 +216,6 @@ def contextual_linear(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> heavy = jb.environments.contextual_linear(num_arms=100, dim=5, reward="pareto", shape=1.8)
     >>> round(heavy.facts["noise_moment"](1.5), 3), heavy.facts["noise_moment"](2)
     (0.418, inf)

@@ -147,7 +147,6 @@ def rotating_experts(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> inner = jb.environments.fixed_gap_losses(num_arms=3)
     >>> jb.environments.rotating_experts(losses=inner, num_experts=5).facts["num_experts"]
     5

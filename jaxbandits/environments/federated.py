@@ -165,7 +165,6 @@ def federated_linear(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
     10
     """

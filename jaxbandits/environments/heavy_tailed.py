@@ -116,7 +116,6 @@ def student_arms(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.student_arms(means=[0.0, 1.0], df=4.0).facts["moment"](2, central=True).round(6).tolist()
     [2.0, 2.0]
     """
@@ -154,7 +153,6 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.pareto_arms(means=[0.9, 0.5], shape=3.5).facts["moment"](2).round(6).tolist()
     [0.964286, 0.297619]
     """
@@ -190,7 +188,6 @@ def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.lognormal_arms(means=[1.0, 0.5]).facts["moment"](2).round(6).tolist()
     [2.718282, 0.67957]
     """

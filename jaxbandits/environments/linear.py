@@ -114,7 +114,6 @@ def linear_arms(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> tails = jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2], noise="student", df=4.0)
     >>> round(tails.facts["noise_moment"](2), 6)
     2.0

@@ -94,7 +94,6 @@ def fixed_gap_losses(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
     [0.5, 0.8, 0.5]
     """
@@ -124,7 +123,6 @@ def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Envi
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.bernoulli_losses(means=[0.25, 0.5]).facts["means"].tolist()
     [0.75, 0.5]
     """
@@ -201,7 +199,6 @@ def switching_losses(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
     3
     """
@@ -247,7 +244,6 @@ def sinusoid_losses(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
     250.5
     """
@@ -283,7 +279,6 @@ def lemma51_losses(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.lemma51_losses(change=100, primed=True).facts["num_arms"]
     2
     """

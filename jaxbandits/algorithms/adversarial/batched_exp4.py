@@ -163,7 +163,6 @@ def batched_exp4(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (42763, [0.012034, 0.001])

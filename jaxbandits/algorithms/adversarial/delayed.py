@@ -296,7 +296,6 @@ def delayed(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> late = jb.algorithms.delayed(num_arms=2, horizon=12, base=jb.algorithms.ucb1, delay=3)
     >>> run = jb.simulate(late, jb.environments.loss_table(losses=[[0.0, 1.0]] * 12), history=True)
     >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])

@@ -128,7 +128,6 @@ def exp3(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.exp3(num_arms=3, horizon=100).params.mixing
     0.0
     >>> round(jb.algorithms.exp3(num_arms=3, horizon=10_000, feedback_scale=1.0).params.mixing, 4)

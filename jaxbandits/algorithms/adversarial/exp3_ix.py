@@ -86,7 +86,6 @@ def exp3_ix(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100, learning_rate=0.5).params.mixing
     0.25
     """

@@ -130,7 +130,6 @@ def exp4(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100, learning_rate=0.5).params
     Params(learning_rate=0.5, mixing=0.0)
     """

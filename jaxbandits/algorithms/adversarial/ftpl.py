@@ -166,7 +166,6 @@ def ftpl(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).params.tries
     18.0
     """

@@ -120,7 +120,6 @@ def htinf(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.htinf(num_arms=3, horizon=100, tail_scale=2.0).params
     Params(tail_scale=2.0)
     """

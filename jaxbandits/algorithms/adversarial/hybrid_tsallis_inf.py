@@ -109,7 +109,6 @@ def hybrid_tsallis_inf(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> from functools import partial
     >>> late = partial(jb.algorithms.delayed, base=jb.algorithms.hybrid_tsallis_inf, delay=50)
     >>> late(num_arms=3, horizon=100).params.base.share

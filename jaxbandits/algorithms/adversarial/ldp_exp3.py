@@ -101,7 +101,6 @@ def ldp_exp3(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.ldp_exp3(num_arms=3, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """

@@ -81,7 +81,6 @@ def local_exp4(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.local_exp4(num_arms=3, num_experts=5, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """

@@ -187,7 +187,6 @@ def private_batched(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=0.1).schedule[0].length
     10
     """

@@ -91,7 +91,6 @@ def tsallis_inf(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).params
     Params(learning_rate=1.0, mixing=0.0)
     """

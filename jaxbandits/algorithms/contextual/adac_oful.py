@@ -215,7 +215,6 @@ def adac_oful(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.adac_oful(num_arms=20, dim=5, horizon=5000, rho=0.5)
     >>> algorithm.params.deviation, round(jb.mechanisms.gdp(algorithm.guarantee.events(algorithm.params)), 6)
     (1.0, 1.0)

@@ -344,7 +344,6 @@ def bandit_combiner(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> from functools import partial
     >>> linucb = jb.algorithms.linucb
     >>> bases = [partial(jb.algorithms.doubling, base=linucb), linucb, partial(linucb, radius_scale=0.1)]

@@ -218,7 +218,6 @@ def doubling(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.doubling(num_arms=5, dim=3, horizon=100, base=jb.algorithms.linucb)
     >>> algorithm.params.starts.tolist()
     [0, 1, 3, 7, 15, 31, 63]

@@ -48,7 +48,6 @@ def epsilon_greedy(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.epsilon_greedy(num_arms=100, dim=5, horizon=20_000).params.selection.rate
     10.0
     """

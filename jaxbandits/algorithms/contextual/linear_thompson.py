@@ -51,7 +51,6 @@ def linear_thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.linear_thompson(num_arms=100, dim=5, horizon=20_000)
     >>> round(algorithm.params.selection.posterior, 4)
     4.4782

@@ -287,7 +287,6 @@ def online_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.online_ucb(num_arms=100, dim=5, horizon=20_000, epsilon=1.0)
     >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (7.504, [1.0, 5e-05])

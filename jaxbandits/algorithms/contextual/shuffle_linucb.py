@@ -79,7 +79,6 @@ def shuffle_linucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> for preset, protocol in (("exact", "vector"), ("reference", "amplified"), ("reference", "vector")):
     ...     private = jb.algorithms.shuffle_linucb(
     ...         num_arms=100, dim=5, horizon=20_000, epsilon=1.0, delta=0.1, preset=preset, protocol=protocol

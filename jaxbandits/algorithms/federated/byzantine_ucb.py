@@ -381,7 +381,6 @@ def byzantine_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.byzantine_ucb(
     ...     num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0
     ... )

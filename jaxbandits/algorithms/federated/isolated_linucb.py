@@ -65,7 +65,6 @@ def isolated_linucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.isolated_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, window=20).schedule[0].repeats
     100
     """

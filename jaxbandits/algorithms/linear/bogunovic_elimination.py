@@ -82,7 +82,6 @@ def bogunovic_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.bogunovic_elimination(actions=[[1, 0], [0, 1]], horizon=1000, corruption_budget=5.0)
     >>> algorithm.params.own.sizes[:2].round(1), algorithm.params.own.slack[:2].round(2)
     (array([141.1, 282.1]), array([40.82, 20.58]))

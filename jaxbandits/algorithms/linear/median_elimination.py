@@ -146,7 +146,6 @@ def median_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.median_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3)
     >>> algorithm.params.own.sizes[:2].round()
     array([ 10., 100.])

@@ -75,7 +75,6 @@ def phased_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
     array([ 40.6, 197.6])
     """

@@ -174,7 +174,6 @@ def private_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.private_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3
     ... )

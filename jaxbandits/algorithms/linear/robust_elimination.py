@@ -403,7 +403,6 @@ def robust_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.robust_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, epsilon=0.5)
     >>> algorithm.params.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)
     ([10.0, 100.0], (0.5, 0.0))

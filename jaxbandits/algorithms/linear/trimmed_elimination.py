@@ -102,7 +102,6 @@ def trimmed_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.trimmed_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, corruption_bound=0.1
     ... )

@@ -109,7 +109,6 @@ def cr_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.cr_ucb(num_arms=3, horizon=100, corruption_bound=0.25).params.width
     2.0
     """

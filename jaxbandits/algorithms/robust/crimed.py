@@ -129,7 +129,6 @@ def crimed(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.crimed(num_arms=3, horizon=100, corruption_bound=0.1)
     >>> algorithm.params.divergence[[0, 20, 100]].round(4)
     array([0.    , 0.    , 0.1404])

@@ -115,7 +115,6 @@ def huber_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.huber_ucb(num_arms=3, horizon=100, noise_scale=0.5, corruption_bound=0.1).params.clip
     1.0
     """

@@ -250,7 +250,6 @@ def prm_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).params.radius[:4].round(3)
     array([2.9  , 2.051, 1.45 , 1.025])
     """

@@ -72,7 +72,6 @@ def prm_thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.prm_thompson(num_arms=3, horizon=1000, epsilon=0.5).params.thompson_scale
     0.7
     """

@@ -264,7 +264,6 @@ def prm_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.prm_ucb(num_arms=3, horizon=1000, epsilon=0.5, corruption_bound=0.1)
     >>> int(algorithm.params.pulls[algorithm.params.first])
     128

@@ -90,7 +90,6 @@ def adac_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.adac_ucb(num_arms=3, horizon=1000, rho=0.125)
     >>> algorithm.params.deviation, round(jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params)), 6)
     (2.0, 0.125)

@@ -128,7 +128,6 @@ def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scal
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.adap_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """
@@ -164,7 +163,6 @@ def adap_kl_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_s
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.adap_kl_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.index_scale
     3.1
     """

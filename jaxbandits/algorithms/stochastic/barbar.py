@@ -159,7 +159,6 @@ def barbar(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.barbar(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.pulls_scale, 6)
     9339.768904

@@ -184,7 +184,6 @@ def dp_klucb(**given: Unpack[GrowingBatches]) -> Algorithm:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.dp_klucb(num_arms=3, horizon=20, epsilon=0.5, batch_ratio=1.5)
     >>> [int(n) for n in algorithm.params.targets[:8]]
     [1, 2, 3, 5, 8, 12, 18, 27]
@@ -226,7 +225,6 @@ def dp_imed(**given: Unpack[GrowingBatches]) -> Algorithm:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.dp_imed(num_arms=3, horizon=20, epsilon=0.5).params.noise_scale
     2.0
     """

@@ -157,7 +157,6 @@ def dp_ts_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.dp_ts_ucb(num_arms=5, horizon=100_000)
     >>> algorithm.params.budget, round(jb.privacy.ledger(algorithm).g, 3)
     (96, 2.888)

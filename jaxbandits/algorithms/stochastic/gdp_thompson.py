@@ -120,7 +120,6 @@ def gdp_thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> plain = jb.algorithms.gdp_thompson(num_arms=5, horizon=10_000)
     >>> round(jb.privacy.ledger(plain).g, 2)
     70.71

@@ -136,7 +136,6 @@ def gradient_bandit(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.gradient_bandit(num_arms=3, horizon=100, learning_rate=0.4).params
     Params(learning_rate=0.4)
     >>> import optax

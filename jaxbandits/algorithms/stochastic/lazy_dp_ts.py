@@ -132,7 +132,6 @@ def lazy_dp_ts(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.lazy_dp_ts(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """

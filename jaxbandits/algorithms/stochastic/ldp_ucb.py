@@ -117,7 +117,6 @@ def ldp_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.ldp_ucb(num_arms=3, horizon=100, epsilon=1.0)
     >>> algorithm.guarantee.spend(algorithm.params), round(algorithm.params.radius_scale, 4)
     ((1.0, 0.0), 4.2426)

@@ -74,7 +74,6 @@ def moss(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0)
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> round(jb.algorithms.moss(num_arms=5, horizon=1000).params.log_share, 4)
     5.2983
     """

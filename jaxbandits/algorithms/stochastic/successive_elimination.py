@@ -64,7 +64,6 @@ def successive_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.successive_elimination(num_arms=3, horizon=100).schedule[0].repeats
     100
     """

@@ -134,7 +134,6 @@ def thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.thompson(num_arms=3, horizon=100, posterior="gaussian").params
     Params(noise_scale=1.0)
     """

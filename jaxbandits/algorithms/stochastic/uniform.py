@@ -46,7 +46,6 @@ def uniform(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.uniform(num_arms=3, horizon=100).params
     Params()
     """
