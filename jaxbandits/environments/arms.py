@@ -18,8 +18,6 @@ from jaxbandits.validation import factory
 
 
 class ArmsParams(NamedTuple):
-    """The numbers of the arms' laws."""
-
     # [K]
     means: Any
     # what else the law needs: a noise scale, or a tuple of numbers; Bernoulli arms do not use it

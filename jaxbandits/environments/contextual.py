@@ -24,8 +24,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of the rewards."""
-
     # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
     noise_scale: Any
 

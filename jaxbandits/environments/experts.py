@@ -22,8 +22,6 @@ CHUNK = 1 << 20
 
 
 class Params(NamedTuple):
-    """The numbers of the losses and of the advice."""
-
     # params of the loss environment
     losses: Any
     # rho: the share of an expert's probability that is spread evenly

@@ -24,8 +24,6 @@ from jaxbandits.validation import factory, number
 
 
 class Params(NamedTuple):
-    """The numbers of federated linear bandits."""
-
     # [d]
     theta: Any
     noise_scale: Any

@@ -21,8 +21,6 @@ THETA_SHAPE = "theta has one entry for each column of actions"
 
 
 class Params(NamedTuple):
-    """The numbers of linear arms."""
-
     # [K]: actions @ theta
     means: Any
     # [d]

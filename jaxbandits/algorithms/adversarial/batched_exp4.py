@@ -24,8 +24,6 @@ MAX_WINDOW_PLAYS = 8
 
 
 class Params(NamedTuple):
-    """The numbers of batched EXP4."""
-
     learning_rate: Any
     mixing: Any
     # tau: plays of a batch
@@ -34,7 +32,6 @@ class Params(NamedTuple):
     noise_scale: Any
     # of the guarantee; no play reads it
     delta: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 

@@ -27,11 +27,9 @@ ForBase = Annotated[int, STATIC, LATER] | None  # an argument that the base chec
 class Params(NamedTuple):
     """The base's numbers, and those of the delay."""
 
-    # Params of the base
     base: Any
     # the law of the delay, of `delay_laws`
     law: Any
-    # multiplies the base's
     mechanism_scale: Any
 
 

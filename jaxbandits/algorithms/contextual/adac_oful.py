@@ -26,8 +26,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """Numbers of AdaC-OFUL."""
-
     ridge: Any
     # a release follows once the log-determinant has grown by more than this
     growth: Any

@@ -62,7 +62,6 @@ class Params(NamedTuple):
     spread: Any
     # log(T^3 M (1 + sigma^2) / beta)
     log_term: Any
-    # multiplies the bases'
     mechanism_scale: Any
 
 

@@ -40,7 +40,6 @@ class Params(NamedTuple):
     base: Any
     # [E] int32: plays before each epoch; the first is 0
     starts: Any
-    # multiplies the base's
     mechanism_scale: Any
 
 

@@ -23,8 +23,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """Numbers of Hvt-UCB and of robust OFUL."""
-
     # beta_t = offset + slope t^power, times radius_scale
     radius_scale: Any
     offset: Any

@@ -60,8 +60,6 @@ MAX_SQUARED_NORM = 1e22
 
 
 class Params(NamedTuple):
-    """The numbers of OnlineUCB."""
-
     radius_scale: Any
     # w before radius_scale
     width: Any
@@ -77,13 +75,11 @@ class Params(NamedTuple):
     feature_noise: Any
     # sigma on the reward
     reward_noise: Any
-    # multiplies both
     mechanism_scale: Any
     # L: features are clipped to it at the client
     feature_norm: Any
     # T, for Maler's step sizes
     horizon: Any
-    # of the privacy claim
     delta: Any
 
 

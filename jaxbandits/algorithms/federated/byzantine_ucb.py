@@ -74,9 +74,7 @@ class Params(NamedTuple):
     episodes: Any
     # s
     node_scale: Any
-    # multiplies s
     mechanism_scale: Any
-    # of the privacy claim
     delta: Any
     # of a form of `mechanisms.counter`: its own numbers
     sums: Any = ()

@@ -49,7 +49,6 @@ class Params(NamedTuple):
     greedy_prob: Any
     # int32 [n], for tests; [0] where it is not used
     forced_arms: Any
-    # multiplies every noise scale
     mechanism_scale: Any
 
 

@@ -52,7 +52,6 @@ class Params(NamedTuple):
     first_edge: Any
     bin_width: Any
     thompson_scale: Any
-    # multiplies every noise scale
     mechanism_scale: Any
 
 

@@ -18,13 +18,10 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of AdaP-UCB."""
-
     # alpha
     index_scale: Any
     # 1 / epsilon, 0 without noise
     inverse_epsilon: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 

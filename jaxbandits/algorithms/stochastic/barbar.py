@@ -25,8 +25,6 @@ LEAST_SCALE = 1e-9
 
 
 class Params(NamedTuple):
-    """The numbers of BARBAR."""
-
     # lambda: expected pulls, in an epoch, of an arm whose gap is 1
     pulls_scale: Any
 

@@ -51,15 +51,12 @@ class GrowingBatches(TypedDict, total=False):
 
 
 class Params(NamedTuple):
-    """The numbers of DP-KLUCB and DP-IMED."""
-
     # the privacy budget; `UNBOUNDED` without noise
     epsilon: Any
     # 1 / epsilon, 0 without noise
     noise_scale: Any
     # [m] pulls of an arm at the end of its batches
     targets: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 

@@ -25,15 +25,11 @@ C0 = 2 * math.sqrt(2 * math.pi * math.e)
 
 
 class Params(NamedTuple):
-    """The numbers of DP-TS-UCB."""
-
     # sqrt(v): standard deviation of a draw from the mean of one reward
     deviation: Any
     # phi: draws of an epoch's mean
     budget: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
-    # of the claim in (epsilon, delta)
     delta: Any
 
 

@@ -23,17 +23,13 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of Gaussian Thompson sampling."""
-
     # b: plays of every arm in advance
     pre_pulls: Any
     # sqrt(c): standard deviation of the posterior of an arm that was not played
     deviation: Any
     # draws of one arm that depend on a reward, at most
     draws: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
-    # of the claim in (epsilon, delta)
     delta: Any
 
 

@@ -18,8 +18,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """Numbers of one run."""
-
     # alpha of plain ascent; not read where there is an optimizer
     learning_rate: Any
 

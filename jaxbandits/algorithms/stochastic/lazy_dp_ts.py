@@ -24,13 +24,10 @@ LOGARITHMS = {"binary": 1 / math.log(2), "natural": 1.0}
 
 
 class Params(NamedTuple):
-    """The numbers of Lazy-DP-TS."""
-
     # 1 / epsilon, 0 without noise
     inverse_epsilon: Any
     # 3 / (epsilon log b): optimism a unit of ln t
     optimism: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 

@@ -15,17 +15,12 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of MOSS."""
-
-    # multiplies the bonus
     bonus_scale: Any
     # ln(T / K)
     log_share: Any
 
 
 class State(NamedTuple):
-    """What MOSS knows of the arms."""
-
     means: arm_means.Means
     # it changes with its own arm's plays only, so that a play computes one
     index: columns.Columns

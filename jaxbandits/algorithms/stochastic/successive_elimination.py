@@ -17,8 +17,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of successive elimination."""
-
     noise_scale: Any
     # ln(4 K / failure_prob)
     log_term: Any

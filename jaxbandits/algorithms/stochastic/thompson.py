@@ -22,8 +22,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of Thompson sampling."""
-
     # standard deviation of a reward under the Gaussian posterior
     noise_scale: Any
 

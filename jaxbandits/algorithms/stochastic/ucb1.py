@@ -14,9 +14,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of UCB1."""
-
-    # multiplies the bonus
     bonus_scale: Any
 
 
