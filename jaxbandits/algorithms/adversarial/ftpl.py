@@ -108,7 +108,7 @@ def literal_program(num_arms: int) -> Program:
         estimate = tree_where(done, added, state.estimate)
         return Resampling(estimate, action, loss, jnp.where(pending & ~done, tried, 0)), ()
 
-    return Program(init, act, base.reported_loss, update, lockstep=True)
+    return Program(init, act, base.encode, update, lockstep=True)
 
 
 def tries_at_once(num_arms: int) -> int:
