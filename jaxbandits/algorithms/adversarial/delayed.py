@@ -215,9 +215,7 @@ def wrapped(base: Guarantee) -> Guarantee:
     )
 
 
-@factory(
-    example=Example({"base": "tsallis_inf", "delay": ("uniform", 0, 6), "max_delay": 5}, "losses"),
-)
+@factory(example=Example({"base": "tsallis_inf", "delay": ("uniform", 0, 6), "max_delay": 5}, "losses"))
 def delayed(
     *,
     horizon: Horizon,

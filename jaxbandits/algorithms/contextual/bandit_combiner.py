@@ -21,18 +21,7 @@ from annotated_types import Ge
 from jaxbandits.algorithms.contextual.doubling import OGD, call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
-from jaxbandits.declared import (
-    STATIC,
-    Base,
-    Dim,
-    Epsilon,
-    Example,
-    FeatureNorm,
-    Horizon,
-    Inside,
-    NonNegative,
-    NumArms,
-)
+from jaxbandits.declared import STATIC, Base, Dim, Epsilon, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum

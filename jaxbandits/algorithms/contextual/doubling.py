@@ -12,17 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import (
-    STATIC,
-    Base,
-    Dim,
-    Example,
-    FeatureNorm,
-    Horizon,
-    Inside,
-    NonNegative,
-    NumArms,
-)
+from jaxbandits.declared import STATIC, Base, Dim, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where

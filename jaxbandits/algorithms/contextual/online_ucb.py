@@ -38,11 +38,7 @@ from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.theory.private_linear import (
-    online_ucb_gradient_bound,
-    online_ucb_noise,
-    online_ucb_width,
-)
+from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer
 

@@ -13,8 +13,7 @@ from jaxbandits.validation import factory
 
 
 @factory(
-    plays_on="decision set",
-    example=Example({"protocol": "vector", "window": 7, "epsilon": 2.0, "radius_scale": 0.2}),
+    plays_on="decision set", example=Example({"protocol": "vector", "window": 7, "epsilon": 2.0, "radius_scale": 0.2})
 )
 def shuffle_linucb(
     *, num_arms: NumArms, dim: Dim, horizon: Horizon, protocol: Protocol = None, window: Window = None,

@@ -31,7 +31,7 @@ from jaxbandits.algorithms.federated.agents import (
     radius,
     ridge,
     window_of,
-)  # fmt: skip
+)
 from jaxbandits.algorithms.federated.aggregation import RULES, Crowd, Rule, whole
 from jaxbandits.algorithms.federated.sent_noise import Drawing, sent_noise
 from jaxbandits.declared import (
@@ -47,7 +47,7 @@ from jaxbandits.declared import (
     NumArms,
     Positive,
     Remedy,
-)  # fmt: skip
+)
 from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, count, left_out, matvec, tree_where

@@ -6,14 +6,7 @@ A comparator of "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian
 
 from typing import Unpack
 
-from jaxbandits.algorithms.federated.agents import (
-    AgentsHorizon,
-    Schedule,
-    Width,
-    Window,
-    printed_constants,
-    window_of,
-)  # fmt: skip
+from jaxbandits.algorithms.federated.agents import AgentsHorizon, Schedule, Width, Window, printed_constants, window_of
 from jaxbandits.algorithms.federated.comparators import abbasi_yadkori, program
 from jaxbandits.declared import Dim, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span

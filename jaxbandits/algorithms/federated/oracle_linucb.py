@@ -14,7 +14,7 @@ from jaxbandits.algorithms.federated.agents import (
     believed_attackers,
     printed_constants,
     window_of,
-)  # fmt: skip
+)
 from jaxbandits.algorithms.federated.comparators import Params, abbasi_yadkori, program
 from jaxbandits.declared import Dim, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span

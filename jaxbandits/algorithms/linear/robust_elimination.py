@@ -22,17 +22,7 @@ from jaxbandits.algorithms.linear import arguments, batch_reports
 from jaxbandits.algorithms.linear.batch_reports import block_arms, ends, taken, whole_blocks
 from jaxbandits.algorithms.linear.batches import noised
 from jaxbandits.algorithms.linear.formulas import Model
-from jaxbandits.declared import (
-    HOST,
-    LATER,
-    STATIC,
-    Example,
-    Horizon,
-    Inside,
-    NonNegative,
-    Probability,
-    Remedy,
-)
+from jaxbandits.declared import HOST, LATER, STATIC, Example, Horizon, Inside, NonNegative, Probability, Remedy
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.numerics import argmax, cond_any, count, matvec
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Algorithm, Hints, Program, Report, Span

@@ -69,8 +69,7 @@ def program(num_arms: int, places: int) -> Program:
 @factory(
     plays_on="arms",
     example=Example(
-        {"noise_scale": 0.3, "min_pulls_scale": 0.5},
-        world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3}),
+        {"noise_scale": 0.3, "min_pulls_scale": 0.5}, world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3})
     ),
 )
 def huber_ucb(

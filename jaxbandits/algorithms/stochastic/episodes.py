@@ -114,7 +114,7 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
         hints=Hints(
             rest=None if rest is None else lambda params, state: rest(params, state.memory),
             one_arm=True,
-            tally=shortcut,
+            tally=shortcut
         ),
     )  # fmt: skip
 
