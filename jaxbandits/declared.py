@@ -308,12 +308,12 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str |
 
 
 def _returned(function: Callable[..., Any]) -> str:
-    """A Returns by default: without a guarantee, if it is an algorithm; else the annotation's text, or the summary."""
+    """A Returns by default: the annotation's text; else without a guarantee, if it is an algorithm, or the summary."""
     hint, marks = _unmarked(_hints(function).get("return", Any))
     kind, summary = _in_words(hint), sections(function.__doc__)[""].partition("\n\n")[0]
-    doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), summary)
-    text = "Without a privacy guarantee." if kind == "Algorithm" else textwrap.fill(" ".join(doc.split()), WIDTH - 4)
-    return f"{kind}\n" + textwrap.indent(text, "    ")
+    default = "Without a privacy guarantee." if kind == "Algorithm" else summary
+    doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)
+    return f"{kind}\n" + textwrap.indent(textwrap.fill(" ".join(doc.split()), WIDTH - 4), "    ")
 
 
 # ---- arguments that many factories share

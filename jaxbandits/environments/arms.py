@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from jaxbandits.declared import Axes, NonNegative
@@ -15,6 +16,10 @@ from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Array, Scalar, Vector
 from jaxbandits.validation import factory
+
+ArmsEnvironment = Annotated[
+    Environment, Doc("""``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].""")
+]
 
 
 class ArmsParams(NamedTuple):
@@ -89,18 +94,13 @@ def _gaussian(params, draws, t, action):
 
 
 @factory
-def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Environment:
+def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> ArmsEnvironment:
     """Arms that pay 1 with a fixed probability and 0 otherwise.
 
     Parameters
     ----------
     means : array_like of shape (K,)
         Each arm's probability of paying 1; at least two arms.
-
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
 
     References
     ----------
@@ -117,7 +117,7 @@ def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Enviro
 
 
 @factory
-def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0) -> Environment:
+def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0) -> ArmsEnvironment:
     """Arms that pay a normal variable around a fixed mean.
 
     Parameters
@@ -126,11 +126,6 @@ def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0
         Each arm's mean reward; at least two arms.
     scale
         Standard deviation of a reward, the same for all arms.
-
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
 
     Examples
     --------

@@ -15,9 +15,8 @@ from annotated_types import Ge, Gt, Le
 
 from jaxbandits.declared import Axes, NonNegative, Remedy
 from jaxbandits.environments import moments
-from jaxbandits.environments.arms import make_arms, noisy_range
+from jaxbandits.environments.arms import ArmsEnvironment, make_arms, noisy_range
 from jaxbandits.numerics import rounded
-from jaxbandits.protocol import Environment
 from jaxbandits.random import Draws, to_exponential
 from jaxbandits.typing import Array, Float, Int, Scalar, Vector
 from jaxbandits.validation import factory
@@ -87,7 +86,7 @@ def _positive(means: Vector) -> np.ndarray:
 @factory
 def student_arms(
     *, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0, df: DegreesOfFreedom = 3.0
-) -> Environment:
+) -> ArmsEnvironment:
     """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
     The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
@@ -100,11 +99,6 @@ def student_arms(
         Multiplies the noise.
     df
         Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
-
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
 
     Notes
     -----
@@ -126,7 +120,7 @@ def student_arms(
 
 
 @factory
-def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5) -> Environment:
+def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5) -> ArmsEnvironment:
     """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
     P(X > x) = (x0 / x)^shape above x0 = mean (shape - 1) / shape. Moments of order `shape` and above are infinite.
@@ -137,11 +131,6 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
         Each arm's mean reward, above 0; at least two arms.
     shape
         Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.
-
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
 
     Notes
     -----
@@ -164,7 +153,7 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
 
 
 @factory
-def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1.0) -> Environment:
+def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1.0) -> ArmsEnvironment:
     """Arms that pay log-normal rewards with given means: positive, with all moments finite.
 
     A reward is exp(m + sigma Z), Z standard normal, with m = ln mean - sigma^2 / 2.
@@ -176,11 +165,6 @@ def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1
     sigma
         Standard deviation of a reward's logarithm. A normal of float32 ends at 5.4, and most of the mean of a larger
         sigma lies beyond.
-
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
 
     References
     ----------

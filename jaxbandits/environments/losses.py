@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Arms = Annotated[NumArms, Doc("Number of arms K.")]
 OtherLoss = Annotated[Probability, Doc("What every other arm loses.")]
+LossEnvironment = Annotated[Environment, Doc("Regret is against the arm best over plays 1..t.")]
 Gap = Annotated[Scalar, Ge(0), LATER, Doc("The advantage of the best arm, at most `base`.")]
 
 
@@ -176,7 +177,7 @@ def switching_losses(
     arms: Annotated[Sequence[int] | np.ndarray, Axes(1), LATER],
     base: OtherLoss = 0.6,
     gap: Gap = 0.4,
-) -> Environment:
+) -> LossEnvironment:
     """Losses whose best arm changes at given plays.
 
     At plays cuts[k] < t <= cuts[k + 1] arm arms[k] loses base - gap and every other arm loses base.
@@ -187,11 +188,6 @@ def switching_losses(
         How many plays are done when each segment starts: increasing, from cuts[0] = 0.
     arms : sequence of int
         The best arm of each segment, counted from 0.
-
-    Returns
-    -------
-    Environment
-        Regret is against the arm best over plays 1..t.
 
     References
     ----------
@@ -218,7 +214,7 @@ def switching_losses(
 @factory
 def sinusoid_losses(
     *, num_arms: Arms, period: Annotated[Scalar, Ge(1), Remedy("shorter waves alias with the plays")]
-) -> Environment:
+) -> LossEnvironment:
     """Losses that follow a sine wave, shifted from arm to arm, so that the best arm keeps changing.
 
     l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
@@ -227,11 +223,6 @@ def sinusoid_losses(
     ----------
     period
         Plays of one wave, not necessarily an integer.
-
-    Returns
-    -------
-    Environment
-        Regret is against the arm best over plays 1..t.
 
     Notes
     -----
@@ -256,7 +247,7 @@ def sinusoid_losses(
 @factory
 def lemma51_losses(
     *, change: Annotated[int, Ge(0), Le(NEVER)], primed: Annotated[bool, HOST, LATER] = False
-) -> Environment:
+) -> LossEnvironment:
     """The two loss sequences of the lower bound of Asi, Raman and Talwar (2025), with two arms.
 
     The losses are (1/2, 1) at every play or, where `primed`, (1/2, 0) after play `change`.
@@ -267,11 +258,6 @@ def lemma51_losses(
         Plays of the common part: the lemma's tau_0.
     primed
         Whether the sequence changes.
-
-    Returns
-    -------
-    Environment
-        Regret is against the arm best over plays 1..t.
 
     References
     ----------

@@ -13,7 +13,7 @@ from annotated_types import Gt, Le
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Rules
 from jaxbandits.declared import Example, Horizon, Inside, NonNegative
-from jaxbandits.protocol import Algorithm, Guarantee
+from jaxbandits.protocol import Guarantee
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
@@ -45,7 +45,7 @@ def bogunovic_elimination(
     weight_floor: Annotated[Scalar, Gt(0), Le(1)] | None = None,
     failure_prob: Inside = 0.05,
     **given: Unpack[arguments.Designed],
-) -> Algorithm:
+) -> arguments.Elimination:
     """Robust phased elimination: batches of doubling length whose width allows for corruption C in total.
 
     Batch h = 0, 1, ... has m_h = 2^h m_0, m_0 = 4 d (log log d + 18). Arm a of the design, of weight w_a, is played
@@ -61,11 +61,6 @@ def bogunovic_elimination(
         v. The default: 1/m_0.
     failure_prob
         Of a width.
-
-    Returns
-    -------
-    Algorithm
-        Diagnostics: `active_arms` and `batches` (estimated).
 
     Notes
     -----

@@ -226,11 +226,6 @@ def prm_elimination(
         epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
         Diagnostics at the horizon: ``active_arms``, and ``undecided_plays``, the plays made before one arm was left.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or if a combination is refused as said above.
-
     Notes
     -----
     With raw moments the mean of n rewards is the truncated mean at M plus Lap(2 M / (n epsilon)). With central

@@ -97,7 +97,9 @@ def doubling(num_arms: int, horizon: int, played: episodes.Rules, params: Any, c
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
-def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1) -> Algorithm:
+def adap_ucb(
+    *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1
+) -> episodes.CentralPrivate:
     """Play the arm of largest private index until its pulls have doubled, then release one noisy mean of that episode.
 
     The index is mean + sqrt(index_scale ln t / (2 n)) + index_scale ln t / (epsilon n). The mean is that of the arm's
@@ -108,11 +110,6 @@ def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scal
     ----------
     index_scale
         Multiplies ln t in the index; the theorem asks for more than 3.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Notes
     -----
@@ -133,7 +130,9 @@ def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scal
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
-def adap_kl_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1) -> Algorithm:
+def adap_kl_ucb(
+    *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1
+) -> episodes.CentralPrivate:
     """AdaP-UCB with a Kullback-Leibler index: play the arm of largest private index until its pulls have doubled.
 
     The index is the largest q with d(clip(mean + index_scale ln t / (epsilon n)), q) <= index_scale ln t / n, where d
@@ -144,11 +143,6 @@ def adap_kl_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_s
     ----------
     index_scale
         Multiplies ln t in the index.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Notes
     -----

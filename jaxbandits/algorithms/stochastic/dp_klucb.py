@@ -151,17 +151,12 @@ def coupled_upper(params, mean, pulls, batches, log_t):
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
-def dp_klucb(**given: Unpack[GrowingBatches]) -> Algorithm:
+def dp_klucb(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     """Play the arm of largest private index in batches that grow, and release one noisy sum a batch.
 
     Each arm is played for its first batch, in index order. Then the arm of the largest q with d_eps(p, q) <= ln t / n
     is played until its pulls reach the next of n_1, n_2, ..., and the sum of the batch is released with Laplace noise.
     Sums are not forgotten: an arm's mean p is that of all its batches and noises, over its n pulls, clipped to [0, 1].
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Warnings
     --------
@@ -199,16 +194,11 @@ def coupled_least(params, mean, pulls, batches, log_t):
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0, "batch_ratio": 1.5, "first_batch": 4}, horizon=600))
-def dp_imed(**given: Unpack[GrowingBatches]) -> Algorithm:
+def dp_imed(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     """Play the arm of least private divergence from the best in batches that grow, and release one noisy sum a batch.
 
     Each arm is played for its first batch, in index order; then always the arm of the least n d_eps(p, q) + ln n for
     the best arm's q = max p. Batches, means p and noise are those of `dp_klucb`.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Notes
     -----

@@ -98,7 +98,7 @@ def lazy_dp_ts(
     horizon: Horizon,
     epsilon: Epsilon,
     logarithm: Annotated[Literal["binary", "natural"], HOST] = "binary",
-) -> Algorithm:
+) -> episodes.CentralPrivate:
     """Thompson sampling on a noisy mean of every arm's last epoch, which is raised by what the noise may hide.
 
     Each arm is played once. Then every play draws theta_a from Beta(u n + 1, (1 - u) n + 1) and plays the largest,
@@ -111,11 +111,6 @@ def lazy_dp_ts(
         Privacy budget; at inf there is neither noise nor optimism.
     logarithm
         The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Notes
     -----
