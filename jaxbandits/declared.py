@@ -284,7 +284,10 @@ def _texts(function: Any) -> dict[str, tuple[str, str]]:
 
 
 def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str | None:
-    """A function's docstring with all Parameters, Returns and Raises: as it is where no argument has a mark."""
+    """A function's docstring with all Parameters, Returns and Raises, and the import of `jb` that its example needs.
+
+    As it is where no argument has a mark.
+    """
     if not function.__doc__ or not any(row.marks for row in rows.values()):
         return function.__doc__
     found, asked = sections(function.__doc__), any(row.checked for row in rows.values())
@@ -296,18 +299,21 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str |
         "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range." if asked else ""),
         **found,
     }
+    example = found.get("Examples", "").strip("\n")
+    if "jb." in example and "jaxbandits" not in example:
+        written["Examples"] = f">>> import jaxbandits as jb\n{example}"
     written = {title: text for title, text in written.items() if text}
     rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
 
 
 def _returned(function: Callable[..., Any]) -> str:
-    """A Returns by default: without a guarantee, if it is an algorithm; else the annotation's text, or the summary."""
+    """A Returns by default: the annotation's text; else without a guarantee, if it is an algorithm, or the summary."""
     hint, marks = _unmarked(_hints(function).get("return", Any))
     kind, summary = _in_words(hint), sections(function.__doc__)[""].partition("\n\n")[0]
-    doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), summary)
-    text = "Without a privacy guarantee." if kind == "Algorithm" else textwrap.fill(" ".join(doc.split()), WIDTH - 4)
-    return f"{kind}\n" + textwrap.indent(text, "    ")
+    default = "Without a privacy guarantee." if kind == "Algorithm" else summary
+    doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)
+    return f"{kind}\n" + textwrap.indent(textwrap.fill(" ".join(doc.split()), WIDTH - 4), "    ")
 
 
 # ---- arguments that many factories share

@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, Int
 if TYPE_CHECKING:
     from jaxbandits.random import Draws
 
+# `mechanism_scale` of params multiplies all privacy noise
 Params: TypeAlias = Any  # a NamedTuple of numbers and arrays; never strings or None
 State: TypeAlias = Any  # what a part keeps from window to window: a tree of arrays
 Message: TypeAlias = Any  # what a client sends: a tree of arrays

@@ -288,7 +288,6 @@ def budgeted(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> attack = jb.adversaries.budgeted(total=12.5)
     >>> run = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=500), arms, reward_adversary=attack)

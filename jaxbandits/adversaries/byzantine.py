@@ -156,7 +156,6 @@ def byzantine(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.adversaries.byzantine(corruption=0.3, kind="alie", scale=1.5).config["kind"]
     'alie'
     """

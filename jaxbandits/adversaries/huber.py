@@ -292,7 +292,6 @@ def huber(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.adversaries.huber(corruption=0.05, value="inf").params.value
     inf
     """

@@ -76,7 +76,6 @@ def poison(*, corruption: Minority = 0.2, prob: Probability = 1.0) -> Adversary:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.adversaries.poison(corruption=0.3, prob=0.5).params.prob
     0.5
     """

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from jaxbandits.declared import Axes, NonNegative
@@ -16,10 +17,12 @@ from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Array, Scalar, Vector
 from jaxbandits.validation import factory
 
+ArmsEnvironment = Annotated[
+    Environment, Doc("""``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].""")
+]
+
 
 class ArmsParams(NamedTuple):
-    """The numbers of the arms' laws."""
-
     # [K]
     means: Any
     # what else the law needs: a noise scale, or a tuple of numbers; Bernoulli arms do not use it
@@ -91,7 +94,7 @@ def _gaussian(params, draws, t, action):
 
 
 @factory
-def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Environment:
+def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> ArmsEnvironment:
     """Arms that pay 1 with a fixed probability and 0 otherwise.
 
     Parameters
@@ -99,18 +102,12 @@ def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Enviro
     means : array_like of shape (K,)
         Each arm's probability of paying 1; at least two arms.
 
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
     References
     ----------
     `docs/formulas/private_robust_mab.md#reward-laws` (moments).
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.bernoulli_arms(means=[0.2, 0.8]).facts["num_arms"]
     2
     """
@@ -120,7 +117,7 @@ def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Enviro
 
 
 @factory
-def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0) -> Environment:
+def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0) -> ArmsEnvironment:
     """Arms that pay a normal variable around a fixed mean.
 
     Parameters
@@ -130,14 +127,8 @@ def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0
     scale
         Standard deviation of a reward, the same for all arms.
 
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](2).round(6).tolist()
     [4.0, 5.0]
     """

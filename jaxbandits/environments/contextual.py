@@ -24,8 +24,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of the rewards."""
-
     # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
     noise_scale: Any
 
@@ -216,7 +214,6 @@ def contextual_linear(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> heavy = jb.environments.contextual_linear(num_arms=100, dim=5, reward="pareto", shape=1.8)
     >>> round(heavy.facts["noise_moment"](1.5), 3), heavy.facts["noise_moment"](2)
     (0.418, inf)

@@ -165,7 +165,6 @@ def classification(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]
     2
     >>> jb.environments.classification(features=[[0.0], [1.0]], labels=["no", "yes"]).facts["arm_names"]

@@ -22,8 +22,6 @@ CHUNK = 1 << 20
 
 
 class Params(NamedTuple):
-    """The numbers of the losses and of the advice."""
-
     # params of the loss environment
     losses: Any
     # rho: the share of an expert's probability that is spread evenly
@@ -147,7 +145,6 @@ def rotating_experts(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> inner = jb.environments.fixed_gap_losses(num_arms=3)
     >>> jb.environments.rotating_experts(losses=inner, num_experts=5).facts["num_experts"]
     5

@@ -24,8 +24,6 @@ from jaxbandits.validation import factory, number
 
 
 class Params(NamedTuple):
-    """The numbers of federated linear bandits."""
-
     # [d]
     theta: Any
     noise_scale: Any
@@ -165,7 +163,6 @@ def federated_linear(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
     10
     """

@@ -15,9 +15,8 @@ from annotated_types import Ge, Gt, Le
 
 from jaxbandits.declared import Axes, NonNegative, Remedy
 from jaxbandits.environments import moments
-from jaxbandits.environments.arms import make_arms, noisy_range
+from jaxbandits.environments.arms import ArmsEnvironment, make_arms, noisy_range
 from jaxbandits.numerics import rounded
-from jaxbandits.protocol import Environment
 from jaxbandits.random import Draws, to_exponential
 from jaxbandits.typing import Array, Float, Int, Scalar, Vector
 from jaxbandits.validation import factory
@@ -87,7 +86,7 @@ def _positive(means: Vector) -> np.ndarray:
 @factory
 def student_arms(
     *, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0, df: DegreesOfFreedom = 3.0
-) -> Environment:
+) -> ArmsEnvironment:
     """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
     The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
@@ -101,11 +100,6 @@ def student_arms(
     df
         Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
 
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
     Notes
     -----
     The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of their mean.
@@ -116,7 +110,6 @@ def student_arms(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.student_arms(means=[0.0, 1.0], df=4.0).facts["moment"](2, central=True).round(6).tolist()
     [2.0, 2.0]
     """
@@ -127,7 +120,7 @@ def student_arms(
 
 
 @factory
-def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5) -> Environment:
+def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5) -> ArmsEnvironment:
     """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
     P(X > x) = (x0 / x)^shape above x0 = mean (shape - 1) / shape. Moments of order `shape` and above are infinite.
@@ -139,11 +132,6 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
     shape
         Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.
 
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
     Notes
     -----
     The 32 random bits of a draw end the tail: float32 rewards reach x0 2^(32/shape).
@@ -154,7 +142,6 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.pareto_arms(means=[0.9, 0.5], shape=3.5).facts["moment"](2).round(6).tolist()
     [0.964286, 0.297619]
     """
@@ -166,7 +153,7 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
 
 
 @factory
-def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1.0) -> Environment:
+def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1.0) -> ArmsEnvironment:
     """Arms that pay log-normal rewards with given means: positive, with all moments finite.
 
     A reward is exp(m + sigma Z), Z standard normal, with m = ln mean - sigma^2 / 2.
@@ -179,18 +166,12 @@ def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1
         Standard deviation of a reward's logarithm. A normal of float32 ends at 5.4, and most of the mean of a larger
         sigma lies beyond.
 
-    Returns
-    -------
-    Environment
-        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
     References
     ----------
     `docs/formulas/private_robust_mab.md#reward-laws`.
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.lognormal_arms(means=[1.0, 0.5]).facts["moment"](2).round(6).tolist()
     [2.718282, 0.67957]
     """

@@ -21,8 +21,6 @@ THETA_SHAPE = "theta has one entry for each column of actions"
 
 
 class Params(NamedTuple):
-    """The numbers of linear arms."""
-
     # [K]: actions @ theta
     means: Any
     # [d]
@@ -114,7 +112,6 @@ def linear_arms(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> tails = jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2], noise="student", df=4.0)
     >>> round(tails.facts["noise_moment"](2), 6)
     2.0

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Arms = Annotated[NumArms, Doc("Number of arms K.")]
 OtherLoss = Annotated[Probability, Doc("What every other arm loses.")]
+LossEnvironment = Annotated[Environment, Doc("Regret is against the arm best over plays 1..t.")]
 Gap = Annotated[Scalar, Ge(0), LATER, Doc("The advantage of the best arm, at most `base`.")]
 
 
@@ -94,7 +95,6 @@ def fixed_gap_losses(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
     [0.5, 0.8, 0.5]
     """
@@ -124,7 +124,6 @@ def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Envi
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.bernoulli_losses(means=[0.25, 0.5]).facts["means"].tolist()
     [0.75, 0.5]
     """
@@ -178,7 +177,7 @@ def switching_losses(
     arms: Annotated[Sequence[int] | np.ndarray, Axes(1), LATER],
     base: OtherLoss = 0.6,
     gap: Gap = 0.4,
-) -> Environment:
+) -> LossEnvironment:
     """Losses whose best arm changes at given plays.
 
     At plays cuts[k] < t <= cuts[k + 1] arm arms[k] loses base - gap and every other arm loses base.
@@ -190,18 +189,12 @@ def switching_losses(
     arms : sequence of int
         The best arm of each segment, counted from 0.
 
-    Returns
-    -------
-    Environment
-        Regret is against the arm best over plays 1..t.
-
     References
     ----------
     `docs/formulas/private_adversarial.md#loss-sequences`.
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
     3
     """
@@ -221,7 +214,7 @@ def switching_losses(
 @factory
 def sinusoid_losses(
     *, num_arms: Arms, period: Annotated[Scalar, Ge(1), Remedy("shorter waves alias with the plays")]
-) -> Environment:
+) -> LossEnvironment:
     """Losses that follow a sine wave, shifted from arm to arm, so that the best arm keeps changing.
 
     l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
@@ -230,11 +223,6 @@ def sinusoid_losses(
     ----------
     period
         Plays of one wave, not necessarily an integer.
-
-    Returns
-    -------
-    Environment
-        Regret is against the arm best over plays 1..t.
 
     Notes
     -----
@@ -247,7 +235,6 @@ def sinusoid_losses(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
     250.5
     """
@@ -260,7 +247,7 @@ def sinusoid_losses(
 @factory
 def lemma51_losses(
     *, change: Annotated[int, Ge(0), Le(NEVER)], primed: Annotated[bool, HOST, LATER] = False
-) -> Environment:
+) -> LossEnvironment:
     """The two loss sequences of the lower bound of Asi, Raman and Talwar (2025), with two arms.
 
     The losses are (1/2, 1) at every play or, where `primed`, (1/2, 0) after play `change`.
@@ -272,18 +259,12 @@ def lemma51_losses(
     primed
         Whether the sequence changes.
 
-    Returns
-    -------
-    Environment
-        Regret is against the arm best over plays 1..t.
-
     References
     ----------
     Asi, Raman and Talwar 2025, Lemma 5.1; `docs/formulas/private_adversarial.md#lower-bound`.
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.environments.lemma51_losses(change=100, primed=True).facts["num_arms"]
     2
     """

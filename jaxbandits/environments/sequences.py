@@ -36,8 +36,6 @@ class Losses(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """The numbers of losses whose means do not change."""
-
     # [K]: mean losses
     losses: Any
 
@@ -64,8 +62,6 @@ BERNOULLI = Losses(_constant_mean, _constant_cumulative, False, _bernoulli)
 
 
 class Table(NamedTuple):
-    """The numbers of a table of losses."""
-
     # [T, K]
     losses: Any
 
@@ -95,8 +91,6 @@ TABLE = Losses(_table_mean, _table_cumulative, True)
 
 
 class Switching(NamedTuple):
-    """The numbers of losses whose best arm changes."""
-
     # [S] int32: plays done when each segment starts
     cuts: Any
     # [S] int32: the best arm of each segment
@@ -133,8 +127,6 @@ SWITCHING = Losses(_switching_mean, _switching_cumulative, True)
 
 
 class Sinusoid(NamedTuple):
-    """The numbers of losses that follow a sine wave."""
-
     # [4]: 1 / period modulo 1 as a 64-bit binary fraction, 16 bits a limb, most significant first
     limbs: Any
     period: Any

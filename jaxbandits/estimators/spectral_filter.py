@@ -39,11 +39,9 @@ class Filtered(NamedTuple):
 
     # mean of direction * report over the reports that are left; 0 if none was finite
     mean: Float[Array, " d"]
-    # which reports are left
     keep: Bool[Array, " n"]
     # largest eigenvalue before each removal and at the end, then NaN
     eigenvalues: Float[Array, " h"]
-    # how many reports the filter removed
     num_removed: Int[Array, ""]
     # how many were not finite and left out from the start
     num_dropped: Int[Array, ""]

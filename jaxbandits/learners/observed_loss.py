@@ -5,12 +5,18 @@ A reward that is infinite or not a number counts as loss 1, the worst loss in [0
 
 import jax.numpy as jnp
 
+from jaxbandits.protocol import Loss
 from jaxbandits.typing import Array, Float
 
 
 def observed_loss(reward: Float[Array, "..."]) -> Float[Array, "..."]:
     """1 - reward, of any size; a non-finite reward counts as loss 1. For algorithms without privacy."""
     return jnp.where(jnp.isfinite(reward), 1 - reward, 1)
+
+
+def reported_loss(params, note, draws, t, context, action, reward, play):
+    """`protocol.Encode`: the observed loss of the window's one play."""
+    return Loss(observed_loss(reward[0]))
 
 
 def clipped_loss(reward: Float[Array, "..."]) -> Float[Array, "..."]:

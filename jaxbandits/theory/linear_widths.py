@@ -72,12 +72,7 @@ def reference_tuning(scale: float, shift: float, horizon: int, dim: int, feature
     """
     width = reference_width(horizon, dim, shift, feature_norm)
     return Tuning(
-        diagonal=scale,
-        off_diagonal=scale / math.sqrt(2),
-        vector=scale,
-        ridge=2 * shift,
-        ridge_root=0.0,
-        width=width,
+        diagonal=scale, off_diagonal=scale / math.sqrt(2), vector=scale, ridge=2 * shift, ridge_root=0.0, width=width
     )
 
 
@@ -151,12 +146,7 @@ def joint_tuning(
     offset = 2 * math.log(2 / FAILURE_PROB) / dim + math.log(3)
     width = Width(base, slope=REWARD_SCALE * math.sqrt(dim), offset=offset, growth=feature_norm**2 / (3 * dim * shift))
     return Tuning(
-        diagonal=math.sqrt(2) * scale,
-        off_diagonal=scale,
-        vector=scale,
-        ridge=2 * shift,
-        ridge_root=0.0,
-        width=width,
+        diagonal=math.sqrt(2) * scale, off_diagonal=scale, vector=scale, ridge=2 * shift, ridge_root=0.0, width=width
     )
 
 

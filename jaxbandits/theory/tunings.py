@@ -8,6 +8,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from jaxbandits.declared import NonNegative, Positive, Remedy
+from jaxbandits.mechanisms.composition import composed_epsilon as composed_epsilon  # a name of `theory` too
 from jaxbandits.theory.quantities import Arms, Epsilon, Experts, Plays, SmallDelta
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, integer

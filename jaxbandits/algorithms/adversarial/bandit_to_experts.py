@@ -93,7 +93,6 @@ def bandit_to_experts(*, num_arms: NumArms, num_experts: NumExperts, horizon: Ho
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> from functools import partial
     >>> private = partial(jb.algorithms.private_batched, epsilon=0.1)
     >>> jb.algorithms.bandit_to_experts(num_arms=3, num_experts=5, horizon=1000, base=private).guarantee.model

@@ -24,8 +24,6 @@ MAX_WINDOW_PLAYS = 8
 
 
 class Params(NamedTuple):
-    """The numbers of batched EXP4."""
-
     learning_rate: Any
     mixing: Any
     # tau: plays of a batch
@@ -34,7 +32,6 @@ class Params(NamedTuple):
     noise_scale: Any
     # of the guarantee; no play reads it
     delta: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
@@ -163,7 +160,6 @@ def batched_exp4(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (42763, [0.012034, 0.001])

@@ -27,11 +27,9 @@ ForBase = Annotated[int, STATIC, LATER] | None  # an argument that the base chec
 class Params(NamedTuple):
     """The base's numbers, and those of the delay."""
 
-    # Params of the base
     base: Any
     # the law of the delay, of `delay_laws`
     law: Any
-    # multiplies the base's
     mechanism_scale: Any
 
 
@@ -217,9 +215,7 @@ def wrapped(base: Guarantee) -> Guarantee:
     )
 
 
-@factory(
-    example=Example({"base": "tsallis_inf", "delay": ("uniform", 0, 6), "max_delay": 5}, "losses"),
-)
+@factory(example=Example({"base": "tsallis_inf", "delay": ("uniform", 0, 6), "max_delay": 5}, "losses"))
 def delayed(
     *,
     horizon: Horizon,
@@ -296,7 +292,6 @@ def delayed(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> late = jb.algorithms.delayed(num_arms=2, horizon=12, base=jb.algorithms.ucb1, delay=3)
     >>> run = jb.simulate(late, jb.environments.loss_table(losses=[[0.0, 1.0]] * 12), history=True)
     >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])

@@ -10,23 +10,17 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.declared import Example, Horizon, NonNegative, NumArms, Positive, Probability
 from jaxbandits.learners.exponential import reweigh
-from jaxbandits.learners.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of EXP3."""
-
     # eta: how far a loss moves the log weight of its arm
     learning_rate: Any
     # the probability with which a play draws a uniform arm
     mixing: Any
-
-
-def _encode(params, note, draws, t, context, action, reward, play):
-    return Loss(observed_loss(reward[0]))
 
 
 def _unmixed(num_arms: int) -> Program:
@@ -43,7 +37,7 @@ def _unmixed(num_arms: int) -> Program:
         action, weight = note
         return reweigh(weights, action, -params.learning_rate * message.total / weight), ()
 
-    return Program(init, act, _encode, update)
+    return Program(init, act, reported_loss, update)
 
 
 def _mixed(num_arms: int) -> Program:
@@ -68,7 +62,7 @@ def _mixed(num_arms: int) -> Program:
         top = materialize(columns.largest(logs))
         return columns.each(lambda log: jnp.minimum(log - top, 0), logs), ()
 
-    return Program(init, act, _encode, update)
+    return Program(init, act, reported_loss, update)
 
 
 @cache
@@ -128,7 +122,6 @@ def exp3(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.exp3(num_arms=3, horizon=100).params.mixing
     0.0
     >>> round(jb.algorithms.exp3(num_arms=3, horizon=10_000, feedback_scale=1.0).params.mixing, 4)

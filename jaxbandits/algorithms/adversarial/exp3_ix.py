@@ -10,16 +10,14 @@ from annotated_types import Ge, Le
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
 from jaxbandits.declared import Example, Horizon, NumArms, Positive, Remedy
 from jaxbandits.learners.exponential import reweigh
-from jaxbandits.learners.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of EXP3-IX."""
-
     learning_rate: Any
     # the implicit exploration: added to the played arm's probability where a loss is divided by it
     mixing: Any
@@ -37,15 +35,12 @@ def program(num_arms: int) -> Program:
         action = materialize(columns.inverse_cdf(weights, draws.uniform(t[0])))
         return jnp.full(t.shape, action), None, (action, columns.entry(weights, action))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(observed_loss(reward[0]))
-
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
         step = -params.learning_rate * message.total / (weight + params.mixing)
         return reweigh(weights, action, step), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported_loss, update)
 
 
 @factory(plays_on="arms", example=Example(world="losses"))
@@ -86,7 +81,6 @@ def exp3_ix(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100, learning_rate=0.5).params.mixing
     0.25
     """

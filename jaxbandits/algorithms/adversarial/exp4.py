@@ -8,16 +8,14 @@ import jax.numpy as jnp
 from jaxbandits import theory
 from jaxbandits.declared import Horizon, NumArms, NumExperts, Positive, Probability
 from jaxbandits.learners.exponential import LARGEST_STEP
-from jaxbandits.learners.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import combine, fixed_sum, inverse_cdf, materialize, pick
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of EXP4."""
-
     learning_rate: Any
     mixing: Any
 
@@ -82,9 +80,6 @@ def program(num_arms: int, num_experts: int) -> Program:
         action, q = follow(state.weights, context, params.mixing, draws.uniform(t))
         return action, None, (context[0].T[action[0]], q[0])
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(observed_loss(reward[0]))
-
     def update(params, state, draws, t, note, message, used):
         column, q = note
         # Without mixing q may round to almost 0, and an infinite step times advice of 0 would be NaN. With mixing
@@ -93,7 +88,7 @@ def program(num_arms: int, num_experts: int) -> Program:
         step = jnp.clip(params.learning_rate * message.total / q, -largest, largest)
         return moved(state.logs - column * materialize(step)), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported_loss, update)
 
 
 @factory(plays_on="advice")
@@ -130,7 +125,6 @@ def exp4(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100, learning_rate=0.5).params
     Params(learning_rate=0.5, mixing=0.0)
     """

@@ -10,18 +10,16 @@ from annotated_types import Ge
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.declared import HOST, Example, Horizon, NonNegative, NumArms, Positive
-from jaxbandits.learners.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, columns, materialize, tree_where
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.random import to_laplace
 from jaxbandits.typing import Array, Float, Int
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of FTPL."""
-
     learning_rate: Any
     # the most resampling tries of an update
     tries: Any
@@ -44,9 +42,6 @@ def program(num_arms: int) -> Program:
         action = materialize(columns.argmin(columns.each(perturbed, estimate, draws.columns(t[0], num_arms))))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(observed_loss(reward[0]))
-
     def update(params, estimate, draws, t, action, message, used):
         gaps = columns.each(lambda value: params.learning_rate * value, estimate)
         p = leader_probability(gaps, action, message.total != 0)  # a loss of 0 changes nothing, whatever the tries
@@ -58,7 +53,7 @@ def program(num_arms: int) -> Program:
         return columns.above_least(estimate), ()
 
     # the tries are counted under the estimate of the update, which must be that of the play
-    return Program(init, act, encode, update, lockstep=True)
+    return Program(init, act, reported_loss, update, lockstep=True)
 
 
 def log_rest(p: Float[Array, ""]) -> Float[Array, ""]:
@@ -166,7 +161,6 @@ def ftpl(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).params.tries
     18.0
     """

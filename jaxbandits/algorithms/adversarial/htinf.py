@@ -13,9 +13,9 @@ from annotated_types import Gt, Le
 
 from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
 from jaxbandits.learners import tsallis
-from jaxbandits.learners.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Int, Scalar
 from jaxbandits.validation import factory
 
@@ -25,15 +25,11 @@ MIN_WEIGHT = 1e-12
 
 
 class Params(NamedTuple):
-    """The numbers of HTINF."""
-
     # sigma
     tail_scale: Any
 
 
 class State(NamedTuple):
-    """What HTINF remembers."""
-
     # `columns` [K], estimated summed losses, shifted so that the smallest is 0
     estimate: columns.Columns
     updates: Int[Array, ""]
@@ -66,9 +62,6 @@ def program(num_arms: int, tail_index: float) -> Program:
         action, weight = tsallis.draw(gaps, draws.uniform(t[0]), tail_index)
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(observed_loss(reward[0]))
-
     def update(params, state, draws, t, note, message, used):
         action, weight = note
         root = jnp.sqrt(weight) if tail_index == 2.0 else weight ** (1 / tail_index)
@@ -81,7 +74,7 @@ def program(num_arms: int, tail_index: float) -> Program:
     def diagnose(params, state):
         return {"skips": state.skips}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, reported_loss, update, diagnose=diagnose)
 
 
 @factory(plays_on="arms", example=Example(world="losses"))
@@ -120,7 +113,6 @@ def htinf(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.htinf(num_arms=3, horizon=100, tail_scale=2.0).params
     Params(tail_scale=2.0)
     """

@@ -11,9 +11,9 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.declared import HOST, Example, Horizon, NumArms
 from jaxbandits.learners import hybrid_tsallis
-from jaxbandits.learners.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory
 
@@ -55,15 +55,12 @@ def program(num_arms: int) -> Program:
         action, weight = hybrid_tsallis.draw(state.estimate, root, entropy, draws.uniform(t[0]))
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(observed_loss(reward[0]))
-
     def update(params, state, draws, t, note, message, used):
         action, weight = note
         estimate = columns.added(state.estimate, action, materialize(message.total / weight))
         return state._replace(estimate=columns.above_least(estimate)), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported_loss, update)
 
 
 @factory(plays_on="arms", example=Example(world="losses"))
@@ -109,7 +106,6 @@ def hybrid_tsallis_inf(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> from functools import partial
     >>> late = partial(jb.algorithms.delayed, base=jb.algorithms.hybrid_tsallis_inf, delay=50)
     >>> late(num_arms=3, horizon=100).params.base.share

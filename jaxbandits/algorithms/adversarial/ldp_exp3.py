@@ -18,13 +18,10 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of EXP3 and of the noise."""
-
     # Params of EXP3
     base: Any
     # 1 / epsilon, 0 without noise
     noise_scale: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
@@ -37,6 +34,11 @@ def events(params: Params) -> tuple[Event, ...]:
 GUARANTEE = guarantee("local", "loss_vector", events, view_message)
 
 
+def noisy_loss(params, note, draws, t, context, action, reward, play):
+    """`protocol.Encode`: the clipped loss of the window's one play and Laplace noise."""
+    return Loss(clipped_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
+
+
 @cache
 def program(base: Program) -> Program:
     """The functions of `base`, its clients sending noisy losses."""
@@ -47,13 +49,10 @@ def program(base: Program) -> Program:
     def act(params, state, draws, t, context):
         return base.act(params.base, state, draws.child("base"), t, context)
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(clipped_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
-
     def update(params, state, draws, t, note, message, used):
         return base.update(params.base, state, draws.child("base"), t, note, message, used)
 
-    return Program(init, act, encode, update, lockstep=base.lockstep)
+    return Program(init, act, noisy_loss, update, lockstep=base.lockstep)
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 0.5, "learning_rate": 0.02, "mixing": 0.1}, "losses"))
@@ -101,7 +100,6 @@ def ldp_exp3(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.ldp_exp3(num_arms=3, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """

@@ -5,33 +5,25 @@ from typing import Any, NamedTuple
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import program as exp4_program
-from jaxbandits.algorithms.adversarial.ldp_exp3 import GUARANTEE
+from jaxbandits.algorithms.adversarial.ldp_exp3 import GUARANTEE, noisy_loss
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms, NumExperts, Positive, Probability
-from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of EXP4 and of the noise."""
-
     learning_rate: Any
     mixing: Any
     # 1 / epsilon, 0 without noise
     noise_scale: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
 @cache
 def program(num_arms: int, num_experts: int) -> Program:
     """The functions of EXP4, its clients sending noisy losses."""
-
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(clipped_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
-
-    return exp4_program(num_arms, num_experts)._replace(encode=encode)
+    return exp4_program(num_arms, num_experts)._replace(encode=noisy_loss)
 
 
 @factory(plays_on="advice", example=Example({"epsilon": 1.0, "learning_rate": 0.02, "mixing": 0.1}))
@@ -81,7 +73,6 @@ def local_exp4(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.local_exp4(num_arms=3, num_experts=5, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """

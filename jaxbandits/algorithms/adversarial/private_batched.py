@@ -25,22 +25,17 @@ from jaxbandits.validation import base_algorithm, factory, integer, shown, unwra
 
 
 class Params(NamedTuple):
-    """The numbers of the base and of the noise."""
-
-    # Params of the base
     base: Any
     # tau: plays of a batch
     window: Any
     # 1 / (tau epsilon), 0 without noise
     noise_scale: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
 class State(NamedTuple):
     """The state of the base, and of the running batch."""
 
-    # the base's own state
     base: Any
     # the running batch's arm, and the base's note for it
     action: Int[Array, ""]
@@ -187,7 +182,6 @@ def private_batched(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=0.1).schedule[0].length
     10
     """

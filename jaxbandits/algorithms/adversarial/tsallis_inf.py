@@ -10,23 +10,19 @@ from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, unt
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.declared import Example, Horizon, NumArms, Positive, Probability, Remedy
 from jaxbandits.learners import tsallis
-from jaxbandits.learners.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Int, Scalar
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of Tsallis-INF."""
-
     learning_rate: Any
     mixing: Any
 
 
 class State(NamedTuple):
-    """What Tsallis-INF remembers."""
-
     # `columns` [K], estimated summed losses, shifted so that the smallest is 0
     estimate: columns.Columns
     updates: Int[Array, ""]
@@ -45,15 +41,12 @@ def program(num_arms: int) -> Program:
         action, weight = tsallis.draw(gaps, draws.uniform(t[0]), mixing=params.mixing)
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(observed_loss(reward[0]))
-
     def update(params, state, draws, t, note, message, used):
         action, weight = note
         estimate = columns.added(state.estimate, action, materialize(message.total / weight))
         return State(columns.above_least(estimate), state.updates + 1), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported_loss, update)
 
 
 @factory(plays_on="arms", example=Example(world="losses"))
@@ -91,7 +84,6 @@ def tsallis_inf(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).params
     Params(learning_rate=1.0, mixing=0.0)
     """

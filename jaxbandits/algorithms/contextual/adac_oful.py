@@ -26,8 +26,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """Numbers of AdaC-OFUL."""
-
     ridge: Any
     # a release follows once the log-determinant has grown by more than this
     growth: Any
@@ -215,7 +213,6 @@ def adac_oful(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.adac_oful(num_arms=20, dim=5, horizon=5000, rho=0.5)
     >>> algorithm.params.deviation, round(jb.mechanisms.gdp(algorithm.guarantee.events(algorithm.params)), 6)
     (1.0, 1.0)

@@ -68,6 +68,7 @@ Preset = Annotated[Literal["exact", "reference", "theory"] | None, HOST]
 Protocol = Literal["amplified", "vector"] | None
 Window = Annotated[int | None, Ge(1), STATIC, LATER]
 Tree = Literal["simplified", "binary", "blt", "honaker", "square_root", "banded"] | None
+LearntAlgorithm = Annotated[Algorithm, Doc("Its guarantee is that of the statistics.")]
 UsedFeatureNorm = Annotated[
     FeatureNorm, Doc("The largest norm L of a feature. Private clients scale longer features down to it.")
 ]

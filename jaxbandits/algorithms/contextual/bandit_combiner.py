@@ -21,18 +21,7 @@ from annotated_types import Ge
 from jaxbandits.algorithms.contextual.doubling import OGD, call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
-from jaxbandits.declared import (
-    STATIC,
-    Base,
-    Dim,
-    Epsilon,
-    Example,
-    FeatureNorm,
-    Horizon,
-    Inside,
-    NonNegative,
-    NumArms,
-)
+from jaxbandits.declared import STATIC, Base, Dim, Epsilon, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
@@ -62,7 +51,6 @@ class Params(NamedTuple):
     spread: Any
     # log(T^3 M (1 + sigma^2) / beta)
     log_term: Any
-    # multiplies the bases'
     mechanism_scale: Any
 
 
@@ -344,7 +332,6 @@ def bandit_combiner(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> from functools import partial
     >>> linucb = jb.algorithms.linucb
     >>> bases = [partial(jb.algorithms.doubling, base=linucb), linucb, partial(linucb, radius_scale=0.1)]

@@ -82,7 +82,6 @@ def cw_oful(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.cw_oful(num_arms=20, dim=4, horizon=4000, corruption_budget=50, failure_prob=0.05)
     >>> round(algorithm.params.threshold, 6), round(algorithm.params.radius, 6)
     (0.04, 6.360064)

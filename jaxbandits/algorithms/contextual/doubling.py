@@ -12,17 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import (
-    STATIC,
-    Base,
-    Dim,
-    Example,
-    FeatureNorm,
-    Horizon,
-    Inside,
-    NonNegative,
-    NumArms,
-)
+from jaxbandits.declared import STATIC, Base, Dim, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where
@@ -40,7 +30,6 @@ class Params(NamedTuple):
     base: Any
     # [E] int32: plays before each epoch; the first is 0
     starts: Any
-    # multiplies the base's
     mechanism_scale: Any
 
 
@@ -218,7 +207,6 @@ def doubling(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.doubling(num_arms=5, dim=3, horizon=100, base=jb.algorithms.linucb)
     >>> algorithm.params.starts.tolist()
     [0, 1, 3, 7, 15, 31, 63]

@@ -5,11 +5,10 @@ After Auer, Cesa-Bianchi and Fischer 2002.
 
 from typing import Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Learnt, assembled
+from jaxbandits.algorithms.contextual.arguments import Learnt, LearntAlgorithm, assembled
 from jaxbandits.algorithms.contextual.selection import GreedyParams, greedy
 from jaxbandits.algorithms.contextual.shuffle_statistics import chosen_part
 from jaxbandits.declared import Dim, Example, Horizon, NonNegative, NumArms
-from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
 
 
@@ -19,7 +18,7 @@ from jaxbandits.validation import factory
 )
 def epsilon_greedy(
     *, num_arms: NumArms, dim: Dim, horizon: Horizon, exploration: NonNegative = 0.1, **given: Unpack[Learnt]
-) -> Algorithm:
+) -> LearntAlgorithm:
     """Linear epsilon-greedy: play an arm at random with a probability that falls as 1 / t, else the best one so far.
 
     The best arm has the largest <x, theta>, theta = (V + rho I)^-1 u.
@@ -28,11 +27,6 @@ def epsilon_greedy(
     ----------
     exploration
         The constant c of the rule: play t explores with probability min(1, c K / t).
-
-    Returns
-    -------
-    Algorithm
-        Its guarantee is that of the statistics.
 
     Notes
     -----
@@ -48,7 +42,6 @@ def epsilon_greedy(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.epsilon_greedy(num_arms=100, dim=5, horizon=20_000).params.selection.rate
     10.0
     """

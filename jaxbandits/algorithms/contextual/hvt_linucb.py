@@ -23,8 +23,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """Numbers of Hvt-UCB and of robust OFUL."""
-
     # beta_t = offset + slope t^power, times radius_scale
     radius_scale: Any
     offset: Any
@@ -196,7 +194,6 @@ def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.hvt_linucb(num_arms=20, dim=4, horizon=3000, moment_scale=1.0, radius_scale=1e-4)
     >>> algorithm.params.power, algorithm.params.ridge
     (0.0, 4.0)

@@ -69,7 +69,6 @@ def jdp_linucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> for choices in ({}, {"preset": "reference"}, {"preset": "reference", "tree": "binary"}, {"preset": "theory"}):
     ...     private = jb.algorithms.jdp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, delta=0.1, **choices)
     ...     print(round(private.params.statistics.vector, 4), round(private.guarantee.spend(private.params)[0], 4))

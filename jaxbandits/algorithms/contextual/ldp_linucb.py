@@ -61,7 +61,6 @@ def ldp_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> for preset in ("exact", "reference", "theory"):
     ...     private = jb.algorithms.ldp_linucb(
     ...         num_arms=100, dim=5, horizon=20_000, epsilon=10.0, delta=0.1, preset=preset

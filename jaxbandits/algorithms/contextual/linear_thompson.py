@@ -3,11 +3,10 @@
 import math
 from typing import Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Learnt, assembled
+from jaxbandits.algorithms.contextual.arguments import Learnt, LearntAlgorithm, assembled
 from jaxbandits.algorithms.contextual.selection import ThompsonParams, thompson
 from jaxbandits.algorithms.contextual.shuffle_statistics import chosen_part
 from jaxbandits.declared import Dim, Example, Horizon, NonNegative, NumArms
-from jaxbandits.protocol import Algorithm
 from jaxbandits.theory.linear_widths import REWARD_SCALE
 from jaxbandits.validation import factory
 
@@ -20,7 +19,7 @@ def linear_thompson(
     horizon: Horizon,
     posterior_scale: NonNegative | None = None,
     **given: Unpack[Learnt],
-) -> Algorithm:
+) -> LearntAlgorithm:
     """Linear Thompson sampling: draw a parameter from the posterior at every play, and play the best arm for it.
 
     The arm of the largest <x, theta~> is played, with theta~ drawn from N(theta, v^2 P), P = (V + rho I)^-1 and
@@ -31,11 +30,6 @@ def linear_thompson(
     posterior_scale
         Multiplies v = posterior_scale R sqrt(9 d log(T^2)), R = 1/2; 0 is greedy. The width is that without privacy,
         whatever the noise. The default: 0.1 with "exact", 0.3 with the others.
-
-    Returns
-    -------
-    Algorithm
-        Its guarantee is that of the statistics.
 
     Notes
     -----
@@ -51,7 +45,6 @@ def linear_thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.linear_thompson(num_arms=100, dim=5, horizon=20_000)
     >>> round(algorithm.params.selection.posterior, 4)
     4.4782

@@ -211,7 +211,6 @@ def linucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.linucb(num_arms=100, dim=5, horizon=20_000, radius_scale=0.1)
     >>> algorithm.params.ridge
     0.0001

@@ -38,11 +38,7 @@ from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.theory.private_linear import (
-    online_ucb_gradient_bound,
-    online_ucb_noise,
-    online_ucb_width,
-)
+from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer
 
@@ -60,8 +56,6 @@ MAX_SQUARED_NORM = 1e22
 
 
 class Params(NamedTuple):
-    """The numbers of OnlineUCB."""
-
     radius_scale: Any
     # w before radius_scale
     width: Any
@@ -77,13 +71,11 @@ class Params(NamedTuple):
     feature_noise: Any
     # sigma on the reward
     reward_noise: Any
-    # multiplies both
     mechanism_scale: Any
     # L: features are clipped to it at the client
     feature_norm: Any
     # T, for Maler's step sizes
     horizon: Any
-    # of the privacy claim
     delta: Any
 
 
@@ -287,7 +279,6 @@ def online_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.online_ucb(num_arms=100, dim=5, horizon=20_000, epsilon=1.0)
     >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (7.504, [1.0, 5e-05])

@@ -53,7 +53,6 @@ def robust_oful(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> made = {"num_arms": 20, "dim": 4, "horizon": 3000, "moment_scale": 1.0}
     >>> clean = jb.algorithms.robust_oful(**made, corruption_budget=0)
     >>> clean.params == jb.algorithms.hvt_linucb(**made).params

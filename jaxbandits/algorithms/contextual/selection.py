@@ -27,7 +27,6 @@ class Params(NamedTuple):
 
     statistics: Any
     selection: Any
-    # multiplies all privacy noise: 1.0
     mechanism_scale: Any
 
 
@@ -62,8 +61,6 @@ def ucb(
 
 
 class ThompsonParams(NamedTuple):
-    """The numbers of Thompson sampling."""
-
     # v: theta is drawn from N(theta, v^2 P)
     posterior: Any
 
@@ -85,8 +82,6 @@ def thompson(
 
 
 class GreedyParams(NamedTuple):
-    """The numbers of epsilon-greedy."""
-
     # c K: a play explores with probability min(1, rate / t)
     rate: Any
 

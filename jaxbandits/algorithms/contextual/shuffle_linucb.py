@@ -13,8 +13,7 @@ from jaxbandits.validation import factory
 
 
 @factory(
-    plays_on="decision set",
-    example=Example({"protocol": "vector", "window": 7, "epsilon": 2.0, "radius_scale": 0.2}),
+    plays_on="decision set", example=Example({"protocol": "vector", "window": 7, "epsilon": 2.0, "radius_scale": 0.2})
 )
 def shuffle_linucb(
     *, num_arms: NumArms, dim: Dim, horizon: Horizon, protocol: Protocol = None, window: Window = None,
@@ -79,7 +78,6 @@ def shuffle_linucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> for preset, protocol in (("exact", "vector"), ("reference", "amplified"), ("reference", "vector")):
     ...     private = jb.algorithms.shuffle_linucb(
     ...         num_arms=100, dim=5, horizon=20_000, epsilon=1.0, delta=0.1, preset=preset, protocol=protocol

@@ -30,14 +30,7 @@ from jaxbandits.algorithms.contextual.arguments import (
 from jaxbandits.algorithms.contextual.selection import Params
 from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, add_total, bounded, local, report
 from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
-from jaxbandits.mechanisms.shuffle import (
-    VectorCode,
-    amplified_epsilon,
-    batch_noise,
-    decode,
-    encode,
-    vector_epsilon,
-)
+from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, batch_noise, decode, encode, vector_epsilon
 from jaxbandits.numerics import fixed_sum, materialize
 from jaxbandits.numerics.packed import pairs
 from jaxbandits.theory.exact_presets import batch_of, exact_local, exact_scale, exact_vector

@@ -31,7 +31,7 @@ from jaxbandits.algorithms.federated.agents import (
     radius,
     ridge,
     window_of,
-)  # fmt: skip
+)
 from jaxbandits.algorithms.federated.aggregation import RULES, Crowd, Rule, whole
 from jaxbandits.algorithms.federated.sent_noise import Drawing, sent_noise
 from jaxbandits.declared import (
@@ -47,7 +47,7 @@ from jaxbandits.declared import (
     NumArms,
     Positive,
     Remedy,
-)  # fmt: skip
+)
 from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, count, left_out, matvec, tree_where
@@ -74,9 +74,7 @@ class Params(NamedTuple):
     episodes: Any
     # s
     node_scale: Any
-    # multiplies s
     mechanism_scale: Any
-    # of the privacy claim
     delta: Any
     # of a form of `mechanisms.counter`: its own numbers
     sums: Any = ()
@@ -381,7 +379,6 @@ def byzantine_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.byzantine_ucb(
     ...     num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0
     ... )

@@ -10,16 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.federated.agents import (
-    FLOOR,
-    Constants,
-    accept,
-    bytes_of,
-    choose,
-    moments,
-    radius,
-    ridge,
-)  # fmt: skip
+from jaxbandits.algorithms.federated.agents import FLOOR, Constants, accept, bytes_of, choose, moments, radius, ridge
 from jaxbandits.numerics import added, fixed_sum, left_out, matvec
 from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Moments, Program

@@ -6,14 +6,7 @@ A comparator of "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian
 
 from typing import Unpack
 
-from jaxbandits.algorithms.federated.agents import (
-    AgentsHorizon,
-    Schedule,
-    Width,
-    Window,
-    printed_constants,
-    window_of,
-)  # fmt: skip
+from jaxbandits.algorithms.federated.agents import AgentsHorizon, Schedule, Width, Window, printed_constants, window_of
 from jaxbandits.algorithms.federated.comparators import abbasi_yadkori, program
 from jaxbandits.declared import Dim, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
@@ -65,7 +58,6 @@ def isolated_linucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.isolated_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, window=20).schedule[0].repeats
     100
     """

@@ -14,7 +14,7 @@ from jaxbandits.algorithms.federated.agents import (
     believed_attackers,
     printed_constants,
     window_of,
-)  # fmt: skip
+)
 from jaxbandits.algorithms.federated.comparators import Params, abbasi_yadkori, program
 from jaxbandits.declared import Dim, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
@@ -73,7 +73,6 @@ def oracle_linucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.oracle_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, corruption_bound=0.2)
     >>> algorithm.params.num_attacked
     2

@@ -116,7 +116,6 @@ def adac_gope(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.adac_gope(actions=[[1, 0], [0, 1]], horizon=1000, rho=0.5)
     >>> algorithm.params.noise_scale, jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params))
     (2.0, 0.5)

@@ -52,6 +52,9 @@ def support(num_arms: int, dim: int) -> int:
     return min(num_arms, 21 * dim)
 
 
+Elimination = Annotated[Algorithm, Doc("Diagnostics: `active_arms` and `batches` (estimated).")]
+
+
 class Designed(TypedDict, total=False):
     """What all eliminations along G-optimal designs take."""
 

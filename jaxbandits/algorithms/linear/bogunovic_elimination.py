@@ -13,7 +13,7 @@ from annotated_types import Gt, Le
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Rules
 from jaxbandits.declared import Example, Horizon, Inside, NonNegative
-from jaxbandits.protocol import Algorithm, Guarantee
+from jaxbandits.protocol import Guarantee
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
@@ -45,7 +45,7 @@ def bogunovic_elimination(
     weight_floor: Annotated[Scalar, Gt(0), Le(1)] | None = None,
     failure_prob: Inside = 0.05,
     **given: Unpack[arguments.Designed],
-) -> Algorithm:
+) -> arguments.Elimination:
     """Robust phased elimination: batches of doubling length whose width allows for corruption C in total.
 
     Batch h = 0, 1, ... has m_h = 2^h m_0, m_0 = 4 d (log log d + 18). Arm a of the design, of weight w_a, is played
@@ -62,11 +62,6 @@ def bogunovic_elimination(
     failure_prob
         Of a width.
 
-    Returns
-    -------
-    Algorithm
-        Diagnostics: `active_arms` and `batches` (estimated).
-
     Notes
     -----
     The batch that the horizon cuts short is played in index order and not estimated. The last arm left is
@@ -82,7 +77,6 @@ def bogunovic_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.bogunovic_elimination(actions=[[1, 0], [0, 1]], horizon=1000, corruption_budget=5.0)
     >>> algorithm.params.own.sizes[:2].round(1), algorithm.params.own.slack[:2].round(2)
     (array([141.1, 282.1]), array([40.82, 20.58]))

@@ -17,7 +17,6 @@ from jaxbandits.declared import Horizon
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.estimators.weiszfeld import plain_median
 from jaxbandits.numerics import fixed_sum, matvec
-from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import factory
 
@@ -106,7 +105,7 @@ def median_elimination(
     horizon: Horizon,
     points: Literal["buckets", "reports"] = "buckets",
     **given: Unpack[arguments.Located],
-) -> Algorithm:
+) -> arguments.Elimination:
     """Robust elimination under model M1 with a geometric median instead of the spectral filter.
 
     Batch i has m_i = T^(i/B) plays, ceil(m_i w_a) of arm a of the design, n in all. Arms more than twice the
@@ -120,11 +119,6 @@ def median_elimination(
         squares in each bucket, then the geometric median of those estimates. "reports": the geometric median of
         Z_i = n M^-1 a_i r_i, the paper's straw man: their mean is least squares, their median is not near
         theta.
-
-    Returns
-    -------
-    Algorithm
-        Diagnostics: `active_arms` and `batches`.
 
     Raises
     ------
@@ -146,7 +140,6 @@ def median_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.median_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3)
     >>> algorithm.params.own.sizes[:2].round()
     array([ 10., 100.])

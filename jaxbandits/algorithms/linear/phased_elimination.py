@@ -12,7 +12,6 @@ import numpy as np
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Rules
 from jaxbandits.declared import Epsilon, Example, Horizon, Inside
-from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
 
 
@@ -41,7 +40,7 @@ def phased_elimination(
     epsilon: Epsilon = math.inf,
     failure_prob: Inside = 0.05,
     **given: Unpack[arguments.Designed],
-) -> Algorithm:
+) -> arguments.Elimination:
     """Phases of least squares along a G-optimal design, with locally private reports where wanted.
 
     After phase l = 1, 2, ... arms more than 2 e below the best go, e = 2^-l. Arm a of the design is played
@@ -54,11 +53,6 @@ def phased_elimination(
         Local privacy of one reward, at least 2e-12: clients add Lap(2 / epsilon) to every reward. inf: no noise.
     failure_prob
         Of all widths together.
-
-    Returns
-    -------
-    Algorithm
-        Diagnostics: `active_arms` and `batches` (phases estimated).
 
     Notes
     -----
@@ -75,7 +69,6 @@ def phased_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
     array([ 40.6, 197.6])
     """

@@ -19,7 +19,6 @@ from jaxbandits.declared import LATER, STATIC, Epsilon, Example, Horizon, Inside
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
-from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Array, Bool, Float
 from jaxbandits.validation import factory, integer, number
 
@@ -116,7 +115,7 @@ def private_elimination(
     privacy_scale: NonNegative = 1.0,
     failure_prob: Inside = 0.05,
     **given: Unpack[arguments.Designed],
-) -> Algorithm:
+) -> arguments.Elimination:
     """Least squares along G-optimal designs on what a trusted server releases: one noisy number an arm and batch.
 
     An arm goes when it is more than 2 g below the best. V = s^2 x' M^-1 x is the variance of the estimate of arm x,
@@ -145,11 +144,6 @@ def private_elimination(
     failure_prob
         Of all widths together.
 
-    Returns
-    -------
-    Algorithm
-        Diagnostics: `active_arms` and `batches` (estimated).
-
     Raises
     ------
     ValueError
@@ -174,7 +168,6 @@ def private_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.private_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3
     ... )

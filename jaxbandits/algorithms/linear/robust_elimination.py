@@ -22,17 +22,7 @@ from jaxbandits.algorithms.linear import arguments, batch_reports
 from jaxbandits.algorithms.linear.batch_reports import block_arms, ends, taken, whole_blocks
 from jaxbandits.algorithms.linear.batches import noised
 from jaxbandits.algorithms.linear.formulas import Model
-from jaxbandits.declared import (
-    HOST,
-    LATER,
-    STATIC,
-    Example,
-    Horizon,
-    Inside,
-    NonNegative,
-    Probability,
-    Remedy,
-)
+from jaxbandits.declared import HOST, LATER, STATIC, Example, Horizon, Inside, NonNegative, Probability, Remedy
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.numerics import argmax, cond_any, count, matvec
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Algorithm, Hints, Program, Report, Span
@@ -403,7 +393,6 @@ def robust_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.robust_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, epsilon=0.5)
     >>> algorithm.params.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)
     ([10.0, 100.0], (0.5, 0.0))

@@ -15,7 +15,6 @@ from jaxbandits.algorithms.linear.batches import Radius, Rules
 from jaxbandits.declared import Horizon
 from jaxbandits.estimators.trimmed_mean import left_out
 from jaxbandits.numerics import count
-from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
@@ -65,7 +64,7 @@ def trimmed_elimination(
     estimator: Literal["trimmed", "median"] = "trimmed",
     trim_share: Annotated[Scalar, Ge(0), Lt(0.5)] | None = None,
     **given: Unpack[arguments.Located],
-) -> Algorithm:
+) -> arguments.Elimination:
     """Robust elimination under model M1 with a robust location of each arm's reports instead of the spectral filter.
 
     Batch i has m_i = T^(i/B) plays, ceil(m_i w_a) of arm a of the design. theta = M^-1 sum_a n_a a mu_a with M
@@ -79,11 +78,6 @@ def trimmed_elimination(
     trim_share
         At each end; the median does not use it. The default: 2 corruption_bound, as a batch may have more than its
         share of bad reports, all on one side.
-
-    Returns
-    -------
-    Algorithm
-        Diagnostics: `active_arms` and `batches`.
 
     Raises
     ------
@@ -102,7 +96,6 @@ def trimmed_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.trimmed_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, corruption_bound=0.1
     ... )

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.robust.stored_rewards import taken, tie
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.estimators._inputs import decreasing_root
 from jaxbandits.estimators.catoni_mean import influence, width
 from jaxbandits.numerics import argmax, fixed_sum
@@ -23,8 +24,6 @@ BLOCK_SIZE = 256  # rewards that one step of a pass reads
 
 
 class Params(NamedTuple):
-    """Numbers of the algorithm."""
-
     # u: bounds the second moment of a reward
     moment_bound: Any
 
@@ -72,11 +71,8 @@ def program(num_arms: int, places: int) -> Program:
         action = argmax(jnp.where(enough, state.estimate + radius, jnp.inf), tie(draws.dtype))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)  # at the server, since reports may be corrupted on the way
+        message = taken(message)
         rewards, arms = state.rewards.at[t - 1].set(message), state.arms.at[t - 1].set(note)
         pulls = state.pulls.at[note].add(1)
         low, high = state.low.at[note].min(message), state.high.at[note].max(message)
@@ -98,4 +94,4 @@ def program(num_arms: int, places: int) -> Program:
         return State(rewards=rewards, arms=arms, pulls=pulls, estimate=estimate, low=low, high=high), ()
 
     # the pass over all rewards ends at the message's t
-    return Program(init, act, encode, update, lockstep=True)
+    return Program(init, act, reported, update, lockstep=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places, taken
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.declared import Example, NonNegative, NumArms
 from jaxbandits.estimators.shorth_mean import shorth
 from jaxbandits.estimators.trimmed_mean import trimmed
@@ -22,8 +23,6 @@ ESTIMATORS = {"trimmed": trimmed, "shorth": shorth}
 
 
 class Params(NamedTuple):
-    """Numbers of the algorithm."""
-
     # corruption_bound
     share: Any
     # noise_scale / (1 - 2 corruption_bound)
@@ -56,17 +55,14 @@ def program(num_arms: int, estimator: str, places: int) -> Program:
         action = argmax(jnp.where(state.pulls == 0, jnp.inf, state.estimate + radius))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)  # at the server, since reports may be corrupted on the way
+        message = taken(message)
         row = inserted(state.ordered[note], message)
         pulls = state.pulls.at[note].add(1)
         estimate = estimate_of(row, pulls[note], jnp.asarray(params.share, row.dtype))
         return State(state.ordered.at[note].set(row), pulls, state.estimate.at[note].set(estimate)), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported, update)
 
 
 @factory(plays_on="arms", example=Example({"noise_scale": 0.3, "corruption_bound": 0.1}))
@@ -109,7 +105,6 @@ def cr_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.cr_ucb(num_arms=3, horizon=100, corruption_bound=0.25).params.width
     2.0
     """

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.declared import Example, NumArms, Positive
 from jaxbandits.numerics import argmin
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -24,8 +25,6 @@ FINENESS = 100
 
 
 class Params(NamedTuple):
-    """Numbers of the algorithm."""
-
     # [G] d_eps at the gaps 0, 0.01, ..., 40
     divergence: Any
     noise_scale: Any
@@ -65,9 +64,6 @@ def program(num_arms: int, places: int) -> Program:
         action = argmin(jnp.where(state.pulls == 0, -jnp.inf, index))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         # at the server, since reports may be corrupted on the way
         message = jnp.where(jnp.isnan(message), jnp.inf, message)
@@ -76,7 +72,7 @@ def program(num_arms: int, places: int) -> Program:
         median = state.median.at[note].set(row[(pulls[note] - 1) // 2])
         return State(state.ordered.at[note].set(row), pulls, median), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported, update)
 
 
 @lru_cache(maxsize=64)
@@ -129,7 +125,6 @@ def crimed(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.crimed(num_arms=3, horizon=100, corruption_bound=0.1)
     >>> algorithm.params.divergence[[0, 20, 100]].round(4)
     array([0.    , 0.    , 0.1404])

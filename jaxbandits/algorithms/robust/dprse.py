@@ -71,7 +71,6 @@ def dprse(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.dprse(num_arms=5, horizon=100_000, epsilon=1.0).params.pulls[:2, 4]
     array([ 33429, 146489])
     """

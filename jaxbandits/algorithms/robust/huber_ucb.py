@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, places, taken, tie
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.declared import Example, NonNegative, NumArms, Positive
 from jaxbandits.estimators.huber_location import location
 from jaxbandits.numerics import argmax
@@ -18,8 +19,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """Numbers of the algorithm."""
-
     noise_scale: Any
     # b
     clip: Any
@@ -54,11 +53,8 @@ def program(num_arms: int, places: int) -> Program:
         action = argmax(jnp.where(few, jnp.inf, state.estimate + radius), tie(draws.dtype))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)  # at the server, since reports may be corrupted on the way
+        message = taken(message)
         before = state.pulls[note]
         row = state.rewards[note].at[before].set(message)
         present = jnp.arange(places, dtype=jnp.int32) <= before
@@ -67,14 +63,13 @@ def program(num_arms: int, places: int) -> Program:
         rewards, pulls = state.rewards.at[note, before].set(message), state.pulls.at[note].add(1)
         return State(rewards, pulls, state.estimate.at[note].set(estimate)), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported, update)
 
 
 @factory(
     plays_on="arms",
     example=Example(
-        {"noise_scale": 0.3, "min_pulls_scale": 0.5},
-        world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3}),
+        {"noise_scale": 0.3, "min_pulls_scale": 0.5}, world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3})
     ),
 )
 def huber_ucb(
@@ -115,7 +110,6 @@ def huber_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.huber_ucb(num_arms=3, horizon=100, noise_scale=0.5, corruption_bound=0.1).params.clip
     1.0
     """

@@ -233,7 +233,6 @@ def local_robust_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.local_robust_elimination(num_arms=3, horizon=100_000, epsilon=1.0)
     >>> round(algorithm.guarantee.spend(algorithm.params)[0], 6), round(float(algorithm.params.clip[11]), 4)
     (1.0, 2.9524)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.robust.stored_rewards import taken
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.estimators.median_of_means import middle
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Program
@@ -22,8 +23,6 @@ from jaxbandits.typing import Array, Float, Int
 
 
 class Params(NamedTuple):
-    """Numbers of the algorithm."""
-
     # u: bounds the second moment of a reward
     moment_bound: Any
 
@@ -56,9 +55,6 @@ def program(num_arms: int, places: int) -> Program:
         action = argmax(jnp.where(state.pulls == 0, jnp.inf, state.estimate + radius))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def median(row, h, m):
         """Median of the means of h blocks of m rewards."""
         block = jnp.arange(max_blocks, dtype=jnp.int32)
@@ -70,7 +66,7 @@ def program(num_arms: int, places: int) -> Program:
         return middle(jnp.sort(jnp.where(block < h, sums, jnp.inf)), h) / m.astype(row.dtype)
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)  # at the server, since reports may be corrupted on the way
+        message = taken(message)
         pulls = state.pulls.at[note].add(1)
         rewards = state.rewards.at[note, pulls[note] - 1].set(message)
         wanted_blocks = jnp.floor(1 + 16 * jnp.log((t + 1).astype(message.dtype))).astype(jnp.int32)
@@ -90,4 +86,4 @@ def program(num_arms: int, places: int) -> Program:
         estimate, blocks, size = lax.while_loop(lambda carry: jnp.any(due(carry)), renew, before)
         return State(rewards, pulls, estimate, blocks, size), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported, update)

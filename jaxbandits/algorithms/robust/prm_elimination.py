@@ -50,7 +50,6 @@ class Params(NamedTuple):
     greedy_prob: Any
     # int32 [n], for tests; [0] where it is not used
     forced_arms: Any
-    # multiplies every noise scale
     mechanism_scale: Any
 
 
@@ -228,11 +227,6 @@ def prm_elimination(
         epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
         Diagnostics at the horizon: ``active_arms``, and ``undecided_plays``, the plays made before one arm was left.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or if a combination is refused as said above.
-
     Notes
     -----
     With raw moments the mean of n rewards is the truncated mean at M plus Lap(2 M / (n epsilon)). With central
@@ -251,7 +245,6 @@ def prm_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).params.radius[:4].round(3)
     array([2.9  , 2.051, 1.45 , 1.025])
     """

@@ -13,8 +13,8 @@ from jaxbandits.algorithms.robust.prm_ucb import (
     Shortcut,
     index_over_private_means,
 )
+from jaxbandits.algorithms.stochastic.episodes import CentralPrivate
 from jaxbandits.declared import Example, Horizon, NonNegative, NumArms
-from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
 
 
@@ -36,7 +36,7 @@ def prm_thompson(
     corruption_scale: CorruptionScale = 1.0,
     shortcut: Shortcut = False,
     **given: Unpack[PrmArguments],
-) -> Algorithm:
+) -> CentralPrivate:
     """Thompson sampling over private robust means, each arm played in episodes of doubling length.
 
     It is `prm_ucb` with mean + thompson_scale radius Z in place of mean + radius, where Z is a standard normal
@@ -46,16 +46,6 @@ def prm_thompson(
     ----------
     thompson_scale
         Multiplies the radius under the normal draw. The default is this package's choice.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one estimate.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or if a combination is refused as said above.
 
     Notes
     -----
@@ -72,7 +62,6 @@ def prm_thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.prm_thompson(num_arms=3, horizon=1000, epsilon=0.5).params.thompson_scale
     0.7
     """

@@ -52,7 +52,6 @@ class Params(NamedTuple):
     first_edge: Any
     bin_width: Any
     thompson_scale: Any
-    # multiplies every noise scale
     mechanism_scale: Any
 
 
@@ -232,22 +231,12 @@ def prm_ucb(
     corruption_scale: CorruptionScale = 1.0,
     shortcut: Shortcut = False,
     **given: Unpack[PrmArguments],
-) -> Algorithm:
+) -> episodes.CentralPrivate:
     """UCB over private robust means, each arm played in episodes of doubling length.
 
     Every arm is first played B0 times, in index order; B0 is the smallest power of two that is at least max(2, T0),
     with the threshold T0 of `prm_elimination`. Then the arm of largest private robust mean + radius is played for
     twice as many plays as its mean rests on, and the mean of these plays replaces the old one.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one estimate.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or if a combination is refused as said above.
 
     Notes
     -----
@@ -264,7 +253,6 @@ def prm_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.prm_ucb(num_arms=3, horizon=1000, epsilon=0.5, corruption_bound=0.1)
     >>> int(algorithm.params.pulls[algorithm.params.first])
     128

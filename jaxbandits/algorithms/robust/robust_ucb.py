@@ -77,7 +77,6 @@ def robust_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.robust_ucb(num_arms=3, horizon=100, moment_order=4.0, moment_bound=9.0).params.moment_bound
     3.0
     """

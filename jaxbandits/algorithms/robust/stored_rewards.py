@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 from annotated_doc import Doc
 
+from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import STATIC, Horizon, Remedy, Share
 from jaxbandits.typing import Array, Float
 
@@ -49,8 +50,11 @@ def inserted(row: Float[Array, " S"], value: Float[Array, ""]) -> Float[Array, "
 
 
 def taken(reward: Float[Array, "..."]) -> Float[Array, "..."]:
-    """A reward as it is stored: 0 where it is not finite, cut at 1e30 so that no sum overflows."""
-    return jnp.clip(jnp.where(jnp.isfinite(reward), reward, 0), -1e30, 1e30)
+    """A report as it is stored: 0 where it is not finite, cut at 1e30 so that no sum overflows.
+
+    For `update`, not `encode`: reports may be corrupted on their way.
+    """
+    return jnp.clip(finite(reward), -1e30, 1e30)
 
 
 def tie(dtype: Any) -> float:

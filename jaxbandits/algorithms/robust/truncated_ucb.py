@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.stochastic.arm_means import UNPLAYED
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int
@@ -24,8 +25,6 @@ WATCHED_PER_ARM = 32
 
 
 class Params(NamedTuple):
-    """Numbers of the algorithm."""
-
     # u: bounds the second moment of a reward
     moment_bound: Any
     # ln T^2
@@ -70,9 +69,6 @@ def program(num_arms: int) -> Program:
         action = argmax(state.arms[:, 0] + bonus * state.arms[:, 1])
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def add(arms, arm, value, pulls):
         """The table of arms after a value was added to an arm's sum; pulls: of that arm."""
         _, _, high, low = arms[arm]
@@ -82,8 +78,7 @@ def program(num_arms: int) -> Program:
         return arms.at[arm].set(row)
 
     def update(params, state, draws, t, note, message, used):
-        # at the server, since reports may be corrupted on the way
-        message = jnp.where(jnp.isfinite(message), message, 0)
+        message = finite(message)
         dtype = message.dtype
         now = 2 * jnp.log((t + 1).astype(dtype))
         number = materialize(state.pulls[note] + 1)
@@ -114,4 +109,4 @@ def program(num_arms: int) -> Program:
     def diagnose(params, state):
         return {"left_early": state.crowded}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, reported, update, diagnose=diagnose)

@@ -17,17 +17,13 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of AdaC-UCB."""
-
     # beta
     index_scale: Any
     # 1 / rho, 0 without noise
     inverse_rho: Any
     # standard deviation of the noise on a sum, 1 / sqrt(2 rho)
     deviation: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
-    # of the claim in (epsilon, delta)
     delta: Any
 
 
@@ -90,7 +86,6 @@ def adac_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.adac_ucb(num_arms=3, horizon=1000, rho=0.125)
     >>> algorithm.params.deviation, round(jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params)), 6)
     (2.0, 0.125)

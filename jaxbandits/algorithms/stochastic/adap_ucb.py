@@ -18,13 +18,10 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of AdaP-UCB."""
-
     # alpha
     index_scale: Any
     # 1 / epsilon, 0 without noise
     inverse_epsilon: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
@@ -100,7 +97,9 @@ def doubling(num_arms: int, horizon: int, played: episodes.Rules, params: Any, c
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
-def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1) -> Algorithm:
+def adap_ucb(
+    *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1
+) -> episodes.CentralPrivate:
     """Play the arm of largest private index until its pulls have doubled, then release one noisy mean of that episode.
 
     The index is mean + sqrt(index_scale ln t / (2 n)) + index_scale ln t / (epsilon n). The mean is that of the arm's
@@ -111,11 +110,6 @@ def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scal
     ----------
     index_scale
         Multiplies ln t in the index; the theorem asks for more than 3.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Notes
     -----
@@ -128,7 +122,6 @@ def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scal
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.adap_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """
@@ -137,7 +130,9 @@ def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scal
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
-def adap_kl_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1) -> Algorithm:
+def adap_kl_ucb(
+    *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1
+) -> episodes.CentralPrivate:
     """AdaP-UCB with a Kullback-Leibler index: play the arm of largest private index until its pulls have doubled.
 
     The index is the largest q with d(clip(mean + index_scale ln t / (epsilon n)), q) <= index_scale ln t / n, where d
@@ -149,11 +144,6 @@ def adap_kl_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_s
     index_scale
         Multiplies ln t in the index.
 
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-
     Notes
     -----
     Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index; at first many indices are 1.
@@ -164,7 +154,6 @@ def adap_kl_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_s
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.adap_kl_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.index_scale
     3.1
     """

@@ -25,8 +25,6 @@ LEAST_SCALE = 1e-9
 
 
 class Params(NamedTuple):
-    """The numbers of BARBAR."""
-
     # lambda: expected pulls, in an epoch, of an arm whose gap is 1
     pulls_scale: Any
 
@@ -159,7 +157,6 @@ def barbar(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.barbar(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.pulls_scale, 6)
     9339.768904

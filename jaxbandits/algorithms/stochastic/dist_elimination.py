@@ -209,7 +209,6 @@ def dist_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.dist_elimination(num_arms=3, horizon=100_000, epsilon=0.5, failure_prob=0.1)
     >>> algorithm.guarantee.spend(algorithm.params), int(algorithm.params.levels[9]), int(algorithm.params.modulus[9])
     ((0.5, 0.0), 16, 16577)

@@ -51,15 +51,12 @@ class GrowingBatches(TypedDict, total=False):
 
 
 class Params(NamedTuple):
-    """The numbers of DP-KLUCB and DP-IMED."""
-
     # the privacy budget; `UNBOUNDED` without noise
     epsilon: Any
     # 1 / epsilon, 0 without noise
     noise_scale: Any
     # [m] pulls of an arm at the end of its batches
     targets: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
@@ -154,17 +151,12 @@ def coupled_upper(params, mean, pulls, batches, log_t):
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
-def dp_klucb(**given: Unpack[GrowingBatches]) -> Algorithm:
+def dp_klucb(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     """Play the arm of largest private index in batches that grow, and release one noisy sum a batch.
 
     Each arm is played for its first batch, in index order. Then the arm of the largest q with d_eps(p, q) <= ln t / n
     is played until its pulls reach the next of n_1, n_2, ..., and the sum of the batch is released with Laplace noise.
     Sums are not forgotten: an arm's mean p is that of all its batches and noises, over its n pulls, clipped to [0, 1].
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Warnings
     --------
@@ -184,7 +176,6 @@ def dp_klucb(**given: Unpack[GrowingBatches]) -> Algorithm:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.dp_klucb(num_arms=3, horizon=20, epsilon=0.5, batch_ratio=1.5)
     >>> [int(n) for n in algorithm.params.targets[:8]]
     [1, 2, 3, 5, 8, 12, 18, 27]
@@ -203,16 +194,11 @@ def coupled_least(params, mean, pulls, batches, log_t):
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0, "batch_ratio": 1.5, "first_batch": 4}, horizon=600))
-def dp_imed(**given: Unpack[GrowingBatches]) -> Algorithm:
+def dp_imed(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     """Play the arm of least private divergence from the best in batches that grow, and release one noisy sum a batch.
 
     Each arm is played for its first batch, in index order; then always the arm of the least n d_eps(p, q) + ln n for
     the best arm's q = max p. Batches, means p and noise are those of `dp_klucb`.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
     Notes
     -----
@@ -226,7 +212,6 @@ def dp_imed(**given: Unpack[GrowingBatches]) -> Algorithm:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.dp_imed(num_arms=3, horizon=20, epsilon=0.5).params.noise_scale
     2.0
     """

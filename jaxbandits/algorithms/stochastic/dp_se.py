@@ -137,7 +137,6 @@ def dp_se(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.dp_se(num_arms=3, horizon=1000, epsilon=1.0, failure_prob=0.1).params.pulls[:2, 2]
     array([ 703, 3517])
     """

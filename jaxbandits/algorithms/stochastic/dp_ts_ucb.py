@@ -25,15 +25,11 @@ C0 = 2 * math.sqrt(2 * math.pi * math.e)
 
 
 class Params(NamedTuple):
-    """The numbers of DP-TS-UCB."""
-
     # sqrt(v): standard deviation of a draw from the mean of one reward
     deviation: Any
     # phi: draws of an epoch's mean
     budget: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
-    # of the claim in (epsilon, delta)
     delta: Any
 
 
@@ -157,7 +153,6 @@ def dp_ts_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.dp_ts_ucb(num_arms=5, horizon=100_000)
     >>> algorithm.params.budget, round(jb.privacy.ledger(algorithm).g, 3)
     (96, 2.888)

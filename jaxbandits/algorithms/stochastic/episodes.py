@@ -14,19 +14,25 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 from annotated_types import Le
 
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.declared import Horizon
 from jaxbandits.mechanisms.composition import given_delta, guarantee, view_released
 from jaxbandits.numerics import argmax, tree_where
-from jaxbandits.protocol import Guarantee, Hints, Program, Report, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Report, Span
 from jaxbandits.random import MAX_TRIALS
 from jaxbandits.typing import Array, Bool, Float, Int
 
 # The length of an episode that only the horizon ends.
 FOREVER = 2**31 - 1
 LimitedHorizon = Annotated[Horizon, Le(FOREVER - 1)]
+CentralPrivate = Annotated[
+    Algorithm,
+    Doc("""epsilon-private in the central model for rewards that differ in one play: each reward enters one
+        release."""),
+]
 
 
 class Rules(NamedTuple):
@@ -114,7 +120,7 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
         hints=Hints(
             rest=None if rest is None else lambda params, state: rest(params, state.memory),
             one_arm=True,
-            tally=shortcut,
+            tally=shortcut
         ),
     )  # fmt: skip
 

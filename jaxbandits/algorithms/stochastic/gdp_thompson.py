@@ -23,17 +23,13 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of Gaussian Thompson sampling."""
-
     # b: plays of every arm in advance
     pre_pulls: Any
     # sqrt(c): standard deviation of the posterior of an arm that was not played
     deviation: Any
     # draws of one arm that depend on a reward, at most
     draws: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
-    # of the claim in (epsilon, delta)
     delta: Any
 
 
@@ -120,7 +116,6 @@ def gdp_thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> plain = jb.algorithms.gdp_thompson(num_arms=5, horizon=10_000)
     >>> round(jb.privacy.ledger(plain).g, 2)
     70.71

@@ -18,8 +18,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """Numbers of one run."""
-
     # alpha of plain ascent; not read where there is an optimizer
     learning_rate: Any
 
@@ -136,7 +134,6 @@ def gradient_bandit(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.gradient_bandit(num_arms=3, horizon=100, learning_rate=0.4).params
     Params(learning_rate=0.4)
     >>> import optax

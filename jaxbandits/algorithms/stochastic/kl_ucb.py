@@ -124,7 +124,6 @@ def kl_ucb(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).rewards
     Rewards(low=0.0, high=1.0, outside='clip')
     """

@@ -24,13 +24,10 @@ LOGARITHMS = {"binary": 1 / math.log(2), "natural": 1.0}
 
 
 class Params(NamedTuple):
-    """The numbers of Lazy-DP-TS."""
-
     # 1 / epsilon, 0 without noise
     inverse_epsilon: Any
     # 3 / (epsilon log b): optimism a unit of ln t
     optimism: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
@@ -101,7 +98,7 @@ def lazy_dp_ts(
     horizon: Horizon,
     epsilon: Epsilon,
     logarithm: Annotated[Literal["binary", "natural"], HOST] = "binary",
-) -> Algorithm:
+) -> episodes.CentralPrivate:
     """Thompson sampling on a noisy mean of every arm's last epoch, which is raised by what the noise may hide.
 
     Each arm is played once. Then every play draws theta_a from Beta(u n + 1, (1 - u) n + 1) and plays the largest,
@@ -115,11 +112,6 @@ def lazy_dp_ts(
     logarithm
         The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
 
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-
     Notes
     -----
     Rewards are clipped to [0, 1], NaN counting as 0, and one strictly between is rounded to 0 or 1 at random, with the
@@ -132,7 +124,6 @@ def lazy_dp_ts(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.lazy_dp_ts(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """

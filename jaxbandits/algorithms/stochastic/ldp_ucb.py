@@ -25,15 +25,12 @@ UNREADY = 1e30
 
 
 class Params(NamedTuple):
-    """The numbers of the index and of the noise."""
-
     # 1 / epsilon: the Laplace scale; the probability of a flip follows from it too
     noise_scale: Any
     # the radius is radius_scale sqrt(ln t / N)
     radius_scale: Any
     # an arm is ready once N >= min_pulls ln t and N >= 1
     min_pulls: Any
-    # multiplies all privacy noise
     mechanism_scale: Any
 
 
@@ -117,7 +114,6 @@ def ldp_ucb(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.ldp_ucb(num_arms=3, horizon=100, epsilon=1.0)
     >>> algorithm.guarantee.spend(algorithm.params), round(algorithm.params.radius_scale, 4)
     ((1.0, 0.0), 4.2426)

@@ -15,17 +15,12 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of MOSS."""
-
-    # multiplies the bonus
     bonus_scale: Any
     # ln(T / K)
     log_share: Any
 
 
 class State(NamedTuple):
-    """What MOSS knows of the arms."""
-
     means: arm_means.Means
     # it changes with its own arm's plays only, so that a play computes one
     index: columns.Columns
@@ -74,7 +69,6 @@ def moss(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0)
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> round(jb.algorithms.moss(num_arms=5, horizon=1000).params.log_share, 4)
     5.2983
     """

@@ -152,7 +152,6 @@ def multilayer_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.linear, 6)
     18.379859

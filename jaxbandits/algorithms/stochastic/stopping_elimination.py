@@ -183,7 +183,6 @@ def stopping_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.stopping_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> algorithm.params.pulls[:4]
     array([ 8, 16, 32, 64])

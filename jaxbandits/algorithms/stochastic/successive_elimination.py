@@ -17,8 +17,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of successive elimination."""
-
     noise_scale: Any
     # ln(4 K / failure_prob)
     log_term: Any
@@ -64,7 +62,6 @@ def successive_elimination(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.successive_elimination(num_arms=3, horizon=100).schedule[0].repeats
     100
     """

@@ -22,8 +22,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of Thompson sampling."""
-
     # standard deviation of a reward under the Gaussian posterior
     noise_scale: Any
 
@@ -134,7 +132,6 @@ def thompson(
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.thompson(num_arms=3, horizon=100, posterior="gaussian").params
     Params(noise_scale=1.0)
     """

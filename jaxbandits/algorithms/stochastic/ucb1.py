@@ -14,9 +14,6 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    """The numbers of UCB1."""
-
-    # multiplies the bonus
     bonus_scale: Any
 
 
@@ -60,7 +57,6 @@ def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0)
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.ucb1(num_arms=3, horizon=100).params
     Params(bonus_scale=1.0)
     """

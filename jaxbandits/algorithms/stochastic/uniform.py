@@ -6,8 +6,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.declared import Horizon, NumArms
-from jaxbandits.learners.observed_loss import observed_loss
-from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory
 
 
@@ -26,13 +26,10 @@ def program(num_arms: int) -> Program:
         action = (draws.uniform(t[0]) * num_arms).astype(jnp.int32)
         return jnp.full(t.shape, jnp.minimum(action, num_arms - 1)), None, ()
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(observed_loss(reward[0]))
-
     def update(params, state, draws, t, note, message, used):
         return state, ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported_loss, update)
 
 
 @factory(plays_on="arms")
@@ -46,7 +43,6 @@ def uniform(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
 
     Examples
     --------
-    >>> import jaxbandits as jb
     >>> jb.algorithms.uniform(num_arms=3, horizon=100).params
     Params()
     """

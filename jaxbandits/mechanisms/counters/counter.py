@@ -23,8 +23,6 @@ MOST_MESSAGES = 2**30
 
 
 class Params(NamedTuple):
-    """The numbers of a counter."""
-
     # messages after which nothing is added
     horizon: Any
     # the form's own
