@@ -112,6 +112,7 @@ class Arguments(dict[str, Any]):
     """The arguments a part was built with, and the part as its factory built it: a copy that was changed differs."""
 
     home: str  # module of the factory
+    defaults: dict[str, Any]  # argument -> default, where there is one
     built: tuple[Any, ...]  # the fields of the part that fix its results
 
     def describes(self, part: Algorithm | Environment | Adversary) -> bool:
@@ -232,10 +233,10 @@ def _factory(function: Callable[..., Any], plays_on: str | None, example: Exampl
         plain = {key: x for key, x in part.config.items() if key in rows} if isinstance(part, Environment) else {}
         _freeze((part.params, getattr(part, "facts", ()), kwargs, plain))
         if isinstance(part, Algorithm):
-            version = part.version or (name, 1, ())
+            version = (name, 1, ()) if part.version == () else part.version
             part = part._replace(version=version, plays_on=part.plays_on or plays_on)
         config = Arguments({"name": name, **full, **plain})
-        config.home = home
+        config.home, config.defaults = home, defaults
         config.built = _fixing(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):

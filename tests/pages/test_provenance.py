@@ -155,7 +155,7 @@ def test_figures_in_words_are_those_of_the_table():
 )  # fmt: skip
 def test_failure_prob_says_how_often_the_truth_leaves_the_default_sets(name, beginning):
     text = getattr(algorithms, name).__doc__.split("failure_prob : ")[1].split(" : ")[0]
-    (said,) = re.findall(r"([\d,]+)\s+of 1,000\s+runs", text)
+    (said,) = re.findall(r"([\d,]+)\s+of\s+1,000\s+runs", text)
     rows = re.findall(rf"^\| {beginning}.*outside in (\d+) of 1000", pages.written("across/coverage", DOCS), flags=re.M)
     assert int(said.replace(",", "")) == max(map(int, rows))
 
