@@ -24,17 +24,12 @@ __all__ = ["Ledger", "ledger", "markdown", "table"]
 class Ledger(NamedTuple):
     """The releases that one unit's data enter, and what they cost together. Prints as a table."""
 
-    # the releases, each with its mechanism, its sensitivity, its noise and how often a unit enters it
-    events: tuple[Event, ...]
-    # what they spend together; infinite where there is no guarantee
-    epsilon: float
+    events: tuple[Event, ...]  # the releases: mechanism, sensitivity, noise and how often a unit enters each
+    epsilon: float  # what they spend together; infinite where there is no guarantee
     delta: float
-    # the algorithm's name
-    algorithm: str = ""
-    # "local" | "central" | "shuffle" | "federated" | "none"
-    model: str = ""
-    # what neighbouring inputs differ in: "loss_vector" | "reward" | "user" | "message"
-    unit: str = ""
+    algorithm: str = ""  # its name
+    model: str = ""  # "local" | "central" | "shuffle" | "federated" | "none"
+    unit: str = ""  # what neighbouring inputs differ in: "loss_vector" | "reward" | "user" | "message"
 
     @property
     def rho(self) -> float:

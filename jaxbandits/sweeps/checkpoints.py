@@ -20,21 +20,15 @@ def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
         number = min(integer("checkpoints", checkpoints, 1, remedy=remedy), horizon)
         if number > MAX_CHECKPOINTS:
             raise ValueError(f"checkpoints = {number} are more than {MAX_CHECKPOINTS:,}: give fewer")
-        target, wanted = number, number
-        times = np.array([horizon])
-        while True:  # ask for more points until enough survive the rounding
-            times = np.unique(np.round(np.geomspace(1, horizon, target)).astype(np.int64))
-            if len(times) >= wanted or target > 64 * wanted + horizon:
+        if number == 1:
+            return np.array([horizon])
+        target = number  # more points are asked for until enough survive the rounding
+        while len(times := np.unique(np.round(np.geomspace(1, horizon, target)).astype(np.int64))) < number:
+            if target > 64 * number + horizon:
+                times = np.unique(np.concatenate([times, np.arange(1, number + 1)]))
                 break
             target = int(target * 1.3) + 1
-        if len(times) < wanted:
-            times = np.unique(np.concatenate([times, np.arange(1, wanted + 1)]))
-        keep = (
-            np.unique(np.round(np.linspace(0, len(times) - 1, wanted)).astype(int))
-            if len(times) > wanted
-            else slice(None)
-        )
-        return times[keep] if wanted > 1 else np.array([horizon])
+        return times[np.round(np.linspace(0, len(times) - 1, number)).astype(int)]
     try:
         times = np.asarray(list(checkpoints))
     except (TypeError, ValueError):

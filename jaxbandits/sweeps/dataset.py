@@ -251,11 +251,6 @@ def versions() -> dict[str, str]:
 
     from jaxbandits.version import __version__
 
-    return {
-        "jaxbandits": __version__,
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "platform": jax.default_backend(),
-    }
+    libraries = {library.__name__: library.__version__ for library in (jax, jaxlib, np)}
+    here = {"python": platform.python_version(), "platform": jax.default_backend()}
+    return {"jaxbandits": __version__, **libraries, **here}

@@ -33,6 +33,7 @@ from jaxbandits.sweeps.engines.calls import (
 )
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.engines.keeping import keep_outcome
+from jaxbandits.sweeps.engines.local import Orders
 from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.identity.keys import identified
@@ -236,10 +237,10 @@ class CheckedSweep:
                     if done == of:
                         compiled = time.monotonic()
 
-            self.engine.run(
-                plan, calls, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
-                compiling=compiling, failed=None if store is None else failed,
-            )  # fmt: skip
+            orders = Orders(
+                self.keys, store, self.block, finished, report, compiling, None if store is None else failed
+            )
+            self.engine.run(plan, calls, machine, orders)
         self.computed += total
         self.lanes_computed += sum(call.seeds * len(call.cells) for call in calls)
         failed_calls = SweepError(failures, len(calls)) if failures else None

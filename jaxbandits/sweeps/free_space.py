@@ -15,11 +15,8 @@ def check(need: int, directory: Path | None, seeds: int, checkpoints: int) -> No
         room, where, remedy = free_memory(), "of memory are free", "give store=DIR, "
     else:
         place = next(p for p in (directory.absolute(), *directory.absolute().parents) if p.exists())
-        room, where, remedy = (
-            shutil.disk_usage(place).free,
-            f"are free on the disk of {directory}",
-            "choose another disk, ",
-        )
+        room, where = shutil.disk_usage(place).free, f"are free on the disk of {directory}"
+        remedy = "choose another disk, "
         if need > room:  # files of this run that are there already will be replaced or need not be written
             room += sum(
                 p.stat().st_size for p in [directory / RESULTS, *(directory / CHUNKS).rglob("*.npz")] if p.is_file()

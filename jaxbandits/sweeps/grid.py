@@ -86,11 +86,7 @@ def _axis(key: Any, values: Any) -> Axis:
     if not _listable(values):
         instead = "list(...)" if isinstance(values, Iterator) else f"[{shown(values)}]"
         raise ValueError(f"grid[{key!r}] = {shown(values)} must be a list of values: {instead}")
-    if isinstance(values, dict):
-        labels, values = list(values), list(values.values())
-    else:
-        values = list(values)
-        labels = values
+    labels, values = list(values), list(values.values() if isinstance(values, dict) else values)
     if not values:
         raise ValueError(f"grid[{key!r}] is empty: give at least one value")
     if len(keys) > 1:  # tied keys share one value, or take a row with one value for each key
@@ -112,13 +108,10 @@ def _axis(key: Any, values: Any) -> Axis:
                 f"{{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
             )
         name = keys[0] if len(keys) == 1 else key
+        what, example = "arrays", "{'easy': [...], 'hard': [...]}"
         if any(map(is_transformation, labels)):
-            raise ValueError(
-                f"grid[{key!r}] holds optimizers: name them, for example {{{name!r}: {{'slow': optax.sgd(0.01), ...}}}}"
-            )
-        raise ValueError(
-            f"grid[{key!r}] holds arrays: name them, for example {{{name!r}: {{'easy': [...], 'hard': [...]}}}}"
-        )
+            what, example = "optimizers", "{'slow': optax.sgd(0.01), ...}"
+        raise ValueError(f"grid[{key!r}] holds {what}: name them, for example {{{name!r}: {example}}}")
     if len({x if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
         raise ValueError(f"grid[{key!r}] holds a value twice: {shown(labels)}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
@@ -188,30 +181,23 @@ def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -
                 continue
             label = max((name for name in algorithms if key.startswith(name + ".")), key=len, default=None)
             head, _, rest = key.partition(".") if label is None else (label, ".", key[len(label) + 1 :])
-            fed = False
             if head in PARTS and rest:
                 if parts.get(head) is None:
                     raise ValueError(f"grid key {key!r}: this sweep has no {head}")
                 # a part's own arguments may be set again, even where it was called
-                fed = rest in signature_of(parts[head])[0]
-                if fed:
-                    to_parts[head].append((i, j, rest))
+                fed = [to_parts[head]] if rest in signature_of(parts[head])[0] else []
             elif head in algorithms and rest:
-                fed = takes(algorithms[head], rest)
-                if fed:
-                    to_algorithms[head].append((i, j, rest))
+                fed = [to_algorithms[head]] if takes(algorithms[head], rest) else []
             else:
-                for label, factory in algorithms.items():
-                    if takes(factory, key):
-                        to_algorithms[label].append((i, j, key))
-                        fed = True
+                rest, fed = key, [to_algorithms[name] for name, factory in algorithms.items() if takes(factory, key)]
+            for target in fed:
+                target.append((i, j, rest))
             if not fed:
+                own = {name: signature_of(f)[0] for name, f in parts.items() if f is not None}
                 known = [k for f in algorithms.values() for k in known_keys(f)]
-                known += [f"{name}.{k}" for name, f in parts.items() if f is not None for k in signature_of(f)[0]]
+                known += [f"{name}.{k}" for name, names in own.items() for k in names]
                 known += [f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f)]
-                elsewhere = [
-                    f"{name}.{key}" for name, f in parts.items() if f is not None and key in signature_of(f)[0]
-                ]
+                elsewhere = [f"{name}.{key}" for name, names in own.items() if key in names]
                 bound = next((name for name, f in algorithms.items() if key in signature_of(f)[1]), None)
                 if bound is not None and not elsewhere:
                     raise ValueError(f"grid key {key!r} is already set in the partial of {bound!r}: leave it out there")

@@ -114,10 +114,8 @@ def simulate(
         Who plays: a built algorithm, or a factory whose horizon is bound. What the environment fixes is filled in.
     environment : Environment, factory or str
         Where it plays: a called environment, a factory or its name.
-    reward_adversary : Adversary, factory or str, optional
-        Who corrupts rewards. The default: nobody.
-    message_adversary : Adversary, factory or str, optional
-        Who corrupts what clients send. The default: nobody.
+    reward_adversary, message_adversary : Adversary, factory or str, optional
+        Who corrupts rewards, and what clients send. The default: nobody.
     seed : int or traced integer
         The seed, in [0, 2^32). The default: 0. The run is the same, bit for bit, as that of the seed in a `sweep`.
     checkpoints : int or sequence of int

@@ -76,10 +76,9 @@ def sweep(
         default: one setting.
     points : list of dict, optional
         Settings ``{key: value}`` to run instead of a grid. They become the axis `point`.
-    reward_adversary : Adversary, factory or str, optional
-        Who corrupts the rewards of `environment`, from `jaxbandits.adversaries`. The default: nobody.
-    message_adversary : Adversary, factory or str, optional
-        Who corrupts what clients send. The default: nobody.
+    reward_adversary, message_adversary : Adversary, factory or str, optional
+        Who corrupts the rewards of `environment`, and what clients send, from `jaxbandits.adversaries`. The default:
+        nobody.
     checkpoints : int or sequence of int
         When regret is recorded: how many times, spaced evenly in the logarithm with the horizon as the last, or the
         times themselves, in plays. The default: 200.

@@ -366,9 +366,9 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
 
     monkeypatch.setattr(tqdm, "tqdm", Bar)
 
-    def run(plan, calls, machine, *, report, sink, **others):
-        report(Progress(0, 200, restored=True))
-        report(Progress(0, 56))
+    def run(plan, calls, machine, orders):
+        orders.report(Progress(0, 200, restored=True))
+        orders.report(Progress(0, 56))
 
     planned = execution.CheckedSweep(laid_out(), {}, {}, engine_of(run))
     planned._run(execution.owned(planned.plan, 1, None), None)

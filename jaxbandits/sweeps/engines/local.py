@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -98,36 +98,32 @@ def described(error: BaseException) -> tuple[str, str]:
     return f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
 
 
+class Orders(NamedTuple):
+    """What a sweep tells an engine beside its calls."""
+
+    keys: Keys
+    store: Store | None
+    block: int  # seeds of a file
+    sink: Callable[[Call, Outcome], None]  # called in the calling thread as calls finish
+    report: Callable[[Progress], None]
+    compiling: Callable[[int, int], None]  # told how many programs are compiled, and of how many
+    # told the call, reason and traceback of a Python error while the others go on; None: it is raised
+    failed: Callable[[Call, str, str], None] | None
+
+
 class Local:
     """The engine of this machine."""
 
     def __init__(self, devices: int | Sequence[jax.Device] | None, memory: int | None) -> None:
         self.machine = this_machine(devices, memory)
 
-    def run(
-        self,
-        plan: Plan,
-        calls: list[Call],
-        machine: Machine,
-        *,
-        keys: Keys,
-        store: Store | None,
-        block: int,
-        sink: Callable[[Call, Outcome], None],
-        report: Callable[[Progress], None],
-        compiling: Callable[[int, int], None],
-        failed: Callable[[Call, str, str], None] | None,
-    ) -> None:
+    def run(self, plan: Plan, calls: list[Call], machine: Machine, orders: Orders) -> None:
         """Run every call.
 
-        Programs are traced in the calling thread and compiled in threads of their own, while others play already:
-        `compiling(done, of)` is told.
-
-        `sink(call, outcome)` is called in the calling thread as calls finish. `failed(call, reason, traceback)` is told
-        of a Python error while the others go on; where it is None the error is raised. When the calling thread is
-        interrupted, calls stop at their next segment, and `sink` is still given those that are finished. block: seeds
-        of a file.
+        Programs are traced in the calling thread and compiled in threads of their own, while others play already. When
+        the calling thread is interrupted, calls stop at their next segment, and those that are finished are still kept.
         """
+        keys, store, _, sink, report, compiling, failed = orders
         stop, lock = threading.Event(), threading.Lock()
         threads = machine.workers * machine.at_once
         shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))

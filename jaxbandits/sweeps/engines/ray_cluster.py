@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import labelled
 from jaxbandits.sweeps.compilation.executables import HERE
 from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_thread
-from jaxbandits.sweeps.engines.calls import Call, Keys, Machine, default_memory, weight
+from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weight
 from jaxbandits.sweeps.engines.keeping import keep_outcome, saved
-from jaxbandits.sweeps.engines.local import described
+from jaxbandits.sweeps.engines.local import Orders, described
 from jaxbandits.sweeps.engines.one_call import Progress, play_call
 from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.identity.keys import identified
@@ -73,23 +73,11 @@ class Ray:
         self.replaced = of_this_thread()
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
 
-    def run(
-        self,
-        plan: Plan,
-        calls: list[Call],
-        machine: Machine,
-        *,
-        keys: Keys,
-        store: Store | None,
-        block: int,
-        sink: Callable[[Call, Outcome], None],
-        report: Callable[[Progress], None],
-        compiling: Callable[[int, int], None],
-        failed: Callable[[Call, str, str], None] | None,
-    ) -> None:
+    def run(self, plan: Plan, calls: list[Call], machine: Machine, orders: Orders) -> None:
         """As `Local.run`."""
         import ray
 
+        keys, store, block, sink, report, _, failed = orders
         remote_call = self.remote(_call)
         arguments = ray.put(self.arguments)
         digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()
