@@ -1,7 +1,4 @@
-"""Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta>.
-
-The model: `docs/formulas/robust_linear.md#model`.
-"""
+"""Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta>."""
 
 from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Unpack

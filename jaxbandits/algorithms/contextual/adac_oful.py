@@ -1,6 +1,5 @@
 """AdaC-OFUL (Azize and Basu 2023): optimism on sums that are released, with noise, when the design has grown enough.
 
-The published constants were not readable; widths are this package's: `docs/formulas/private_frontier.md#adac-oful`.
 Axes: [A] arms shown, [d] features. Draws: `alg/update/noise`, d normals at the play of a release.
 """
 

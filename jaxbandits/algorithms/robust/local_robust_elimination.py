@@ -1,7 +1,5 @@
 """Elimination by locally private bits, with corruption before or after the clients' noise, or both.
 
-A comparator of our own around the setting of Zhou and Zhang (NeurIPS 2024), not a published listing:
-`docs/formulas/private_frontier.md#local-privacy-and-corruption`.
 Axes: [K] arms, [P] plays of a window, [B] batches, batch b = 1, 2, ... having 2^b pulls of every arm.
 Draws: `alg/encode/bit`, one uniform a play.
 """
