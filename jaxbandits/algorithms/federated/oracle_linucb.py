@@ -1,4 +1,4 @@
-"""Oracle LinUCB: a server that knows who attacks and averages the others: without a price of robustness."""
+"""Oracle LinUCB: a server that knows who attacks and averages the others, without a price of robustness."""
 
 from typing import Unpack
 

@@ -1,4 +1,4 @@
-"""KL-UCB (Garivier and Cappe 2011; Cappe, Garivier, Maillard, Munos and Stoltz 2013): play what could be best."""
+"""KL-UCB (Garivier and Cappe 2011; Cappe, Garivier, Maillard, Munos and Stoltz 2013): play the arm that may be best."""
 
 from functools import cache
 from typing import NamedTuple
