@@ -29,18 +29,22 @@ class ArmsParams(NamedTuple):
     scale: Any
 
 
+def no_state(params, draws):
+    """`World.init` where nothing is kept."""
+    return ()
+
+
+def no_context(params, state, draws, t):
+    """`World.observe` where nothing is shown."""
+    return (), state
+
+
 @cache
 def arms_world(num_arms: int, sample: Callable[..., Array], law: Callable[..., Any] | None = None) -> World:
     """A world of arms; `law` as in World.
 
     sample: a module-level function of params, draws, t [P] and action [P] that returns the rewards [P].
     """
-
-    def init(params, draws):
-        return ()
-
-    def observe(params, state, draws, t):
-        return (), state
 
     def reward(params, state, draws, t, context, action):
         return sample(params, draws, t, action)
@@ -51,7 +55,7 @@ def arms_world(num_arms: int, sample: Callable[..., Array], law: Callable[..., A
     def truth(params, state, t, context):
         return Truth(means=params.means)
 
-    return World(init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms, law=law)
+    return World(init=no_state, observe=no_context, reward=reward, score=score, truth=truth, num_arms=num_arms, law=law)
 
 
 def make_arms(

@@ -1,6 +1,5 @@
 """Experts over a loss sequence: public advice, regret against the best expert.
 
-The advice: `docs/formulas/private_adversarial.md#advice`.
 Axes: [P] plays of a window, [N] experts, [K] arms, [C] checkpoints.
 """
 

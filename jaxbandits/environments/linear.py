@@ -1,7 +1,4 @@
-"""Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta>.
-
-The model: `docs/formulas/robust_linear.md#model`.
-"""
+"""Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta>."""
 
 from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Unpack
@@ -11,6 +8,7 @@ import numpy as np
 
 from jaxbandits.declared import Axes, Remedy
 from jaxbandits.environments import noise as laws
+from jaxbandits.environments.arms import no_context, no_state
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Matrix, Vector
 from jaxbandits.validation import array, factory
@@ -33,12 +31,6 @@ class Params(NamedTuple):
 def linear_world(num_arms: int, noise: str) -> World:
     """The world of linear arms."""
 
-    def init(params, draws):
-        return ()
-
-    def observe(params, state, draws, t):
-        return (), state
-
     def reward(params, state, draws, t, context, action):
         # One draw a play serves every arm, so what another arm would have paid is defined.
         mean = params.means[action]
@@ -52,7 +44,7 @@ def linear_world(num_arms: int, noise: str) -> World:
     def truth(params, state, t, context):
         return Truth(means=params.means, theta=params.theta)
 
-    return World(init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms)
+    return World(init=no_state, observe=no_context, reward=reward, score=score, truth=truth, num_arms=num_arms)
 
 
 def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:

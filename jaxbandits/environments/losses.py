@@ -17,6 +17,7 @@ from annotated_types import Ge, Le
 
 from jaxbandits.declared import HOST, LATER, Axes, NumArms, Probability, Remedy
 from jaxbandits.environments import sequences
+from jaxbandits.environments.arms import no_context, no_state
 from jaxbandits.environments.sequences import NEVER, Losses
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Matrix, Scalar, Vector
@@ -35,12 +36,6 @@ Gap = Annotated[Scalar, Ge(0), LATER, Doc("The advantage of the best arm, at mos
 def losses_world(num_arms: int, losses: Losses) -> World:
     """A world of oblivious losses without context."""
 
-    def init(params, draws):
-        return ()
-
-    def observe(params, state, draws, t):
-        return (), state
-
     def reward(params, state, draws, t, context, action):
         if losses.sample is not None:
             return 1 - losses.sample(params, draws, t, action)
@@ -58,7 +53,7 @@ def losses_world(num_arms: int, losses: Losses) -> World:
         return losses.cumulative(params, np.asarray(times)).min(axis=1)
 
     return World(
-        init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms,
+        init=no_state, observe=no_context, reward=reward, score=score, truth=truth, num_arms=num_arms,
         baseline=baseline if losses.varies else None,
     )  # fmt: skip
 

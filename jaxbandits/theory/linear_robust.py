@@ -21,17 +21,6 @@ from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, number
 
 
-def failure(horizon: int, failure_prob: Scalar | None) -> float:
-    """The probability that confidence sets fail: 1 / T by default, and 1/2 at T = 1."""
-    given = 1 / max(horizon, 2) if failure_prob is None else failure_prob
-    return number("failure_prob", given, 0.0, 1.0, open_low=True, open_high=True)
-
-
-def budget(horizon: int, corruption_budget: Scalar | None) -> float:
-    """C: sqrt(T) by default."""
-    return number("corruption_budget", math.sqrt(horizon) if corruption_budget is None else corruption_budget, 0.0)
-
-
 def weighted_radius(
     dim: int,
     horizon: int,
@@ -42,16 +31,15 @@ def weighted_radius(
     feature_norm: Scalar,
     failure_prob: Scalar | None,
 ) -> tuple[float, float]:
-    """(beta, alpha) of CW-OFUL, alpha = inf at C = 0; ValueErrors name the arguments from `corruption_budget` on."""
-    corruption = budget(horizon, corruption_budget)
-    noise = number("noise_scale", noise_scale, 0.0)
-    shrinkage = math.sqrt(ridge) * number("theta_norm", theta_norm, 0.0, open_low=True)
-    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    confidence = math.log1p(horizon * norm**2 / ridge) - math.log(failure(horizon, failure_prob))
-    radius = noise * math.sqrt(dim * confidence) + shrinkage
+    """(beta, alpha) of CW-OFUL, alpha = inf at C = 0."""
+    corruption = math.sqrt(horizon) if corruption_budget is None else corruption_budget
+    failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
+    shrinkage = math.sqrt(ridge) * theta_norm
+    confidence = math.log1p(horizon * feature_norm**2 / ridge) - math.log(failure)
+    radius = noise_scale * math.sqrt(dim * confidence) + shrinkage
     if corruption == 0:
         return radius, math.inf
-    share = noise * math.sqrt(dim) + shrinkage  # alpha C
+    share = noise_scale * math.sqrt(dim) + shrinkage  # alpha C
     return radius + share, share / corruption
 
 

@@ -13,7 +13,7 @@ from jaxbandits.algorithms.adversarial.exp4 import State as Weights
 from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
 from jaxbandits.declared import HOST, LATER, Example, Horizon, NumArms, NumExperts, Positive, Remedy
 from jaxbandits.learners.observed_loss import clipped_loss
-from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
+from jaxbandits.mechanisms.composition import given_delta, guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Scalar
@@ -182,6 +182,6 @@ def batched_exp4(
         program(num_arms, num_experts),
         (Span(slots, -(-horizon // params.window), full=True, length=params.window),),
         params,
-        guarantee("central", "loss_vector", events, view_released, delta=lambda params: params.delta),
+        guarantee("central", "loss_vector", events, view_released, delta=given_delta),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

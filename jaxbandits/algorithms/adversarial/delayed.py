@@ -1,7 +1,4 @@
-"""Feedback that comes late, or never: any algorithm of one play a window, its messages delayed on their way.
-
-After the models of Joulani, György and Szepesvári 2013, and of Zimmert and Seldin 2020.
-"""
+"""Feedback that comes late, or never: any algorithm of one play a window, its messages delayed on their way."""
 
 from collections.abc import Callable
 from functools import cache

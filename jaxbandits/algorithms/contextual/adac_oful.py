@@ -1,6 +1,5 @@
 """AdaC-OFUL (Azize and Basu 2023): optimism on sums that are released, with noise, when the design has grown enough.
 
-The published constants were not readable; widths are this package's: `docs/formulas/private_frontier.md#adac-oful`.
 Axes: [A] arms shown, [d] features. Draws: `alg/update/noise`, d normals at the play of a release.
 """
 
@@ -15,7 +14,7 @@ from jax import lax
 from jaxbandits.algorithms.contextual.linucb import TIE, FailureProb, Ridge, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
 from jaxbandits.declared import Dim, Example, Horizon, Inside, NonNegative, NumArms, Positive, Remedy
-from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.mechanisms.composition import gaussian_event, given_delta, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
 from jaxbandits.numerics.few import at_the_few
@@ -228,7 +227,7 @@ def adac_oful(
         delta=default_delta(delta, horizon, 1e-5),
         mechanism_scale=1.0,
     )
-    claim = guarantee("central", "reward", _events, view_released, delta=lambda params: float(params.delta))
+    claim = guarantee("central", "reward", _events, view_released, delta=given_delta)
     return Algorithm(
         program(num_arms, dim),
         (Span(1, horizon),),

@@ -1,7 +1,6 @@
 """The private bandits combiner: a bandit whose arms are bandits.
 
-"Improved rate for locally differentially private linear bandits", Algorithm 2, after Cutkosky, Das and Purohit
-2020. The bases are tuned for different least eigenvalues of the features' second moment.
+The bases are tuned for different least eigenvalues of the features' second moment.
 
 Axes: [M] bases, [E] epochs of a base.
 """

@@ -1,6 +1,5 @@
 """CW-OFUL (He, Zhou, Zhang and Gu 2022): plays whose feature is uncertain weigh less, so that corruption moves little.
 
-The estimator was read in others' code, and the radius is derived anew: `docs/formulas/robust_frontier.md#cw-oful`.
 State, message and functions are those of `linucb`, with a weight.
 """
 

@@ -1,7 +1,5 @@
 """The anytime form of "Improved rate for locally differentially private linear bandits", its Algorithm 7.
 
-A fresh base plays in epochs of 1, 2, 4, ... plays.
-
 Axes: [E] epochs.
 """
 

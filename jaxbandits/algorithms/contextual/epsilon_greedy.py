@@ -1,7 +1,4 @@
-"""Linear epsilon-greedy with decreasing exploration, without privacy and with it.
-
-After Auer, Cesa-Bianchi and Fischer 2002.
-"""
+"""Linear epsilon-greedy with decreasing exploration, without privacy and with it."""
 
 from typing import Unpack
 

@@ -1,7 +1,5 @@
 """Hvt-UCB (Wang, Zhang, Zhao and Zhou 2025): linear bandits with heavy-tailed noise, one mirror step a play.
 
-Update and scales were read in a summary, the width's constants are recalled:
-`docs/formulas/robust_frontier.md#hvt-ucb`.
 Axes: [A] arms shown, [d] features.
 """
 

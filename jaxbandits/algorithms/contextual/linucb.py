@@ -1,7 +1,4 @@
-"""LinUCB, the comparator without privacy of "Improved rate for locally differentially private linear bandits".
-
-Abbasi-Yadkori, Pál and Szepesvári 2011, in the closed form of OFUL.
-"""
+"""LinUCB, the comparator without privacy of "Improved rate for locally differentially private linear bandits"."""
 
 from collections.abc import Callable
 from functools import cache

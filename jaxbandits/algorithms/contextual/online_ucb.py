@@ -33,7 +33,7 @@ from jaxbandits.learners.from_optax import from_optax
 from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import ogd
 from jaxbandits.learners.transformations import examined
-from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
+from jaxbandits.mechanisms.composition import Event, gaussian_event, given_delta, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
@@ -331,9 +331,7 @@ def online_ucb(
     if sigma > 0:
         _warn(calibration, float(epsilon), delta, ratio(private_features, params))
     unit = "user" if private_features else "reward"
-    claim = guarantee(
-        "local", unit, partial(events, private_features), view_message, delta=lambda params: float(params.delta)
-    )
+    claim = guarantee("local", unit, partial(events, private_features), view_message, delta=given_delta)
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
     return Algorithm(
         program(num_arms, dim, learner, *shape), (Span(1, horizon),), params, claim, rewards=Rewards(0.0, 1.0, "clip")

@@ -1,7 +1,6 @@
 """Robust OFUL: Hvt-UCB that also allows for a budget of corruption.
 
-Ours, with the ingredients of Tani and Futami 2026, of which the abstract was read; no theorem of theirs is claimed:
-`docs/formulas/robust_frontier.md#robust-oful`. State and functions are those of `hvt_linucb`.
+State and functions are those of `hvt_linucb`.
 """
 
 import math

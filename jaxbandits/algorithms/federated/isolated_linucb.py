@@ -1,8 +1,4 @@
-"""Isolated LinUCB: agents that never communicate, the comparator without federation.
-
-A comparator of "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian);
-`docs/formulas/byzantine.md#linucb-comparators`.
-"""
+"""Isolated LinUCB: agents that never communicate, the comparator without federation."""
 
 from typing import Unpack
 

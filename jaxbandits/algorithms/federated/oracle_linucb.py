@@ -1,8 +1,4 @@
-"""Oracle LinUCB: a server that knows who attacks and averages the others, the comparator without a price of robustness.
-
-A comparator of "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian);
-`docs/formulas/byzantine.md#linucb-comparators`.
-"""
+"""Oracle LinUCB: a server that knows who attacks and averages the others, without a price of robustness."""
 
 from typing import Unpack
 

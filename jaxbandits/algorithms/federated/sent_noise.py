@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.mechanisms.composition import gaussian_event, given_delta, guarantee, view_released
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.counters.toeplitz import MOST_RELEASES
@@ -89,7 +89,7 @@ class SentNoise(NamedTuple):
         if self.form is not None:
             column_norm = self.form.column_norm if self.releases else 0.0
             events = partial(_counted_events, COUNTERS[self.counter], column_norm)
-        claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
+        claim = guarantee("federated", "message", events, view_released, delta=given_delta)
         return claim._replace(noise_share=partial(noise_share, self.draws()[0]))
 
 

@@ -1,7 +1,6 @@
 """AdaC-GOPE (Azize and Basu 2023): elimination on G-optimal designs with Gaussian noise, for concentrated privacy.
 
-The published constants were not readable; batches and widths are this package's:
-`docs/formulas/private_frontier.md#adac-gope`. Axes: [K] arms, [d] features, [B] batches.
+Axes: [K] arms, [d] features, [B] batches.
 Draws: `close/sums`, one normal an arm at the last play of a batch.
 """
 

@@ -1,7 +1,5 @@
 """From the arguments of robust elimination and its comparators to their numbers, schedule and claims. Host side.
 
-`batches` plays the comparators.
-
 Axes: [K] arms, [d] features, [B] batches.
 """
 

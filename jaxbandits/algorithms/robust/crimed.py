@@ -1,7 +1,6 @@
 """CRIMED (Agrawal, Mathieu, Basu and Maillard 2023): minimum empirical divergence of contaminated normal arms.
 
-Only the abstract (arXiv 2309.16563) was readable: the index is derived here, `docs/formulas/robust_frontier.md#crimed`.
-There are no random draws. Axes: [K] arms, [S] places for rewards, [G] gaps.
+Axes: [K] arms, [S] places for rewards, [G] gaps.
 """
 
 from functools import cache, lru_cache

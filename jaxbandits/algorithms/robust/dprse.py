@@ -1,7 +1,4 @@
-"""DPRSE (Tao et al. 2021): private successive elimination for heavy tails, by truncated means.
-
-The formulas were recalled and not read again: `docs/formulas/private_robust_mab.md#dprse`.
-"""
+"""DPRSE (Tao et al. 2021): private successive elimination for heavy tails, by truncated means."""
 
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Elimination by locally private bits, with corruption before or after the clients' noise, or both.
 
-A comparator of our own around the setting of Zhou and Zhang (NeurIPS 2024), not a published listing:
-`docs/formulas/private_frontier.md#local-privacy-and-corruption`.
 Axes: [K] arms, [P] plays of a window, [B] batches, batch b = 1, 2, ... having 2^b pulls of every arm.
 Draws: `alg/encode/bit`, one uniform a play.
 """
@@ -16,13 +14,13 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
-from jaxbandits.algorithms.stochastic.elimination import after_block
+from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import HOST, Epsilon, Example, Horizon, Inside, NonNegative, NumArms, Positive, Share
 from jaxbandits.estimators.local_mean import within
 from jaxbandits.mechanisms.composition import guarantee, response_event, view_message
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import count, materialize
-from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
@@ -96,10 +94,7 @@ def rules(num_arms: int, truncation: str) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "batches": memory.batch}
 
-    def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
-
-    return episodes.Rules(init, keep, end, diagnose, rest, note, encode)
+    return episodes.Rules(init, keep, end, diagnose, last_arm, note, encode)
 
 
 def _events(params):

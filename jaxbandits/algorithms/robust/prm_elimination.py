@@ -1,9 +1,5 @@
 """Private and robust elimination (Wu, Zhou, Tao and Wang 2023, arXiv 2302.02526, Algorithm 1).
 
-Batches double in length. In each, every arm's block of pulls is reduced to one private robust mean. Arms far below
-the best one are dropped, and all data are forgotten.
-Formulas: `docs/formulas/private_robust_mab.md#elimination`.
-
 Axes: [K] arms, [P] plays of a window, [B] batches, batch b having 2^(b+1) pulls of every arm.
 Draws: `act/arm` (forced exploration, at the play it is drawn for), `act/greedy`, `update/mean`, `update/bins` (see
 `prm_block`).

@@ -1,7 +1,4 @@
-"""PRM-TS: Thompson sampling over private robust means (Wu, Zhou, Tao and Wang 2023, remark after Algorithm 1).
-
-Formulas: `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`.
-"""
+"""PRM-TS: Thompson sampling over private robust means (Wu, Zhou, Tao and Wang 2023, remark after Algorithm 1)."""
 
 from typing import Unpack
 

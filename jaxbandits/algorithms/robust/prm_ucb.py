@@ -1,7 +1,5 @@
 """PRM-UCB: optimism over private robust means, each arm played in episodes of doubling length.
 
-The remark after Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526) names the algorithm without a
-listing; the form here is that of `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`.
 Axes: [K] arms, [J] bins, [B] numbers of pulls 2, 4, 8, ...
 """
 

@@ -1,6 +1,6 @@
 """BARBAR (Gupta, Koren and Talwar 2019, arXiv 1902.08647, Algorithm 1), recalled and compared with others' code.
 
-Formulas: `docs/formulas/robust_frontier.md#barbar`. Axes: [K] arms, [P] plays of a window.
+Axes: [K] arms, [P] plays of a window.
 Draws: `act/arm`, a uniform a play.
 """
 

@@ -1,6 +1,6 @@
 """Distributed elimination (Chowdhury and Zhou, ICLR 2023): secure aggregation shows the server a block's noisy sum.
 
-`docs/formulas/private_frontier.md#secure-aggregation`. Axes: [K] arms, [P] plays of a window, [B] batches, batch
+Axes: [K] arms, [P] plays of a window, [B] batches, batch
 b = 1, 2, ... having 2^b plays of every arm. Draws: `alg/encode/round`, one uniform a play, and at a block's last play
 `alg/update/plus` and `alg/update/minus` (laplace) or `alg/update/noise` (skellam).
 """

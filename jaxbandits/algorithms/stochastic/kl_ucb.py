@@ -1,8 +1,4 @@
-"""KL-UCB (Garivier and Cappe 2011; Cappe, Garivier, Maillard, Munos and Stoltz 2013): play the arm that could be best.
-
-Recalled from memory and not re-read. An arm's index is the largest q with N d(mean, q) <= ln t, d the Bernoulli
-divergence, t the index of the coming play.
-"""
+"""KL-UCB (Garivier and Cappe 2011; Cappe, Garivier, Maillard, Munos and Stoltz 2013): play the arm that may be best."""
 
 from functools import cache
 from typing import NamedTuple

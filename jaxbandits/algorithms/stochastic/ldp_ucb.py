@@ -1,6 +1,6 @@
 """UCB1 (Auer, Cesa-Bianchi and Fischer 2002) on locally private rewards: Laplace noise or randomised response.
 
-A comparator of our own, not a published listing: `docs/formulas/private_robust_mab.md#ldp-ucb`.
+A comparator of our own, not a published listing.
 Draws: `alg/encode` itself (one Laplace variable, or one uniform, a play).
 """
 

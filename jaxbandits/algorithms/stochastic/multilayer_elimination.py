@@ -1,6 +1,6 @@
 """The multi-layer race of Lykouris, Mirrokni and Paes Leme 2018 (arXiv 1803.09353), recalled and compared with others'.
 
-Formulas: `docs/formulas/robust_frontier.md#multilayer-elimination`. Axes: [L] layers, [K] arms.
+Axes: [L] layers, [K] arms.
 Draws: `act/layer`, a word a play.
 """
 

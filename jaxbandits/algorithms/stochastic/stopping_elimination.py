@@ -1,8 +1,6 @@
 """Elimination of arms whose intervals are widened by a budget of corruption, known or not.
 
-The forms are named after Wang, Liu, Zuo, Liu, Lui and Hajiesmaili 2025 (arXiv 2408.08859): SE-WR where the budget is
-known and PE-WR where it is not. Constants and proofs are ours: `docs/formulas/robust_frontier.md#stopping-elimination`.
-There are no random draws. Axes: [K] arms, [P] plays of a window, [H] phases.
+SE-WR where the budget is known and PE-WR where it is not. Axes: [K] arms, [P] plays of a window, [H] phases.
 """
 
 import math
