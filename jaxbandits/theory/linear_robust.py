@@ -38,9 +38,9 @@ def weighted_radius(
     confidence = math.log1p(horizon * feature_norm**2 / ridge) - math.log(failure)
     radius = noise_scale * math.sqrt(dim * confidence) + shrinkage
     if corruption == 0:
-        return radius, math.inf
+        return float(radius), math.inf
     share = noise_scale * math.sqrt(dim) + shrinkage  # alpha C
-    return radius + share, share / corruption
+    return float(radius + share), float(share / corruption)
 
 
 @checked
