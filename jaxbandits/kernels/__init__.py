@@ -1,6 +1,6 @@
 """One-lane programs as kernels of a GPU, which hold a lane in registers for a whole stretch of plays.
 
-No algorithm knows of it. `one_window` traces a window of one lane, `apart` evaluates it with every array
+No algorithm knows of it. `traced_window` traces a window of one lane, `apart` evaluates it with every array
 element held apart, and `long_axis` lays many arms across the threads of a warp. `rows` says how lanes lie in
 memory. `stretch` puts plays and checkpoints around all that in one kernel, `census` counts what is left, and
 `engine` says which programs of a sweep run so. `forms.forced` plays them on any machine.
