@@ -42,7 +42,7 @@ myst_heading_anchors = 3
 
 default_role = "literal"  # `name` in a docstring is code
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
+autodoc_preserve_defaults = False  # signatures of declared functions are made: no source says their defaults
 autodoc_typehints = "none"  # types are in the docstrings, with units and ranges
 napoleon_google_docstring = False
 napoleon_numpy_docstring = True

@@ -25,7 +25,7 @@ R = TypeVar("R")
 Part = TypeVar("Part", Algorithm, Environment, Adversary)
 
 MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
-MAX_SHLATER = 80  # characters of a value in a message
+MAX_SHOWN = 80  # characters of a value in a message
 # What pandas calls a column without a name, and Parquet the index of a DataFrame.
 UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 NO_SCALARS = (bool, np.bool_, np.timedelta64)  # Python counts them among the integers
@@ -33,12 +33,12 @@ NO_SCALARS = (bool, np.bool_, np.timedelta64)  # Python counts them among the in
 
 def shown(value: Any) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHLATER:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
     if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # some dates would become integers
         value = value.item()
     text = " ".join(repr(value).split())
-    return text if len(text) <= MAX_SHLATER else f"{text[: MAX_SHLATER - 3]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
 def same(x: Any, y: Any) -> bool:
