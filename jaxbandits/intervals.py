@@ -36,7 +36,8 @@ def of_mean(values: Tensor, way: Way) -> tuple[Any, Any, Any]:
       inverted: it holds for every number of seeds at once, however often one looks, where values are symmetric about
       their mean. NaN with fewer than 64 seeds.
 
-    Efron 1982: section 10.10 of "The jackknife, the bootstrap and other resampling plans" (recalled).
+    Efron 1982, section 10.10, "The jackknife, the bootstrap and other resampling plans" (recalled); for *anytime* see
+    `jaxbandits.until`.
 
     >>> [round(float(x), 3) for x in of_mean(np.array([1.0, 2.0, 3.0]), "student")]
     [-0.484, 4.484, 0.25]
