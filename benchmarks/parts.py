@@ -223,7 +223,7 @@ def counted(job: Any) -> np.ndarray:
     task, plan = first_call(job), job.plan
     group = plan.groups[task.group]
     shared = programs_of_calls(plan, task.group, task.cells, jax.devices()[0])
-    parts = group.parts._replace(program=scoped(group.parts.program))
+    parts = group.parts._replace(program=scoped(group.parts.program), traces=None)
     leaves, tree = jax.tree.flatten(stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)[1])
     counting = Counting(Compiled(parts, tuple(leaves), tree, len(task.cells), len(group.times)))
     play_call(task, plan, jax.devices()[0], shared=lambda *about: Programs(counting, *shared[1:]))
