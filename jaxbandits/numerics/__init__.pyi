@@ -1,0 +1,33 @@
+from .choice import argmax as argmax
+from .choice import argmin as argmin
+from .choice import features as features
+from .choice import inverse_cdf as inverse_cdf
+from .choice import one_hot as one_hot
+from .choice import pick as pick
+from .choice import picked as picked
+from .choice import played as played
+from .choice import tree_where as tree_where
+from .fusion import cond_any as cond_any
+from .fusion import lanes_last as lanes_last
+from .fusion import materialize as materialize
+from .fusion import materialize_all as materialize_all
+from .fusion import rounded as rounded
+from .linear_algebra import inverse_cholesky as inverse_cholesky
+from .linear_algebra import safe_norm as safe_norm
+from .linear_algebra import sweep_inverse as sweep_inverse
+from .sums import SHORT as SHORT
+from .sums import SUMMED as SUMMED
+from .sums import UNROLL as UNROLL
+from .sums import added as added
+from .sums import combine as combine
+from .sums import count as count
+from .sums import dot as dot
+from .sums import fixed_cumsum as fixed_cumsum
+from .sums import fixed_sum as fixed_sum
+from .sums import left_out as left_out
+from .sums import matvec as matvec
+from .sums import moved_mean as moved_mean
+from .sums import quadratic as quadratic
+from .sums import two_sum as two_sum
+
+__all__: list[str]
