@@ -30,7 +30,7 @@ def weighted_radius(
     theta_norm: Scalar,
     feature_norm: Scalar,
     failure_prob: Scalar | None,
-) -> tuple[float, float]:
+) -> tuple[Scalar, Scalar]:
     """(beta, alpha) of CW-OFUL, alpha = inf at C = 0."""
     corruption = math.sqrt(horizon) if corruption_budget is None else corruption_budget
     failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
