@@ -4,14 +4,12 @@ import math
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
-import jax.numpy as jnp
 from annotated_types import Ge, Le
 
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
+from jaxbandits.algorithms.adversarial.exp3 import program as exp3_program
 from jaxbandits.declared import Example, Horizon, NumArms, Positive, Remedy
 from jaxbandits.learners.exponential import reweigh
-from jaxbandits.learners.observed_loss import reported_loss
-from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
@@ -25,22 +23,14 @@ class Params(NamedTuple):
 
 @cache
 def program(num_arms: int) -> Program:
-    """EXP3-IX's functions."""
-
-    # state, `columns` [K]: normalised weights
-    def init(params, draws):
-        return columns.full(num_arms, 1 / num_arms, draws.dtype)
-
-    def act(params, weights, draws, t, context):
-        action = materialize(columns.inverse_cdf(weights, draws.uniform(t[0])))
-        return jnp.full(t.shape, action), None, (action, columns.entry(weights, action))
+    """EXP3-IX's functions: those of EXP3 without mixing, but for the update."""
 
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
         step = -params.learning_rate * message.total / (weight + params.mixing)
         return reweigh(weights, action, step), ()
 
-    return Program(init, act, reported_loss, update)
+    return exp3_program(num_arms, mixed=False)._replace(update=update)
 
 
 @factory(plays_on="arms", example=Example(world="losses"))

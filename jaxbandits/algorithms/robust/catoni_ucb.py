@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.robust.stored_rewards import taken, tie
-from jaxbandits.algorithms.stochastic.plain_reports import reported
+from jaxbandits.algorithms.robust.stored_rewards import tie
+from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
 from jaxbandits.estimators._inputs import decreasing_root
 from jaxbandits.estimators.catoni_mean import influence, width
 from jaxbandits.numerics import argmax, fixed_sum

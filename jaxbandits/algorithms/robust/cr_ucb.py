@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places, taken
-from jaxbandits.algorithms.stochastic.plain_reports import reported
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places
+from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
 from jaxbandits.declared import Example, NonNegative, NumArms
 from jaxbandits.estimators.shorth_mean import shorth
 from jaxbandits.estimators.trimmed_mean import trimmed

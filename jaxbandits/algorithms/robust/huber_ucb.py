@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, places, taken, tie
-from jaxbandits.algorithms.stochastic.plain_reports import reported
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, places, tie
+from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
 from jaxbandits.declared import Example, NonNegative, NumArms, Positive
 from jaxbandits.estimators.huber_location import location
 from jaxbandits.numerics import argmax

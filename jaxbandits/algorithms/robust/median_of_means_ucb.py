@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.robust.stored_rewards import taken
-from jaxbandits.algorithms.stochastic.plain_reports import reported
+from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
 from jaxbandits.estimators.median_of_means import middle
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Program

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 from annotated_doc import Doc
 
-from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import STATIC, Horizon, Remedy, Share
 from jaxbandits.typing import Array, Float
 
@@ -47,14 +46,6 @@ def inserted(row: Float[Array, " S"], value: Float[Array, ""]) -> Float[Array, "
     """
     below = jnp.concatenate([jnp.full(1, -jnp.inf, row.dtype), row[:-1]])
     return jnp.maximum(below, jnp.minimum(row, value))
-
-
-def taken(reward: Float[Array, "..."]) -> Float[Array, "..."]:
-    """A report as it is stored: 0 where it is not finite, cut at 1e30 so that no sum overflows.
-
-    For `update`, not `encode`: reports may be corrupted on their way.
-    """
-    return jnp.clip(finite(reward), -1e30, 1e30)
 
 
 def tie(dtype: Any) -> float:

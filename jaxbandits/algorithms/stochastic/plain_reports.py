@@ -16,3 +16,8 @@ def finite(report: Float[Array, "..."]) -> Float[Array, "..."]:
     For `update`, not `encode`: reports may be corrupted on their way.
     """
     return jnp.where(jnp.isfinite(report), report, 0)
+
+
+def taken(report: Float[Array, "..."]) -> Float[Array, "..."]:
+    """A report as `finite` has it, cut at 1e30 in size so that no sum overflows."""
+    return jnp.clip(finite(report), -1e30, 1e30)

@@ -12,14 +12,13 @@ import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import DROPPED, after_block, by_rounds, last_arm
+from jaxbandits.algorithms.stochastic.plain_reports import taken
 from jaxbandits.declared import Example, FailureProb, NonNegative, NumArms, Remedy
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory
 
-# Rewards are cut at this size, so that no sum overflows.
-MOST = 1e30
 # Of the tables: as many phases as the longest horizon has, so that all horizons share a program.
 PHASES = 32
 # The most plays of a window. Their rewards are added one after the other, so that a sum does not depend on the windows.
@@ -56,11 +55,6 @@ class Memory(NamedTuple):
     low: Float[Array, ""]
 
 
-def usable(reward: Float[Array, "..."]) -> Float[Array, "..."]:
-    """A reward as it counts: 0 where it is not finite. Applied at the server, as reports may be corrupted."""
-    return jnp.where(jnp.isfinite(reward), jnp.clip(reward, -MOST, MOST), 0)
-
-
 def radius(params: Widths, pulls, t):
     """The r(N) of the form whose budget is known."""
     return params.width * jnp.sqrt(1 / pulls) + params.corruption_budget * (1 / pulls)
@@ -85,7 +79,7 @@ def phased(num_arms: int) -> episodes.Rules:
         return memory, jnp.int32(0), length(params, active, memory.phase)
 
     def keep(params, memory, arm, value, present):
-        value = jnp.where(present, usable(value), 0)
+        value = jnp.where(present, taken(value), 0)
         high, low = memory.high, memory.low
         # Knuth's two-sum: `low` collects what rounding takes from `high`. `numerics.two_sum` moves parts of it back to
         # `high` at each reward, which costs 9% of a play and, over long blocks, last bits.
@@ -191,7 +185,7 @@ def stopping_elimination(
     failure = 1 / horizon if failure_prob is None else failure_prob
     if corruption_budget is not None:
         width = noise_scale * math.sqrt(2 * math.log(2 * num_arms * horizon / failure))
-        functions = by_rounds(num_arms, usable, radius, diagnose, counts_race=True)
+        functions = by_rounds(num_arms, taken, radius, diagnose, counts_race=True)
         return Algorithm(functions, (Span(1, horizon),), Widths(width, corruption_budget), rewards=Rewards())
     number_of, tables = phases(num_arms, horizon, noise_scale, failure)
     schedule = episodes.schedule(horizon, num_arms * (number_of + 1), most=MOST_PLAYS)
