@@ -48,11 +48,7 @@ def width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def ucb(
-    params: UcbParams,
-    draws: Draws,
-    t: Int[Array, " P"],
-    estimate: Estimate,
-    features: Sequence[Float[Array, "P A"]],
+    params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Sequence[Float[Array, "P A"]]
 ) -> Int[Array, " P"]:
     """argmax <x, theta> + w_t sqrt(max(x' P x, 0)): an indefinite P counts as no width. Ties go to the lowest arm."""
     score = sum(x * theta for x, theta in zip(features, estimate.theta, strict=True))
@@ -87,11 +83,7 @@ class GreedyParams(NamedTuple):
 
 
 def greedy(
-    params: GreedyParams,
-    draws: Draws,
-    t: Int[Array, " P"],
-    estimate: Estimate,
-    features: Sequence[Float[Array, "P A"]],
+    params: GreedyParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Sequence[Float[Array, "P A"]]
 ) -> Int[Array, " P"]:
     """argmax <x, theta>, but an arm at random with probability min(1, rate / t): draws act/explore and act/arm."""
     best = argmax(sum(x * theta for x, theta in zip(features, estimate.theta, strict=True)), TIE)

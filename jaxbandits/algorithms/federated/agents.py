@@ -178,10 +178,7 @@ def _choose(x, theta, inverse, width):
 
 
 def moments(
-    context: Float[Array, "L N A d"],
-    action: Int[Array, "L N"],
-    reward: Float[Array, "L N"],
-    play: Bool[Array, " L"],
+    context: Float[Array, "L N A d"], action: Int[Array, "L N"], reward: Float[Array, "L N"], play: Bool[Array, " L"]
 ) -> Moments:
     """Each agent's sums of x x' and x r over the episode."""
     return Moments(*_moments(played(context, action), reward, play))

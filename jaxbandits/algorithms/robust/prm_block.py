@@ -134,13 +134,7 @@ def _searched(
 
 
 def estimate(
-    block: Block,
-    pulls: Int[Array, ""],
-    constants: Constants,
-    bins: int,
-    scale: Any,
-    draws: Draws,
-    t: Int[Array, ""],
+    block: Block, pulls: Int[Array, ""], constants: Constants, bins: int, scale: Any, draws: Draws, t: Int[Array, ""]
 ) -> Float[Array, ""]:
     """The private mean of a full block. Draws: `mean`, one Laplace variable at the block's last play t."""
     dtype = block.left_edge.dtype
