@@ -332,6 +332,11 @@ Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run."
 Budget = Annotated[Scalar, Gt(0), Le(math.inf), Doc("Privacy budget; at inf there is no noise.")]
 Epsilon = Annotated[Budget, Remedy("use float('inf') for no noise")]
 ClaimedDelta = Annotated[Inside, Doc("Of the claim in (epsilon, delta). The default: min(1e-5, 1 / horizon).")]
+StatedDelta = Annotated[
+    Inside,
+    Doc("""At which `guarantee.spend` states the claim in (epsilon, delta). It changes no action. The default: min(1e-5,
+        1 / horizon)."""),
+]
 FailureProb = Annotated[
     Inside, Doc("Probability with which the confidence intervals may fail. The default: 1 / horizon.")
 ]

@@ -13,7 +13,7 @@ from jax import lax
 
 from jaxbandits.algorithms.contextual.linucb import TIE, FailureProb, Ridge, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
-from jaxbandits.declared import Dim, Example, Horizon, Inside, NonNegative, NumArms, Positive, Remedy
+from jaxbandits.declared import Dim, Example, Horizon, NonNegative, NumArms, Positive, Remedy, StatedDelta
 from jaxbandits.mechanisms.composition import gaussian_event, given_delta, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
@@ -166,7 +166,7 @@ def adac_oful(
     theta_bound: NonNegative = 1.0,
     radius_scale: NonNegative = 1.0,
     failure_prob: FailureProb = None,
-    delta: Inside | None = None,
+    delta: StatedDelta | None = None,
 ) -> Algorithm:
     """OFUL on rarely released sums: contexts are public, rewards are protected by Gaussian noise.
 
@@ -187,9 +187,6 @@ def adac_oful(
         Largest norm of theta that the widths allow for.
     radius_scale
         Multiplies the width.
-    delta
-        At which `guarantee.spend` states the claim in (epsilon, delta). It changes no action. The default: min(1e-5, 1
-        / horizon).
 
     Returns
     -------

@@ -14,7 +14,7 @@ from annotated_types import Gt, Le
 from jaxbandits.algorithms.linear import arguments
 from jaxbandits.algorithms.linear.batches import Rules
 from jaxbandits.algorithms.linear.private_elimination import GUARANTEE, influence, noisy_solution
-from jaxbandits.declared import Example, Horizon, Inside, Remedy
+from jaxbandits.declared import Example, Horizon, Inside, Remedy, StatedDelta
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
@@ -75,7 +75,7 @@ def adac_gope(
     *,
     horizon: Horizon,
     rho: Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no noise")],
-    delta: Inside | None = None,
+    delta: StatedDelta | None = None,
     failure_prob: Inside | None = None,
     **given: Unpack[arguments.Designed],
 ) -> Algorithm:
@@ -91,9 +91,6 @@ def adac_gope(
     ----------
     rho
         Budget of zero-concentrated privacy, at least 5e-25; inf: no noise.
-    delta
-        At which `guarantee.spend` states the claim in (epsilon, delta). It changes no action. The default: min(1e-5, 1
-        / horizon).
     failure_prob
         Of all widths together. The default: 1 / horizon, and 1/2 at horizon 1.
 

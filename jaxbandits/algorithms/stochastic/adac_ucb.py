@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic.adap_ucb import doubling, rules
 from jaxbandits.algorithms.stochastic.episodes import gaussian_claim
-from jaxbandits.declared import ClaimedDelta, Epsilon, Example, Horizon, NumArms, Positive, Remedy
+from jaxbandits.declared import Epsilon, Example, Horizon, NumArms, Positive, Remedy, StatedDelta
 from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
@@ -51,7 +51,7 @@ def adac_ucb(
     horizon: Horizon,
     rho: Epsilon,
     index_scale: Positive = 3.1,
-    delta: Annotated[ClaimedDelta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] | None = None,
+    delta: Annotated[StatedDelta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] | None = None,
 ) -> Algorithm:
     """Play the arm of largest index until its pulls have doubled, then release the episode's mean with normal noise.
 
@@ -65,8 +65,6 @@ def adac_ucb(
         Budget of zero-concentrated privacy; at inf there is no noise.
     index_scale
         Multiplies ln t in the index; the analysis asks for more than 3.
-    delta
-        Only for stating the guarantee in (epsilon, delta). The default: min(1e-5, 1 / horizon).
 
     Returns
     -------
