@@ -73,7 +73,7 @@ def cases() -> dict[str, Any]:
 
     from jaxbandits import algorithms as a
     from jaxbandits import environments as e
-    from jaxbandits.catalogue import ALGORITHMS, Example
+    from jaxbandits.catalogue import ALGORITHMS, SmallSweep
 
     means = np.linspace(0.1, 0.9, 10)
     arms, losses = partial(e.bernoulli_arms, means=means), partial(e.bernoulli_losses, means=means)
@@ -82,19 +82,19 @@ def cases() -> dict[str, Any]:
     contexts = partial(e.contextual_linear, num_arms=100, dim=5, reward="bernoulli")
     return {
         **ALGORITHMS,
-        "ucb1-10": Example(a.ucb1, arms),
-        "moss-10": Example(a.moss, arms),
-        "exp3-10": Example(a.exp3, losses),
-        "exp3-mixing-10": Example(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses),
-        "htinf-10": Example(a.htinf, losses),
-        "ucb1-100": Example(a.ucb1, many),
+        "ucb1-10": SmallSweep(a.ucb1, arms),
+        "moss-10": SmallSweep(a.moss, arms),
+        "exp3-10": SmallSweep(a.exp3, losses),
+        "exp3-mixing-10": SmallSweep(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses),
+        "htinf-10": SmallSweep(a.htinf, losses),
+        "ucb1-100": SmallSweep(a.ucb1, many),
         "kl_ucb-100": ALGORITHMS["kl_ucb"]._replace(environment=many),
-        "thompson-100": Example(a.thompson, many),
-        "exp3-100": Example(a.exp3, many_losses),
-        "htinf-100": Example(a.htinf, many_losses),
+        "thompson-100": SmallSweep(a.thompson, many),
+        "exp3-100": SmallSweep(a.exp3, many_losses),
+        "htinf-100": SmallSweep(a.htinf, many_losses),
         "private_batched-100": ALGORITHMS["private_batched"]._replace(environment=many_losses),
         "prm_elimination-100": ALGORITHMS["prm_elimination"]._replace(environment=many),
-        "linucb-100": Example(a.linucb, contexts),
+        "linucb-100": SmallSweep(a.linucb, contexts),
     }
 
 

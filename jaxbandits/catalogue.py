@@ -18,7 +18,7 @@ from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.validation import nearest, plays_on
 
 
-class Example(NamedTuple):
+class SmallSweep(NamedTuple):
     """Arguments of a small `sweep`."""
 
     algorithm: Any
@@ -77,7 +77,7 @@ def _arguments(given: dict[str, Any]) -> dict[str, Any]:
     return {key: _bound(value, a) if key in ("base", "bases") else value for key, value in given.items()}
 
 
-def _declared(name: str) -> Example:
+def _declared(name: str) -> SmallSweep:
     """The case that an algorithm's factory declares."""
     factory: Any = getattr(a, name)
     small = factory.example or declared.Example()
@@ -85,7 +85,7 @@ def _declared(name: str) -> Example:
     named, changes = (world, {}) if isinstance(world, str) else world
     environment: Any = WORLDS.get(named) or getattr(e, named)
     attacks = [None if x is None else _bound(x, v) for x in (small.reward_adversary, small.message_adversary)]
-    return Example(
+    return SmallSweep(
         algorithm=partial(factory, **_arguments(small.arguments)) if small.arguments else factory,
         environment=partial(environment, **changes) if changes else environment,
         reward_adversary=attacks[0],
@@ -94,56 +94,58 @@ def _declared(name: str) -> Example:
     )
 
 
-ALGORITHMS: dict[str, Example] = {name: _declared(name) for name in a.__all__}
+ALGORITHMS: dict[str, SmallSweep] = {name: _declared(name) for name in a.__all__}
 
 # Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.
-OPTIMIZED: dict[str, Example] = {
-    "gradient_bandit by adam": Example(partial(a.gradient_bandit, optimizer=optax.adam(0.1)), arms),
-    "online_ucb by adam": Example(
+OPTIMIZED: dict[str, SmallSweep] = {
+    "gradient_bandit by adam": SmallSweep(partial(a.gradient_bandit, optimizer=optax.adam(0.1)), arms),
+    "online_ucb by adam": SmallSweep(
         partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1, learner=optax.adam(0.1)), contexts
     ),
-    "doubling by momentum": Example(
+    "doubling by momentum": SmallSweep(
         partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, learner=optax.sgd(0.01, momentum=0.9))), contexts
     ),
 }
 
-ENVIRONMENTS: dict[str, Example] = {
-    "bernoulli_arms": Example(a.ucb1, arms),
-    "gaussian_arms": Example(a.ucb1, partial(e.gaussian_arms, means=[0.0, 0.5])),
-    "student_arms": Example(a.ucb1, partial(e.student_arms, means=[0.0, 0.5], scale=0.5)),
-    "pareto_arms": Example(a.ucb1, partial(e.pareto_arms, means=[0.9, 0.5, 0.1])),
-    "lognormal_arms": Example(a.ucb1, partial(e.lognormal_arms, means=[0.9, 0.5, 0.1])),
-    "linear_arms": Example(a.ucb1, partial(linear, noise="rademacher")),
-    "contextual_linear": Example(
+ENVIRONMENTS: dict[str, SmallSweep] = {
+    "bernoulli_arms": SmallSweep(a.ucb1, arms),
+    "gaussian_arms": SmallSweep(a.ucb1, partial(e.gaussian_arms, means=[0.0, 0.5])),
+    "student_arms": SmallSweep(a.ucb1, partial(e.student_arms, means=[0.0, 0.5], scale=0.5)),
+    "pareto_arms": SmallSweep(a.ucb1, partial(e.pareto_arms, means=[0.9, 0.5, 0.1])),
+    "lognormal_arms": SmallSweep(a.ucb1, partial(e.lognormal_arms, means=[0.9, 0.5, 0.1])),
+    "linear_arms": SmallSweep(a.ucb1, partial(linear, noise="rademacher")),
+    "contextual_linear": SmallSweep(
         a.linucb, partial(contexts, contexts="fixed", features="reference", reward="gaussian")
     ),
-    "federated_linear": Example(partial(a.isolated_linucb, window=8), partial(federated, reward="bounded")),
-    "loss_table": Example(a.exp3_ix, partial(e.loss_table, losses=_TABLE)),
-    "fixed_gap_losses": Example(a.exp3_ix, partial(e.fixed_gap_losses, num_arms=3, best=1)),
-    "switching_losses": Example(a.exp3_ix, partial(e.switching_losses, num_arms=3, cuts=[0, 40, 70], arms=[0, 2, 1])),
-    "sinusoid_losses": Example(
+    "federated_linear": SmallSweep(partial(a.isolated_linucb, window=8), partial(federated, reward="bounded")),
+    "loss_table": SmallSweep(a.exp3_ix, partial(e.loss_table, losses=_TABLE)),
+    "fixed_gap_losses": SmallSweep(a.exp3_ix, partial(e.fixed_gap_losses, num_arms=3, best=1)),
+    "switching_losses": SmallSweep(
+        a.exp3_ix, partial(e.switching_losses, num_arms=3, cuts=[0, 40, 70], arms=[0, 2, 1])
+    ),
+    "sinusoid_losses": SmallSweep(
         partial(a.private_batched, epsilon=0.1), partial(e.sinusoid_losses, num_arms=3, period=30)
     ),
-    "bernoulli_losses": Example(a.exp3_ix, losses),
-    "lemma51_losses": Example(a.exp3_ix, partial(e.lemma51_losses, change=40, primed=True)),
-    "rotating_experts": Example(partial(a.bandit_to_experts, base=a.exp3), experts),
-    "classification": Example(a.exp3, labelled),
+    "bernoulli_losses": SmallSweep(a.exp3_ix, losses),
+    "lemma51_losses": SmallSweep(a.exp3_ix, partial(e.lemma51_losses, change=40, primed=True)),
+    "rotating_experts": SmallSweep(partial(a.bandit_to_experts, base=a.exp3), experts),
+    "classification": SmallSweep(a.exp3, labelled),
 }
 
-ADVERSARIES: dict[str, Example] = {
-    "huber": Example(a.ucb1, arms, reward_adversary=partial(v.huber, corruption=0.2, kind="fixed", value="inf")),
-    "byzantine": Example(
+ADVERSARIES: dict[str, SmallSweep] = {
+    "huber": SmallSweep(a.ucb1, arms, reward_adversary=partial(v.huber, corruption=0.2, kind="fixed", value="inf")),
+    "byzantine": SmallSweep(
         partial(a.byzantine_ucb, window=8, aggregate="krum", corruption_bound=0.2), federated,
         message_adversary=partial(v.byzantine, corruption=0.4, kind="noise", scale=2.0, prob=0.5),
     ),
-    "poison": Example(
+    "poison": SmallSweep(
         partial(a.byzantine_ucb, window=8, aggregate="median_of_means", corruption_bound=0.2), federated,
         reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
     ),
-    "budgeted": Example(a.ucb1, arms, reward_adversary=partial(v.budgeted, total=4.0, size=0.5)),
+    "budgeted": SmallSweep(a.ucb1, arms, reward_adversary=partial(v.budgeted, total=4.0, size=0.5)),
 }  # fmt: skip
 
-EVERYTHING: dict[str, Example] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}
+EVERYTHING: dict[str, SmallSweep] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}
 
 
 def case(name: str, **changes: Any) -> tuple[Algorithm, Environment]:

@@ -31,6 +31,7 @@ from typing import (
     NotRequired,
     Required,
     Union,
+    Unpack,
     get_args,
     get_origin,
     get_type_hints,
@@ -155,9 +156,8 @@ class Example(NamedTuple):
     """A small run: a part's case in the catalogue."""
 
     arguments: dict[str, Any] = {}  # noqa: RUF012 (never written into); a factory stands by its name, or {"name": ...}
-    world: Any = (
-        None  # of the catalogue's worlds: a name, or a name and arguments in place of its own; None: by plays_on
-    )
+    # one of the catalogue's: a name, or a name and arguments in place of its own; None: what the algorithm plays on
+    world: str | tuple[str, dict[str, Any]] | None = None
     horizon: int = 96
     reward_adversary: dict[str, Any] | None = None
     message_adversary: dict[str, Any] | None = None
@@ -178,7 +178,7 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
     """
     hints, texts, found = _hints(function), _texts(function), dict[str, Argument]()
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD and get_args(hints.get(name)):
+        if get_origin(hints.get(name)) is Unpack:
             (group,) = get_args(hints[name])
             # of the group alone: Python 3.11 does not know its bases, whose members say with `Doc` what they mean
             about, members = _texts(group), get_type_hints(group, include_extras=True)

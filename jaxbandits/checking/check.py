@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     """A promise of a part, in the docstring of the function that looks at it."""
 
     look: Callable[[Subject], Faults]  # its name is the rule's
-    needs: str  # what it looks at; `ENDING`
+    needs: str  # what it looks at; after a fault in one of `ENDING` no other rule can
 
 
 RULES = (

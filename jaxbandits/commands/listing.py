@@ -1,4 +1,4 @@
-"""What a part takes and what it reads: `jaxbandits list`, and the table of algorithms in the documentation.
+"""What a part takes and what it reads: `jaxbandits list`, and what the documentation's catalogue shows.
 
 Nothing here is written down a second time: arguments, ranges and texts are what the factory declares
 (`jaxbandits.declared`), the rest is what the part says of itself; the catalogue has an example of each.
@@ -14,7 +14,6 @@ from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.declared import PLAYS_ON, Range, sections
-from jaxbandits.formatting import markdown as cells
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.reports.citations import one_line, paper
@@ -233,12 +232,3 @@ def range_text(asked: Range | None) -> str:
     else:
         return asked.kind
     return ends if asked.kind == "number" else f"{asked.kind} {ends}"
-
-
-def markdown() -> str:
-    """The algorithms with what they play on, the rewards they read and their privacy, as in the documentation."""
-    rows = [["algorithm", "plays on", "rewards read", "privacy"]]
-    for name in names("algorithms"):
-        part = catalogue.case(name)[0]
-        rows.append([f"`{name}`", structure(name), reading(part.rewards), part.guarantee.model])
-    return f"{cells(rows)}\n"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandits.catalogue import Example
+from jaxbandits.catalogue import SmallSweep
 from jaxbandits.checking.subject import Subject
 from jaxbandits.kernels import engine
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
@@ -13,7 +13,7 @@ from jaxbandits.sweeps.plan import Plan, host_case, stacked
 ULPS = 8  # where sums are rounded in another way: units in the last place of the largest number of a lane
 
 
-def plan_of(example: Example) -> Plan:
+def plan_of(example: SmallSweep) -> Plan:
     """The sweep of one case."""
     return Subject(
         example.algorithm, example.environment, example.reward_adversary, example.message_adversary,
@@ -21,7 +21,7 @@ def plan_of(example: Example) -> Plan:
     ).plan  # fmt: skip
 
 
-def choices(example: Example) -> Iterator[tuple[tuple[int, bool, bool], engine.Choice]]:
+def choices(example: SmallSweep) -> Iterator[tuple[tuple[int, bool, bool], engine.Choice]]:
     """What every kind of window of a case runs as on a GPU."""
     laid_out = plan_of(example)
     group = laid_out.groups[0]

@@ -10,7 +10,7 @@ from laid_out import choices
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.catalogue import ALGORITHMS, OPTIMIZED, Example, experts
+from jaxbandits.catalogue import ALGORITHMS, OPTIMIZED, SmallSweep, experts
 from jaxbandits.kernels import engine
 from jaxbandits.kernels.census import Census
 
@@ -124,10 +124,10 @@ losses = partial(e.bernoulli_losses, means=np.linspace(0.1, 0.9, 10))
 # that float32 cannot hold came to since.
 DIGITS = 50
 INSTRUCTIONS = {
-    "ucb1": (Example(a.ucb1, arms), 294 + DIGITS),
-    "exp3": (Example(a.exp3, losses), 345),
-    "exp3 mixed": (Example(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses), 453),
-    "htinf": (Example(a.htinf, losses), 904),
+    "ucb1": (SmallSweep(a.ucb1, arms), 294 + DIGITS),
+    "exp3": (SmallSweep(a.exp3, losses), 345),
+    "exp3 mixed": (SmallSweep(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses), 453),
+    "htinf": (SmallSweep(a.htinf, losses), 904),
     "uniform": (ALGORITHMS["uniform"], 108),
     "moss": (ALGORITHMS["moss"], 171 + DIGITS),
     "successive_elimination": (ALGORITHMS["successive_elimination"], 195),
@@ -160,14 +160,14 @@ def test_what_is_too_long_is_refused():
     """The rule asks for numbers alive, for operations, and for numbers of a case."""
     few = r"\d+ numbers alive at once, at most 200"
     for arms, reason in ((20, ""), (32, ""), (64, ""), (2000, few)):
-        [(_, choice)] = choices(Example(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, arms))))
+        [(_, choice)] = choices(SmallSweep(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, arms))))
         assert re.fullmatch(reason, choice.reason)
-    table = Example(a.exp3_ix, partial(e.loss_table, losses=np.full((400, 3), 0.5)))
+    table = SmallSweep(a.exp3_ix, partial(e.loss_table, losses=np.full((400, 3), 0.5)))
     [(_, choice)] = choices(table)
     assert choice.window is None and "numbers in a case" in choice.reason
 
 
 def test_a_conversion_is_counted_with_its_base():
-    [(_, alone)] = choices(Example(a.exp4, experts))
-    [(_, private)] = choices(Example(partial(a.local_exp4, epsilon=1.0), experts))
+    [(_, alone)] = choices(SmallSweep(a.exp4, experts))
+    [(_, private)] = choices(SmallSweep(partial(a.local_exp4, epsilon=1.0), experts))
     assert private.census.operations > alone.census.operations

@@ -16,7 +16,7 @@ from laid_out import choices, near, plan_of
 import jaxbandits as jb
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.catalogue import Example
+from jaxbandits.catalogue import SmallSweep
 from jaxbandits.kernels import engine
 from jaxbandits.kernels.apart import Apart, Unsupported
 from jaxbandits.kernels.elements import filled
@@ -162,10 +162,10 @@ def test_what_is_not_taken_apart_is_named(function):
 MEANS = np.linspace(0.1, 0.9, 40)
 ARMS = partial(e.bernoulli_arms, means=MEANS)
 LOSSES = partial(e.bernoulli_losses, means=MEANS)
-MANY = Example(a.linucb, partial(e.contextual_linear, num_arms=40, dim=3))
-UNTIL_STOPPED = Example(partial(a.adap_ucb, epsilon=1.0), ARMS)
+MANY = SmallSweep(a.linucb, partial(e.contextual_linear, num_arms=40, dim=3))
+UNTIL_STOPPED = SmallSweep(partial(a.adap_ucb, epsilon=1.0), ARMS)
 CARRIED = {
-    "single plays": Example(a.ucb1, ARMS), "running sums": Example(a.exp3, LOSSES),
+    "single plays": SmallSweep(a.ucb1, ARMS), "running sums": SmallSweep(a.exp3, LOSSES),
     "windows that the algorithm ends": UNTIL_STOPPED,
 }  # fmt: skip
 
@@ -223,7 +223,7 @@ def test_what_is_carried_for_each_of_many_arms_is_that_of_a_cpu(algorithm, envir
     if algorithm is a.exp3:  # points share the means
         points = [{"learning_rate": 0.05}, {"learning_rate": 0.2}]
     options = {"horizon": 150, "seeds": 6, "checkpoints": 5, "points": points, "progress": False}
-    assert [x.reason for _, x in choices(Example(algorithm, environment))] == [""]
+    assert [x.reason for _, x in choices(SmallSweep(algorithm, environment))] == [""]
     plain = jb.sweep(algorithm, environment, **options)
     with forced("interpreted"), warnings.catch_warnings():
         warnings.filterwarnings("error", "no kernel could be compiled")
@@ -279,10 +279,10 @@ def test_the_kernel_of_many_arms_lowers(example):
 
 def test_counts_and_refusals_of_many_arms():
     contexts = partial(e.contextual_linear, num_arms=100, dim=5)
-    [(_, choice)] = choices(Example(a.linucb, contexts))
+    [(_, choice)] = choices(SmallSweep(a.linucb, contexts))
     assert not choice.reason and choice.window.long == LongAxis(100)
     assert choice.census.operations <= 1542 and choice.census.alive <= 84
-    [(_, carried)] = choices(Example(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 100))))
+    [(_, carried)] = choices(SmallSweep(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 100))))
     assert not carried.reason and carried.census.operations <= 500 and carried.census.carried == 19
-    [(_, several)] = choices(Example(partial(a.shuffle_linucb, epsilon=1.0), contexts))
+    [(_, several)] = choices(SmallSweep(partial(a.shuffle_linucb, epsilon=1.0), contexts))
     assert several.reason == "windows of 20 plays, at most 8"

@@ -12,7 +12,7 @@ from laid_out import near, plan_of
 from jaxbandits import algorithms as a
 from jaxbandits import catalogue
 from jaxbandits import environments as e
-from jaxbandits.catalogue import Example
+from jaxbandits.catalogue import SmallSweep
 from jaxbandits.kernels import engine
 from jaxbandits.protocol import Span
 from jaxbandits.spans import next_start, segment, windows_offered
@@ -102,7 +102,7 @@ def in_turn(slots, length, repeats, **hints):
 
 def test_full_windows_hold_several_checkpoints():
     """Windows of three plays in batches of seven, the last of them shorter, and checkpoints anywhere in them."""
-    played = Played(Example(in_turn(3, 7, 14), catalogue.arms))
+    played = Played(SmallSweep(in_turn(3, 7, 14), catalogue.arms))
     [(ours, wanted)] = played.spans(first=4)
     jax.tree.map(np.testing.assert_array_equal, ours, wanted)
     assert (ours.plays == 96).all() and len(played.group.times) == 8
@@ -130,7 +130,7 @@ def test_spans_that_are_closed():
     """Lanes wait for the end of a batch. Sums of rewards differ in the last bits."""
     two = partial(e.linear_arms, actions=np.eye(2), theta=np.array([0.5, 0.4]))
     reached = []
-    for ours, wanted in Played(Example(a.bogunovic_elimination, two, horizon=300)).spans():
+    for ours, wanted in Played(SmallSweep(a.bogunovic_elimination, two, horizon=300)).spans():
         same(ours, wanted, partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-5))
         reached.append(wanted.plays)
     assert len(reached) > 1 and (reached[0] < 300).any()
@@ -139,7 +139,7 @@ def test_spans_that_are_closed():
 
 @pytest.mark.parametrize("counted", [False, True])
 def test_windows_that_must_stay_whole_are_not_cut(counted):
-    laid_out = plan_of(Example(in_turn(9, 9, 11, full=not counted, whole=counted), catalogue.arms))
+    laid_out = plan_of(SmallSweep(in_turn(9, 9, 11, full=not counted, whole=counted), catalogue.arms))
     parts, kind = laid_out.groups[0].parts, (9, not counted, counted)
     choice = engine.choice(parts, host_case(laid_out.cells[0]), 8, kind)
     assert choice.reason == f"windows of 9 plays, at most {engine.MOST_SLOTS}"

@@ -7,7 +7,6 @@ import json
 import math
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import jax
@@ -428,8 +427,3 @@ def test_an_unknown_name_is_one_line_with_the_nearest(capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert "'klucb'" in line and "'kl_ucb'" in line and "`jaxbandits list`" in line
     assert main(["list", "--json"]) == main(["list", "papers", "--json"]) == 2
-
-
-def test_the_page_of_the_catalogue_is_up_to_date():
-    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
-    assert listing.markdown() in page, "write docs/api.md's table anew: print(jaxbandits.commands.listing.markdown())"
