@@ -203,7 +203,9 @@ def factory(function: Any = None, /, *, plays_on: str | None = None, example: Ex
 
 
 def _factory(function: Callable[..., Any], plays_on: str | None, example: Example | None) -> Callable[..., Any]:
-    name, rows = function.__name__, declaration(function)
+    name = function.__name__
+    # what must be given comes first, also where it stands in a TypedDict
+    rows = dict(sorted(declaration(function).items(), key=lambda row: not row[1].required))
     marked = any(row.marks for row in rows.values())  # otherwise the function checks all of them itself
     checks = {key: check for key, row in rows.items() if marked and (check := checker(row)) is not None}
     defaults = {key: row.default for key, row in rows.items() if not row.required}
