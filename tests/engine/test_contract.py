@@ -30,8 +30,7 @@ def breaches(subject, *needs, but=()):
     return [(rule.__name__, *found) for rule in rules for found in found_by(rule, subject)]
 
 
-def test_every_factory_has_a_case():
-    assert set(catalogue.ALGORITHMS) == set(jb.algorithms.__all__)
+def test_every_environment_and_adversary_has_a_case():
     assert set(catalogue.ENVIRONMENTS) == set(jb.environments.__all__)
     assert set(catalogue.ADVERSARIES) == set(jb.adversaries.__all__)
 
