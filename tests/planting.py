@@ -89,10 +89,12 @@ def pytest_itemcollected(item):
 def declared(config) -> str:
     """The table of what the tests declare. Files that this run did not collect are collected, not run."""
     files = [file for file in sorted(FILE.parent.rglob("test_*.py")) if "planted" in file.read_text()]
-    found = {} if any("::" in str(place) for place in config.args) else dict(_rows)  # of such a file it has a part
+    kept = dict(_rows)
+    found = {} if any("::" in str(place) for place in config.args) else dict(kept)  # of such a file it has a part
     missing = [str(file) for file in files if file not in found]
     if missing:
         options = ["--collect-only", "-qq", "-s", "--noconftest", "-p", __name__]
         assert pytest.main([*options, *missing]) == 0
         found |= _rows
+        _rows.update(kept)  # the run inside began with none
     return HEAD + "\n".join(sorted(line for file in files for line in found[file])) + "\n"

@@ -607,9 +607,12 @@ def moved(package, old, new):
         target.parent.mkdir()
         (target.parent / "__init__.py").write_text('"""Algorithms that moved."""\n')
     shutil.move(source, target)
+    room = old.partition(".")[0]
     for path in package.rglob("*.py*"):
-        if f"jaxbandits.{old}" in (text := path.read_text()):
-            path.write_text(text.replace(f"jaxbandits.{old}", f"jaxbandits.{new}"))
+        text = path.read_text().replace(f"jaxbandits.{old}", f"jaxbandits.{new}")
+        if path.parent == package / room:  # its stub names modules from where it lies
+            text = text.replace(f"from {old.removeprefix(room)} ", f"from {new.removeprefix(room)} ")
+        path.write_text(text)
 
 
 @pytest.mark.dealt(3)
