@@ -1,6 +1,7 @@
 """`sweep`: what it computes does not depend on how; keys, fill-in and errors."""
 
 import json
+import subprocess
 import sys
 from functools import partial
 
@@ -33,6 +34,13 @@ def laid_out(**changes):
 @pytest.fixture(scope="module")
 def whole():
     return jb.sweep({"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **SMALL)
+
+
+def test_nothing_slow_is_imported_before_it_is_needed():
+    slow = {"h5netcdf", "matplotlib", "optuna", "pandas", "scipy", "xarray"}
+    script = "import sys, jaxbandits as jb; jb.sweep; print(*{name.split('.')[0] for name in sys.modules})"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "jax" in found and not slow & set(found)
 
 
 def test_shapes_and_names(whole):

@@ -9,7 +9,6 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 # Four gaps 1 - theta_i, then four 1 - zeta_i, of the least error at 2^k releases, a row for every k from the first on:
 # computed anew for the form of Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024. Between rows logarithms are
@@ -147,6 +146,8 @@ def _from_free(free: np.ndarray) -> Gaps:
 @cache
 def optimized(releases: int, buffers: int, error: str, participations: int, separation: int) -> Gaps:
     """The gaps of least error, by BFGS."""
+    from scipy.optimize import minimize  # takes as long to import as JAX
+
     if buffers == 0:
         return Gaps(np.zeros(0), np.zeros(0))
 
