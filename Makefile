@@ -16,7 +16,7 @@ INSTALLED := .venv/.installed
 # bury the names of those that fail.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --disable-warnings
 
-.PHONY: demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel clean
+.PHONY: demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel publish release dist clean
 .DEFAULT_GOAL := quick
 
 demo: $(INSTALLED)
@@ -99,6 +99,17 @@ types: $(INSTALLED)
 
 wheel: $(INSTALLED)
 	PYTHON=$(BIN)/python bash tests/wheel.sh
+
+# The project's address and authors, once they are known: make publish REPOSITORY=https://github.com/OWNER/NAME AUTHORS="Ada Lovelace <ada@example.org>"
+publish: $(INSTALLED)
+	$(BIN)/python .github/publish.py --repository "$(REPOSITORY)" --authors "$(AUTHORS)"
+
+# A release, on this machine alone: version, commit, tag, and its files in dist/. VERSION=0.3.0
+release: $(INSTALLED)
+	$(BIN)/python .github/release.py "$(VERSION)"
+
+dist: $(INSTALLED)
+	$(BIN)/python .github/release.py
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with venv was found: install one, or run make PYTHON=/path/to/python" >&2; exit 1; }

@@ -52,6 +52,7 @@ def accelerator():
 if importlib.util.find_spec("jaxbandits") is None:
     folders = [Path.cwd(), *Path.cwd().parents]
     checkout = next((f for f in folders if (f / "jaxbandits/protocol.py").exists()), None)
+    checkout = next(Path.cwd().glob("jaxbandits-*.whl"), checkout)  # of a release, beside its notebooks
     if checkout is None and not REPOSITORY:
         raise SystemExit(
             "jaxbandits is not installed, and its repository has no public address yet. Copy the repository to this "
@@ -121,17 +122,24 @@ def without_noise(notebook: Any) -> None:
     notebook["metadata"] = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
 
 
+def write_first_cells() -> None:
+    """Write the first cell of every notebook, and run nothing."""
+    for path in paths():
+        nbformat.write(with_first_cell(path), path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="notebooks; the default: all")
     parser.add_argument("--cell", action="store_true", help="write the first cells only")
     arguments = parser.parse_args()
+    if arguments.cell:
+        return write_first_cells()
     for path in paths():
         if arguments.names and path.stem not in arguments.names:
             continue
         notebook = with_first_cell(path)
-        if not arguments.cell:
-            run(notebook, HERE)
+        run(notebook, HERE)
         without_noise(notebook)
         nbformat.write(notebook, path)
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")

@@ -5,9 +5,11 @@ them. A TOML block goes through the command line. A block that cannot run has a 
 """
 
 import re
+import runpy
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -24,7 +26,6 @@ ROOT = Path(__file__).parents[2]
 LARGEST = {"horizon": 300, "seeds": 8, "report_seeds": 8, "trials": 12, "runs": 2000}
 # What is imported thanks to an extra of pyproject.toml.
 BROUGHT = {
-    "accounting": ["dp_accounting"],
     "bench": ["numba"],
     "data": ["pyarrow", "sklearn"],
     "export": ["zarr"],
@@ -33,6 +34,7 @@ BROUGHT = {
 }
 # Extras that bring nothing to import by a name of its own, or that only developers install.
 OTHERS = {"cuda12", "cuda13", "tpu", "bench-peers", "docs", "dev"}
+publish = SimpleNamespace(**runpy.run_path(str(ROOT / ".github/publish.py"), run_name="publish"))
 FENCE = re.compile(
     r"(?:^<!-- not run: (?P<why>.+) -->\n)?"
     r"^(?P<fence>```+)(?:\{code(?:-block)?\} *)?(?P<language>python|py|pycon|toml)\b.*\n"
@@ -176,10 +178,12 @@ def own_addresses(text: str) -> list[str]:
 def test_addresses_are_those_of_the_one_place():
     """`project.urls` of pyproject.toml is what the owner sets; nothing names an address of ours that is not there."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    known = tuple(urls.values())
-    folders = ("docs", "examples", "notebooks", "jaxbandits", "benchmarks")
+    known = tuple(urls.values()) + ((publish.colab(urls["Repository"]),) if "Repository" in urls else ())
+    folders = (".github", "docs", "examples", "notebooks", "jaxbandits", "benchmarks")
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if "_build" not in path.parts]
-    paths = [path for path in paths if path.suffix in (".md", ".py", ".ipynb", ".toml", ".html", ".txt", ".rst")]
+    paths = [
+        path for path in paths if path.suffix in (".md", ".py", ".ipynb", ".toml", ".html", ".txt", ".rst", ".yml")
+    ]
     for path in [ROOT / "README.md", ROOT / "CITATION.cff", *paths]:
         text = path.read_text(encoding="utf-8")
         invented = [one for one in own_addresses(text) if not one.startswith(known)]

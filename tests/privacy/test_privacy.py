@@ -70,7 +70,7 @@ def test_many_equal_releases_cost_less_than_their_sum():
 
 @pytest.fixture(scope="module")
 def pld():
-    pytest.importorskip("dp_accounting", reason="extra 'accounting'")
+    pytest.importorskip("dp_accounting", reason="a tool of the developers")
     from dp_accounting.pld import privacy_loss_distribution
 
     return privacy_loss_distribution
