@@ -22,11 +22,13 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",  # links to the source
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "api_pages",
     "algorithm_catalogue",
     "claim_cards",
+    "links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_ext", "_templates"]
@@ -48,6 +50,8 @@ napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_param = False  # one list of parameters, each with its type
 napoleon_use_rtype = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # left out of what is copied
+copybutton_prompt_is_regexp = True
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",

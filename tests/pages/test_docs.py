@@ -2,13 +2,19 @@
 
 import importlib
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote, urljoin, urlparse
 
 import browser
 import pytest
+from bs4 import BeautifulSoup
+
+import jaxbandits as jb
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = [
@@ -21,7 +27,6 @@ PUBLIC = [
     "jaxbandits.learners",
     "jaxbandits.mechanisms",
     "jaxbandits.auditing",
-    "jaxbandits.checking",
     "jaxbandits.privacy",
     "jaxbandits.statistics",
     "jaxbandits.reports.plot",
@@ -77,25 +82,119 @@ def test_relative_links_of_the_readme_lead_somewhere():
 def site():
     """The documentation, built once: every example of the gallery runs, and a warning is an error."""
     out = ROOT / "docs/_build/html"
+    shutil.rmtree(out, ignore_errors=True)  # no page of an earlier build
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-b", "html", ROOT / "docs", out]
     built = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
     return out
 
 
-@pytest.mark.pages
-def test_the_documentation_builds_and_lists_every_public_name(site):
+def listed_names(site) -> set[str]:
+    """What the site documents."""
     from sphinx.util.inventory import InventoryFile
 
     with open(site / "objects.inv", "rb") as file:
         inventory = InventoryFile.load(file, "", lambda base, path: path)
-    listed = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
-    missing = []
+    return {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
+
+
+@pytest.mark.pages
+def test_the_documentation_builds_and_lists_every_public_name(site):
+    listed, missing = listed_names(site), []
     for name in PUBLIC:
         module = importlib.import_module(name)
         wanted = [name] + [f"{name}.{each}" for each in names(module)]
         missing += [each for each in wanted if each not in listed and not _listed_module(module, each, listed)]
     assert missing == []
+
+
+@pytest.mark.pages
+def test_tools_of_the_package_are_listed_where_users_are_told_of_them(site):
+    for name in ("protocol.Program", "protocol.Span", "numerics.argmax", "random.Draws", "checking.Check"):
+        assert (site / f"api/objects/jaxbandits.{name}.html").exists(), name
+    assert not (site / "api/objects/jaxbandits.numerics.sweep_inverse.html").exists()
+
+
+# ---- links
+
+
+class Crawl:
+    """The pages of a built site, but for sources and what is static."""
+
+    def __init__(self, site: Path) -> None:
+        self.site = site
+        places = [path.relative_to(site).as_posix() for path in site.rglob("*.html")]
+        places = [place for place in places if not place.startswith("_")]
+        self.pages = {place: BeautifulSoup((site / place).read_text(), "html.parser") for place in places}
+        self.anchors = {place: {x["id"] for x in page.find_all(id=True)} for place, page in self.pages.items()}
+
+    def dead(self, place: str) -> list[str]:
+        """Links of a page that lead nowhere, and addresses that are none."""
+        found = []
+        for href in [link["href"] for link in self.pages[place].find_all("a", href=True)]:
+            if re.match(r"[a-z]+:", href):
+                good = re.fullmatch(r"https?://[\w.-]+\.[a-z]{2,}(/\S*)?", href)
+            else:
+                there = urlparse(urljoin(f"https://x.y/{place}", href))
+                path = unquote(there.path[1:])
+                known = there.fragment == "" or there.fragment in self.anchors.get(path, {there.fragment})
+                good = (self.site / path).exists() and known
+            found += [] if good else [href]
+        return found
+
+    def unlinked(self, place: str, names: set[str]) -> list[str]:
+        """Public names in code marks without a link, but for the page's own."""
+        article = self.pages[place].find("article")
+        marks = [] if article is None else article.find_all("code")
+        texts = [re.sub(r"\(.*", "", x.get_text()) for x in marks if not x.find_parent(["a", "h1", "h2", "h3", "pre"])]
+        own = {f"jaxbandits.{Path(place).stem.removeprefix('jaxbandits.').removesuffix('-class')}"}
+        own |= {name for name in names if name.rpartition(".")[0] in own}
+        return [text for text in texts if re.sub(r"^jb\.", "jaxbandits.", text) in names - own]
+
+
+@pytest.fixture(scope="module")
+def crawl(site):
+    return Crawl(site)
+
+
+@pytest.mark.pages
+def test_no_link_is_dead(crawl):
+    assert len(crawl.pages) > 300
+    assert {place: dead for place in crawl.pages if (dead := crawl.dead(place))} == {}
+
+
+@pytest.mark.pages
+def test_every_public_name_in_code_marks_is_a_link(crawl, site):
+    names = listed_names(site)
+    assert {place: left for place in crawl.pages if (left := crawl.unlinked(place, names))} == {}
+    assert len(crawl.pages["api/objects/jaxbandits.algorithms.private_batched.html"].find("article")("a")) > 20
+
+
+@pytest.mark.pages
+def test_names_of_other_libraries_lead_to_their_pages(crawl):
+    libraries = tomllib.loads((ROOT / "docs/_ext/elsewhere.toml").read_text()).values()
+    wanted = {table["home"] + page for table in libraries for page in table["pages"].values()}
+    linked = {link["href"] for page in crawl.pages.values() for link in page.find_all("a", href=True)}
+    assert wanted and wanted - linked == set()
+
+
+@pytest.mark.pages
+def test_a_dead_link_and_a_bare_name_are_found(tmp_path):
+    page = (
+        "<article id=x><a href=y.html>a</a><a href=#z>b</a><a href=#x>c</a><a href=http://>d</a> <code>jb.sweep</code>"
+    )
+    (tmp_path / "p.html").write_text(page)
+    crawl = Crawl(tmp_path)
+    assert crawl.dead("p.html") == ["y.html", "#z", "http://"]
+    assert crawl.unlinked("p.html", {"jaxbandits.sweep"}) == ["jb.sweep"]
+
+
+@pytest.mark.pages
+def test_functions_say_what_to_see_also(crawl):
+    rows = crawl.pages["api/objects/jaxbandits.algorithms.dp_klucb.html"].find("article").get_text()
+    assert re.search(r"the same setting and trust: .*adap_kl_ucb.*\n.*without privacy: .*\bkl_ucb", rows)
+    places = [f"api/objects/jaxbandits.algorithms.{name}.html" for name in jb.algorithms.__all__]
+    assert [place for place in places if "See also" not in crawl.pages[place].get_text()] == []
 
 
 @pytest.mark.pages
