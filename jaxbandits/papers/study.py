@@ -248,7 +248,9 @@ def over_horizons(parts: list[xr.Dataset]) -> xr.Dataset:
     That is how a sweep over horizons gives it.
     """
     ends = [int(ds.t[-1]) for ds in parts]
-    joined = xr.concat([ds[["regret"]] for ds in parts], pd.Index(ends, name="horizon"), join="outer", coords="minimal")
+    along, regrets = pd.Index(ends, name="horizon"), [ds[["regret"]] for ds in parts]
+    # what is spent becomes a coordinate along the horizon where it depends on it
+    joined = xr.concat(regrets, along, join="outer", coords="different", compat="equals")
     return joined.transpose("algorithm", "horizon", ..., "seed", "t").assign_attrs(constant_along="{}")
 
 
