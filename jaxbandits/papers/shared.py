@@ -1,8 +1,8 @@
 """What the studies share: final regrets as rows, ratios and exponents with their intervals."""
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,8 @@ import xarray as xr
 
 from jaxbandits import statistics
 from jaxbandits.formatting import brackets
+from jaxbandits.papers.study import Claim
+from jaxbandits.reports.plot import Plot, lines
 from jaxbandits.selection import final_regret, grid_dims, tidy
 from jaxbandits.statistics import mean_interval
 from jaxbandits.typing import Tensor
@@ -17,6 +19,8 @@ from jaxbandits.typing import Tensor
 # the keys of one axis: the share of corrupted messages or rewards, of which the learner is told
 MESSAGE_SHARE = ("corruption_bound", "message_adversary.corruption")
 REWARD_SHARE = ("corruption_bound", "reward_adversary.corruption")
+# values y at x in words (`points`): regrets along a key, and the regret or the ratio of an algorithm
+AT, REGRET, RATIO = "{y:,.0f} at {x:g}", "{x} {y:,.0f}", "{x} {y:.2f}"
 
 
 def regrets(ds: xr.Dataset) -> pd.DataFrame:
@@ -26,11 +30,53 @@ def regrets(ds: xr.Dataset) -> pd.DataFrame:
     return tidy(final.isel(seed=0, drop=True), {"mean": mean, "low": low, "high": high})
 
 
-def curve(line: str, x: str, xs: Iterable[Any], y: str, values: Tensor) -> list[dict[str, Any]]:
+def points(xs: Iterable[Any], ys: Iterable[Any], form: str = AT, separator: str = ", ") -> str:
+    """Values y at x in words.
+
+    >>> points([0.1, 1.0], [1234.0, 5.0])
+    '1,234 at 0.1, 5 at 1'
+    """
+    both = (np.asarray(values if hasattr(values, "__array__") else list(values)) for values in (xs, ys))
+    return separator.join(form.format(x=x, y=y) for x, y in zip(*both, strict=True))
+
+
+def short(ratios: Iterable[float], whole: float = 10) -> list[str]:
+    """Ratios as texts in the cells of a map: with a digit after the point below `whole`."""
+    return [f"{x:.1f}" if x < whole else f"{x:.0f}" for x in ratios]
+
+
+def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form: str = AT) -> list[Claim]:
+    """A line for each algorithm: its mean regret at every value of the key."""
+    return [
+        Claim(statement(label), "", points(part[key], part["mean"], form))
+        for label, part in regrets(ds).groupby("algorithm", sort=False)
+    ]
+
+
+def by_value(
+    ds: xr.Dataset,
+    keys: Sequence[str],
+    statement: Callable[..., str],
+    form: str = REGRET,
+    separator: str = ", ",
+) -> list[Claim]:
+    """A line for each value of the keys: the mean regret of every algorithm there."""
+    return [
+        Claim(statement(*values), "", points(part["algorithm"], part["mean"], form, separator))
+        for values, part in regrets(ds).groupby(list(keys))
+    ]
+
+
+def curve(line: str, x: str, xs: Iterable[Any], y: str, values: Any) -> list[dict[str, Any]]:
     """Rows of a line: means of values [X, S] over seeds with their 95% intervals, or values [X] themselves."""
     values = np.asarray(values, np.float64)
     mean, low, high = mean_interval(values) if values.ndim > 1 else (values, values, values)
     return [{x: at, y: m, "low": a, "high": b, "line": line} for at, m, a, b in zip(xs, mean, low, high, strict=True)]
+
+
+def drawn(rows: list[dict[str, Any]], x: str, y: str, log: Literal["x", "y", "both"] = "both", **more: Any) -> Plot:
+    """The picture of the rows of `curve`."""
+    return lines(pd.DataFrame(rows), x, y, line="line", log=log, **more)
 
 
 def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, Any]:
@@ -47,14 +93,29 @@ def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, An
     return ratio, ratio + low, ratio + high
 
 
-def ratios(final: xr.DataArray, ours: str, theirs: str, key: str = "epsilon") -> str:
+def times(numerator: Any, denominator: Any, digits: int = 2) -> str:
+    """The ratio of two means over seeds with its 95% interval in brackets, in words."""
+    ratio, low, high = (f"{float(x):.{digits}f}" for x in ratio_interval(numerator, denominator))
+    return f"{ratio} [{low}, {high}]"
+
+
+def ratios(final: xr.DataArray, ours: str, theirs: str, key: str = "epsilon", form: str = "{y} at {x:g}") -> str:
     """The regret of one algorithm over that of another at each value of a key, with its 95% interval, in words."""
-    parts = []
-    for value in final[key].values:
-        here = final.sel({key: value})
-        ratio, low, high = ratio_interval(here.sel(algorithm=ours).values, here.sel(algorithm=theirs).values)
-        parts.append(f"{ratio:.2f} [{low:.2f}, {high:.2f}] at {value:g}")
-    return ", ".join(parts)
+    pairs = [final.sel({"algorithm": label}).transpose(key, "seed").values for label in (ours, theirs)]
+    return points(final[key].values, [times(*pair) for pair in zip(*pairs, strict=True)], form)
+
+
+def numbers(ds: xr.Dataset, key: str, name: str | None = None) -> xr.Dataset:
+    """The Dataset with a key, renamed, whose values are numbers: those of texts, and the first ones of tuples."""
+    ds = ds.rename({key: name or key})
+    return ds.assign_coords({name or key: [float(str(x).strip("()").split(",")[0]) for x in ds[name or key].values]})
+
+
+def as_sweep(final: xr.DataArray, horizon: int = 1) -> xr.Dataset:
+    """Final regrets of one algorithm [key, seed] as the Dataset of a sweep, with which an exponent is fitted."""
+    regret = final.drop_vars("algorithm", errors="ignore").expand_dims("algorithm").expand_dims("t", -1)
+    ordered = regret.assign_coords(t=[horizon]).transpose("algorithm", ..., "seed", "t").reset_coords(drop=True)
+    return ordered.to_dataset(name="regret").assign_attrs(constant_along="{}")
 
 
 def exponent(ds: xr.Dataset, over: str, *, sign: int = 1) -> tuple[float, str]:

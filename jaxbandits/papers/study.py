@@ -6,7 +6,7 @@ run that was interrupted goes on where it stopped, and a study that grew compute
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -55,6 +55,24 @@ class Sweep(NamedTuple):
 
     settings: dict[str, Any]  # arguments of `jb.sweep`
     tuning: Tuning | None = None
+
+
+def swept(
+    algorithms: Any, environment: Any, horizon: Any, seeds: Any, *, tuning: Tuning | None = None, **more: Any
+) -> Sweep:
+    """A sweep that records regret at its end, unless `more`, which is for `jb.sweep`, says otherwise."""
+    settings = {"algorithms": algorithms, "environment": environment, "horizon": horizon, "seeds": seeds}
+    return Sweep(settings | {"checkpoints": 1} | more, tuning)
+
+
+def few(everything: Mapping[str, Any], full: bool, quick: Iterable[str]) -> dict[str, Any]:
+    """Everything at full size, otherwise what stands under the labels of a quick run."""
+    return {label: one for label, one in everything.items() if full or label in quick}
+
+
+def nothing(full: bool) -> dict[str, Any]:
+    """No sweeps, of a study in which nothing is simulated, and nothing else where a study needs no more."""
+    return {}
 
 
 class Search(NamedTuple):
@@ -117,10 +135,10 @@ class Study(NamedTuple):
     sweeps: Callable[[bool], dict[str, Sweep]]  # full? -> the sweeps: about 20 s in all unless full
     figures: dict[str, Callable[[dict], plot.Plot]]
     claims: Callable[[dict], list[Claim]]
-    computed: Callable[[bool], dict[str, Any]] = lambda full: {}  # what is no sweep: plain NumPy on the host
+    computed: Callable[[bool], dict[str, Any]] = nothing  # what is no sweep: plain NumPy on the host
     # full?, results -> sweeps that the first ones' results ask for
     following: Callable[[bool, dict], dict[str, Sweep]] = lambda full, results: {}
-    searches: Callable[[bool], dict[str, Search]] = lambda full: {}  # full? -> the searches for worst attacks
+    searches: Callable[[bool], dict[str, Search]] = nothing  # full? -> the searches for worst attacks
 
 
 class Reproduction(NamedTuple):

@@ -11,8 +11,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import points, regrets, short
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import SPENT
 
@@ -40,19 +40,13 @@ BATCHED = ("DP-IMED", "DP-KLUCB")  # advised: batches that grow by 1.5 from 10 /
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep for each instance."""
-    algorithms = {label: one for label, one in PRIVATE.items() if full or label in QUICK}
+    horizon, seeds = (100_000, 100) if full else (1000, 4)
+    algorithms = few(PRIVATE, full, QUICK)
     keys = ("epsilon", *(f"{label}.first_batch" for label in BATCHED if label in algorithms))
     epsilons = [0.1, 0.25, 0.5, 1.0] if full else [0.5, 1.0]
     grid: dict[Any, Any] = {keys: {f"{x:g}": (x, *(math.ceil(10 / x) for _ in keys[1:])) for x in epsilons}}
-    settings = {
-        "algorithms": algorithms, "horizon": 100_000 if full else 1000, "seeds": 100 if full else 4, "grid": grid,
-        "checkpoints": 1,
-    }  # fmt: skip
-    chosen = INSTANCES if full else {"easy": INSTANCES["easy"]}
-    return {
-        name: Sweep(settings | {"environment": partial(e.bernoulli_arms, means=means)})
-        for name, means in chosen.items()
-    }
+    arms = {name: partial(e.bernoulli_arms, means=means) for name, means in few(INSTANCES, full, ["easy"]).items()}
+    return {name: swept(algorithms, environment, horizon, seeds, grid=grid) for name, environment in arms.items()}
 
 
 def cells(results: Results) -> pd.DataFrame:
@@ -66,7 +60,7 @@ def cells(results: Results) -> pd.DataFrame:
         uniform = horizon * (max(means) - sum(means) / len(means))
         frames.append(frame.assign(instance=name, ratio=frame["mean"] / bound, uniform=frame["mean"] / uniform))
     table = pd.concat(frames, ignore_index=True)
-    return table.assign(text=[f"{x:.1f}" if x < 100 else f"{x:.0f}" for x in table["ratio"]])
+    return table.assign(text=short(table["ratio"], 100))
 
 
 CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
@@ -85,11 +79,10 @@ def draw(instance: str, results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     """Every algorithm's ratio to the bound, by instance and epsilon."""
-    entries = []
-    for (instance, label), part in cells(results).groupby(["instance", "algorithm"], sort=False):
-        measured = ", ".join(f"{row.ratio:.2f} at {row.epsilon}" for row in part.itertuples())
-        entries.append(Claim(f"{instance}: {label} over the lower bound", "", measured))
-    return entries
+    return [
+        Claim(f"{instance}: {label} over the lower bound", "", points(part["epsilon"], part["ratio"], "{y:.2f} at {x}"))
+        for (instance, label), part in cells(results).groupby(["instance", "algorithm"], sort=False)
+    ]
 
 
 STUDY = Study(

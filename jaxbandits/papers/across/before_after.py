@@ -4,7 +4,7 @@ The setting of Zhou and Zhang (NeurIPS 2024), with algorithms of this package.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import xarray as xr
 
@@ -13,8 +13,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
-from jaxbandits.papers.shared import ratios, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import by_value, ratios
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -29,27 +29,19 @@ LABELS = {
 }
 
 
-class Where(NamedTuple):
-    """Which shares of rewards and of reports are corrupted, and by what."""
+def _places(reward: float | str, report: float) -> dict[str, tuple[float, float, dict[str, Any]]]:
+    """By name the shares of rewards and of reports that are corrupted, and by what, without its share.
 
-    before: float
-    after: float
-    adversaries: dict[str, Any]  # by slot, without their shares
-
-
-def _outliers(slot: str, value: float | str) -> dict[str, Any]:
-    return {slot: partial(v.huber, kind="target", value=value)}
-
-
-def _places(reward: float | str, report: float) -> dict[str, Where]:
-    """By name; what is corrupted becomes the value given, or minus it, whichever misleads."""
-    rewards, reports = _outliers("reward_adversary", reward), _outliers("message_adversary", report)
+    What is corrupted becomes the value given, or minus it, whichever misleads.
+    """
+    rewards = {"reward_adversary": partial(v.huber, kind="target", value=reward)}
+    reports = {"message_adversary": partial(v.huber, kind="target", value=report)}
     return {
-        CLEAN: Where(0.0, 0.0, {}),
-        BEFORE: Where(SHARE, 0.0, rewards),
-        BOTH: Where(SHARE / 2, SHARE / 2, rewards | reports),
-        IN_RANGE: Where(0.0, SHARE, {"message_adversary": partial(v.huber, kind="in_range")}),
-        AFTER: Where(0.0, SHARE, reports),
+        CLEAN: (0.0, 0.0, {}),
+        BEFORE: (SHARE, 0.0, rewards),
+        BOTH: (SHARE / 2, SHARE / 2, rewards | reports),
+        IN_RANGE: (0.0, SHARE, {"message_adversary": partial(v.huber, kind="in_range")}),
+        AFTER: (0.0, SHARE, reports),
     }
 
 
@@ -70,20 +62,16 @@ KINDS: dict[str, tuple[Any, ...]] = {
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep for each kind of reward and each place of corruption."""
-    common: dict[str, Any] = {
-        "horizon": 100_000 if full else 2000, "seeds": 200 if full else 4, "checkpoints": 1,
-        "grid": {"epsilon": [0.5, 1.0, 2.0, 4.0] if full else [1.0, 4.0]},
-    }  # fmt: skip
+    horizon, seeds, epsilons = (100_000, 200, [0.5, 1.0, 2.0, 4.0]) if full else (2000, 4, [1.0, 4.0])
     declared = {}
     for kind, (reward, report, environment, algorithms) in KINDS.items():
         for name, (before, after, adversaries) in _places(reward, report).items():
             told = partial(algorithms[TOLD], corruption_before=before, corruption_after=after)
             shares = {"reward_adversary": before, "message_adversary": after}
-            attack = {slot: partial(one, corruption=shares[slot]) for slot, one in adversaries.items()}
-            learners = {"algorithms": algorithms | {TOLD: told}, "environment": environment}
-            declared[f"{kind}-{name}"] = Sweep(common | learners | attack)
-    few = (f"-{BEFORE}", f"-{IN_RANGE}")
-    return {key: one for key, one in declared.items() if full or key.endswith(few)}
+            attack: dict[str, Any] = {slot: partial(one, corruption=shares[slot]) for slot, one in adversaries.items()}
+            learners, grid = algorithms | {TOLD: told}, {"epsilon": epsilons}
+            declared[f"{kind}-{name}"] = swept(learners, environment, horizon, seeds, grid=grid, **attack)
+    return few(declared, full, [f"{kind}-{name}" for kind in KINDS for name in (BEFORE, IN_RANGE)])
 
 
 def placed(results: Results, kind: str, algorithm: str) -> xr.Dataset:
@@ -106,21 +94,13 @@ def draw(kind: str, algorithm: str, caption: str, results: Results) -> plot.Plot
 def claims(results: Results) -> list[Claim]:
     """Regret by place and epsilon, and what corruption after privacy costs over corruption before it."""
     entries = []
-    for kind, (*_, algorithms) in KINDS.items():
-        for label in algorithms:
-            entries += _of_one(kind, label, placed(results, kind, label))
-    return entries
-
-
-def _of_one(kind: str, label: str, ds: xr.Dataset) -> list[Claim]:
-    entries = []
-    for epsilon, part in regrets(ds).groupby("epsilon"):
-        measured = "; ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
-        entries.append(Claim(f"{kind}: regret of {label} at ε = {epsilon:g}", "", measured))
-    compared = ratios(final_regret(ds), LABELS[IN_RANGE], LABELS[BEFORE])
-    statement = f"{kind}: {label}, reports by honest ones over rewards"
     said = provenance.records()["local_robust_orders"].said("c^(1 - 1/k) times as much")
-    return [*entries, Claim(statement, said, compared)]
+    for kind, label in ((kind, label) for kind, (*_, algorithms) in KINDS.items() for label in algorithms):
+        ds = placed(results, kind, label)
+        entries += by_value(ds, ["epsilon"], f"{kind}: regret of {label} at ε = {{:g}}".format, separator="; ")
+        compared = ratios(final_regret(ds), LABELS[IN_RANGE], LABELS[BEFORE])
+        entries.append(Claim(f"{kind}: {label}, reports by honest ones over rewards", said, compared))
+    return entries
 
 
 STUDY = Study(

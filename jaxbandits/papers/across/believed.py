@@ -4,7 +4,6 @@ Every regret is divided by that of the same algorithm which believes in no corru
 """
 
 from functools import partial
-from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -16,10 +15,10 @@ from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
-from jaxbandits.papers.shared import ratio_interval, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import points, ratio_interval, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret
+from jaxbandits.selection import final_regret, tidy
 
 EPSILON = 0.5  # of PRM
 TRUE_SHARES, AGENT_SHARES = [0.0, 0.02, 0.05, 0.1, 0.2], [0.0, 0.1, 0.2, 0.3, 0.4]
@@ -36,37 +35,24 @@ BLOCKS = {
 }
 
 
-def _grid(slot: str, shares: list[float]) -> dict[str, list[float]]:
-    return {"corruption_bound": shares, f"{slot}.corruption": shares}
-
-
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Every belief with every truth."""
-    common: dict[str, Any] = {"seeds": 64 if full else 4, "checkpoints": 1}
-    few, agents = ([0.0, 0.1], [0.0, 0.2]) if not full else (TRUE_SHARES, AGENT_SHARES)
+    seeds, horizon = (64, 10_000) if full else (4, 1000)
+    shares, agents = (TRUE_SHARES, AGENT_SHARES) if full else ([0.0, 0.1], [0.0, 0.2])
+
+    def one(algorithms, environment, horizon, shares, slot, attack) -> Sweep:
+        grid = {"corruption_bound": shares, f"{slot}.corruption": shares}
+        return swept(algorithms, environment, horizon, seeds, grid=grid, **{slot: attack})
+
+    blocks, swapped = few(BLOCKS, full, ["PRM elimination"]), partial(v.huber, kind="swapped")
+    attack = pointing_away(5.0)
     declared = {
-        "agents": Sweep(
-            common | {
-                "algorithms": BYZANTINE, "environment": FEDERATED, "horizon": 2000 if full else 200,
-                "grid": _grid("message_adversary", agents), "message_adversary": pointing_away(5.0),
-            }
-        ),
-        "blocks": Sweep(
-            common | {
-                "algorithms": BLOCKS if full else {"PRM elimination": BLOCKS["PRM elimination"]},
-                "environment": PARETO, "horizon": 50_000 if full else 2000,
-                "grid": _grid("reward_adversary", few), "reward_adversary": partial(v.huber, kind="swapped"),
-            }
-        ),
-    }  # fmt: skip
-    horizon = 10_000 if full else 1000
+        "agents": one(BYZANTINE, FEDERATED, 2000 if full else 200, agents, "message_adversary", attack),
+        "blocks": one(blocks, PARETO, 50_000 if full else 2000, shares, "reward_adversary", swapped),
+    }
     for size, labels in (LINEAR if full else {LARGE: {QUICK: M1}}).items():
-        declared[f"reports-{size:g}"] = Sweep(
-            common | {
-                "algorithms": with_batches(labels, horizon), "environment": GAUSSIAN, "horizon": horizon,
-                "grid": _grid("message_adversary", few), "message_adversary": target(size),
-            }
-        )  # fmt: skip
+        models = with_batches(labels, horizon)
+        declared[f"reports-{size:g}"] = one(models, GAUSSIAN, horizon, shares, "message_adversary", target(size))
     return declared
 
 
@@ -83,15 +69,8 @@ def cells(results: Results) -> pd.DataFrame:
         final = final_regret(ds).transpose("algorithm", "true", "believed", "seed")
         frame = regrets(ds).sort_values(["algorithm", "true", "believed"], kind="stable")
         ratio, low, high = ratio_interval(final.values, final.sel(believed=[0.0]).values)
-        rows = [
-            {"algorithm": label, "true": true, "believed": believed} | {
-                "ratio": float(ratio[i, j, k]), "low": float(low[i, j, k]), "high": float(high[i, j, k])
-            }
-            for i, label in enumerate(final["algorithm"].values)
-            for j, true in enumerate(final["true"].values)
-            for k, believed in enumerate(final["believed"].values)
-        ]  # fmt: skip
-        frames.append(pd.DataFrame(rows).merge(frame[["algorithm", "true", "believed", "mean"]]))
+        found = tidy(final.isel(seed=0, drop=True), {"ratio": ratio, "low": low, "high": high})
+        frames.append(found.merge(frame[["algorithm", "true", "believed", "mean"]]))
     table = pd.concat(frames, ignore_index=True)
     return table.assign(helps=table["high"] < 1)
 
@@ -120,15 +99,11 @@ def claims(results: Results) -> list[Claim]:
     frame, entries = cells(results), []
     for label, part in frame.groupby("algorithm", sort=False):
         for true, row in part.groupby("true"):
-            points = ", ".join(
-                f"{y:,.0f} believing {percent(x)}" for x, y in zip(row["believed"], row["mean"], strict=True)
-            )
-            entries.append(Claim(f"regret of {label}, {percent(true)} true", "", points))
+            measured = points(map(percent, row["believed"]), row["mean"], "{y:,.0f} believing {x}")
+            entries.append(Claim(f"regret of {label}, {percent(true)} true", "", measured))
         told = part[(part["believed"] == part["true"]) & (part["true"] > 0)]
-        measured = ", ".join(
-            f"{_ratio_text(row.ratio)} [{_ratio_text(row.low)}, {_ratio_text(row.high)}] at {percent(row.true)}"
-            for row in told.itertuples()
-        )
+        ratio, low, high = (told[column].map(_ratio_text) for column in ("ratio", "low", "high"))
+        measured = points(map(percent, told["true"]), ratio + " [" + low + ", " + high + "]", "{y} at {x}")
         entries.append(Claim(f"{label}: told the truth over believing in nothing", "", measured))
         corrupted = part[(part["true"] > 0) & (part["believed"] > 0)]
         less, more = int(corrupted["helps"].sum()), int((corrupted["low"] > 1).sum())

@@ -5,7 +5,6 @@ Agents who share their sums with a server (Byzantine-UCB), and users who trust o
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import xarray as xr
 
@@ -13,8 +12,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.calibrations import BOUNDED, DP
-from jaxbandits.papers.shared import ratio_interval
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import points, ratio_interval, times
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -40,23 +39,17 @@ HORIZON = 5000  # of the picture of users by epsilon
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Agents that send after every play, or after several; users at several horizons."""
-    common: dict[str, Any] = {"seeds": 200 if full else 4, "checkpoints": 1}
-    epsilon = [0.5, 1.0, 2.0, 4.0] if full else [1.0, 4.0]
-    few = {TREE: AGENTS[TREE], BEST: AGENTS[BEST]}
-    agents = common | {"environment": BOUNDED, "horizon": 4000 if full else 64}
+    seeds, epsilon = (200, [0.5, 1.0, 2.0, 4.0]) if full else (4, [1.0, 4.0])
+    agents = few(AGENTS, full, [TREE, BEST])
+    together = partial(swept, environment=BOUNDED, horizon=4000 if full else 64, seeds=seeds)
     windows = [4, 20, 80] if full else [4]
     horizons = [1000, HORIZON, 20_000] if full else [200, 250]
-    users = {label: one for label, one in USERS.items() if full or label in (TREE, "BLT, largest")}
-    declared = {
-        "every-play": agents | {"algorithms": AGENTS if full else few, "grid": {"epsilon": epsilon, "window": [1]}},
-        "episodes": agents | {
-            "algorithms": AGENTS | KEPT if full else few, "grid": {"epsilon": epsilon, "window": windows}
-        },
-        "users": common | {
-            "environment": LINEAR, "horizon": horizons, "algorithms": users, "grid": {"epsilon": epsilon}
-        },
-    }  # fmt: skip
-    return {name: Sweep(settings) for name, settings in declared.items()}
+    users = few(USERS, full, [TREE, "BLT, largest"])
+    return {
+        "every-play": together(agents, grid={"epsilon": epsilon, "window": [1]}),
+        "episodes": together(agents | few(KEPT, full, []), grid={"epsilon": epsilon, "window": windows}),
+        "users": swept(users, LINEAR, horizons, seeds, grid={"epsilon": epsilon}),
+    }
 
 
 def draw_every_play(results: Results) -> plot.Plot:
@@ -86,7 +79,7 @@ def draw_horizons(results: Results) -> plot.Plot:
     return plot.against(results["users"], "horizon", select={"epsilon": 1.0}, caption=caption, width=6.0)
 
 
-def points(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
+def cells(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
     """The final regrets [algorithm, seed] of every cell of a sweep, by what the cell is."""
     letters = {"window": "L", "horizon": "T", "epsilon": "ε"}
     final = final_regret(ds).stack(cell=grid_dims(ds))
@@ -99,19 +92,17 @@ def claims(results: Results) -> list[Claim]:
     """Regret of every form in every cell, and the better form's over the tree's."""
     entries = []
     for name, ds in results.items():
-        who = "users" if name == "users" else "agents"
-        best = "BLT, largest" if who == "users" else BEST
-        below, cells = 0, 0
-        for where, regret in points(ds):
-            mean = {str(label): float(regret.sel(algorithm=label).mean()) for label in regret["algorithm"].values}
-            measured = ", ".join(f"{label} {number(x)}" for label, x in mean.items())
-            ratio, low, high = ratio_interval(regret.sel(algorithm=best).values, regret.sel(algorithm=TREE).values)
-            measured += f"; {best} over {TREE}: {ratio:.2f} [{low:.2f}, {high:.2f}]"
-            entries.append(Claim(f"regret of {who}, {where}", "", measured))
-            below, cells = below + int(high < 1), cells + 1
-        what = "a message after every play" if name == "every-play" else "in episodes" if who == "agents" else ""
-        statement = f"{who}: {best} has less regret than the tree" + (f", {what}" if what else "")
-        entries.append(Claim(statement, "", f"beyond chance in {below} of {cells} cells"))
+        who, best = ("users", "BLT, largest") if name == "users" else ("agents", BEST)
+        beyond = []
+        for where, regret in cells(ds):
+            mean = regret.mean("seed")
+            pair = regret.sel(algorithm=best).values, regret.sel(algorithm=TREE).values
+            measured = points(mean["algorithm"], map(number, mean.values), "{x} {y}")
+            entries.append(Claim(f"regret of {who}, {where}", "", f"{measured}; {best} over {TREE}: {times(*pair)}"))
+            beyond.append(ratio_interval(*pair)[2] < 1)
+        what = {"every-play": ", a message after every play", "episodes": ", in episodes"}.get(name, "")
+        statement = f"{who}: {best} has less regret than the tree{what}"
+        entries.append(Claim(statement, "", f"beyond chance in {sum(beyond)} of {len(beyond)} cells"))
     return entries
 
 

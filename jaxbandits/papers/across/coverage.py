@@ -5,7 +5,8 @@ sets of a run hold the truth together, PRM that one block's interval does. What 
 over the radius of its set: above 1 the truth is outside.
 """
 
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import jax.numpy as jnp
@@ -24,8 +25,9 @@ from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.raw_moments import MEANS, PARETO
 from jaxbandits.papers.robust_linear.instance import PRIVATE, THETA, batches, target
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
-from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.papers.shared import MESSAGE_SHARE, REWARD_SHARE
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, few, swept
+from jaxbandits.protocol import Algorithm, Environment, World
 from jaxbandits.reports import plot
 from jaxbandits.typing import AlgorithmFactory
 from jaxbandits.validation import factory
@@ -38,21 +40,18 @@ KNOWN = (0.5, 0.5, 0.0, 0.0, 2**-0.5)  # the true parameter (u, 1) / √2 of the
 AGENT_THETA = np.full(AGENT_DIM, AGENT_DIM**-0.5)  # that of `federated_linear`
 
 
-@factory
-def known_contextual() -> Environment:
-    """`contextual_linear` with fresh arms, whose parameter is `KNOWN` in every run."""
-    plain = e.contextual_linear(num_arms=NUM_ARMS, dim=DIM)
-    return plain._replace(world=_KNOWN_WORLD)
-
-
-def _known_world():
+@cache
+def _known_world() -> World:
     def init(params, draws):
         return ContextualState([jnp.asarray(x, draws.dtype) for x in KNOWN], (), (), ())
 
     return e.contextual_linear(num_arms=NUM_ARMS, dim=DIM).world._replace(init=init)
 
 
-_KNOWN_WORLD = _known_world()
+@factory
+def known_contextual() -> Environment:
+    """`contextual_linear` with fresh arms, whose parameter is `KNOWN` in every run."""
+    return e.contextual_linear(num_arms=NUM_ARMS, dim=DIM)._replace(world=_known_world())
 
 
 @factory
@@ -94,9 +93,8 @@ def _online(**settings: Any) -> Any:
 
 
 def _agents(**settings: Any) -> Any:
-    return partial(
-        watched_byzantine, base=partial(a.byzantine_ucb, failure_prob=FAILURE, window=10, delta=1e-3, **settings)
-    )
+    own = {"failure_prob": FAILURE, "window": 10, "delta": 1e-3} | settings
+    return partial(watched_byzantine, base=partial(a.byzantine_ucb, **own))
 
 
 def _blocks(**settings: Any) -> Any:
@@ -146,43 +144,28 @@ OPEN = ("printed form", "constants of 1")
 
 def eliminations(horizon: int, models: tuple[str, ...]) -> dict[str, Any]:
     """Models of robust elimination with both radii."""
-    return {
-        f"{model}, {words}": _batches(horizon, model=model, radius=radius)
-        for model in models
-        for words, radius in (("default", "practical"), ("constants of 1", "paper"))
-    }
+    radii = {"default": "practical", "constants of 1": "paper"}
+    made = product(models, radii.items())
+    return {f"{model}, {words}": _batches(horizon, model=model, radius=radius) for model, (words, radius) in made}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep for each kind of set."""
-    horizon = 2000 if full else 100
-    common: dict[str, Any] = {"seeds": 1000 if full else 4, "checkpoints": 1}
-    told = ("corruption_bound", "message_adversary.corruption")
-    rewards = ("corruption_bound", "reward_adversary.corruption")
-    few = lambda sets, number: sets if full else dict(list(sets.items())[:number])  # each kind is compiled apart
-    online = {"algorithms": few(ONLINE, 2), "environment": known_contextual, "horizon": horizon}
-    agents = {"algorithms": few(AGENTS, 2), "environment": FEDERATED, "horizon": horizon}
-    plays, long = (20_000, 10_000) if full else (2000, 1000)
-    blocks = {"algorithms": few(BLOCKS, 3), "environment": PARETO, "horizon": plays}
+    horizon, plays, long, seeds = (2000, 20_000, 10_000, 1000) if full else (100, 2000, 1000, 4)
+    # each kind is compiled apart
+    online, agents, blocks = (few(sets, full, list(sets)[:n]) for sets, n in ((ONLINE, 2), (AGENTS, 2), (BLOCKS, 3)))
     linear = eliminations(long, ("M1", "M2") if full else ("M1",))
+    epsilons = [0.2, 1.0, 10.0] if full else [1.0, 10.0]
+    attacked = {MESSAGE_SHARE: [0.0, ATTACKED]}
+    rewards = {"failure_prob": [FAILURE, 1 / plays], REWARD_SHARE: [0.0, CORRUPTED]}
+    reports = {"epsilon": [1.0, np.inf], MESSAGE_SHARE: [0.0, CORRUPTED]}
+    spikes, away = partial(v.huber, kind="fixed", value=50.0), pointing_away(5.0)
     return {
-        "OnlineUCB": Sweep(common | online | {"grid": {"epsilon": [0.2, 1.0, 10.0] if full else [1.0, 10.0]}}),
-        "Byzantine-UCB": Sweep(
-            common | agents | {"grid": {told: [0.0, ATTACKED]}, "message_adversary": pointing_away(5.0)}
-        ),
-        "PRM": Sweep(
-            common | blocks | {
-                "grid": {"failure_prob": [FAILURE, 1 / plays], rewards: [0.0, CORRUPTED]},
-                "reward_adversary": partial(v.huber, kind="fixed", value=50.0),
-            }
-        ),
-        "elimination": Sweep(
-            common | {
-                "algorithms": linear, "environment": PRIVATE, "horizon": long, "message_adversary": target(30.0),
-                "grid": {"epsilon": [1.0, np.inf], told: [0.0, CORRUPTED]},
-            }
-        ),
-    }  # fmt: skip
+        "OnlineUCB": swept(online, known_contextual, horizon, seeds, grid={"epsilon": epsilons}),
+        "Byzantine-UCB": swept(agents, FEDERATED, horizon, seeds, grid=attacked, message_adversary=away),
+        "PRM": swept(blocks, PARETO, plays, seeds, grid=rewards, reward_adversary=spikes),
+        "elimination": swept(linear, PRIVATE, long, seeds, grid=reports, message_adversary=target(30.0)),
+    }
 
 
 ONE_SET = ("PRM",)  # the promise is about one set, the first one; elsewhere about all sets of a run
@@ -226,11 +209,11 @@ def draw(name: str, results: Results) -> plot.Plot:
     """The map of one kind of set."""
     frame = cells(results, name)
     frame["text"] = [f"{x:.0%} ({y:.2f})" for x, y in zip(frame["outside"], frame["ratio"], strict=True)]
-    caption = "share of runs with the truth outside; in brackets: error over radius, median over runs"
     parts = [part for _, part in frame.groupby("set", sort=False)]
     return plot.heatmap(
-        pd.concat(parts[::-1]), "setting", "set", "outside", text="text", cuts=CUTS,
-        names={"setting": "", "set": ""}, caption=caption, width=6.0,
+        pd.concat(parts[::-1]), "setting", "set", "outside", text="text", cuts=CUTS, width=6.0,
+        names={"setting": "", "set": ""},
+        caption="share of runs with the truth outside; in brackets: error over radius, median over runs",
     )  # fmt: skip
 
 
@@ -243,13 +226,13 @@ def claims(results: Results) -> list[Claim]:
             measured = f"outside in {row['failures']} of {row['runs']} runs, error {row['ratio']:.2g} of the radius"
             if name in ONE_SET:
                 measured += f"; any set of a run: {row['any']:.0%}"
-            interval = Interval("share", row["low"], row["high"], at_most=0.75 * FAILURE)
             paper, evidence = "", None
             if row["set"] in STATED:
-                paper, evidence = f"at most {0.75 * FAILURE:g} (3δ/4)", interval
+                paper = f"at most {0.75 * FAILURE:g} (3δ/4)"
+                evidence = Interval("share", row["low"], row["high"], at_most=0.75 * FAILURE)
             else:
                 measured += f"; share [{row['low']:.3f}, {row['high']:.3f}]"
-            if any(row["set"].endswith(words) for words in OPEN):
+            if row["set"].endswith(OPEN):
                 paper = "at most δ, constants hidden"
             entries.append(Claim(f"{name}: {row['set']}, {setting}", paper, measured, evidence))
     return entries

@@ -19,8 +19,8 @@ from jaxbandits.auditing.audit import audit
 from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED
 from jaxbandits.papers.across.shown_linear import shown_linear
 from jaxbandits.papers.robust_linear.instance import batches, unit
-from jaxbandits.papers.shared import ratios, regrets
-from jaxbandits.papers.study import Claim, Evidence, Exact, Interval, Results, Study, Sweep
+from jaxbandits.papers.shared import by_value, numbers, ratios
+from jaxbandits.papers.study import Claim, Evidence, Exact, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -52,20 +52,24 @@ WIDE = {
     "central, Laplace": partial(a.private_elimination, mechanism="laplace", noise_scale=NOISE),
 }
 ONLINE = "OnlineUCB, reward only"
+PAIRS = (
+    ("arms", "HTINF in batches", "PRM elimination"), ("arms", "LDP-EXP3", "LDP-UCB"),
+    ("linear", "M1", ONLINE), ("linear", "M2", ONLINE),
+)  # fmt: skip
 
 
 def computed(full: bool) -> dict[str, Any]:
     """For each mechanism what it spends at each named epsilon, and what an audit proves at the middle one."""
-    runs = 200_000 if full else 2000
     rows = []
     for group, mechanisms in GROUPS.items():
         for label, mechanism in mechanisms.items():
             spent = {epsilon: privacy.ledger(*mechanism.built(epsilon)) for epsilon in NAMED}
             row = {"group": group, "mechanism": label} | {epsilon: one.epsilon for epsilon, one in spent.items()}
-            row["bounded"], releases = mechanism.environment is None, spent[AUDITED].events
-            row["exact"] = all(x.mechanism in ("gaussian", "laplace") for x in releases)
-            skipped = not full and label not in QUICKLY
-            rows.append(row | {"audited": math.nan if skipped else _audited(mechanism, runs)})
+            row["bounded"] = mechanism.environment is None
+            row["exact"] = all(x.mechanism in ("gaussian", "laplace") for x in spent[AUDITED].events)
+            audited = full or label in QUICKLY
+            row["audited"] = _audited(mechanism, 200_000 if full else 2000) if audited else math.nan
+            rows.append(row)
     return {"mechanisms": pd.DataFrame(rows)}
 
 
@@ -81,25 +85,17 @@ def _audited(mechanism, runs: int) -> float:
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Arms and linear arms at each epsilon that is spent."""
-    seeds, horizon = (50, 100_000) if full else (4, 1000)
-    common: dict[str, Any] = {"horizon": horizon, "seeds": seeds, "checkpoints": 1}
-    arms = ON_ARMS if full else dict(list(ON_ARMS.items())[:2])
-    linear = {label: partial(one, num_batches=batches(horizon)) for label, one in WIDE.items()}
-    linear = {ONLINE: partial(a.online_ucb, private_features=False, delta=DELTA)} | (
-        linear if full else {"M1": linear["M1"]}
-    )
+    horizon, seeds = (100_000, 50) if full else (1000, 4)
+    wide = {label: partial(one, num_batches=batches(horizon)) for label, one in few(WIDE, full, ["M1"]).items()}
+    linear = {ONLINE: partial(a.online_ucb, private_features=False, delta=DELTA), **wide}
     keys = tuple(f"{label}.epsilon" for label in linear)
     given = {f"{x:g}": (x, *(2 * x for _ in keys[1:])) for x in ([0.3, 1.0, 3.0, 10.0] if full else [0.3, 1.0])}
-    plain = {"LinUCB, not private": a.linucb}
+    arms, environment = few(ON_ARMS, full, list(ON_ARMS)[:2]), partial(e.bernoulli_arms, means=ARMS)
+    epsilons = {"epsilon": [0.1, 0.3, 1.0] if full else [0.3, 1.0]}
     return {
-        "arms": Sweep(
-            common | {
-                "algorithms": arms, "environment": partial(e.bernoulli_arms, means=ARMS),
-                "grid": {"epsilon": [0.1, 0.3, 1.0] if full else [0.3, 1.0]},
-            }
-        ),
-        "linear": Sweep(common | {"algorithms": linear | plain, "environment": LINEAR, "grid": {keys: given}}),
-    }  # fmt: skip
+        "arms": swept(arms, environment, horizon, seeds, grid=epsilons),
+        "linear": swept({**linear, "LinUCB, not private": a.linucb}, LINEAR, horizon, seeds, grid={keys: given}),
+    }
 
 
 COLUMNS = {f"{x:g}": x for x in NAMED} | {f"{AUDITED:g}, audit": "audited"}
@@ -128,46 +124,43 @@ def draw_group(group: str, results: Results) -> plot.Plot:
     frame = table(results, group)
     frame["named"] = pd.Categorical(frame["named"], list(COLUMNS))
     frame = frame.sort_values("named", kind="stable").astype({"named": object})
-    caption = f"spent ε over named ε, δ = {DELTA:g} where there is one; last column: proven spent by an audit"
     return plot.heatmap(
         frame, "named", "mechanism", "ratio", text="text", hatched="unlimited", hatch="without limit", cuts=CUTS,
-        names={"named": "named ε", "mechanism": ""}, caption=caption, width=6.0,
+        names={"named": "named ε", "mechanism": ""}, width=6.0,
+        caption=f"spent ε over named ε, δ = {DELTA:g} where there is one; last column: proven spent by an audit",
     )  # fmt: skip
 
 
-def by_budget(ds: xr.Dataset) -> xr.Dataset:
-    """The Dataset of linear arms along `epsilon`, what is spent."""
-    ds = ds.rename({f"{ONLINE}.epsilon": "epsilon"})
-    return ds.assign_coords(epsilon=[float(x) for x in ds["epsilon"].values])
+def by_budget(results: Results) -> dict[str, xr.Dataset]:
+    """Both problems along `epsilon`, what is spent."""
+    return {"arms": results["arms"], "linear": numbers(results["linear"], f"{ONLINE}.epsilon", "epsilon")}
 
 
-def draw_arms(results: Results) -> plot.Plot:
-    """Regret on arms against what is spent."""
-    caption = f"arms with rewards of 0 and 1, means {ARMS}; LDP: local, others central"
-    return plot.against(results["arms"], "epsilon", names={"epsilon": "spent ε"}, caption=caption, width=6.0)
+CAPTIONS = {
+    "arms": f"arms with rewards of 0 and 1, means {ARMS}; LDP: local, others central",
+    "linear": f"{NUM_ARMS} fixed arms, d = {DIM}, rewards of 0 and 1; "
+    "central: a trusted server, M1 and OnlineUCB local",
+}
 
 
-def draw_linear(results: Results) -> plot.Plot:
-    """Regret on linear arms against what is spent."""
-    caption = f"{NUM_ARMS} fixed arms, d = {DIM}, rewards of 0 and 1; central: a trusted server, M1 and OnlineUCB local"
-    ds = by_budget(results["linear"])
-    return plot.against(ds, "epsilon", names={"epsilon": "spent ε"}, caption=caption, width=6.0)
+def draw_regret(name: str, results: Results) -> plot.Plot:
+    """Regret on one problem against what is spent."""
+    ds = by_budget(results)[name]
+    return plot.against(ds, "epsilon", names={"epsilon": "spent ε"}, caption=CAPTIONS[name], width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
     """Each mechanism's spending beside its name, and regret at equal budget."""
-    rows = results["mechanisms"].to_dict("records")
-    entries = [_spending(row) for row in rows]
-    for name, ds in {"arms": results["arms"], "linear": by_budget(results["linear"])}.items():
-        for epsilon, part in regrets(ds).groupby("epsilon"):
-            measured = ", ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
-            entries.append(Claim(f"regret on {name} at ε = {epsilon:g} spent", "", measured))
-    first = final_regret(results["arms"])
-    pairs = [("HTINF in batches", "PRM elimination"), ("LDP-EXP3", "LDP-UCB")]
-    entries += [_compared("arms", first, *pair) for pair in pairs if set(pair) <= set(first.algorithm.values)]
-    second = final_regret(by_budget(results["linear"]))
-    known = [label for label in ("M1", "M2") if label in second.algorithm.values]
-    return entries + [_compared("linear", second, label, ONLINE) for label in known]
+    entries = [_spending(row) for row in results["mechanisms"].to_dict("records")]
+    spent = by_budget(results)
+    for name, ds in spent.items():
+        entries += by_value(ds, ["epsilon"], f"regret on {name} at ε = {{:g}} spent".format)
+    for name, ours, theirs in PAIRS:
+        final = final_regret(spent[name])
+        if {ours, theirs} <= set(final.algorithm.values):
+            statement = f"{name}: regret of {ours} over that of {theirs}"
+            entries.append(Claim(statement, "", ratios(final, ours, theirs)))
+    return entries
 
 
 def _spending(row: dict[Any, Any]) -> Claim:
@@ -185,15 +178,12 @@ def _spending(row: dict[Any, Any]) -> Claim:
     return Claim(f"ε spent by {label}", source.said("at most what is named"), ", ".join(parts), evidence)
 
 
-def _compared(problem: str, final: xr.DataArray, ours: str, theirs: str) -> Claim:
-    return Claim(f"{problem}: regret of {ours} over that of {theirs}", "", ratios(final, ours, theirs))
-
-
 STUDY = Study(
     "Named epsilon against spent epsilon, and regret at equal spent epsilon",
     "all five papers",
     sweeps,
-    {group: partial(draw_group, group) for group in GROUPS} | {"regret-arms": draw_arms, "regret-linear": draw_linear},
+    {group: partial(draw_group, group) for group in GROUPS}
+    | {f"regret-{name}": partial(draw_regret, name) for name in CAPTIONS},
     claims,
     computed,
 )

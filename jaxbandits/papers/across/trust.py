@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.across.atlas import INSTANCES
-from jaxbandits.papers.shared import ratios, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import by_value, numbers, ratios
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.theory import skellam_epsilon
@@ -39,42 +39,28 @@ def nominal(spent: float) -> float:
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Every model of trust at each epsilon."""
-    spent = [0.1, 0.2, 0.5, 1.0, 2.0] if full else [0.5, 2.0]
-    algorithms = {label: one for label, one in TRUSTED.items() if full or label in QUICK}
-    values: dict[str, Any] = {f"{x:g}": x for x in spent}
+    horizon, seeds = (200_000, 200) if full else (2000, 4)
+    values: dict[str, Any] = {f"{x:g}": x for x in ([0.1, 0.2, 0.5, 1.0, 2.0] if full else [0.5, 2.0])}
     grid: dict[Any, Any] = {"epsilon": values}
     if full:
         grid = {("epsilon", f"{SKELLAM}.epsilon"): {label: (x, nominal(x)) for label, x in values.items()}}
-    settings = {
-        "algorithms": algorithms, "environment": partial(e.bernoulli_arms, means=MEANS), "grid": grid,
-        "horizon": 200_000 if full else 2000, "seeds": 200 if full else 4, "checkpoints": 1,
-    }  # fmt: skip
-    return {"models": Sweep(settings)}
-
-
-def by_budget(results: Results):
-    """The Dataset along `epsilon`, what is spent, as numbers."""
-    ds = results["models"]
-    return ds.assign_coords(epsilon=[float(x) for x in ds["epsilon"].values])
+    arms = partial(e.bernoulli_arms, means=MEANS)
+    return {"models": swept(few(TRUSTED, full, QUICK), arms, horizon, seeds, grid=grid)}
 
 
 def draw(results: Results) -> plot.Plot:
     """Regret against what is spent."""
     caption = f"Bernoulli arms {MEANS}; at the same spent ε, Skellam noise at δ = {DELTA:g}"
-    return plot.against(by_budget(results), "epsilon", names={"epsilon": "spent ε"}, caption=caption, width=6.0)
+    ds = numbers(results["models"], "epsilon")
+    return plot.against(ds, "epsilon", names={"epsilon": "spent ε"}, caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
     """Regret of every model, and of the models without a server over secure aggregation."""
-    ds, entries = by_budget(results), []
-    for epsilon, part in regrets(ds).groupby("epsilon"):
-        measured = ", ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
-        entries.append(Claim(f"regret at ε = {epsilon:g} spent", "", measured))
-    final = final_regret(ds)
-    for label in (SERVER, BITS):
-        if label in final["algorithm"].values:
-            entries.append(Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)))
-    return entries
+    ds = numbers(results["models"], "epsilon")
+    final, entries = final_regret(ds), by_value(ds, ["epsilon"], "regret at ε = {:g} spent".format)
+    there = [label for label in (SERVER, BITS) if label in final["algorithm"].values]
+    return entries + [Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)) for label in there]
 
 
 STUDY = Study(

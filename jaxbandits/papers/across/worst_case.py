@@ -17,7 +17,7 @@ from jaxbandits.formatting import number, percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
-from jaxbandits.papers.study import Claim, Results, Search, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Search, Study, Sweep, swept
 from jaxbandits.searching import WorstCase
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -120,28 +120,24 @@ def reported(full: bool) -> range:
 def sweeps(full: bool) -> dict[str, Sweep]:
     """The default attack on each algorithm."""
     return {
-        label: Sweep(
-            {
-                "algorithms": {label: algorithm}, "environment": one.environment, "horizon": one.horizon,
-                "seeds": reported(full), "checkpoints": 1, f"{one.slot}_adversary": one.adversary,
-            }
+        label: swept(
+            {label: algorithm}, one.environment, one.horizon, reported(full), **{f"{one.slot}_adversary": one.adversary}
         )
-        for one in settings(full) for label, algorithm in one.algorithms.items()
-    }  # fmt: skip
+        for one in settings(full)
+        for label, algorithm in one.algorithms.items()
+    }
 
 
 def searches(full: bool) -> dict[str, Search]:
     """A search for each algorithm, all of as many trials."""
-    return {
-        _attacked(label): Search(
-            {
-                "algorithm": {label: algorithm}, "environment": one.environment, "adversary": one.adversary,
-                "slot": one.slot, "space": one.space, "horizon": one.horizon, "seeds": 64 if full else 8,
-                "trials": 32 if full else 5, "report_seeds": reported(full),
-            }
-        )
-        for one in settings(full) for label, algorithm in one.algorithms.items()
-    }  # fmt: skip
+    size = {"seeds": 64 if full else 8, "trials": 32 if full else 5, "report_seeds": reported(full)}
+    declared: dict[str, Search] = {}
+    for one in map(Setting._asdict, settings(full)):
+        algorithms = one.pop("algorithms")
+        declared |= {
+            _attacked(label): Search({"algorithm": {label: x}} | one | size) for label, x in algorithms.items()
+        }
+    return declared
 
 
 def _attacked(label: str) -> str:

@@ -7,8 +7,8 @@ import pandas as pd
 
 from jaxbandits import adversaries as v
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest
-from jaxbandits.papers.shared import MESSAGE_SHARE, ratio_interval, regrets
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.shared import MESSAGE_SHARE, points, ratio_interval, regrets, short
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -34,21 +34,15 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
     The median of means is run up to 1/4, where its groups hold no majority of attackers.
     """
-    seeds, horizon = (64, 2000) if full else (4, 200)
-    shares = [0.0, 0.1, 0.2, 0.3, 0.4] if full else [0.0, 0.2]
-    attacks = ATTACKS if full else {"target": ATTACKS["target"]}
-    settings = {"environment": FEDERATED, "horizon": horizon, "seeds": seeds, "checkpoints": 1}
-
-    def one(labels, shares, attack):
-        grid = {MESSAGE_SHARE: shares, "window": [WINDOW]}
-        algorithms = {label: RULES[label] for label in labels}
-        return Sweep(settings | {"algorithms": algorithms, "grid": grid, "message_adversary": attack})
-
-    rest = [label for label in RULES if label != "median of means"]
+    horizon, seeds = (2000, 64) if full else (200, 4)
+    shares, few_shares = ([0.0, 0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.2]) if full else ([0.0, 0.2], [0.0, 0.2])
+    grouped = {"median of means": RULES["median of means"]}
+    rest = {label: rule for label, rule in RULES.items() if label not in grouped}
     declared = {}
-    for name, attack in attacks.items():
-        declared[name] = one(rest, shares, attack)
-        declared[f"{name}, median of means"] = one(["median of means"], [x for x in shares if x <= 0.2], attack)
+    for name, attack in few(ATTACKS, full, ["target"]).items():
+        under = partial(swept, environment=FEDERATED, horizon=horizon, seeds=seeds, message_adversary=attack)
+        declared[name] = under(rest, grid={MESSAGE_SHARE: shares, "window": [WINDOW]})
+        declared[f"{name}, median of means"] = under(grouped, grid={MESSAGE_SHARE: few_shares, "window": [WINDOW]})
     return declared
 
 
@@ -69,8 +63,7 @@ def cells(results: Results) -> pd.DataFrame:
         ratio, low, high = ratio_interval(final / np.array(agents)[:, None], attack_free)
         frames.append(frame.assign(attack=attack, mean=frame["mean"] / agents, ratio=ratio, low=low, high=high))
     table = pd.concat(frames, ignore_index=True)
-    text = [f"{x:.1f}" if x < 10 else f"{x:.0f}" for x in table["ratio"]]
-    return table.assign(broke=table["ratio"] > BROKEN, text=text)
+    return table.assign(broke=table["ratio"] > BROKEN, text=short(table["ratio"]))
 
 
 def draw(results: Results) -> plot.Plot:
@@ -86,11 +79,10 @@ def draw(results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     """The robustness table: each rule under each attack, by share; the geometric median up to 30%; the mean breaks."""
-    frame = cells(results)
-    entries = []
+    frame, entries = cells(results), []
     for (attack, label), part in frame.groupby(["attack", "algorithm"], sort=False):
-        measured = ", ".join(f"{x:.2f}" for x in part.sort_values("share")["ratio"])
-        shares = ", ".join(f"{x:g}" for x in sorted(part["share"]))
+        ordered = part.sort_values("share")
+        measured, shares = (points(ordered["share"], ordered["ratio"], form) for form in ("{y:.2f}", "{x:g}"))
         entries.append(Claim(f"{attack}: {label} at {shares}", "", measured))
     median = frame[(frame["algorithm"] == "geometric median") & (frame["share"] <= 0.3)]
     worst = median.loc[median["ratio"].idxmax()]
@@ -98,14 +90,12 @@ def claims(results: Results) -> list[Claim]:
     paper = "Õ(T^(3/4)) for every share below 1/2 (Theorem 2), constants hidden"
     entries.append(Claim("geometric median against the attack-free mean, up to 30%", paper, measured))
     mean = frame[(frame["algorithm"] == "mean") & (frame["share"] > 0)]
-    measured = f"more than {BROKEN:g} times the attack-free regret in {int((mean['ratio'] > BROKEN).sum())} of "
-    measured += f"{len(mean)} cells"
+    measured = f"more than {BROKEN:g} times the attack-free regret in {int(mean['broke'].sum())} of {len(mean)} cells"
     one = mean[mean["share"] == mean["share"].min()]
     hardest = one.loc[one["ratio"].idxmax()]
     what = f"ratio under {hardest['attack']} at {hardest['share']:g}"
     evidence = Interval(what, hardest["low"], hardest["high"], at_least=BROKEN)
-    entries.append(Claim("the mean breaks", "vulnerable to attacks on even a single agent", measured, evidence))
-    return entries
+    return [*entries, Claim("the mean breaks", "vulnerable to attacks on even a single agent", measured, evidence)]
 
 
 STUDY = Study(

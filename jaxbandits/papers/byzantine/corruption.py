@@ -1,9 +1,9 @@
 """Regret of an honest agent against the share of attacked agents."""
 
 from jaxbandits.formatting import percent
-from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, honest, target
-from jaxbandits.papers.shared import MESSAGE_SHARE, ratio_interval, regrets
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, an_agent, honest, target
+from jaxbandits.papers.shared import MESSAGE_SHARE, by_value, ratio_interval
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -14,52 +14,41 @@ COMPARED = [label for label in RULES if label != "median of means"]  # its group
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Every rule at every share, which the server knows."""
-    seeds, horizon = (64, 2000) if full else (4, 200)
+    horizon, seeds = (2000, 64) if full else (200, 4)
     shares = [0.0, 0.1, 0.2, 0.3, 0.4] if full else [0.0, 0.2]
-    settings = {
-        "algorithms": {label: RULES[label] for label in COMPARED},
-        "environment": FEDERATED,
-        "horizon": horizon,
-        "seeds": seeds,
-        "grid": {MESSAGE_SHARE: shares, "window": [WINDOW], "radius_scale": [RATE]},
-        "message_adversary": target(SCALE),
-        "checkpoints": 1,
-    }
-    return {"rules": Sweep(settings)}
+    grid = {MESSAGE_SHARE: shares, "window": [WINDOW], "radius_scale": [RATE]}
+    rules = {label: RULES[label] for label in COMPARED}
+    return {"rules": swept(rules, FEDERATED, horizon, seeds, grid=grid, message_adversary=target(SCALE))}
 
 
-def per_agent(ds):
+def per_agent(results: Results):
     """The Dataset with regret an honest agent."""
-    agents = ds["corruption_bound"].copy(data=[honest(x) for x in ds["corruption_bound"].values])
-    return ds.assign(regret=(ds["regret"] / agents).transpose(*ds["regret"].dims)).squeeze(
-        ["window", "radius_scale"], drop=True
-    )
+    return an_agent(results["rules"].squeeze(["window", "radius_scale"], drop=True), honest)
 
 
 def draw(results: Results) -> plot.Plot:
     """Regret an honest agent against the share of attacked agents."""
     caption = f"{NUM_AGENTS} agents, regret of an honest one; target attack of scale {SCALE:g}"
     names = {"corruption_bound": "share of attacked agents"}
-    return plot.against(per_agent(results["rules"]), "corruption_bound", names=names, caption=caption, width=5.5)
+    return plot.against(per_agent(results), "corruption_bound", names=names, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
     """Everyone's regret at every share."""
-    ds = per_agent(results["rules"])
-    cells = regrets(ds).set_index(["corruption_bound", "algorithm"])["mean"].unstack()
-    entries = []
-    for share, row in cells.iterrows():
-        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in COMPARED)
-        entries.append(Claim(f"regret of an honest agent, {percent(share)} attacked", "", measured))
-    ratio = (cells["geometric median"] / cells["mean"].loc[0.0])[lambda x: x.index <= 0.3]
-    measured = f"{ratio.max():.2f} times the attack-free mean at worst"
+    ds = per_agent(results)
+    statement = lambda share: f"regret of an honest agent, {percent(share)} attacked"
+    entries = by_value(ds, ["corruption_bound"], statement)
+    final = final_regret(ds).transpose("algorithm", "corruption_bound", "seed").reset_coords(drop=True)
+    mean, shares = final.sel(algorithm="mean"), final["corruption_bound"].values
+    median = final.sel(algorithm="geometric median").mean("seed")
+    ratio = float((median[shares <= 0.3] / mean[0].mean()).max())
+    measured = f"{ratio:.2f} times the attack-free mean at worst"
     paper = "Õ(T^(3/4)) for every share below 1/2 (Theorem 2), constants hidden"
     entries.append(Claim("geometric median up to 30% attacked", paper, measured))
-    final, share = final_regret(ds).sel(algorithm="mean"), cells.index[1]  # the smallest that is attacked
-    ratio, low, high = ratio_interval(final.sel(corruption_bound=share).values, final.sel(corruption_bound=0.0).values)
-    evidence = Interval("interval", float(low), float(high), at_least=BROKEN)
-    paper, measured = "vulnerable to attacks on even a single agent", f"{float(ratio):.1f} times the attack-free mean"
-    return [*entries, Claim(f"mean at {percent(share)} attacked", paper, measured, evidence)]
+    ratio, low, high = (float(x) for x in ratio_interval(mean.values[1], mean.values[0]))  # the smallest share attacked
+    paper, measured = "vulnerable to attacks on even a single agent", f"{ratio:.1f} times the attack-free mean"
+    evidence = Interval("interval", low, high, at_least=BROKEN)
+    return [*entries, Claim(f"mean at {percent(shares[1])} attacked", paper, measured, evidence)]
 
 
 STUDY = Study(

@@ -4,9 +4,9 @@ from functools import partial
 
 import xarray as xr
 
-from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, honest, target
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, an_agent, honest, target
+from jaxbandits.papers.shared import REGRET, points, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 SCALE, SHARE = 5.0, 0.2
@@ -14,30 +14,21 @@ SCALE, SHARE = 5.0, 0.2
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Geometric median and, without an attack, the mean, over episode lengths."""
-    seeds, horizon = (64, 4000) if full else (4, 200)
-    windows = [2, 5, 10, 20, 50, 100, 200, 500] if full else [5, 50]
-    settings = {
-        "environment": FEDERATED,
-        "horizon": horizon,
-        "seeds": seeds,
-        "grid": {"window": windows},
-        "checkpoints": 1,
-    }
-    median = {
-        "geometric median, 20% attacked": partial(RULES["geometric median"], corruption_bound=SHARE, radius_scale=RATE)
-    }
+    horizon, seeds = (4000, 64) if full else (200, 4)
+    windows = {"window": [2, 5, 10, 20, 50, 100, 200, 500] if full else [5, 50]}
+    along = partial(swept, environment=FEDERATED, horizon=horizon, seeds=seeds, grid=windows)
+    median = partial(RULES["geometric median"], corruption_bound=SHARE, radius_scale=RATE)
+    attack = partial(target(SCALE), corruption=SHARE)
     return {
-        "attacked": Sweep(
-            settings | {"algorithms": median, "message_adversary": partial(target(SCALE), corruption=SHARE)}
-        ),
-        "honest": Sweep(settings | {"algorithms": {"mean, no attack": partial(RULES["mean"], radius_scale=RATE)}}),
+        "attacked": along({"geometric median, 20% attacked": median}, message_adversary=attack),
+        "honest": along({"mean, no attack": partial(RULES["mean"], radius_scale=RATE)}),
     }
 
 
 def together(results):
     """Both algorithms in one Dataset, regret an honest agent."""
     agents = {"attacked": honest(SHARE), "honest": honest(0.0)}
-    parts = [ds[["regret", "bytes_sent"]].assign(regret=ds["regret"] / agents[name]) for name, ds in results.items()]
+    parts = [an_agent(ds[["regret", "bytes_sent"]], agents[name]) for name, ds in results.items()]
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
@@ -56,16 +47,14 @@ def claims(results: Results) -> list[Claim]:
     cells = regrets(ds).set_index(["window", "algorithm"])["mean"].unstack()
     sent = ds["bytes_sent"].isel(algorithm=0).mean("seed")
     for window, row in cells.iterrows():
-        measured = ", ".join(f"{label} {x:,.0f}" for label, x in row.items())
-        measured += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
-        entries.append(
-            Claim(f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes", "", measured)
-        )
+        measured = f"{points(row.index, row, REGRET)}; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
+        statement = f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes"
+        entries.append(Claim(statement, "", measured))
     first = cells.iloc[:, 0]
     flat = first[[horizon / window >= horizon**0.5 for window in first.index]]
-    spread = float(flat.max() / flat.min())
+    measured = f"within a factor of {float(flat.max() / flat.min()):.2f}"
     paper = "the order does not change while K is at least √T (Theorem 2), constants hidden"
-    return [*entries, Claim("regret while K is at least √T", paper, f"within a factor of {spread:.2f}")]
+    return [*entries, Claim("regret while K is at least √T", paper, measured)]
 
 
 STUDY = Study(

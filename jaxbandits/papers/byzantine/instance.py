@@ -1,6 +1,9 @@
 """The instance of this paper's studies: ten agents, ten fresh unit arms a play in four dimensions."""
 
 from functools import partial
+from typing import Any
+
+import xarray as xr
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
@@ -10,12 +13,8 @@ NUM_AGENTS, NUM_ARMS, DIM = 10, 10, 4
 FEDERATED = partial(e.federated_linear, num_agents=NUM_AGENTS, num_arms=NUM_ARMS, dim=DIM)
 
 RULES = {
-    "geometric median": partial(a.byzantine_ucb, aggregate="geometric_median"),
-    "median of means": partial(a.byzantine_ucb, aggregate="median_of_means"),
-    "coordinate median": partial(a.byzantine_ucb, aggregate="coordinate_median"),
-    "trimmed mean": partial(a.byzantine_ucb, aggregate="trimmed_mean"),
-    "Krum": partial(a.byzantine_ucb, aggregate="krum"),
-    "mean": partial(a.byzantine_ucb, aggregate="mean"),
+    name.replace("_", " ").replace("krum", "Krum"): partial(a.byzantine_ucb, aggregate=name)
+    for name in ("geometric_median", "median_of_means", "coordinate_median", "trimmed_mean", "krum", "mean")
 }
 
 
@@ -27,9 +26,17 @@ def target(scale):
     return partial(v.byzantine, kind="target", scale=scale)
 
 
-def honest(corruption, prob=1.0) -> float:
+def honest(corruption, prob=1.0, num_agents: int = NUM_AGENTS) -> float:
     """Agents that do not attack, on average over episodes: regret is summed over them.
 
     prob: of an attack in an episode.
     """
-    return NUM_AGENTS - prob * int(corruption * NUM_AGENTS + 0.5)
+    return num_agents - prob * int(corruption * num_agents + 0.5)
+
+
+def an_agent(ds: xr.Dataset, agents: Any) -> xr.Dataset:
+    """The Dataset with regret an honest agent; agents: how many, or a function of the share of corrupted ones."""
+    if callable(agents):
+        share = ds["corruption_bound"]
+        agents = share.copy(data=[agents(x) for x in share.values])
+    return ds.assign(regret=(ds["regret"] / agents).transpose(*ds["regret"].dims))

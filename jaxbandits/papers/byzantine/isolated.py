@@ -12,8 +12,8 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS
-from jaxbandits.papers.shared import ratio_interval, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import by_algorithm, ratio_interval
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -23,13 +23,10 @@ ALONE, TOGETHER = "isolated agents", "Byzantine-UCB"
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Agents alone and together over horizons; the server knows the share of attacked agents."""
-    seeds, horizons = (64, [512, 2048, 8192, 32_768]) if full else (4, [64, 256])
+    horizons, seeds = ([512, 2048, 8192, 32_768], 64) if full else ([64, 256], 4)
     algorithms = {ALONE: a.isolated_linucb, TOGETHER: partial(a.byzantine_ucb, corruption_bound=SHARE)}
-    settings = {
-        "algorithms": algorithms, "environment": FEDERATED, "horizon": horizons, "seeds": seeds, "checkpoints": 1,
-        "reward_adversary": partial(v.poison, corruption=SHARE, prob=PROB),
-    }  # fmt: skip
-    return {"poisoned": Sweep(settings)}
+    attack = partial(v.poison, corruption=SHARE, prob=PROB)
+    return {"poisoned": swept(algorithms, FEDERATED, horizons, seeds, reward_adversary=attack)}
 
 
 def draw(results: Results) -> plot.Plot:
@@ -46,9 +43,8 @@ def draw(results: Results) -> plot.Plot:
 def claims(results: Results) -> list[Claim]:
     """Regret a play where the horizon ends over that where it begins, and the regrets."""
     ds = results["poisoned"]
-    final, horizons = final_regret(ds), ds["horizon"].values
-    first, last = int(horizons[0]), int(horizons[-1])
-    entries = []
+    final, entries = final_regret(ds), []
+    first, last = (int(ds["horizon"].values[i]) for i in (0, -1))
     statements = {
         ALONE: "at least c α N T for a constant c (Proposition 1)",
         TOGETHER: "Õ(T^(3/4)) (Theorem 2), constants hidden",
@@ -57,12 +53,9 @@ def claims(results: Results) -> list[Claim]:
         here = final.sel(algorithm=label)
         ratio, low, high = ratio_interval(here.sel(horizon=last).values / last, here.sel(horizon=first).values / first)
         measured = f"{float(ratio):.3g} of the regret a play is left when T grows {last // first}-fold"
-        if label == ALONE:
-            measured += f"; share left {brackets(low, high)}"
+        measured += f"; share left {brackets(low, high)}" if label == ALONE else ""
         entries.append(Claim(f"{label}: regret", paper, measured))
-    for label, part in regrets(ds).groupby("algorithm", sort=False):
-        points = ", ".join(f"{row.mean:,.1f} at {row.horizon:,}" for row in part.itertuples())
-        entries.append(Claim(f"{label}: regret at each T", "", points))
+    entries += by_algorithm(ds, "horizon", "{}: regret at each T".format, "{y:,.1f} at {x:,}")
     end = float(final.sel(algorithm=ALONE, horizon=last).mean() / (SHARE * NUM_AGENTS * last))
     return [*entries, Claim("isolated agents: regret over α N T at the longest horizon", "", f"{end:.3f}")]
 

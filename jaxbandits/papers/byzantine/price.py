@@ -12,16 +12,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.papers.byzantine.attacks import ATTACKS
-from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE
-from jaxbandits.papers.shared import MESSAGE_SHARE, curve, exponent, ratio_interval
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE, honest
+from jaxbandits.papers.shared import MESSAGE_SHARE, curve, drawn, exponent, points, times
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret
+from jaxbandits.selection import final_regret, grid_dims
 from jaxbandits.statistics import slope
 
 SHARE = 0.3
@@ -37,77 +36,55 @@ MEDIANS = "median of means"
 SMALL = 0.05  # alpha, the least share of twenty agents
 GROUPED = partial(a.byzantine_ucb, aggregate="median_of_means", constants="median_of_means", radius_scale=RATE)
 ATTACKED, QUIET = "attacked", "no attack"
-SYMBOLS = {"agents": "N", "dim": "d"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Horizons with and without the attack; agents, dimensions and shares at one horizon."""
     ends, seeds = ([10_240, 40_960, 163_840, 1_024_000], 6) if full else ([64, 128, 256], 4)
     horizon = 20_480 if full else 128
-    shared = {"environment": FEDERATED, "seeds": seeds, "checkpoints": 1}
-    declared = {}
-    for name, share in ((ATTACKED, SHARE), (QUIET, 0.0)):
-        settings = {"horizon": ends, "message_adversary": partial(ATTACK, corruption=share), "algorithms": ALGORITHMS}
-        declared[name] = Sweep(shared | settings)
-    under = {"horizon": horizon, "message_adversary": partial(ATTACK, corruption=SHARE)}
-    under["algorithms"] = {label: ALGORITHMS[label] for label in (BONUS, GREEDY)}
+
+    def one(algorithms, horizon, share=SHARE, **more) -> Sweep:
+        attack = partial(ATTACK, corruption=share)
+        return swept(algorithms, FEDERATED, horizon, seeds, message_adversary=attack, **more)
+
+    declared = {name: one(ALGORITHMS, ends, share) for name, share in ((ATTACKED, SHARE), (QUIET, 0.0))}
     sizes = {"agents": ("environment.num_agents", [10, 20, 40]), "dim": ("environment.dim", [2, 4, 8])}
     for name, (key, values) in sizes.items():
-        declared[name] = Sweep(shared | under | {"grid": {key: values if full else values[:2]}})
-    more = {
-        "algorithms": {BONUS: partial(a.byzantine_ucb, radius_scale=RATE), MEDIANS: GROUPED},
-        "environment": partial(FEDERATED, num_agents=20),
-        "horizon": horizon,
-        "grid": {MESSAGE_SHARE: [SMALL, 0.1, 0.2]},
-        "message_adversary": ATTACK,
-    }
-    declared["share"] = Sweep(shared | more)
+        grid = {key: values if full else values[:2]}
+        declared[name] = one({label: ALGORITHMS[label] for label in (BONUS, GREEDY)}, horizon, grid=grid)
+    rules = {BONUS: partial(a.byzantine_ucb, radius_scale=RATE), MEDIANS: GROUPED}
+    many, grid = partial(FEDERATED, num_agents=20), {MESSAGE_SHARE: [SMALL, 0.1, 0.2]}
+    declared["share"] = swept(rules, many, horizon, seeds, grid=grid, message_adversary=ATTACK)
     return declared
-
-
-def honest_of(num_agents: int, share: float) -> int:
-    """Agents that do not attack."""
-    return num_agents - int(share * num_agents + 0.5)
 
 
 def each(results: Results, name: str) -> np.ndarray:
     """Regret of an honest agent [algorithm, horizon, seed] with or without the attack."""
     final = final_regret(results[name]).transpose("algorithm", "horizon", "seed")
-    return final.values / honest_of(NUM_AGENTS, SHARE if name == ATTACKED else 0.0)
+    return final.values / honest(SHARE if name == ATTACKED else 0.0)
 
 
 def draw(results: Results) -> plot.Plot:
     """Regret of an honest agent against the horizon, with lines that grow as the theorems' orders."""
-    ends, rows, dotted = results[ATTACKED]["horizon"].values, [], {}
+    ends, rows = results[ATTACKED]["horizon"].values, []
     for name in (ATTACKED, QUIET):
         for label, table in zip(ALGORITHMS, each(results, name), strict=True):
-            line = f"{label}, {name}"
-            rows += curve(line, "T", ends, "regret", table)
-            if name == QUIET:
-                dotted[line] = f"{label}, {ATTACKED}"
+            rows += curve(f"{label}, {name}", "T", ends, "regret", table)
     for order, power in (("T^(3/4)", 0.75), ("√T", 0.5)):
         rows += curve(order, "T", ends, "regret", ends**power)
+    dotted = {f"{label}, {QUIET}": f"{label}, {ATTACKED}" for label in ALGORITHMS}
     caption = f"{SHARE:.0%} of {NUM_AGENTS} agents send false vectors, or none; dotted: no attack; d = {DIM}"
     words = {"T": "plays T", "regret": "regret of an honest agent"}
-    return plot.lines(
-        pd.DataFrame(rows), "T", "regret", line="line", log="both", dotted=dotted, names=words, caption=caption,
-        width=6.5,
-    )  # fmt: skip
+    return drawn(rows, "T", "regret", dotted=dotted, names=words, caption=caption, width=6.5)
 
 
 def printed_bonus(horizon: float, share: float = SHARE) -> float:
     """The printed bonus of a unit arm in the last episode, where features are spread evenly and L = sqrt(T) / 4."""
     window = max(1, round(0.25 * math.sqrt(horizon)))
     episode = math.ceil(horizon / window)
-    setting: dict[str, Any] = {
-        "window": window,
-        "num_agents": NUM_AGENTS,
-        "horizon": horizon,
-        "dim": DIM,
-        "corruption_bound": share,
-    }
-    gathered = theory.byzantine_ridge(episode, **setting) + horizon / DIM
-    return theory.byzantine_radius(episode, **setting) / math.sqrt(gathered)
+    setting: dict[str, Any] = {"num_agents": NUM_AGENTS, "horizon": horizon, "dim": DIM, "corruption_bound": share}
+    gathered = theory.byzantine_ridge(episode, window=window, **setting) + horizon / DIM
+    return theory.byzantine_radius(episode, window=window, **setting) / math.sqrt(gathered)
 
 
 def horizon_claims(results: Results) -> list[Claim]:
@@ -117,20 +94,18 @@ def horizon_claims(results: Results) -> list[Claim]:
     entries = []
     for name in (ATTACKED, QUIET):
         for label in ALGORITHMS:
-            one = results[name].sel(algorithm=[label])
-            fitted, interval = exponent(one, "horizon")
+            fitted, interval = exponent(results[name].sel(algorithm=[label]), "horizon")
             paper = "at most 3/4 (Theorem 2)" if name == ATTACKED else "1/2 is known without attackers"
             measured = f"{fitted:.2f}; {interval}" if name == ATTACKED and label != PRINTED else f"{fitted:.2f}"
             entries.append(Claim(f"exponent of T, {label}, {name}", paper, measured))
     for row, label in enumerate(ALGORITHMS):
         for name, table in ((ATTACKED, attacked), (QUIET, quiet)):
-            points = ", ".join(f"{y:,.0f} at {t:,}" for t, y in zip(ends, table[row].mean(-1), strict=True))
-            entries.append(Claim(f"regret of an honest agent, {label}, {name}", "", points))
-        ratio, low, high = (float(x) for x in ratio_interval(attacked[row, -1], quiet[row, -1]))
-        measured = f"{ratio:.2f} [{low:.2f}, {high:.2f}] times the regret without an attack at the longest T"
+            measured = points(ends, table[row].mean(-1), "{y:,.0f} at {x:,}")
+            entries.append(Claim(f"regret of an honest agent, {label}, {name}", "", measured))
+        measured = f"{times(attacked[row, -1], quiet[row, -1])} times the regret without an attack at the longest T"
         entries.append(Claim(f"what the attack sets, {label}", "", measured))
-    ratio, low, high = (float(x) for x in ratio_interval(attacked[0, -1], attacked[1, -1]))
-    measured = f"{ratio:.1f} [{low:.1f}, {high:.1f}] times the regret without a bonus, attacked, at the longest T"
+    ratio = times(attacked[0, -1], attacked[1, -1], 1)
+    measured = f"{ratio} times the regret without a bonus, attacked, at the longest T"
     entries.append(Claim(f"what the bonus sets: {BONUS}", "", measured))
     power = next(k for k in range(3, 60) if printed_bonus(10.0**k) < 2)
     measured = f"{printed_bonus(float(ends[-1])):.1f} at T = {ends[-1]:,}; below 2 from 10^{power} plays on"
@@ -141,32 +116,36 @@ def horizon_claims(results: Results) -> list[Claim]:
 def law_claims(results: Results) -> list[Claim]:
     """Exponents of N, d and alpha at one horizon."""
     entries = []
-    stated = {"agents": "N, hence 0 for one agent (Theorem 2)", "dim": "d (Theorem 2)"}
-    for name, paper in stated.items():
+    agents = {
+        "agents": lambda num_agents: honest(SHARE, num_agents=int(num_agents)),
+        "dim": lambda dim: honest(SHARE),
+        "share": lambda share: honest(float(share), num_agents=20),
+    }
+    for name, of in agents.items():
         ds = results[name]
-        key = str(next(dim for dim in ds.dims if str(dim).startswith("environment.")))
-        sizes = ds[key].values
-        agents = sizes if name == "agents" else np.full(len(sizes), NUM_AGENTS)
-        honest = ds[key].copy(data=[float(honest_of(int(n), SHARE)) for n in agents])
+        (key,) = grid_dims(ds)
+        regret = ds["regret"] / ds[key].copy(data=[of(x) for x in ds[key].values])
         for label in ds["algorithm"].values:
-            one = (ds[["regret"]] / honest).sel(algorithm=[label]).assign_attrs(ds.attrs)
-            entries.append(_power(f"{SYMBOLS[name]}, an honest agent, {label}", paper, one, key))
-    ds = results["share"]
-    key = str(next(dim for dim in ds.dims if "corruption" in str(dim)))
-    honest = ds[key].copy(data=[float(honest_of(20, float(x))) for x in ds[key].values])
-    for label in ds["algorithm"].values:
-        paper = "1/4 at most, of what exceeds √T (Theorem 7)" if label == MEDIANS else "hidden in constants (Theorem 2)"
-        one = (ds[["regret"]] / honest).sel(algorithm=[label]).assign_attrs(ds.attrs)
-        rule = MEDIANS if label == MEDIANS else "geometric median"
-        entries.append(_power(f"α, an honest agent, {rule}", paper, one, key))
+            one = regret.sel(algorithm=[label]).to_dataset(name="regret").assign_attrs(ds.attrs)
+            entries.append(_power(*_stated(name, label), one, key))
     return entries
+
+
+def _stated(name: str, label: str) -> tuple[str, str]:
+    """The statement about an exponent, and what the paper says."""
+    if name == "agents":
+        return f"N, an honest agent, {label}", "N, hence 0 for one agent (Theorem 2)"
+    if name == "dim":
+        return f"d, an honest agent, {label}", "d (Theorem 2)"
+    if label == MEDIANS:
+        return f"α, an honest agent, {MEDIANS}", "1/4 at most, of what exceeds √T (Theorem 7)"
+    return "α, an honest agent, geometric median", "hidden in constants (Theorem 2)"
 
 
 def _power(statement: str, paper: str, ds, key: str) -> Claim:
     row = slope(ds, over=key).iloc[0]
-    means = final_regret(ds).isel(algorithm=0).mean("seed")
-    points = ", ".join(f"{float(y):,.0f} at {float(x):g}" for x, y in zip(ds[key].values, means, strict=True))
-    measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]; regret {points}"
+    regret = points(ds[key].values, final_regret(ds).isel(algorithm=0).mean("seed"))
+    measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]; regret {regret}"
     return Claim(f"exponent of {statement}", paper, measured)
 
 

@@ -9,42 +9,28 @@ from functools import partial
 import xarray as xr
 
 from jaxbandits import algorithms as a
-from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, honest, target
-from jaxbandits.papers.shared import exponent, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, an_agent, honest, target
+from jaxbandits.papers.shared import exponent, points, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 SCALE = 5.0  # of the target attack
 RATES = partial(a.byzantine_ucb, radius_scale=RATE)  # a radius large enough for the bonus to set the rate
-SETTINGS = {
+GROUPED = {"aggregate": "median_of_means", "constants": "median_of_means", "corruption_bound": 0.1}
+PRINTED = {"constants": "median_of_means", "ridge_scale": 1.0, "radius_scale": 1.0, "window": 1}
+SETTINGS = {  # the algorithm, the share of attacked agents, and the stated exponent
     "geometric median, α = 0.2": (partial(RATES, aggregate="geometric_median", corruption_bound=0.2), 0.2, 3 / 4),
-    "median of means, α = 0.1": (
-        partial(RATES, aggregate="median_of_means", constants="median_of_means", corruption_bound=0.1),
-        0.1,
-        3 / 4,
-    ),
-    "mean, α = 0": (
-        partial(RATES, aggregate="mean", constants="median_of_means", ridge_scale=1.0, radius_scale=1.0, window=1),
-        0.0,
-        1 / 2,
-    ),
+    "median of means, α = 0.1": (partial(RATES, **GROUPED), 0.1, 3 / 4),
+    "mean, α = 0": (partial(RATES, aggregate="mean", **PRINTED), 0.0, 1 / 2),
 }
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep an algorithm, since each has a corruption of its own."""
-    seeds, horizons = (64, [512, 2048, 8192, 32_768]) if full else (4, [64, 128, 256])
+    horizons, seeds = ([512, 2048, 8192, 32_768], 64) if full else ([64, 128, 256], 4)
+    attacked = partial(swept, environment=FEDERATED, horizon=horizons, seeds=seeds)
     return {
-        label: Sweep(
-            {
-                "algorithms": {label: algorithm},
-                "environment": FEDERATED,
-                "horizon": horizons,
-                "seeds": seeds,
-                "checkpoints": 1,
-                "message_adversary": partial(target(SCALE), corruption=corruption),
-            }
-        )
+        label: attacked({label: algorithm}, message_adversary=partial(target(SCALE), corruption=corruption))
         for label, (algorithm, corruption, _) in SETTINGS.items()
     }
 
@@ -53,15 +39,14 @@ def draw(results: Results) -> plot.Plot:
     """Final regret against the horizon, on logarithmic axes."""
     caption = (
         f"regret of an honest agent; target attack of scale {SCALE:g}; scales of ridge and radius: {RATE:g} for the "
+        "medians, 1 for the mean, whose episodes have one play"
     )
-    caption += "medians, 1 for the mean, whose episodes have one play"
     return plot.against(together(results), "horizon", caption=caption, width=5.5)
 
 
 def together(results):
     """The algorithms in one Dataset, regret an honest agent."""
-    parts = [ds[["regret"]] / honest(SETTINGS[label][1]) for label, ds in results.items()]
-    parts = [part.assign_attrs(ds.attrs) for part, ds in zip(parts, results.values(), strict=True)]
+    parts = [an_agent(ds[["regret"]], honest(SETTINGS[label][1])) for label, ds in results.items()]
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
@@ -72,9 +57,7 @@ def claims(results: Results) -> list[Claim]:
         fitted, interval = exponent(results[label], "horizon")
         entries.append(Claim(f"exponent of T, {label}", f"at most {stated:g}", f"{fitted:.2f}; {interval}"))
         frame = regrets(together({label: results[label]}))
-        measured = ", ".join(
-            f"T = {int(t):,}: {mean:,.1f}" for t, mean in zip(frame["horizon"], frame["mean"], strict=True)
-        )
+        measured = points(frame["horizon"], frame["mean"], "T = {x:,}: {y:,.1f}")
         entries.append(Claim(f"regret of an honest agent, {label}", "", measured))
     return entries
 

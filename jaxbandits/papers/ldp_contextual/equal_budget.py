@@ -5,9 +5,9 @@ from functools import cache, partial
 
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
-from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered, of_each
+from jaxbandits.papers.shared import REGRET, numbers, points, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -39,28 +39,15 @@ def claimed(label: str, epsilon: float) -> float:
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Everyone at each true epsilon; what LinUCB does without privacy."""
-    true = TRUE if full else TRUE[1:4:2]
-    settings = {
-        "algorithms": SPENDING | {"LinUCB": a.linucb},
-        "environment": CONTEXTUAL,
-        "horizon": HORIZON if full else 200,
-        "seeds": 200 if full else 4,
-        "checkpoints": 1,
-        "grid": {
-            tuple(f"{label}.epsilon" for label in SPENDING): {
-                f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in true
-            }
-        },
-    }
-    return {"budgets": Sweep(settings)}
+    horizon, seeds = (HORIZON, 200) if full else (200, 4)
+    given = {f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in (TRUE if full else TRUE[1:4:2])}
+    grid = {tuple(f"{label}.epsilon" for label in SPENDING): given}
+    return {"budgets": swept(SPENDING | {"LinUCB": a.linucb}, CONTEXTUAL, horizon, seeds, grid=grid)}
 
 
 def by_truth(results):
     """The Dataset along `epsilon`, what is truly spent."""
-    ds = results["budgets"]
-    axis = f"{next(iter(SPENDING))}.epsilon"
-    ds = ds.rename({axis: "epsilon"})
-    return ds.assign_coords(epsilon=[float(x) for x in ds["epsilon"].values])
+    return numbers(results["budgets"], f"{next(iter(SPENDING))}.epsilon", "epsilon")
 
 
 def draw(results: Results) -> plot.Plot:
@@ -72,23 +59,19 @@ def draw(results: Results) -> plot.Plot:
 def claims(results: Results) -> list[Claim]:
     """Regret at each true epsilon, and the epsilon that each must be given for it."""
     ds, entries = by_truth(results), []
-    table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()
+    table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()[ds["algorithm"].values]
     for epsilon, row in table.iterrows():
-        measured = ", ".join(f"{name} {row[name]:,.0f}" for name in ds.algorithm.values)
-        entries.append(Claim(f"regret at ε = {epsilon:g} truly spent", "", measured))
-        given = ", ".join(f"{label} {claimed(label, float(epsilon)):.3g}" for label in SPENDING)
+        entries.append(Claim(f"regret at ε = {epsilon:g} truly spent", "", points(row.index, row, REGRET)))
+        given = points(SPENDING, [claimed(label, float(epsilon)) for label in SPENDING], "{x} {y:.3g}")
         entries.append(Claim(f"ε to be given for it, ε = {epsilon:g}", "", given))
-    last = table.iloc[-1]
-    ratio = last["OnlineUCB, pair"] / min(last["LDP"], last["SDP-Amp"])
-    measured = f"{ratio:.2f} times the better of LDP and SDP-Amp at ε = {table.index[-1]:g}"
-    statement = "OnlineUCB with the pair private against the local comparators"
-    here = final_regret(ds).sel(epsilon=table.index[-1])
+    most, last = table.index[-1], table.iloc[-1]
     rival = min(("LDP", "SDP-Amp"), key=lambda name: last[name])
-    difference = here.sel(algorithm="OnlineUCB, pair").values - here.sel(algorithm=rival).values
-    _, low, high = mean_interval(difference)
+    measured = f"{last['OnlineUCB, pair'] / last[rival]:.2f} times the better of LDP and SDP-Amp at ε = {most:g}"
+    here = of_each(final_regret(ds).sel(epsilon=most))
+    _, low, high = mean_interval(here["OnlineUCB, pair"] - here[rival])
     measured += f"; OnlineUCB minus {rival} {brackets(low, high)}"
     paper = "below (at the named ε, Figure 1)"  # which a comparison at the true one cannot contradict
-    return [*entries, Claim(statement, paper, measured)]
+    return [*entries, Claim("OnlineUCB with the pair private against the local comparators", paper, measured)]
 
 
 STUDY = Study(

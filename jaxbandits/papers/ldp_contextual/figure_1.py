@@ -21,8 +21,10 @@ from jaxbandits.papers.ldp_contextual.instance import (
     below,
     delivered,
     excess,
+    of_each,
 )
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, decisive
+from jaxbandits.papers.shared import REGRET, points
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, decisive, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -41,24 +43,17 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
     The paper's 50 trials are the first 50 seeds.
     """
+    horizon, seeds = (HORIZON, 1000) if full else (200, 4)
     algorithms = RIVALS | READINGS["as printed"] | READINGS["reward only"]
-    settings = {
-        "algorithms": algorithms,
-        "environment": CONTEXTUAL,
-        "horizon": HORIZON if full else 200,
-        "seeds": 1000 if full else 4,
-        "grid": {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS},
-        "checkpoints": 60,
-    }
-    return {"curves": Sweep(settings)}
+    grid = {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS}
+    return {"curves": swept(algorithms, CONTEXTUAL, horizon, seeds, grid=grid, checkpoints=60)}
 
 
 def draw(reading, results: Results, contexts="redraw", trials=None) -> plot.Plot:
     """One reading's three panels."""
     ds = results["curves"].sel({"algorithm": [*RIVALS, *READINGS[reading]], "environment.contexts": contexts})
     ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
-    caption = f"{reading}; {CONTEXTS[contexts]}"
-    return plot.regret(ds, log="y", caption=caption)
+    return plot.regret(ds, log="y", caption=f"{reading}; {CONTEXTS[contexts]}")
 
 
 NEIGHBOURS = [("LinUCB", "JDP"), *(("JDP", name) for name in SDP), *((name, "LDP") for name in SDP)]  # of O5
@@ -72,14 +67,13 @@ def orders(final, label) -> list[Claim]:
     """
     entries = []
     for epsilon, rivals in BELOW.items():
-        here = final.sel(epsilon=epsilon)
-        mean, low, high, worst = excess(here.sel(algorithm=label), {name: here.sel(algorithm=name) for name in rivals})
+        here = of_each(final.sel(epsilon=epsilon))
+        mean, low, high, worst = excess(here[label], {name: here[name] for name in rivals})
         measured, evidence = f"nearest rival {worst}: {mean:+,.0f}", Interval("interval", low, high, at_most=0.0)
         claimed = f"below {', '.join(rivals)}"
         entries.append(Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", claimed, measured, evidence))
-    here = final.sel(epsilon=EPSILONS[0])
-    ours = here.sel(algorithm=label).values
-    ratios = {name: as_good(f"ratio to {name}", ours, here.sel(algorithm=name).values) for name in SDP}
+    here = of_each(final.sel(epsilon=EPSILONS[0]))
+    ratios = {name: as_good(f"ratio to {name}", here[label], here[name]) for name in SDP}
     measured = ", ".join(f"{ratio:.2f} times {name}" for name, (ratio, _) in ratios.items())
     nearest = min(ratios.values(), key=lambda found: abs(found[0] - 1))[1]
     entries.insert(1, Claim(f"O1, ε = {EPSILONS[0]:g}", "like SDP", measured, nearest))
@@ -88,22 +82,17 @@ def orders(final, label) -> list[Claim]:
 
 def comparators(final) -> list[Claim]:
     """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises."""
-    mean, entries = final.mean("seed"), []
+    entries = []
     for epsilon in EPSILONS:
-        here = mean.sel(epsilon=epsilon)
-        value = {name: float(here.sel(algorithm=name)) for name in RIVALS}
-        measured = ", ".join(f"{name} {x:,.0f}" for name, x in value.items())
-        regret = {name: final.sel(epsilon=epsilon, algorithm=name).values for name in RIVALS}
+        regret = of_each(final.sel(epsilon=epsilon))
+        measured = points(RIVALS, [regret[name].mean() for name in RIVALS], REGRET)
         evidence = decisive([below(f"{low} minus {high}", regret[low] - regret[high]) for low, high in NEIGHBOURS])
         entries.append(Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", measured, evidence))
-    falls = {name: bool((mean.sel(algorithm=name).diff("epsilon") < 0).all()) for name in PRIVATE_RIVALS}
-    measured = "all fall" if all(falls.values()) else f"not {', '.join(name for name in falls if not falls[name])}"
-    steps = [
-        below(f"{name}, one step of ε", difference)
-        for name in PRIVATE_RIVALS
-        for difference in final.sel(algorithm=name).diff("epsilon").transpose("epsilon", "seed").values
-    ]
-    return [*entries, Claim("O5", "each private curve falls as ε rises", measured, decisive(steps))]
+    steps = {x: final.sel(algorithm=x).diff("epsilon").transpose("epsilon", "seed").values for x in PRIVATE_RIVALS}
+    rising = [name for name, differences in steps.items() if not (differences.mean(1) < 0).all()]
+    measured = f"not {', '.join(rising)}" if rising else "all fall"
+    evidence = decisive([below(f"{name}, one step of ε", step) for name, found in steps.items() for step in found])
+    return [*entries, Claim("O5", "each private curve falls as ε rises", measured, evidence)]
 
 
 def alike(final, labels) -> Claim:
@@ -127,19 +116,21 @@ def claims(results: Results) -> list[Claim]:
         for reading, labels in READINGS.items():
             for label in labels:
                 entries += [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
-                few = orders(here.isel(seed=slice(PAPER_TRIALS)), label)
-                held = {c.statement: [d.holds for d in few if d.statement == c.statement] for c in few}
-                measured = ", ".join(
-                    f"{statement} {'yes' if all(found) else 'no' if False in found else 'open'}"
-                    for statement, found in held.items()
-                )
+                held: dict[str, list[bool | None]] = {}
+                for claim in orders(here.isel(seed=slice(PAPER_TRIALS)), label):
+                    held.setdefault(claim.statement, []).append(claim.holds)
+                found = ["yes" if all(one) else "no" if False in one else "open" for one in held.values()]
                 trials = min(PAPER_TRIALS, here.sizes["seed"])
-                entries.append(Claim(f"the same at {trials} trials: {label}, {words}", "", measured))
+                statement = f"the same at {trials} trials: {label}, {words}"
+                entries.append(Claim(statement, "", points(held, found, "{x} {y}")))
             entries.append(_of(alike(here, list(labels)), f"{reading}, {words}"))
-    for reading, algorithm in (("as printed", PRINTED), ("reward only", REWARD_ONLY)):
-        measured = "; ".join(f"ε = {eps:g}: {delivered(algorithm, epsilon=eps)[0]:.3g}" for eps in EPSILONS)
-        entries.append(Claim(f"{reading}: privacy delivered, ε at δ = 0.1", "", measured))
-    return entries
+    return entries + [privacy_of("as printed", PRINTED), privacy_of("reward only", REWARD_ONLY)]
+
+
+def privacy_of(name: str, algorithm) -> Claim:
+    """What the noise of an algorithm delivers at every privacy level."""
+    spent = [delivered(algorithm, epsilon=eps)[0] for eps in EPSILONS]
+    return Claim(f"{name}: privacy delivered, ε at δ = 0.1", "", points(EPSILONS, spent, "ε = {x:g}: {y:.3g}", "; "))
 
 
 def _of(claim: Claim, whose: str) -> Claim:

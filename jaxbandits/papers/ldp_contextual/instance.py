@@ -48,6 +48,11 @@ def as_good(what, numerator, denominator) -> tuple[float, Interval]:
     return float(ratio), Interval(what, float(low), float(high), 1 - ALIKE, 1 + ALIKE)
 
 
+def of_each(final) -> dict[str, Any]:
+    """Final regrets [algorithm, seed] as {algorithm: [seed]}."""
+    return dict(zip(final["algorithm"].values, final.transpose("algorithm", "seed").values, strict=True))
+
+
 def excess(ours, rivals) -> tuple[float, float, float, str]:
     """Paired difference of final regrets, ours minus the rival's, where it is largest: (mean, low, high, name of the
     rival).

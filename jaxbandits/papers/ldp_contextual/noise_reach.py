@@ -11,7 +11,8 @@ import pandas as pd
 
 from jaxbandits import theory
 from jaxbandits.formatting import number
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
+from jaxbandits.papers.shared import points
+from jaxbandits.papers.study import Claim, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
 
 RANGES = {"y public": 0.0, "y in [0, 1]": 1.0, "y in [-1, 1], as in the paper": 2.0}  # length of the rewards' range
@@ -20,11 +21,6 @@ DELTAS = [0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8]
 CLASSICAL = 1.0  # the classical formula for Gaussian noise is proved up to this epsilon
 EVERY_EPSILON = 50.0  # up to where the reach is looked for: the theorem asks for all of them
 HALVINGS = 60
-
-
-def sweeps(full: bool) -> dict[str, Sweep]:
-    """Nothing is simulated."""
-    return {}
 
 
 def computed(full: bool) -> dict[str, Any]:
@@ -65,10 +61,11 @@ def claims(results: Results) -> list[Claim]:
     """The reach at each delta, and from which delta on the noise is right wherever the classical formula is proved."""
     entries = []
     for words, length in RANGES.items():
-        reach = {delta: theory.printed_noise_reach(delta, length) for delta in DELTAS}
-        measured = ", ".join(f"{number(epsilon)} at {delta:g}" for delta, epsilon in reach.items())
-        evidence = Exact(max(reach.values()), at_least=EVERY_EPSILON) if words == PAPER else None
-        paper = "(ε, δ) for every ε (Theorem 3.2)" if words == PAPER else ""
+        reach = [theory.printed_noise_reach(delta, length) for delta in DELTAS]
+        paper, evidence = "", None
+        if words == PAPER:
+            paper, evidence = "(ε, δ) for every ε (Theorem 3.2)", Exact(max(reach), at_least=EVERY_EPSILON)
+        measured = points(DELTAS, map(number, reach), "{y} at {x:g}")
         entries.append(Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence))
     for words, length in RANGES.items():
         delta = smallest_delta(CLASSICAL, length)
@@ -81,7 +78,7 @@ def claims(results: Results) -> list[Claim]:
 STUDY = Study(
     "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2",
     "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration",
-    sweeps,
+    nothing,
     {"reach": draw},
     claims,
     computed,

@@ -9,10 +9,10 @@ the two departures is worth.
 from functools import partial
 
 from jaxbandits.papers.ldp_contextual.favourable import TOLD
-from jaxbandits.papers.ldp_contextual.figure_1 import PAPER_TRIALS, PRINTED, orders
-from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, RIVALS, delivered
-from jaxbandits.papers.shared import ratio_interval, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.ldp_contextual.figure_1 import PAPER_TRIALS, PRINTED, orders, privacy_of
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, RIVALS
+from jaxbandits.papers.shared import by_algorithm, ratios
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -31,15 +31,9 @@ DEPARTURES = {
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Every form and the rivals at every privacy level; contexts redrawn."""
-    settings = {
-        "algorithms": RIVALS | FORMS | DEPARTURES,
-        "environment": CONTEXTUAL,
-        "horizon": HORIZON if full else 200,
-        "seeds": PAPER_TRIALS if full else 4,
-        "grid": {"epsilon": EPSILONS},
-        "checkpoints": 60,
-    }
-    return {"curves": Sweep(settings)}
+    horizon, seeds = (HORIZON, PAPER_TRIALS) if full else (200, 4)
+    algorithms, grid = RIVALS | FORMS | DEPARTURES, {"epsilon": EPSILONS}
+    return {"curves": swept(algorithms, CONTEXTUAL, horizon, seeds, grid=grid, checkpoints=60)}
 
 
 def draw(results: Results) -> plot.Plot:
@@ -53,20 +47,12 @@ def claims(results: Results) -> list[Claim]:
     final, entries = final_regret(results["curves"]), []
     for label in FORMS:
         entries += [claim._replace(statement=f"{claim.statement}: {label}") for claim in orders(final, label)]
-    table = regrets(results["curves"]).set_index(["algorithm", "epsilon"])["mean"]
-    for label in [*FORMS, *DEPARTURES]:
-        measured = ", ".join(f"{table[label, epsilon]:,.0f} at ε = {epsilon:g}" for epsilon in EPSILONS)
-        entries.append(Claim(f"regret: {label}", "", measured))
+    own = results["curves"].sel(algorithm=[*FORMS, *DEPARTURES])
+    entries += by_algorithm(own, "epsilon", "regret: {}".format, "{y:,.0f} at ε = {x:g}")
     for label in ["as printed, OGD", *list(DEPARTURES)[:2]]:
-        parts = []
-        for epsilon in EPSILONS:
-            here = final.sel(epsilon=epsilon)
-            ratio, low, high = ratio_interval(here.sel(algorithm=label).values, here.sel(algorithm=FAVOURABLE).values)
-            parts.append(f"{ratio:.2f} [{low:.2f}, {high:.2f}] at ε = {epsilon:g}")
-        entries.append(Claim(f"regret over that of the most favourable reading: {label}", "", ", ".join(parts)))
-    measured = "; ".join(f"ε = {eps:g}: {delivered(FORMS['as printed, OGD'], epsilon=eps)[0]:.3g}" for eps in EPSILONS)
-    entries.append(Claim("as printed: privacy delivered, ε at δ = 0.1", "", measured))
-    return entries
+        measured = ratios(final, label, FAVOURABLE, form="{y} at ε = {x:g}")
+        entries.append(Claim(f"regret over that of the most favourable reading: {label}", "", measured))
+    return [*entries, privacy_of("as printed", FORMS["as printed, OGD"])]
 
 
 STUDY = Study(

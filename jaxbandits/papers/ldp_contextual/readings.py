@@ -27,7 +27,8 @@ from jaxbandits.papers.ldp_contextual.instance import (
     private_rivals,
     verdict,
 )
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import points
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, tidy
 
@@ -49,19 +50,20 @@ QUICK = {"calibration": ["paper"], "radius_scale": [1.0], "environment.contexts"
          "environment.features": ["unit"], "delta": [0.1]}  # fmt: skip
 DELTAS = VALUES["delta"]
 COMBINATIONS = ["O1, O2, O3", "O1, O2", "O1, O3", "O2, O3", "O1", "O2", "O3"]
-NAMES = {"again": "again with OGD on {:,} new seeds", "maler": "with Maler on {:,}"}
+NAMES = {  # of sweeps in the claims
+    "map": "{held} of {cells} settings",
+    "again": "again with OGD on {:,} new seeds {held} of {cells}",
+    "maler": "with Maler on {:,} {held} of {cells}",
+}
 CLAIMED = {0.2: "below LDP, like SDP", 1.0: "below JDP, SDP, LDP", 10.0: "below JDP, SDP, LDP"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """OnlineUCB with OGD in every setting, its rivals in the settings they have."""
+    horizon, seeds = (HORIZON, 64) if full else (100, 4)
     values = VALUES if full else VALUES | QUICK
     grid = {f"{OURS}.{key}": values[key] for key in OWN} | {key: values[key] for key in SHARED} | {"epsilon": EPSILONS}
-    settings = {
-        "algorithms": {OURS: OGD} | RIVALS, "environment": CONTEXTUAL, "horizon": HORIZON if full else 100,
-        "seeds": 64 if full else 4, "grid": grid, "checkpoints": 1,
-    }  # fmt: skip
-    return {"map": Sweep(settings)}
+    return {"map": swept({OURS: OGD} | RIVALS, CONTEXTUAL, horizon, seeds, grid=grid)}
 
 
 def confirmed(full: bool, results) -> dict[str, Sweep]:
@@ -73,17 +75,14 @@ def confirmed(full: bool, results) -> dict[str, Sweep]:
     held = table[(table["order"] == "below") & (table["radius_scale"] == 1.0)].to_dict("records")
     if not held:
         return {}
-    label = {OURS: OGD, MALER: a.online_ucb}
-    points = [
-        {f"{name}.{key}": row[key] for name in label for key in OWN} | {key: row[key] for key in [*SHARED, "epsilon"]}
-        for row in held
-    ]
-    without = [{key: value for key, value in point.items() if not key.startswith(f"{MALER}.")} for point in points]
-    settings = {"environment": CONTEXTUAL, "horizon": HORIZON if full else 100, "checkpoints": 1}
-    many, some = (range(64, 1064), range(64, 128)) if full else (range(4, 12), range(4, 8))
-    again = {"algorithms": {OURS: OGD} | RIVALS, "seeds": many, "points": without}
-    maler = {"algorithms": label | RIVALS, "seeds": some, "points": points}
-    return {"again": Sweep(settings | again), "maler": Sweep(settings | maler)}
+    horizon, many, some = (HORIZON, range(64, 1064), range(64, 128)) if full else (100, range(4, 12), range(4, 8))
+
+    def again(algorithms, seeds) -> Sweep:
+        own = [{f"{label}.{key}": row[key] for label in algorithms for key in OWN} for row in held]
+        points = [keys | {key: row[key] for key in [*SHARED, "epsilon"]} for keys, row in zip(own, held, strict=True)]
+        return swept(algorithms | RIVALS, CONTEXTUAL, horizon, seeds, points=points)
+
+    return {"again": again({OURS: OGD}, many), "maler": again({OURS: OGD, MALER: a.online_ucb}, some)}
 
 
 def cells(ds, label=OURS) -> pd.DataFrame:
@@ -101,15 +100,10 @@ def cells(ds, label=OURS) -> pd.DataFrame:
         ours = regret[label][i]
         mean, low, high, rival = excess(ours, {name: regret[name][i] for name in BELOW[at["epsilon"]]})
         sdp = [ours.mean() / regret[name][i].mean() for name in SDP]
-        numbers = {
-            "mean": ours.mean(),
-            "median": np.median(ours),
-            "difference": mean,
-            "low": low,
-            "high": high,
-            "rival": rival,
-        }
-        rows.append(at | numbers | {"order": verdict(low, high), "sdp": min(sdp, key=lambda r: abs(r - 1))})
+        rows.append(at | {
+            "mean": ours.mean(), "median": np.median(ours), "difference": mean, "low": low, "high": high,
+            "rival": rival, "order": verdict(low, high), "sdp": min(sdp, key=lambda r: abs(r - 1)),
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -148,17 +142,16 @@ def draw(clip, results: Results) -> plot.Plot:
     table = table[table["gradient_bound"] == clip]
     noised = table["private_features"].map({True: "pair", False: "reward"})
     where = table["environment.contexts"].map({"redraw": "contexts redrawn", "fixed": "contexts fixed"})
+    held = table["orders"].where(table["orders"] != "none")  # left white
     table = table.assign(
         row=table["calibration"] + ", " + noised,
         column=[f"{w:g}\n{d:g}" for w, d in zip(table["radius_scale"], table["delta"], strict=True)],
         panel=where + ", features " + table["environment.features"],
+        held=pd.Categorical(held, COMBINATIONS),  # the same colours in both figures
     ).sort_values(["panel", "row", "column"])
-    held = table["orders"].where(table["orders"] != "none")  # left white
-    table["held"] = pd.Categorical(held, COMBINATIONS)  # the same colours in both figures
     names = {"row": "", "column": "width scale (above), δ (below)"}
-    seeds = results["map"].sizes["seed"]
     caption = (
-        f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), "
+        f"orders of Figure 1 that hold (95%, paired, OGD, {results['map'].sizes['seed']} seeds), "
         f"white: none; rows: calibration, what is noised; {clip} gradient bound"
     )
     return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
@@ -169,31 +162,27 @@ def claims(results: Results) -> list[Claim]:
 
     No verdicts: the paper states the orders of its Figure 1, not in how many of our settings they should hold.
     """
-    table, entries = cells(results["map"]), []
-    labels = {"again": OURS, "maler": MALER}
-    again = {name: cells(results[name], label) for name, label in labels.items() if name in results}
-    for calibration, noised in product(VALUES["calibration"], VALUES["private_features"]):
-        for epsilon in EPSILONS:
+    labels, entries = {"map": OURS, "again": OURS, "maler": MALER}, []
+    tables = {name: cells(results[name], label) for name, label in labels.items() if name in results}
+    settings = product(VALUES["calibration"], VALUES["private_features"], EPSILONS)
+    for calibration, noised, epsilon in settings:
+        parts = []
+        for name, table in tables.items():
             here = table[chosen(table, calibration, noised, epsilon)]
-            if here.empty:
-                continue
-            held = here.apply(lambda row: holds(row["epsilon"], row), axis=1)
-            measured = f"{int(held.sum())} of {len(here)} settings"
-            for name, frame in again.items():
-                part = frame[chosen(frame, calibration, noised, epsilon)]
-                if len(part):
-                    held_again = part.apply(lambda row: holds(row["epsilon"], row), axis=1)
-                    measured += (
-                        f"; {NAMES[name].format(results[name].sizes['seed'])} {int(held_again.sum())} of {len(part)}"
-                    )
-            spent = [
-                delivered(OGD, calibration=calibration, private_features=noised, epsilon=epsilon, delta=d)[0]
-                for d in DELTAS
-            ]
-            measured += "; spends " + ", ".join(f"{x:.3g} at δ = {d:g}" for x, d in zip(spent, DELTAS, strict=True))
-            what = "pair noised" if noised else "reward alone noised"
-            statement = f"{ORDERS[epsilon]} ({CLAIMED[epsilon]}), ε = {epsilon:g}: {calibration}, {what}"
-            entries.append(Claim(statement, "", measured))
+            if len(here):
+                held = here.apply(lambda row: holds(row["epsilon"], row), axis=1)
+                seeds = results[name].sizes["seed"]
+                parts.append(NAMES[name].format(seeds, held=int(held.sum()), cells=len(here)))
+            elif name == "map":
+                break
+        if not parts:
+            continue
+        noise = {"calibration": calibration, "private_features": noised, "epsilon": epsilon}
+        spent = [delivered(OGD, **noise, delta=d)[0] for d in DELTAS]
+        parts.append(f"spends {points(DELTAS, spent, '{y:.3g} at δ = {x:g}')}")
+        what = "pair noised" if noised else "reward alone noised"
+        statement = f"{ORDERS[epsilon]} ({CLAIMED[epsilon]}), ε = {epsilon:g}: {calibration}, {what}"
+        entries.append(Claim(statement, "", "; ".join(parts)))
     return entries + [alike(results["maler"])] * ("maler" in results) + [rivals(results["map"])]
 
 
@@ -206,11 +195,8 @@ def alike(ds) -> Claim:
     """O4 wherever Maler was run: its mean regret over OGD's."""
     mean = final_regret(ds).mean("seed")
     ratio = (mean.sel(algorithm=OURS) / mean.sel(algorithm=MALER)).values
-    close = like(ratio)
-    measured = (
-        f"within {100 * ALIKE:g}% in {int(close.sum())} of {close.size} "
-        f"settings; {ratio.min():.2f} to {ratio.max():.2f} times"
-    )
+    few = f"{int(like(ratio).sum())} of {ratio.size} settings"
+    measured = f"within {100 * ALIKE:g}% in {few}; {ratio.min():.2f} to {ratio.max():.2f} times"
     return Claim("O4 (OGD matches Maler) in settings where an order holds", "", measured)
 
 

@@ -5,6 +5,7 @@ the least that delivers the claim.
 """
 
 from functools import partial
+from typing import Any
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import (
@@ -17,8 +18,8 @@ from jaxbandits.papers.ldp_contextual.instance import (
     RIVALS,
     excess,
 )
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.shared import REGRET, numbers, points
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -34,20 +35,16 @@ WIDTHS = [0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Both noises at every width and epsilon, without a width, and the rivals; contexts redrawn."""
-    settings = {
-        "algorithms": NOISES | GREEDY | RIVALS, "environment": CONTEXTUAL, "horizon": HORIZON if full else 100,
-        "seeds": 200 if full else 4, "checkpoints": 1,
-        "grid": {KEYS: [(x, x) for x in (WIDTHS if full else WIDTHS[1:6:2])], "epsilon": EPSILONS},
-    }  # fmt: skip
-    return {"widths": Sweep(settings)}
+    horizon, seeds = (HORIZON, 200) if full else (100, 4)
+    widths = [(x, x) for x in (WIDTHS if full else WIDTHS[1:6:2])]
+    algorithms, grid = NOISES | GREEDY | RIVALS, {KEYS: widths, "epsilon": EPSILONS}
+    return {"widths": swept(algorithms, CONTEXTUAL, horizon, seeds, grid=grid)}
 
 
 def by_width(results: Results):
     """The Dataset along `width`."""
     ds = results["widths"]
-    axis = next(dim for dim in ds.dims if str(dim) in KEYS)
-    ds = ds.rename({axis: "width"})
-    return ds.assign_coords(width=[float(str(x).strip("()").split(",")[0]) for x in ds["width"].values])
+    return numbers(ds, next(str(dim) for dim in ds.dims if str(dim) in KEYS), "width")
 
 
 def draw(epsilon, results: Results) -> plot.Plot:
@@ -59,29 +56,33 @@ def draw(epsilon, results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     """The figure's orders at the width of least regret, which favours them, and the regrets."""
-    ds = by_width(results)
-    final, entries = final_regret(ds), []
+    final, entries = final_regret(by_width(results)).transpose("algorithm", "epsilon", "width", "seed"), []
     for epsilon in EPSILONS:
         here = final.sel(epsilon=epsilon)
         rivals = {name: here.sel(algorithm=name).isel(width=0).values for name in BELOW[epsilon]}
         for label in NOISES:
-            at = {float(x): here.sel(algorithm=label, width=x).values for x in ds["width"].values}
-            at[0.0] = here.sel(algorithm=f"{label}, no width").isel(width=0).values
+            at = along_width(here, label)
             best = min(at, key=lambda x: at[x].mean())
             mean, low, high, worst = excess(at[best], rivals)
             measured = f"width {best:g}: regret {at[best].mean():,.0f}; nearest rival {worst}: {mean:+,.0f}"
             statement = f"{ORDERS[epsilon]}, ε = {epsilon:g}: {label}, at the width of least regret"
             evidence = Interval("interval", low, high, at_most=0.0)
             entries.append(Claim(statement, f"below {', '.join(BELOW[epsilon])}", measured, evidence))
-    cells = regrets(ds).set_index(["epsilon", "algorithm", "width"])["mean"]
     for epsilon in EPSILONS:
+        here = final.sel(epsilon=epsilon)
         for label in NOISES:
-            points = [(0.0, cells[epsilon, f"{label}, no width"].iloc[0]), *cells[epsilon, label].items()]
-            measured = ", ".join(f"{y:,.0f} at {x:g}" for x, y in points)
+            at = along_width(here, label)
+            measured = points(at, [regret.mean() for regret in at.values()])
             entries.append(Claim(f"regret by width, ε = {epsilon:g}: {label}", "", measured))
-        measured = ", ".join(f"{name} {cells[epsilon, name].iloc[0]:,.0f}" for name in RIVALS)
-        entries.append(Claim(f"rivals, ε = {epsilon:g}", "", measured))
+        others = here.isel(width=0).sel(algorithm=list(RIVALS)).mean("seed")
+        entries.append(Claim(f"rivals, ε = {epsilon:g}", "", points(RIVALS, others, REGRET)))
     return entries
+
+
+def along_width(here, label: str) -> dict[float, Any]:
+    """The regrets [seed] of one noise by width, from none on."""
+    alone = here.sel(algorithm=f"{label}, no width").isel(width=0).values
+    return {0.0: alone} | dict(zip(here["width"].values, here.sel(algorithm=label).values, strict=True))
 
 
 STUDY = Study(

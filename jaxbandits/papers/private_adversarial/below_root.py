@@ -16,8 +16,8 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import brackets
-from jaxbandits.papers.shared import curve, exponent, ratio_interval
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import as_sweep, curve, drawn, exponent, points, ratio_interval, times
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -33,14 +33,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep a horizon: every gap at each epsilon = T^-a."""
     horizons, seeds = ([2000, 20_000, 200_000, 2_000_000, 20_000_000], 16) if full else ([200, 800], 4)
     losses = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=1, base=1.0)
-    settings = {"algorithms": ALGORITHMS, "environment": losses, "seeds": seeds, "checkpoints": 1}
-    return {
-        f"{horizon}": Sweep(
-            settings
-            | {"horizon": horizon, "grid": {"environment.gap": GAPS, "epsilon": [horizon**-power for power in POWERS]}}
-        )
-        for horizon in horizons
-    }
+    grids = {t: {"environment.gap": GAPS, "epsilon": [t**-power for power in POWERS]} for t in horizons}
+    return {f"{horizon}": swept(ALGORITHMS, losses, horizon, seeds, grid=grid) for horizon, grid in grids.items()}
 
 
 def shares(results: Results) -> xr.DataArray:
@@ -61,25 +55,14 @@ def draw(results: Results) -> plot.Plot:
     """Shares against the horizon, a line for each power and algorithm."""
     share, rows, dotted = shares(results), [], {}
     for power in POWERS:
-        for label, kind in ((CENTRAL, "batches"), (LOCAL, "noise on every play")):
-            line = f"{kind}, ε = T^-{power:g}"
+        central, local = (f"{kind}, ε = T^-{power:g}" for kind in ("batches", "noise on every play"))
+        dotted[local] = central
+        for label, line in ((CENTRAL, central), (LOCAL, local)):
             values = share.sel(algorithm=label, power=power).transpose("horizon", "seed").values
             rows += curve(line, "horizon", share["horizon"].values, "share", values)
-            if label == LOCAL:
-                dotted[line] = f"batches, ε = T^-{power:g}"
     caption = "HTINF, two arms; the gap of 0.1, 0.3 and 1 that costs most; dotted: noise on every play (local)"
     words = {"horizon": "plays T", "share": "regret over that of uniform play"}
-    return plot.lines(
-        pd.DataFrame(rows), "horizon", "share", line="line", log="both", dotted=dotted, names=words, caption=caption,
-        width=6.5,
-    )  # fmt: skip
-
-
-def as_sweep(share: xr.DataArray) -> xr.Dataset:
-    """Regret along the horizon of one algorithm at one power, as a Dataset with which an exponent is fitted."""
-    regret = (share * share["horizon"]).expand_dims("algorithm").expand_dims("t", -1).assign_coords(t=[1])
-    ordered = regret.transpose("algorithm", "horizon", "seed", "t").reset_coords(drop=True)
-    return ordered.to_dataset(name="regret").assign_attrs(constant_along="{}")
+    return drawn(rows, "horizon", "share", dotted=dotted, names=words, caption=caption, width=6.5)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -89,31 +72,27 @@ def claims(results: Results) -> list[Claim]:
     for power in POWERS:
         stated, here = (1 + power) / 2, share.sel(algorithm=CENTRAL, power=power)
         learnt = here.isel(horizon=(here.mean("seed") < LEARNT).values)
-        paper = f"at most {stated:g}: √(KT/ε) (Corollary 3.2)"
-        statement = f"exponent of T along ε = T^-{power:g}: {CENTRAL}"
         if learnt.sizes["horizon"] < 3:
             measured = f"regret is below half of uniform play's at {learnt.sizes['horizon']} of {len(results)} horizons"
-            entries.append(Claim(statement, paper, measured))
         else:
-            fitted, interval = exponent(as_sweep(learnt), "horizon")
-            entries.append(Claim(statement, paper, f"{fitted:.2f}; {interval}"))
+            measured = "{:.2f}; {}".format(*exponent(as_sweep(learnt * learnt["horizon"]), "horizon"))
+        paper = f"at most {stated:g}: √(KT/ε) (Corollary 3.2)"
+        entries.append(Claim(f"exponent of T along ε = T^-{power:g}: {CENTRAL}", paper, measured))
     for power in POWERS:
         here = share.sel(algorithm=LOCAL, power=power)
         ratio, low, high = map(float, ratio_interval(here.sel(horizon=last).values, here.sel(horizon=first).values))
         measured = f"{ratio:.2f} of the regret a play is left when T grows {last // first:,}-fold"
         measured += f"; share left {brackets(low, high)}" if power >= 0.5 else ""
         bound = "of order T under local privacy (introduction)" if power >= 0.5 else "√(KT)/ε, below T"
-        statement = f"regret a play along ε = T^-{power:g}: {LOCAL}"
-        entries.append(Claim(statement, bound, measured))
+        entries.append(Claim(f"regret a play along ε = T^-{power:g}: {LOCAL}", bound, measured))
     for power in POWERS:
         for label in ALGORITHMS:
             means = share.sel(algorithm=label, power=power).mean("seed")
-            points = ", ".join(f"{float(y):.3f} at {int(t):,}" for t, y in zip(means["horizon"], means, strict=True))
-            entries.append(Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", points))
+            measured = points(means["horizon"], means, "{y:.3f} at {x:,}")
+            entries.append(Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", measured))
     for power in POWERS:
         ends = [np.asarray(share.sel(algorithm=label, power=power, horizon=last)) for label in (CENTRAL, LOCAL)]
-        ratio, low, high = (float(x) for x in ratio_interval(*ends))
-        measured = f"{ratio:.3f} [{low:.3f}, {high:.3f}] of the local regret at T = {last:,}, ε = {last**-power:.2g}"
+        measured = f"{times(ends[0], ends[1], 3)} of the local regret at T = {last:,}, ε = {last**-power:.2g}"
         entries.append(Claim(f"central over local along ε = T^-{power:g}", "", measured))
     return entries
 

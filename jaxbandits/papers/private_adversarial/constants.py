@@ -17,8 +17,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.shared import curve, drawn, regrets
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 NUM_ARMS = NUM_EXPERTS = 2
@@ -44,24 +44,19 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (1_000_000, 20) if full else (2000, 4)
     gaps = [0.01, 0.1, 1.0] if full else [0.1, 1.0]
     losses = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=1, base=1.0)
-    settings = {"horizon": horizon, "seeds": seeds, "checkpoints": 1}
     arms = {label: algorithm for label, (algorithm, _, _) in ARMS.items()} | {UNIFORM: a.uniform}
     experts = {label: algorithm for label, (algorithm, _, _) in EXPERTS.items()}
-    declared = {
-        "arms": Sweep(
-            settings
-            | {"algorithms": arms, "environment": losses, "grid": {"environment.gap": gaps, "epsilon": EPSILONS}}
-        )
-    }
     plain = {NOISY: partial(a.private_batched, base=a.ftpl, window=1)}
-    grid = {"environment.gap": gaps, "epsilon": [1 / scale for scale in SCALES]}
-    declared["noisy"] = Sweep(settings | {"algorithms": plain, "environment": losses, "grid": grid})
+    grid = {"environment.gap": gaps, "epsilon": EPSILONS}
+    noisy = grid | {"epsilon": [1 / scale for scale in SCALES]}
+    declared = {
+        "arms": swept(arms, losses, horizon, seeds, grid=grid),
+        "noisy": swept(plain, losses, horizon, seeds, grid=noisy),
+    }
     for gap in gaps:
         environment = e.rotating_experts(losses=losses(gap=gap), num_experts=NUM_EXPERTS, spread=0.0)
-        grid = {("epsilon", "experts as arms.base.epsilon"): EPSILONS}
-        declared[f"experts-{gap:g}"] = Sweep(
-            settings | {"algorithms": experts, "environment": environment, "grid": grid}
-        )
+        inside = {("epsilon", "experts as arms.base.epsilon"): EPSILONS}
+        declared[f"experts-{gap:g}"] = swept(experts, environment, horizon, seeds, grid=inside)
     return declared
 
 
@@ -91,12 +86,10 @@ def theorem_d1(horizon: int) -> float:
 
 def largest(results: Results) -> pd.DataFrame:
     """For each algorithm and epsilon the largest mean regret over the gaps, with its interval."""
-    frames = [
-        regrets(ds).assign(gap=float(name.partition("-")[2]))
-        if name not in ("arms", "noisy")
-        else regrets(ds).rename(columns={"environment.gap": "gap"})
-        for name, ds in results.items()
-    ]
+    frames = []
+    for name, ds in results.items():
+        frame, (_, _, gap) = regrets(ds).rename(columns={"environment.gap": "gap"}), name.partition("-")
+        frames.append(frame.assign(gap=float(gap)) if gap else frame)
     frame = pd.concat(frames, ignore_index=True)
     return frame.loc[frame.groupby(["algorithm", "epsilon"], sort=False)["mean"].idxmax()].reset_index(drop=True)
 
@@ -104,52 +97,42 @@ def largest(results: Results) -> pd.DataFrame:
 def draw(results: Results) -> plot.Plot:
     """Measured regret and printed bounds against epsilon, with uniform play above."""
     frame, horizon = largest(results), int(results["arms"].t[-1])
-    frame = frame[frame["algorithm"] != NOISY]
-    parts, dotted = [], {}
-    for label, part in frame.groupby("algorithm", sort=False):
-        parts.append(part[["epsilon", "mean", "low", "high"]].assign(line=label))
+    rows, dotted = [], {}
+    for label, part in frame[frame["algorithm"] != NOISY].groupby("algorithm", sort=False):
+        measured = part.rename(columns={"mean": "regret"})[["epsilon", "regret", "low", "high"]]
+        rows += measured.assign(line=label).to_dict("records")
         if label != UNIFORM:
+            dotted[f"{label}: {ORDER}"] = label
             values = [bound(label, horizon, x) for x in part["epsilon"]]
-            name = f"{label}: {ORDER}"
-            parts.append(
-                pd.DataFrame({"epsilon": part["epsilon"], "mean": values, "low": values, "high": values, "line": name})
-            )
-            dotted[name] = label
-    table = pd.concat(parts, ignore_index=True).rename(columns={"mean": "regret"})
+            rows += curve(f"{label}: {ORDER}", "epsilon", part["epsilon"], "regret", values)
     caption = f"two arms, two experts, T = {horizon:,}: the largest mean regret over the gaps; dotted: printed bounds"
     words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
-    return plot.lines(
-        table, "epsilon", "regret", line="line", log="both", dotted=dotted, names=words, caption=caption, width=5.5
-    )
+    return drawn(rows, "epsilon", "regret", dotted=dotted, names=words, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
     """Each algorithm's largest mean regret beside its printed bound; a verdict where the bound is below T."""
     horizon, entries = int(results["arms"].t[-1]), []
     sources = {label: source for label, (_, _, source) in (ARMS | EXPERTS).items()}
+
+    def bounded(row, statement: str, limit: float, source: str, *, decides: bool = True) -> Claim:
+        evidence = Interval("interval", row.low, row.high, at_most=limit) if decides else None
+        measured = f"{row.mean:,.0f} at a gap of {row.gap:g}, {row.mean / limit:.3f} of it"
+        return Claim(f"{statement}: largest mean regret", f"at most {limit:,.0f} ({source})", measured, evidence)
+
     for row in largest(results).itertuples():
+        statement = f"{row.algorithm}, ε = {row.epsilon:g}"
         if row.algorithm == NOISY:
             scale = 1 / row.epsilon
-            limit = lemma_e4(horizon, scale)
-            evidence = Interval("interval", row.low, row.high, at_most=limit)
-            statement = f"{NOISY} = {scale:g}: largest mean regret"
-            measured = f"{row.mean:,.0f} at a gap of {row.gap:g}, {row.mean / limit:.3f} of it"
-            entries.append(Claim(statement, f"at most {limit:,.0f} (Lemma E.4)", measured, evidence))
-            continue
-        statement = f"{row.algorithm}, ε = {row.epsilon:g}: largest mean regret"
-        measured = f"{row.mean:,.0f} at a gap of {row.gap:g}"
-        if row.algorithm == UNIFORM:
-            entries.append(Claim(statement, "", measured))
-            continue
-        limit = bound(row.algorithm, horizon, row.epsilon)
-        evidence = Interval("interval", row.low, row.high, at_most=limit) if limit < horizon / 2 else None
-        paper = f"at most {limit:,.0f} ({sources[row.algorithm]})"
-        entries.append(Claim(statement, paper, f"{measured}, {row.mean / limit:.3f} of it", evidence))
+            entries.append(bounded(row, f"{NOISY} = {scale:g}", lemma_e4(horizon, scale), "Lemma E.4"))
+        elif row.algorithm == UNIFORM:
+            measured = f"{row.mean:,.0f} at a gap of {row.gap:g}"
+            entries.append(Claim(f"{statement}: largest mean regret", "", measured))
+        else:
+            limit = bound(row.algorithm, horizon, row.epsilon)
+            entries.append(bounded(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2))
         if row.algorithm == "HTINF in batches" and row.epsilon == 1:  # batches of one play
-            limit = theorem_d1(horizon)
-            evidence = Interval("interval", row.low, row.high, at_most=limit)
-            statement, paper = "HTINF, noise of scale 1: largest mean regret", f"at most {limit:,.0f} (Theorem D.1)"
-            entries.append(Claim(statement, paper, f"{measured}, {row.mean / limit:.3f} of it", evidence))
+            entries.append(bounded(row, "HTINF, noise of scale 1", theorem_d1(horizon), "Theorem D.1"))
     return entries
 
 

@@ -16,7 +16,8 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.auditing.confidence_bounds import clopper_pearson
-from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep
+from jaxbandits.papers.shared import points
+from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 RATE = 1e-4  # learning rate and mixing of the paper's appendix G.1; T = 100 / RATE
@@ -53,23 +54,23 @@ def computed(full: bool) -> dict[str, Any]:
 def sweeps(full: bool) -> dict[str, Sweep]:
     """EXP3 and its private conversion on the two neighbouring tables, for several horizons."""
     horizons, seeds = ([100, 300, 1000, 3000, 10_000], 10_000) if full else ([100, 1000], 1000)
-    lost = np.zeros((max(horizons), 2))
-    lost[0, 1] = 1.0
+    private = partial(a.private_batched, base=partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.01), epsilon=1.0)
     declared = {}
     for horizon in horizons:
-        tuned = math.sqrt(math.log(2) / horizon)
-        algorithms = {
-            FIXED: partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.0),
-            TUNED: partial(a.exp3, learning_rate=tuned, mixing=0.0),
-            PRIVATE: partial(
-                a.private_batched, base=partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.01), epsilon=1.0
-            ),
-        }
-        grid = {"environment.losses": dict(zip(TABLES, (lost[:horizon], np.zeros((horizon, 2))), strict=True))}
-        environment = partial(e.loss_table, losses=np.zeros((horizon, 2)))
-        settings = {"environment": environment, "horizon": horizon, "seeds": seeds, "grid": grid, "checkpoints": 1}
-        declared[f"free-{horizon}"] = Sweep({"algorithms": algorithms, **settings})
+        none, lost = np.zeros((horizon, 2)), np.zeros((horizon, 2))
+        lost[0, 1] = 1.0
+        rates = {FIXED: FIXED_RATE, TUNED: tuned(horizon)}
+        algorithms = {label: partial(a.exp3, learning_rate=rate, mixing=0.0) for label, rate in rates.items()}
+        declared[f"free-{horizon}"] = swept(
+            algorithms | {PRIVATE: private}, partial(e.loss_table, losses=none), horizon, seeds,
+            grid={"environment.losses": dict(zip(TABLES, (lost, none), strict=True))},
+        )  # fmt: skip
     return declared
+
+
+def tuned(horizon: int) -> float:
+    """The learning rate of a horizon."""
+    return math.sqrt(math.log(2) / horizon)
 
 
 def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
@@ -118,47 +119,28 @@ def exact_epsilon(rate, horizon) -> float:
 
 def leak_frame(results: Results) -> pd.DataFrame:
     """Lower bounds on epsilon for each algorithm and horizon, and the exact value where it is known."""
-    rows = []
-    for key, ds in results.items():
-        if not key.startswith("free-"):
-            continue
+    rows: list[tuple[str, int, float, bool]] = []
+    for ds in (ds for key, ds in results.items() if key.startswith("free-")):
         horizon = int(ds.t[-1])
         for label in ds["algorithm"].values:
             counts = ds["pulls"].sel(algorithm=label, arm=1)
-            first, second = (counts.isel({"environment.losses": i}).values for i in (0, 1))
-            rows.append(
-                {
-                    "algorithm": f"{label}: measured",
-                    "horizon": horizon,
-                    "epsilon": epsilon_lower(first, second),
-                    "markers": True,
-                }
-            )
-        for label, rate in ((FIXED, FIXED_RATE), (TUNED, math.sqrt(math.log(2) / horizon))):
-            rows.append(
-                {
-                    "algorithm": f"{label}: exact",
-                    "horizon": horizon,
-                    "epsilon": exact_epsilon(rate, horizon),
-                    "markers": False,
-                }
-            )
-    return pd.DataFrame(rows)
+            bound = epsilon_lower(*(counts.isel({"environment.losses": i}).values for i in (0, 1)))
+            rows.append((f"{label}: measured", horizon, bound, True))
+        for label, rate in ((FIXED, FIXED_RATE), (TUNED, tuned(horizon))):
+            rows.append((f"{label}: exact", horizon, exact_epsilon(rate, horizon), False))
+    return pd.DataFrame(rows, columns=["algorithm", "horizon", "epsilon", "markers"])
 
 
 def draw_forced(results: Results) -> plot.Plot:
     """The figure of the paper's appendix G.1, every 500th play."""
-    p = results["forced"]
-    t = np.arange(0, p.shape[1], 500)
-    names = ("on l", "on l', the neighbour")
-    frame = pd.concat(
-        [pd.DataFrame({"t": t, "probability": row[t], "data": name}) for row, name in zip(p, names, strict=True)]
-    )
+    p = pd.DataFrame(results["forced"].T, columns=["on l", "on l', the neighbour"])[::500]
+    frame = p.rename_axis("t").reset_index().melt("t", var_name="data", value_name="probability")
     words = {"t": "play t", "probability": "probability of arm 1"}
     caption = (
         "EXP3 on two tables that differ in the first play, actions forced to alternate; learning rate = mixing = "
         "0.0001; arm 1 is the paper's action 2"
     )
+    frame = frame[["t", "probability", "data"]]
     return plot.lines(frame, "t", "probability", line="data", names=words, caption=caption, width=4.5)
 
 
@@ -171,37 +153,27 @@ def draw_free(results: Results) -> plot.Plot:
     )
     dotted = {f"{label}: exact": f"{label}: measured" for label in (FIXED, TUNED)}
     return plot.lines(
-        leak_frame(results),
-        "horizon",
-        "epsilon",
-        line="algorithm",
-        log="x",
-        dotted=dotted,
-        names=words,
-        caption=caption,
-        width=5.5,
-    )
+        leak_frame(results), "horizon", "epsilon", line="algorithm", log="x", dotted=dotted, names=words,
+        caption=caption, width=5.5,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
     """End values and crossings of the forced history; growth of the measured epsilon."""
     p = results["forced"]
     gap = p[0] - p[1]
+    half, most = (f"{int(np.argmax(gap > share)):,}" for share in (0.5, 0.9))
     ratio = max(np.log(p[0] / p[1]).max(), np.log((1 - p[1]) / (1 - p[0])).max())
     entries = [
         Claim("end value on l", "1 - γ/2 = 0.99995", f"{p[0, -1]:.6f}", _exact(p[0, -1], 1 - RATE / 2)),
         Claim("end value on l'", "γ/2 = 0.00005", f"{p[1, -1]:.6f}", _exact(p[1, -1], RATE / 2)),
-        Claim(
-            "plays until the gap exceeds 0.5 and 0.9",
-            "",
-            f"{int(np.argmax(gap > 0.5)):,} and {int(np.argmax(gap > 0.9)):,}",
-        ),
+        Claim("plays until the gap exceeds 0.5 and 0.9", "", f"{half} and {most}"),
         Claim("privacy loss of one play, largest log ratio", "grows with t (no figure)", f"{ratio:.2f}"),
     ]
     frame = leak_frame(results).set_index(["algorithm", "horizon"])["epsilon"]
     for label in (FIXED, TUNED, PRIVATE):
         bounds = frame[f"{label}: measured"]
-        measured = ", ".join(f"{x:.2f} at T = {t:,}" for t, x in bounds.items())
+        measured = points(bounds.index, bounds, "{y:.2f} at T = {x:,}")
         if label != PRIVATE:
             measured += "; exactly " + ", ".join(f"{x:.2f}" for x in frame[f"{label}: exact"])
         paper, evidence = "", None
@@ -211,9 +183,8 @@ def claims(results: Results) -> list[Claim]:
         elif label == FIXED:
             first, last = bounds.index[0], bounds.index[-1]
             paper = "the loss of plain EXP3 grows with t (no figure)"
-            evidence = Interval(
-                f"ε at T = {last:,}", float(bounds[last]), math.inf, at_least=float(frame[f"{label}: exact", first])
-            )
+            least = float(frame[f"{label}: exact", first])
+            evidence = Interval(f"ε at T = {last:,}", float(bounds[last]), math.inf, at_least=least)
         entries.append(Claim(f"ε, 95% lower bound, {label}", paper, measured, evidence))
     return entries
 
@@ -224,6 +195,10 @@ def _exact(value, stated) -> Exact:
 
 
 STUDY = Study(
-    title="What plain EXP3 gives away", source="Appendix G.1 and its figure", sweeps=sweeps,
-    figures={"forced": draw_forced, "empirical": draw_free}, claims=claims, computed=computed,
-)  # fmt: skip
+    "What plain EXP3 gives away",
+    "Appendix G.1 and its figure",
+    sweeps,
+    {"forced": draw_forced, "empirical": draw_free},
+    claims,
+    computed,
+)

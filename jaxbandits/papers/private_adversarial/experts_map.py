@@ -6,20 +6,27 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning
+from jaxbandits.papers.shared import regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, swept
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret
-from jaxbandits.statistics import mean_interval
 
 NUM_ARMS, DELTA = 3, 1e-5
 BOUNDS_HORIZONS = {"1e5": 10**5, "1e8": 10**8, "1e12": 10**12}
 WORDS = {"bandit_to_experts": "experts as arms", "local_exp4": "local EXP4", "batched_exp4": "batched EXP4"}
 NAMES = {"num_experts": "experts N"}
 SEEDS, TUNED_SEEDS = 100, 10_000
+TRIED: dict[str, dict] = {
+    "experts as arms": {"base.base.tail_scale": [0.15, 0.4, 1.0, 2.5], "base.window": [1, 10, 50, 250, 1000]},
+    "local EXP4": {"learning_rate": [0.00006, 0.00025, 0.001, 0.004, 0.016, 0.064, 0.25], "mixing": [0.02, 0.1, 0.3]},
+    "batched EXP4": {
+        "learning_rate": [0.06, 0.25, 1.0, 4.0, 16.0], "mixing": [0.1, 0.3, 0.7], "window": [200, 1000, 5000],
+    },
+}  # fmt: skip
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -35,43 +42,21 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "local EXP4": a.local_exp4,
         "batched EXP4": partial(a.batched_exp4, delta=DELTA),
     }
-    grids: dict[str, dict] = {
-        "experts as arms": {"base.base.tail_scale": [0.15, 0.4, 1.0, 2.5], "base.window": [1, 10, 50, 250, 1000]},
-        "local EXP4": {
-            "learning_rate": [0.00006, 0.00025, 0.001, 0.004, 0.016, 0.064, 0.25],
-            "mixing": [0.02, 0.1, 0.3],
-        },
-        "batched EXP4": {
-            "learning_rate": [0.06, 0.25, 1.0, 4.0, 16.0],
-            "mixing": [0.1, 0.3, 0.7],
-            "window": [200, 1000, 5000],
-        },
-    }
+    grids = TRIED
     if not full:
-        grids = {label: {key: values[1:3] for key, values in keys.items()} for label, keys in grids.items()}
+        grids = {label: {key: values[1:3] for key, values in keys.items()} for label, keys in TRIED.items()}
         grids["batched EXP4"]["window"] = [10, 100]
+    tuning = Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned))
     grid = {("epsilon", "experts as arms.base.epsilon"): epsilons}
     losses = e.fixed_gap_losses(num_arms=NUM_ARMS, best=NUM_ARMS - 1, gap=0.4)
-
-    def one(num_experts):
-        environment = e.rotating_experts(losses=losses, num_experts=num_experts)
-        settings = {
-            "algorithms": algorithms,
-            "environment": environment,
-            "horizon": horizon,
-            "seeds": seeds,
-            "grid": grid,
-        }
-        return Sweep(settings | {"checkpoints": 1}, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned)))
-
-    return {f"experts-{n}": one(n) for n in sizes}
+    worlds = {f"experts-{n}": e.rotating_experts(losses=losses, num_experts=n) for n in sizes}
+    return {name: swept(algorithms, world, horizon, seeds, grid=grid, tuning=tuning) for name, world in worlds.items()}
 
 
 def computed(full: bool) -> dict[str, Any]:
     """The smallest rate and the smallest bound with constants at every (N, epsilon), by `theory` alone."""
-    many = 40 if full else 12
+    many, parts = 40 if full else 12, dict[str, list[Any]](rates=[], bounds=[])
     experts = np.unique(np.round(np.geomspace(2, 1e10, many)).astype(int))
-    rows = []
     for word, horizon in BOUNDS_HORIZONS.items():
         for n, epsilon in product(experts.tolist(), np.geomspace(1e-7, 1, many).tolist()):
             if epsilon * horizon < 1:  # where the theory does not reach
@@ -79,21 +64,12 @@ def computed(full: bool) -> dict[str, Any]:
             at = (NUM_ARMS, n, horizon, epsilon)
             for kind, value_of in (("rates", theory.experts_rates(*at)), ("bounds", theory.experts_bounds(*at, DELTA))):
                 best = min(value_of, key=value_of.__getitem__)
-                name = WORDS[best] if value_of[best] < horizon else None
-                rows.append(
-                    {
-                        "num_experts": n,
-                        "epsilon": epsilon,
-                        "panel": f"{kind}, T = {word}",
-                        "smallest": name,
-                        "value": value_of[best],
-                        "least": WORDS[best],
-                        "region": n >= NUM_ARMS and epsilon <= horizon**-0.5,
-                    }
-                )
-    return {
-        "bounds": pd.DataFrame(rows).sort_values("panel", key=lambda names: names.str.startswith("b"), kind="stable")
-    }
+                parts[kind].append({
+                    "num_experts": n, "epsilon": epsilon, "panel": f"{kind}, T = {word}",
+                    "smallest": WORDS[best] if value_of[best] < horizon else None, "value": value_of[best],
+                    "least": WORDS[best], "region": n >= NUM_ARMS and epsilon <= horizon**-0.5,
+                })  # fmt: skip
+    return {"bounds": pd.DataFrame(parts["rates"] + parts["bounds"])}
 
 
 def cells(results: Results) -> pd.DataFrame:
@@ -101,24 +77,19 @@ def cells(results: Results) -> pd.DataFrame:
 
     `valid` says whether the theory's own tuning is valid there.
     """
-    rows = []
-    for key, ds in results.items():
-        if not key.startswith("experts-"):
-            continue
-        n, horizon, final = int(key.removeprefix("experts-")), int(ds.t[-1]), final_regret(ds)
-        for label in ds["algorithm"].values:
-            for epsilon in ds["epsilon"].values:
-                mean, low, high = mean_interval(final.sel(algorithm=label, epsilon=epsilon).values)
-                row = {
-                    "num_experts": n,
-                    "epsilon": float(epsilon),
-                    "algorithm": str(label),
-                    "regret": mean,
-                    "low": low,
-                    "high": high,
-                }
-                rows.append(row | {"valid": valid(str(label), n, horizon, float(epsilon))})
-    return pd.DataFrame(rows)
+    parts = []
+    for n, ds in by_experts(results).items():
+        frame, horizon = regrets(ds).rename(columns={"mean": "regret"}), int(ds.t[-1])
+        tuned = [valid(label, n, horizon, x) for label, x in zip(frame["algorithm"], frame["epsilon"], strict=True)]
+        parts.append(frame.assign(num_experts=n, valid=tuned))
+    return pd.concat(parts, ignore_index=True)[
+        ["num_experts", "epsilon", "algorithm", "regret", "low", "high", "valid"]
+    ]
+
+
+def by_experts(results: Results) -> dict[int, xr.Dataset]:
+    """The sweeps by their number of experts."""
+    return {int(key.partition("-")[2]): ds for key, ds in results.items() if key.startswith("experts-")}
 
 
 def valid(label, num_experts, horizon, epsilon) -> bool:
@@ -135,24 +106,17 @@ def valid(label, num_experts, horizon, epsilon) -> bool:
 
 def winners(results: Results) -> pd.DataFrame:
     """The algorithm of least mean regret in each cell, how far ahead it is, and what the rates name."""
-    frame, rows = cells(results), []
-    horizon = int(next(ds for key, ds in results.items() if key.startswith("experts-")).t[-1])
-    for (n, epsilon), part in frame.groupby(["num_experts", "epsilon"]):
+    horizon = int(next(iter(by_experts(results).values())).t[-1])
+    rows = []
+    for (n, epsilon), part in cells(results).groupby(["num_experts", "epsilon"]):
         ordered = part.sort_values("regret")
         best, second = ordered.iloc[0], ordered.iloc[1]
         rates = theory.experts_rates(NUM_ARMS, int(n), horizon, float(epsilon))
-        rows.append(
-            {
-                "num_experts": int(n),
-                "epsilon": epsilon,
-                "winner": best.algorithm,
-                "regret": best.regret,
-                "clear": bool(best.high < second.low),
-                "predicted": WORDS[min(rates, key=rates.__getitem__)],
-                "no_tuning": not best.valid,
-                "text": f"{best.regret:,.0f}",
-            }
-        )
+        rows.append({
+            "num_experts": int(n), "epsilon": epsilon, "winner": best.algorithm, "regret": best.regret,
+            "clear": bool(best.high < second.low), "predicted": WORDS[min(rates, key=rates.__getitem__)],
+            "no_tuning": not best.valid, "text": f"{best.regret:,.0f}",
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -196,33 +160,31 @@ def claims(results: Results) -> list[Claim]:
         f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's "
         f"interval is apart, in {int((clear.winner == clear.predicted).sum())}"
     )
-    entries = [
-        Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", measured)
-    ]
+    statement = "the smallest rate names the algorithm of least regret"
+    entries = [Claim(statement, "rates only, constants dropped", measured)]
     for label, part in every.groupby("algorithm", sort=False):
-        won = int((frame["winner"] == label).sum())
+        won, predicted = (int((frame[column] == label).sum()) for column in ("winner", "predicted"))
         measured = f"least regret in {won} of {len(frame)} cells; theory tuning valid in {int(part.valid.sum())}"
-        region = frame[frame["predicted"] == label]
-        entries.append(Claim(str(label), f"smallest rate in {len(region)} of {len(frame)} cells", measured))
-    inside = results["bounds"][results["bounds"]["region"]]
-    rates = inside[inside["panel"].str.startswith("rates")]
+        entries.append(Claim(str(label), f"smallest rate in {predicted} of {len(frame)} cells", measured))
+    bounds = results["bounds"]
+    rates = bounds[bounds["region"] & bounds["panel"].str.startswith("rates")]
     least = rates["least"] == "batched EXP4"
     measured = (
         f"in {int(least.sum())} of the {len(rates):,} cells of that region; "
         f"in {int((least & rates['smallest'].notna()).sum())} of them below T"
     )
     entries.append(Claim("batched EXP4 has the smallest rate", "for N ≥ K and ε ≤ 1/√T (Table 2)", measured))
-    below = results["bounds"]["smallest"].notna().groupby(results["bounds"]["panel"]).agg(["sum", "size"])
+    below = bounds["smallest"].notna().groupby(bounds["panel"]).agg(["sum", "size"])
     counts = {word: below.loc[f"bounds, T = {word}"] for word in BOUNDS_HORIZONS}
     measured = ", ".join(f"{few:,} of {many:,} at T = {word}" for word, (few, many) in counts.items())
     return [*entries, Claim("cells of the theory map where some bound with constants is below T", "", measured)]
 
 
 STUDY = Study(
-    title="Which expert algorithm is best where",
-    source="Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5",
-    sweeps=sweeps,
-    figures={"bounds": draw_bounds, "measured": draw_measured, "regrets": draw_regrets},
-    claims=claims,
-    computed=computed,
+    "Which expert algorithm is best where",
+    "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5",
+    sweeps,
+    {"bounds": draw_bounds, "measured": draw_measured, "regrets": draw_regrets},
+    claims,
+    computed,
 )

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from jaxbandits.formatting import number
 from jaxbandits.mechanisms.composition import composed_epsilon
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
+from jaxbandits.papers.study import Claim, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
 
 ROUNDING = 1e-9  # of a ratio
@@ -24,11 +24,6 @@ RATES, MIXINGS = (0.1, 0.3, 1.0), (0.2, 0.5, 1.0)
 LARGE = 10.0  # a loss outside of [-1, 1]
 PLAYS = (10, 1000, 1_000_000)  # of Lemma B.3
 EXPERTS = 2 ** np.arange(17)
-
-
-def sweeps(full: bool) -> dict[str, Sweep]:
-    """Nothing is simulated."""
-    return {}
 
 
 def games(plays: int, arms: int, values: tuple[float, ...]) -> np.ndarray[Any, Any]:
@@ -188,17 +183,13 @@ def unbounded() -> tuple[float, float]:
 
 def draw(results: Results) -> plot.Plot:
     """The mean squared Euclidean norm over the limit of Lemma B.3 against the number of experts."""
-    rows = [
-        {"experts": int(n), "ratio": 2 * n / float(norm_limit(n, t)), "line": f"T = {t:,}"}
-        for t in PLAYS
-        for n in EXPERTS
-    ]
-    rows += [{"experts": int(n), "ratio": 1.0, "line": "the limit"} for n in EXPERTS]
+    ratios = {f"T = {plays:,}": 2 * EXPERTS / norm_limit(EXPERTS, plays) for plays in PLAYS} | {"the limit": 1.0}
+    table = pd.DataFrame({"experts": EXPERTS} | ratios).melt("experts", var_name="line", value_name="ratio")
     names = {"experts": "experts N", "ratio": "mean of the squared norm over the limit"}
     caption = "Lemma B.3 for the Euclidean norm of N Laplace draws: false where a line is above the limit"
     return plot.lines(
-        pd.DataFrame(rows), "experts", "ratio", line="line", log="both", dotted={"the limit": f"T = {PLAYS[-1]:,}"},
-        names=names, caption=caption, width=6.0,
+        table[["experts", "ratio", "line"]], "experts", "ratio", line="line", log="both", names=names, width=6.0,
+        dotted={"the limit": f"T = {PLAYS[-1]:,}"}, caption=caption,
     )  # fmt: skip
 
 
@@ -240,7 +231,7 @@ def claims(results: Results) -> list[Claim]:
 STUDY = Study(
     "The cited lemmas with explicit constants, enumerated",
     "Theorem 3.5, Lemmas A.4 to A.8, B.3, E.2 and F.1",
-    sweeps,
+    nothing,
     {"norms": draw},
     claims,
     computed,

@@ -8,6 +8,7 @@ and tau_0 satisfy its conditions: all three are searched, and the largest bound 
 import math
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,8 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, worst
+from jaxbandits.papers.shared import points
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.statistics import mean_interval
 
@@ -44,20 +46,12 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (20_000, 100) if full else (2000, 20)
     epsilons = [0.01, 0.03, 0.1, 0.3, 1.0] if full else [0.05, 0.5]
     changes = (5, 20, 50, 100, 200, 500, 1000, 2000, 4000, 8000) if full else (20, 100, 800)
-    times = np.union1d(
-        np.arange(1, LAST_DENSE_CHECKPOINT + 1), np.arange(CHECKPOINT_STEP, horizon + 1, CHECKPOINT_STEP)
-    )
-    common = {
-        "algorithms": ALGORITHMS,
-        "horizon": horizon,
-        "seeds": seeds,
-        "checkpoints": times.tolist(),
-        "grid": {"epsilon": epsilons},
-    }
-    declared = {"l": Sweep(common | {"environment": e.lemma51_losses(change=horizon)})}
-    return declared | {
-        f"l'-{n}": Sweep(common | {"environment": e.lemma51_losses(change=n, primed=True)}) for n in changes
-    }
+    dense = np.arange(1, LAST_DENSE_CHECKPOINT + 1)
+    times = np.union1d(dense, np.arange(CHECKPOINT_STEP, horizon + 1, CHECKPOINT_STEP)).tolist()
+    worlds = {"l": e.lemma51_losses(change=horizon)}
+    worlds |= {f"l'-{n}": e.lemma51_losses(change=n, primed=True) for n in changes}
+    more: dict[str, Any] = {"grid": {"epsilon": epsilons}, "checkpoints": times}
+    return {name: swept(ALGORITHMS, world, horizon, seeds, **more) for name, world in worlds.items()}
 
 
 def plays_of_arm_1(regret, times, change=None) -> np.ndarray:
@@ -158,10 +152,8 @@ def _played(found, primed, times):
     change = int(best["tau_0"])
     plays = plays_of_arm_1(primed[change], times, change)
     start, stop = np.searchsorted(times, [change, change + best["window"]])
-    return {
-        "calm_played": best["calm"],
-        "calm_primed": float((plays[:, stop] - plays[:, start] <= best["p"]).mean()),
-    }
+    calm = float((plays[:, stop] - plays[:, start] <= best["p"]).mean())
+    return {"calm_played": best["calm"], "calm_primed": calm}
 
 
 def worse(results: Results) -> xr.Dataset:
@@ -190,21 +182,16 @@ def draw_bound(results: Results) -> plot.Plot:
         frame.assign(ratio=frame[column] / frame["rate"], line=frame["algorithm"] + f": {name}", markers=marked)
         for name, column, marked in (("regret", "worst", False), ("bound", "bound", True))
     ]
-    words = {"ratio": "divided by √(T/ε)"}
+    table = pd.concat(parts, ignore_index=True).dropna(subset="ratio")
+    bounds = [line for line in dict.fromkeys(table["line"]) if line.endswith(": bound")]
     caption = (
         "lines: the worse of the regrets on l and l'; marks: the largest bound of Lemma 5.1 over its γ, p and τ₀, "
         f"where some satisfy it ({int((frame['satisfying'] > 0).sum())} of {len(frame)} points)"
     )
-    table = pd.concat(parts, ignore_index=True).dropna(subset="ratio")
-    here = set(table["line"])
-    dotted = {
-        f"{label}: bound": f"{label}: regret"
-        for label in dict.fromkeys(frame["algorithm"])
-        if f"{label}: bound" in here
-    }
     return plot.lines(
-        table, "epsilon", "ratio", line="line", log="both", dotted=dotted, names=words, caption=caption, width=5.5
-    )
+        table, "epsilon", "ratio", line="line", log="both", width=5.5, names={"ratio": "divided by √(T/ε)"},
+        dotted={line: line.replace(": bound", ": regret") for line in bounds}, caption=caption,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -216,8 +203,8 @@ def claims(results: Results) -> list[Claim]:
         if not row["satisfying"]:
             entries.append(Claim(statement, "satisfied by no triple: says nothing", measured))
             continue
-        paper = f"{row['satisfying']:,} triples; regret at least {row['bound']:,.0f} = "
-        paper += f"{row['bound'] / row['rate']:.2f} √(T/ε)"
+        ratio = row["bound"] / row["rate"]
+        paper = f"{row['satisfying']:,} triples; regret at least {row['bound']:,.0f} = {ratio:.2f} √(T/ε)"
         measured = (
             f"γ = {row['gamma']:.3g}, p = {row['p']:.3g}, τ₀ = {row['tau_0']:,.0f}: P(E_p) = {row['calm']:.2f}; "
             f"largest τ₀ {row['latest']:,.0f}; {row['sure']:,} triples at 95%; {measured}"
@@ -240,7 +227,7 @@ def claims(results: Results) -> list[Claim]:
     )
     entries.append(Claim("the lemma's second term, the one about privacy", "", measured))
     for label, part in frame.groupby("algorithm", sort=False):
-        counts = ", ".join(f"{n:,} at ε = {x:g}" for n, x in zip(part["satisfying"], part["epsilon"], strict=True))
+        counts = points(part["epsilon"], part["satisfying"], "{y:,} at ε = {x:g}")
         entries.append(Claim(f"triples that satisfy the lemma, {label}", "", counts))
     ratio = frame["worst"] / frame["rate"]
     measured = f"between {ratio.min():.2f} and {ratio.max():.2f}"

@@ -15,8 +15,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import exponent
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, worst
+from jaxbandits.papers.shared import exponent, points
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -42,59 +42,47 @@ EPSILON = 0.1  # of the regrets against T
 
 
 def _arms(horizon, epsilons, gaps, seeds, tuned, leave_out=()) -> Sweep:
-    batched = partial(a.private_batched, epsilon=epsilons[0]) if len(epsilons) == 1 else a.private_batched
-    local = partial(a.ldp_exp3, epsilon=epsilons[0]) if len(epsilons) == 1 else a.ldp_exp3
+    alone = {"epsilon": epsilons[0]} if len(epsilons) == 1 else {}
+    batched, local = partial(a.private_batched, **alone), partial(a.ldp_exp3, **alone)
     algorithms: dict[str, AlgorithmFactory] = {
         "HTINF": partial(batched, base=a.htinf),
         "EXP3": partial(batched, base=partial(a.exp3, mixing=0.05)),
+        "FTPL": partial(batched, base=a.ftpl),
+        LOCAL: partial(local, mixing=0.05),
+        **{f"{name} (theory)": partial(batched, base=base) for name, base in BASES.items()},
+        f"{LOCAL} (theory)": local,
+        "no privacy": a.tsallis_inf,
     }
-    algorithms |= {"FTPL": partial(batched, base=a.ftpl), LOCAL: partial(local, mixing=0.05)}
-    algorithms |= {f"{name} (theory)": partial(batched, base=base) for name, base in BASES.items()}
-    algorithms[f"{LOCAL} (theory)"] = local
-    algorithms["no privacy"] = a.tsallis_inf
-    algorithms = {label: algorithms[label] for label in algorithms if label not in leave_out}
-    grid = {"environment.gap": gaps} | ({"epsilon": epsilons} if len(epsilons) > 1 else {})
+    grid = {"environment.gap": gaps} | ({} if alone else {"epsilon": epsilons})
     environment = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=NUM_ARMS - 1)
-    grids = {label: keys for label, keys in TRIED.items() if label in algorithms}
-    settings = {
-        "algorithms": algorithms,
-        "environment": environment,
-        "horizon": horizon,
-        "seeds": seeds,
-        "grid": grid,
-        "checkpoints": 1,
-    }
-    return Sweep(settings, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned), unknown=("environment.gap",)))
+    return _tuned(algorithms, environment, horizon, seeds, grid, tuned, leave_out, TRIED, ("environment.gap",))
+
+
+def _tuned(algorithms, environment, horizon, seeds, grid, tuned, leave_out, tried, unknown=()) -> Sweep:
+    algorithms = {label: one for label, one in algorithms.items() if label not in leave_out}
+    grids = {label: keys for label, keys in tried.items() if label in algorithms}
+    tuning = Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned), unknown)
+    return swept(algorithms, environment, horizon, seeds, grid=grid, tuning=tuning)
 
 
 def _experts(horizon, epsilons, seeds, tuned, leave_out=()) -> Sweep:
-    single = {"epsilon": epsilons[0]} if len(epsilons) == 1 else {}
+    alone = {"epsilon": epsilons[0]} if len(epsilons) == 1 else {}
+    as_arms = partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf, **alone))
     algorithms = {
-        "experts as arms": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf, **single)),
-        "local EXP4": partial(a.local_exp4, mixing=0.05, **single),
-        "batched EXP4": partial(a.batched_exp4, delta=DELTA, **single),
+        "experts as arms": as_arms,
+        "local EXP4": partial(a.local_exp4, mixing=0.05, **alone),
+        "batched EXP4": partial(a.batched_exp4, delta=DELTA, **alone),
+        "experts as arms (theory)": as_arms,
+        "local EXP4 (theory)": partial(a.local_exp4, **alone),
     }
-    algorithms |= {
-        "experts as arms (theory)": algorithms["experts as arms"],
-        "local EXP4 (theory)": partial(a.local_exp4, **single),
-    }
-    algorithms = {label: algorithms[label] for label in algorithms if label not in leave_out}
     # inside `bandit_to_experts` the privacy level is the base's
-    inside = [f"{label}.base.epsilon" for label in algorithms if label.startswith("experts as arms")]
-    grid = {("epsilon", *inside): epsilons} if len(epsilons) > 1 else {}
+    inside = [f"{label}.base.epsilon" for label, algorithm in algorithms.items() if algorithm is as_arms]
+    grid = {} if alone else {("epsilon", *inside): epsilons}
+    windows = {"window": [horizon // 100, horizon // 25, horizon // 10]}
+    tried = TRIED | {"batched EXP4": TRIED["batched EXP4"] | windows}
     losses = e.fixed_gap_losses(num_arms=3, best=2, gap=GAP)
-    windows = {"batched EXP4": {"window": [horizon // 100, horizon // 25, horizon // 10]}}
-    grids = {label: keys | windows.get(label, {}) for label, keys in TRIED.items() if label in algorithms}
     environment = e.rotating_experts(losses=losses, num_experts=NUM_EXPERTS, spread=SPREAD)
-    settings = {
-        "algorithms": algorithms,
-        "environment": environment,
-        "horizon": horizon,
-        "seeds": seeds,
-        "grid": grid,
-        "checkpoints": 1,
-    }
-    return Sweep(settings, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned)))
+    return _tuned(algorithms, environment, horizon, seeds, grid, tuned, leave_out, tried)
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -167,15 +155,12 @@ def slopes(ds, exponents, key, sign, uniform):
     half = uniform * (ds["horizon"] if key == "horizon" else int(ds.t[-1])) / 2
     for label in [x for x in ds["algorithm"].values if x in exponents]:
         learnt = ds[key].values[(mean.sel(algorithm=label) < half).values]
-        statement, rate = f"exponent of {what}, {label}", exponents[label][column]
         if len(learnt) < 3:
             measured = f"regret is below half of random play's at {len(learnt)} of {ds.sizes[key]} points only"
-            entries.append(Claim(statement, f"at most {rate:.2f}", measured))
-            continue
-        learnt_ds = ds.sel({"algorithm": [label], key: learnt})
-        slope, interval = exponent(learnt_ds, key, sign=sign)
-        measured = f"{slope:.2f} over {len(learnt)} points; {interval}"
-        entries.append(Claim(statement, f"at most {rate:.2f}", measured))
+        else:
+            slope, interval = exponent(ds.sel({"algorithm": [label], key: learnt}), key, sign=sign)
+            measured = f"{slope:.2f} over {len(learnt)} points; {interval}"
+        entries.append(Claim(f"exponent of {what}, {label}", f"at most {exponents[label][column]:.2f}", measured))
     return entries
 
 
@@ -188,15 +173,12 @@ def claims(results: Results) -> list[Claim]:
     uniform = GAP * (1 - SPREAD) * 2 / 3
     entries += slopes(horizons_of(results, "experts"), EXPERTS, "horizon", 1, uniform)
     entries += slopes(results["experts"], EXPERTS, "epsilon", -1, uniform)
-    mean = final_regret(arms).mean("seed")
-    epsilons, horizon = mean["epsilon"].values, int(arms.t[-1])
-    many = np.geomspace(10 / horizon, 1, 200)
+    final, horizon = final_regret(arms).transpose("algorithm", "epsilon", "seed"), int(arms.t[-1])
+    epsilons, many = final["epsilon"].values, np.geomspace(10 / horizon, 1, 200)
     slow = f"√(KT log K) log(KT)/√ε < √(KT log KT)/ε below ε = 1/(log K log KT) = {_cheaper_below(horizon):.2g}"
     for name in [name for name in BASES if name in arms["algorithm"]]:
-        apart = final_regret(arms).sel(algorithm=name) - final_regret(arms).sel(
-            algorithm=LOCAL
-        )  # lane by lane: same seeds
-        difference, low, high = mean_interval(apart.transpose("epsilon", "seed").values)
+        # lane by lane: same seeds
+        difference, low, high = mean_interval((final.sel(algorithm=name) - final.sel(algorithm=LOCAL)).values)
         bounds = np.array([(_bound(name, horizon, x), _bound(LOCAL, horizon, x)) for x in many])
         rates = "√(KT/ε) < √(KT log KT)/ε for every ε ≤ 1" if name == "HTINF" else slow
         below = f"one of them is below T at {(bounds.min(axis=1) < horizon).sum()} of {len(many)} such ε"
@@ -206,14 +188,10 @@ def claims(results: Results) -> list[Claim]:
         where_less = _where(epsilons, difference) + (f"; within noise at {clear}" if clear else "")
         # The paper compares upper bounds: whose regret is smaller on one instance cannot contradict it.
         entries.append(Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less))
-    ratios = final_regret(arms).sel(algorithm=["HTINF", LOCAL, "no privacy"]).mean("seed")
-    free = ratios.sel(algorithm="no privacy")
-    measured = ", ".join(
-        f"{float(ratios.sel(algorithm='HTINF', epsilon=x) / free.sel(epsilon=x)):.1f} at ε = {x:g}" for x in epsilons
-    )
-    return entries + [
-        Claim("price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy", "", measured)
-    ]
+    mean = final.mean("seed")
+    price = mean.sel(algorithm="HTINF") / mean.sel(algorithm="no privacy")
+    statement = "price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy"
+    return [*entries, Claim(statement, "", points(epsilons, price, "{y:.1f} at ε = {x:g}"))]
 
 
 def _cheaper_below(horizon: int) -> float:
@@ -243,14 +221,12 @@ def computed(full: bool) -> dict[str, Any]:
     """Every bound with constants over T, at one epsilon: where they begin to say something."""
     rows = []
     for horizon in np.round(np.geomspace(1e3, 1e12, 37 if full else 10)).astype(np.int64).tolist():
-        bounds = {f"{name} in batches": _bound(name, horizon, EPSILON) for name in BASES} | {
-            LOCAL: _bound(LOCAL, horizon, EPSILON)
-        }
+        bounds = {f"{name} in batches": _bound(name, horizon, EPSILON) for name in BASES}
+        bounds[LOCAL] = _bound(LOCAL, horizon, EPSILON)
         named = zip(EXPERTS, theory.experts_bounds(3, NUM_EXPERTS, horizon, EPSILON, DELTA).values(), strict=True)
         bounds |= {f"{name}, {NUM_EXPERTS} experts": value for name, value in named}
-        rows += [
-            {"horizon": horizon, "share": min(value / horizon, 1.0), "bound": name} for name, value in bounds.items()
-        ]
+        shares = {name: min(value / horizon, 1.0) for name, value in bounds.items()}
+        rows += [{"horizon": horizon, "share": share, "bound": name} for name, share in shares.items()]
     return {"bounds": pd.DataFrame(rows)}
 
 
@@ -267,13 +243,11 @@ def draw_bounds(results: Results) -> plot.Plot:
 
 
 STUDY = Study(
-    title="The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1",
-    source="Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5",
-    sweeps=sweeps,
-    figures={
-        f"{kind}_{key}": partial(figure, kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")
-    }
+    "The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1",
+    "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5",
+    sweeps,
+    {f"{kind}_{key}": partial(figure, kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")}
     | {"bounds": draw_bounds},
-    claims=claims,
-    computed=computed,
+    claims,
+    computed,
 )

@@ -4,8 +4,8 @@ from functools import partial
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import REGRET, points, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 MEANS = {"one close": [0.7, 0.7, 0.75, 0.7, 0.7], "spread": [0.5, 0.25, 0.75, 0.375, 0.625]}  # best in the middle
@@ -16,20 +16,15 @@ PRIVATE = {
 }  # fmt: skip
 PLAIN = {"UCB1": a.ucb1, "KL-UCB": a.kl_ucb, "Thompson": a.thompson, "MOSS": a.moss}
 DRAWN = [*PRIVATE, "UCB1", "Thompson"]
+QUICK = {*PRIVATE, *PLAIN} - {"PRM-TS", "AdaP-KLUCB", "KL-UCB"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Both instances at every epsilon; what knows no epsilon runs once."""
     horizon, seeds = (100_000, 200) if full else (2000, 16)
-    epsilons = [0.1, 0.25, 0.5, 1.0] if full else [0.25, 1.0]
-    labels = (
-        PRIVATE | PLAIN
-        if full
-        else {k: v for k, v in (PRIVATE | PLAIN).items() if k not in ("PRM-TS", "AdaP-KLUCB", "KL-UCB")}
-    )
-    grid = {"environment.means": MEANS, "epsilon": epsilons}
-    settings = {"algorithms": labels, "environment": e.bernoulli_arms, "horizon": horizon, "seeds": seeds, "grid": grid}
-    return {"arms": Sweep(settings | {"checkpoints": 60})}
+    grid = {"environment.means": MEANS, "epsilon": [0.1, 0.25, 0.5, 1.0] if full else [0.25, 1.0]}
+    algorithms = few(PRIVATE | PLAIN, full, QUICK)
+    return {"arms": swept(algorithms, e.bernoulli_arms, horizon, seeds, grid=grid, checkpoints=60)}
 
 
 def draw_time(instance, epsilon, results: Results) -> plot.Plot:
@@ -37,13 +32,8 @@ def draw_time(instance, epsilon, results: Results) -> plot.Plot:
     ds = results["arms"]
     shown = [label for label in DRAWN if label in ds["algorithm"].values]
     select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}
-    return plot.regret(
-        ds,
-        select=select,
-        log="both",
-        caption=f"Bernoulli arms, {instance}: {MEANS[instance]}; ε = {epsilon:g}",
-        width=5.5,
-    )
+    caption = f"Bernoulli arms, {instance}: {MEANS[instance]}; ε = {epsilon:g}"
+    return plot.regret(ds, select=select, log="both", caption=caption, width=5.5)
 
 
 def draw_epsilon(instance, results: Results) -> plot.Plot:
@@ -54,10 +44,11 @@ def draw_epsilon(instance, results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     """Mean regrets, best first."""
-    entries = []
-    for (instance, epsilon), part in regrets(results["arms"]).groupby(["environment.means", "epsilon"], sort=False):
-        part = part[part["algorithm"].isin(PRIVATE)].sort_values("mean")
-        measured = ", ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
+    entries, frame = [], regrets(results["arms"])
+    private = frame[frame["algorithm"].isin(PRIVATE)]
+    for (instance, epsilon), part in private.groupby(["environment.means", "epsilon"], sort=False):
+        ordered = part.sort_values("mean")
+        measured = points(ordered["algorithm"], ordered["mean"], REGRET)
         entries.append(Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured))
     return entries
 

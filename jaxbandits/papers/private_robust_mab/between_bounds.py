@@ -5,7 +5,7 @@ from functools import partial
 from jaxbandits import statistics
 from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, order_lines
 from jaxbandits.papers.shared import REWARD_SHARE, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 
@@ -13,13 +13,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep over epsilon without contamination, and one over the share at epsilon = 1."""
     horizon, seeds = (100_000, 200) if full else (2000, 16)
     epsilons = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0] if full else [0.1, 1.0]
-    shares = [0.001, 0.003, 0.01, 0.03, 0.1] if full else [0.01, 0.1]
-    common = {"algorithms": PRM, "environment": PARETO, "horizon": horizon, "seeds": seeds, "checkpoints": 1}
+    shares = {"epsilon": [1.0], REWARD_SHARE: [0.001, 0.003, 0.01, 0.03, 0.1] if full else [0.01, 0.1]}
+    prm = partial(swept, PRM, PARETO, horizon, seeds)
     return {
-        "epsilon": Sweep(common | {"grid": {"epsilon": epsilons}}),
-        "share": Sweep(
-            common | {"grid": {"epsilon": [1.0], REWARD_SHARE: shares}, "reward_adversary": ATTACKS["swapped"]}
-        ),
+        "epsilon": prm(grid={"epsilon": epsilons}),
+        "share": prm(grid=shares, reward_adversary=ATTACKS["swapped"]),
     }
 
 
@@ -52,18 +50,15 @@ def claims(results: Results) -> list[Claim]:
         fitted = statistics.slope(results[name], over=key).set_index("algorithm")
         for label, row in fitted.iterrows():
             low, high = sorted((sign * row.ci_low, sign * row.ci_high))
-            entries.append(
-                Claim(f"exponent of {what}, {label}", paper, f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]")
-            )
-        frame = regrets(results[name])
-        for label, part in frame.groupby("algorithm", sort=False):
+            measured = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"
+            entries.append(Claim(f"exponent of {what}, {label}", paper, measured))
+        for label, part in regrets(results[name]).groupby("algorithm", sort=False):
             x, mean = part[key].to_numpy(), part["mean"].to_numpy()
             above, ratio = int((mean >= lower(x)).sum()), mean / upper(x)
             measured = (
-                f"above the lower (times 1/27) at {above}, below the upper "
-                f"at {int((ratio <= 1).sum())} of {len(part)} points; "
+                f"above the lower (times 1/27) at {above}, below the upper at {int((ratio <= 1).sum())} of {len(part)} "
+                f"points; {ratio.min():.2f} to {ratio.max():.2f} of the upper"
             )
-            measured += f"{ratio.min():.2f} to {ratio.max():.2f} of the upper"
             paper = "orders, constants unspecified; the upper is proved for PRM elimination"
             entries.append(Claim(f"between the bounds along {what}, {label}", paper, measured))
     return entries

@@ -9,18 +9,18 @@ The question, fixed before the run: is the exponent of 1/epsilon over two decade
 
 import math
 from functools import partial
+from itertools import product
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import exponent
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import as_sweep, curve, drawn, exponent, points
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
-from jaxbandits.statistics import mean_interval
 
 NUM_ARMS = 5
 ORDERS = [2, 3, 4]
@@ -49,18 +49,13 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep for every order and epsilon, along c."""
     horizon, seeds = (100_000_000, 16) if full else (2000, 4)
     declared = {}
-    for order in ORDERS:
-        for eps in epsilons(full):
-            points = [
-                {"environment.means": [p] + [0.0] * (NUM_ARMS - 1), "moment_bound": p}
-                for p in probabilities(horizon, eps, factors(full))
-            ]
-            settings = {
-                "algorithms": {label: partial(make, moment_order=order, epsilon=eps) for label, make in PRM.items()},
-                "environment": e.bernoulli_arms, "horizon": horizon, "seeds": seeds, "checkpoints": 1,
-                "points": points,
-            }  # fmt: skip
-            declared[f"{order}-{eps:g}"] = Sweep(settings)
+    for order, eps in product(ORDERS, epsilons(full)):
+        algorithms = {label: partial(make, moment_order=order, epsilon=eps) for label, make in PRM.items()}
+        cells = [
+            {"environment.means": [p] + [0.0] * (NUM_ARMS - 1), "moment_bound": p}
+            for p in probabilities(horizon, eps, factors(full))
+        ]
+        declared[f"{order}-{eps:g}"] = swept(algorithms, e.bernoulli_arms, horizon, seeds, points=cells)
     return declared
 
 
@@ -69,79 +64,59 @@ def costs(results: Results) -> xr.DataArray:
 
     Dimensions: algorithm, order, epsilon, seed.
     """
-    found: dict[int, list] = {order: [] for order in ORDERS}
-    chosen: dict[int, list] = {order: [] for order in ORDERS}
-    levels: list[float] = []
+    parts = []
     for name, ds in results.items():
         order, eps = int(name.partition("-")[0]), float(name.partition("-")[2])
-        levels += [eps] if eps not in levels else []
-        horizon = int(ds["t"][-1])
-        regret = final_regret(ds).transpose("algorithm", "point", "seed").values
-        multiples = factors(regret.shape[1] == len(factors(True)))
-        p = probabilities(horizon, eps, multiples)
-        scaled = regret * p[:, None] ** (-1 / order)
-        worst = scaled.mean(-1).argmax(1)
-        found[order].append(scaled[np.arange(len(scaled)), worst])
-        chosen[order].append(np.array(multiples)[worst])
-    values = np.array([found[order] for order in ORDERS]).transpose(2, 0, 1, 3)
-    coordinates = {"algorithm": list(PRM), "order": ORDERS, "epsilon": levels, "seed": range(values.shape[-1])}
-    cost = xr.DataArray(values, coordinates, ("algorithm", "order", "epsilon", "seed"))
-    factor = np.array([chosen[order] for order in ORDERS]).transpose(2, 0, 1)
-    return cost.assign_coords(factor=(("algorithm", "order", "epsilon"), factor))
+        multiples = factors(ds.sizes["point"] == len(factors(True)))
+        p = probabilities(int(ds["t"][-1]), eps, multiples)
+        scaled = final_regret(ds).reset_coords(drop=True) * xr.DataArray(p ** (-1 / order), dims="point")
+        worst = scaled.assign_coords(factor=("point", multiples)).isel(point=scaled.mean("seed").argmax("point"))
+        parts.append(worst.drop_vars("point", errors="ignore").expand_dims(order=[order], epsilon=[eps]))
+    cost: Any = xr.combine_by_coords(parts)
+    return cost.transpose("algorithm", "order", "epsilon", "seed")
 
 
 def draw(results: Results) -> plot.Plot:
     """Regret against epsilon for every order, with lines of the stated order and a constant of 1."""
     cost, rows, dotted = costs(results), [], {}
-    horizon = int(next(iter(results.values()))["t"][-1])
-    label = next(iter(PRM))
+    horizon, label = horizon_of(results), next(iter(PRM))
     for order in ORDERS:
         line, stated = f"{label}, k = {order}", f"(K/ε)^(1 - 1/{order}) T^(1/{order})"
-        for eps in cost["epsilon"].values:
-            mean, low, high = mean_interval(cost.sel(algorithm=label, order=order, epsilon=eps).values)
-            rows.append({"epsilon": eps, "regret": mean, "low": low, "high": high, "line": line})
-            y = (NUM_ARMS / eps) ** (1 - 1 / order) * horizon ** (1 / order)
-            rows.append({"epsilon": eps, "regret": y, "low": y, "high": y, "line": stated})
         dotted[stated] = line
+        for x in cost["epsilon"].values:
+            rows += curve(line, "epsilon", [x], "regret", cost.sel(algorithm=[label], order=order, epsilon=x))
+            rows += curve(stated, "epsilon", [x], "regret", [order_of(order, x, horizon)])
     caption = f"T = {horizon:,}, {NUM_ARMS} arms, rewards of moment 1; dotted: Theorem 4.1's order with a constant of 1"
     words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
-    return plot.lines(
-        pd.DataFrame(rows), "epsilon", "regret", line="line", log="both", dotted=dotted, names=words, caption=caption,
-        width=6.5,
-    )  # fmt: skip
+    return drawn(rows, "epsilon", "regret", dotted=dotted, names=words, caption=caption, width=6.5)
+
+
+def order_of(order: int, epsilon: float, horizon: int) -> float:
+    """Theorem 4.1's order with a constant of 1."""
+    return (NUM_ARMS / epsilon) ** (1 - 1 / order) * horizon ** (1 / order)
+
+
+def horizon_of(results: Results) -> int:
+    """The plays of a run."""
+    return int(next(iter(results.values()))["t"][-1])
 
 
 def claims(results: Results) -> list[Claim]:
     """Exponents of 1/epsilon beside 1 - 1/k, and regret over the order."""
-    cost, entries = costs(results), []
-    horizon = int(next(iter(results.values()))["t"][-1])
-    for order in ORDERS:
-        stated = 1 - 1 / order
-        for label in PRM:
-            at = cost["factor"].sel(algorithm=label, order=order).values
-            here = (
-                cost.drop_vars("factor")
-                .sel(algorithm=[label], order=order, drop=True)
-                .expand_dims("t", -1)
-                .assign_coords(t=[horizon])
-            )
-            ds = here.to_dataset(name="regret").assign_attrs(constant_along="{}")
-            fitted, interval = exponent(ds, "epsilon", sign=-1)
-            means = here.isel(algorithm=0, t=0).mean("seed")
-            ratios = [
-                float(y) / ((NUM_ARMS / float(x)) ** stated * horizon ** (1 / order))
-                for x, y in zip(means["epsilon"], means, strict=True)
-            ]
-            proved = label == next(iter(PRM))  # Theorem 6.2 is about PRM elimination
-            paper = f"1 - 1/k = {stated:.2f} (Theorem{'s 4.1 and 6.2' if proved else ' 4.1'})"
-            measured = f"{fitted:.2f}; {min(ratios):.2f} to {max(ratios):.2f} of the order with a constant of 1; "
-            measured += f"c = {at.min():g} to {at.max():g} costs most" + (f"; {interval}" if proved else "")
-            entries.append(Claim(f"exponent of 1/ε, k = {order}: {label}", paper, measured))
-    for order in ORDERS:
-        for label in PRM:
-            means = cost.sel(algorithm=label, order=order).mean("seed")
-            points = ", ".join(f"{float(y):,.0f} at {float(x):g}" for x, y in zip(means["epsilon"], means, strict=True))
-            entries.append(Claim(f"regret by ε, k = {order}: {label}", "", points))
+    cost, horizon, entries = costs(results), horizon_of(results), []
+    for order, label in product(ORDERS, PRM):
+        here = cost.sel(algorithm=label, order=order)
+        at, means = here["factor"].values, here.mean("seed")
+        fitted, interval = exponent(as_sweep(here.drop_vars("factor"), horizon), "epsilon", sign=-1)
+        ratios = [float(y) / order_of(order, float(x), horizon) for x, y in zip(means["epsilon"], means, strict=True)]
+        proved = label == next(iter(PRM))  # Theorem 6.2 is about PRM elimination
+        paper = f"1 - 1/k = {1 - 1 / order:.2f} (Theorem{'s 4.1 and 6.2' if proved else ' 4.1'})"
+        measured = f"{fitted:.2f}; {min(ratios):.2f} to {max(ratios):.2f} of the order with a constant of 1; "
+        measured += f"c = {at.min():g} to {at.max():g} costs most" + (f"; {interval}" if proved else "")
+        entries.append(Claim(f"exponent of 1/ε, k = {order}: {label}", paper, measured))
+    for order, label in product(ORDERS, PRM):
+        means = cost.sel(algorithm=label, order=order).mean("seed")
+        entries.append(Claim(f"regret by ε, k = {order}: {label}", "", points(means["epsilon"], means)))
     return entries
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import RATIO, points, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 
 BOUND = 0.05
 ATTACKS = {
@@ -43,17 +43,16 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     Algorithms that store all rewards take time as T^2: their T is short.
     """
     long, short, seeds = (100_000, 4000, 100) if full else (2000, 1000, 8)
-    storing = [label for label in ALGORITHMS if label not in QUICK]
-    attacks = ATTACKS if full else {"inf": ATTACKS["inf"], "1e6": ATTACKS["1e6"]}
-
-    def one(labels, horizon, attack):
-        algorithms = {label: ALGORITHMS[label] for label in labels}
-        grid = {"reward_adversary.corruption": [0.0, BOUND]}
-        settings = {"algorithms": algorithms, "environment": PARETO, "horizon": horizon, "seeds": seeds, "grid": grid}
-        return Sweep(settings | {"checkpoints": 1, "reward_adversary": attack})
-
-    return {name: one(QUICK, long, attack) for name, attack in attacks.items()} | {
-        f"{name}-kept": one(storing if full else storing[-1:], short, attack) for name, attack in attacks.items()
+    storing = {label: algorithm for label, algorithm in ALGORITHMS.items() if label not in QUICK}
+    groups = {
+        "": ({label: ALGORITHMS[label] for label in QUICK}, long),
+        "-kept": (few(storing, full, list(storing)[-1:]), short),
+    }
+    grid = {"reward_adversary.corruption": [0.0, BOUND]}
+    return {
+        name + group: swept(algorithms, PARETO, horizon, seeds, grid=grid, reward_adversary=attack)
+        for group, (algorithms, horizon) in groups.items()
+        for name, attack in few(ATTACKS, full, ("inf", "1e6")).items()
     }
 
 
@@ -62,26 +61,18 @@ def claims(results: Results) -> list[Claim]:
     attacks, entries = [name for name in results if not name.endswith("-kept")], []
     for group in ("", "-kept"):
         first = results[attacks[0] + group]
-        horizon = int(first.t[-1])
         means = {
             name: regrets(results[name + group]).set_index(["reward_adversary.corruption", "algorithm"])["mean"]
             for name in attacks
         }
+        nonfinite = first["nonfinite_rewards"].isel({"reward_adversary.corruption": -1}).mean("seed")
         for label in map(str, first["algorithm"].values):
+            measured = points(attacks, [means[name][BOUND, label] / means[name][0.0, label] for name in attacks], RATIO)
+            measured += f"; a non-finite reward {RULES.get(label, 'counts as 0')}, "
+            measured += f"{float(nonfinite.sel(algorithm=label)):,.0f} of them a run"
             clean = means[attacks[0]][0.0, label]
-            ratio = {name: means[name][BOUND, label] / means[name][0.0, label] for name in attacks}
-            seen = (
-                results[attacks[0] + group]["nonfinite_rewards"]
-                .sel(algorithm=label)
-                .isel({"reward_adversary.corruption": -1})
-            )
-            measured = ", ".join(f"{name} {x:.2f}" for name, x in ratio.items())
-            measured += (
-                f"; a non-finite reward {RULES.get(label, 'counts as 0')}, "
-                f"{float(seen.mean('seed')):,.0f} of them a run"
-            )
-            paper = SAID if label in OURS else ""
-            entries.append(Claim(f"{label}, T = {horizon:,}: regret {clean:,.0f} without; ratio with", paper, measured))
+            statement = f"{label}, T = {int(first.t[-1]):,}: regret {clean:,.0f} without; ratio with"
+            entries.append(Claim(statement, SAID if label in OURS else "", measured))
     return entries
 
 

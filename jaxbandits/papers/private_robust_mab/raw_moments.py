@@ -4,6 +4,7 @@ There are three kinds of contamination.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import REWARD_SHARE, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import REGRET, REWARD_SHARE, points, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 MEANS = [0.5, 0.1, 0.9, 0.3, 0.7]  # best in the middle: some rivals play arm by arm, and barely finish one
@@ -43,14 +44,16 @@ AXES = {"corruption_bound": "share of contaminated rewards"}
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """One sweep an attack: every epsilon with every share of contaminated rewards, which the learner knows."""
+    attacks = few(ATTACKS, full, [QUICK])
+    return {name: along_both(PRM | RIVALS, PARETO, attack, full) for name, attack in attacks.items()}
+
+
+def along_both(algorithms: Any, environment: Any, attack: Any, full: bool) -> Sweep:
+    """Every epsilon with every share of contaminated rewards."""
     horizon, seeds = (100_000, 200) if full else (2000, 16)
     epsilons, shares = ([0.1, 0.5, 1.0], [0.0, 0.02, 0.05, 0.1]) if full else ([0.5, 1.0], [0.0, 0.05])
-    settings = {
-        "algorithms": PRM | RIVALS, "environment": PARETO, "horizon": horizon, "seeds": seeds,
-        "grid": {"epsilon": epsilons, REWARD_SHARE: shares}, "checkpoints": 60,
-    }  # fmt: skip
-    attacks = ATTACKS if full else {QUICK: ATTACKS[QUICK]}
-    return {name: Sweep(settings | {"reward_adversary": attack}) for name, attack in attacks.items()}
+    more: dict[str, Any] = {"grid": {"epsilon": epsilons, REWARD_SHARE: shares}, "checkpoints": 60}
+    return swept(algorithms, environment, horizon, seeds, **more, reward_adversary=attack)
 
 
 def first(results):
@@ -58,25 +61,21 @@ def first(results):
     return next(name for name in ATTACKS if name in results)
 
 
-def orders(ds, key):
-    """The theorems' upper and lower bounds along an axis, without their constants."""
-    return order_lines(int(ds.t[-1]), (lambda x: (x, SHARE)) if key == "epsilon" else (lambda x: (EPSILON, x)))
-
-
 def order_lines(horizon, at):
-    """Both bounds as functions of the values on an axis: `at(x)` is (epsilon, share) there."""
+    """Both bounds, without their constants, as functions of an axis: `at(x)` is (epsilon, share) there."""
     sizes, gap = (len(MEANS), horizon), max(MEANS) - min(MEANS)
 
-    def upper(x):
-        epsilon, share = at(float(x))
-        return theory.prm_raw_bound(*sizes, epsilon, corruption_bound=share, max_gap=gap)
+    def along(bound, share_name):
+        def line(xs):
+            places = [at(float(x)) for x in xs]
+            return np.array([bound(*sizes, epsilon, **{share_name: share}, max_gap=gap) for epsilon, share in places])
 
-    def lower(x):
-        epsilon, share = at(float(x))
-        return theory.private_robust_lower_bound(*sizes, epsilon, corruption=share, max_gap=gap)
+        return line
 
-    along = lambda bound: lambda xs: np.array([bound(x) for x in xs])
-    return {"upper bound (order)": along(upper), "lower bound (order, times 1/27)": along(lower)}
+    return {
+        "upper bound (order)": along(theory.prm_raw_bound, "corruption_bound"),
+        "lower bound (order, times 1/27)": along(theory.private_robust_lower_bound, "corruption"),
+    }
 
 
 def draw_time(results: Results) -> plot.Plot:
@@ -86,31 +85,27 @@ def draw_time(results: Results) -> plot.Plot:
     return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", names=AXES, caption=caption)
 
 
+def _against(results: Results, key: str, select: Any, at: Any, caption: str) -> plot.Plot:
+    ds = results[first(results)]
+    reference = order_lines(int(ds.t[-1]), at)
+    return plot.against(ds, key, select=select, reference=reference, names=AXES, caption=caption, width=5.5)
+
+
 def draw_epsilon(results: Results) -> plot.Plot:
     """Final regret against epsilon, with the bounds' orders."""
-    name = first(results)
-    ds = results[name]
-    caption = f"Pareto rewards; {SHARE:.0%} contaminated: {name}"
-    return plot.against(
-        ds, "epsilon", select={"corruption_bound": SHARE}, reference=orders(ds, "epsilon"), caption=caption, width=5.5
-    )
+    caption = f"Pareto rewards; {SHARE:.0%} contaminated: {first(results)}"
+    return _against(results, "epsilon", {"corruption_bound": SHARE}, lambda x: (x, SHARE), caption)
 
 
 def draw_share(results: Results) -> plot.Plot:
     """Final regret against the share of contaminated rewards, with the bounds' orders."""
-    name = first(results)
-    ds = results[name]
-    caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
-    return plot.against(
-        ds, "corruption_bound", select={"epsilon": EPSILON}, reference=orders(ds, "corruption_bound"), names=AXES,
-        caption=caption, width=5.5,
-    )  # fmt: skip
+    caption = f"Pareto rewards; contamination: {first(results)}; ε = {EPSILON}"
+    return _against(results, "corruption_bound", {"epsilon": EPSILON}, lambda x: (EPSILON, x), caption)
 
 
 def claims(results: Results) -> list[Claim]:
     """PRM-UCB against each rival over all cells, and the regrets of everyone at one epsilon."""
-    frames = [regrets(ds).assign(attack=name) for name, ds in results.items()]
-    frame = pd.concat(frames, ignore_index=True)
+    frame = pd.concat([regrets(ds).assign(attack=name) for name, ds in results.items()], ignore_index=True)
     frame = frame[(frame["corruption_bound"] > 0) | (frame["attack"] == first(results))]  # without contamination once
     cells = frame.set_index(["attack", "epsilon", "corruption_bound", "algorithm"])
     mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
@@ -120,20 +115,19 @@ def claims(results: Results) -> list[Claim]:
         apart = (high["PRM-UCB"] < low[rival]) | (high[rival] < low["PRM-UCB"])
         measured = f"in {int(fewer.sum())} of {len(mean)} cells; intervals overlap in {int((~apart).sum())}"
         entries.append(Claim(f"PRM-UCB has less regret than {rival}, {what}", "", measured))
-    sizes = [(len(MEANS), int(next(iter(results.values())).t[-1]), epsilon, share) for _, epsilon, share in mean.index]
-    upper = np.array([theory.prm_raw_bound(k, t, epsilon, corruption_bound=share) for k, t, epsilon, share in sizes])
-    ratio = mean["PRM elimination"].to_numpy() / upper
+    sizes = len(MEANS), int(next(iter(results.values())).t[-1])
+    upper = [theory.prm_raw_bound(*sizes, epsilon, corruption_bound=share) for _, epsilon, share in mean.index]
+    ratio = mean["PRM elimination"].to_numpy() / np.array(upper)
     measured = (
         f"{ratio.min():.2f} to {ratio.max():.2f} of it; at most 1 in {int((ratio <= 1).sum())} of {len(ratio)} cells"
     )
-    entries.append(
-        Claim("PRM elimination against the order of Theorem 6.2", "at most the order, constants hidden", measured)
-    )
+    statement = "PRM elimination against the order of Theorem 6.2"
+    entries.append(Claim(statement, "at most the order, constants hidden", measured))
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
             attack = f"{percent(share)} {name}" if share else "no contamination"
-            measured = ", ".join(f"{label} {row[label]:,.0f}" for label in PRM | RIVALS)
-            entries.append(Claim(f"regret, ε = {epsilon:g}, {attack}", "", measured))
+            everyone = list(PRM | RIVALS)
+            entries.append(Claim(f"regret, ε = {epsilon:g}, {attack}", "", points(everyone, row[everyone], REGRET)))
     return entries
 
 

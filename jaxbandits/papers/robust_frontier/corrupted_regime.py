@@ -7,13 +7,13 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.robust_frontier.corruption_budgets import BUDGET, MEANS, against_budget
+from jaxbandits.papers.shared import by_algorithm, points
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 
-MEANS = [0.8, 0.6, 0.5, 0.3]
 LEARNERS = {
     "Tsallis-INF": a.tsallis_inf,
     "HTINF": a.htinf,
@@ -23,19 +23,15 @@ LEARNERS = {
 }
 QUICK = ("Tsallis-INF", "UCB1")
 STRENGTHS: tuple[Any, ...] = ("strong", "weak")
-BUDGET = "reward_adversary.total"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Each learner at each budget, against an attack that sees the arm and one that does not."""
-    settings: dict[str, Any] = {
-        "algorithms": {label: one for label, one in LEARNERS.items() if full or label in QUICK},
-        "environment": partial(e.bernoulli_arms, means=MEANS), "horizon": 50_000 if full else 1000,
-        "seeds": 200 if full else 4, "checkpoints": 1,
-        "grid": {BUDGET: [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]},
-    }  # fmt: skip
+    budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]
+    horizon, seeds = (50_000, 200) if full else (1000, 4)
+    against = partial(swept, few(LEARNERS, full, QUICK), partial(e.bernoulli_arms, means=MEANS), horizon, seeds)
     return {
-        strength: Sweep(settings | {"reward_adversary": partial(v.budgeted, strength=strength)})
+        strength: against(grid={BUDGET: budgets}, reward_adversary=partial(v.budgeted, strength=strength))
         for strength in (STRENGTHS if full else ("strong",))
     }
 
@@ -43,26 +39,21 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def draw(strength: str, results: Results) -> plot.Plot:
     """Regret against the budget."""
     caption = f"Bernoulli arms {MEANS}; the budget is {strength} and spent early on the best arm"
-    ds = results[strength if strength in results else "strong"]
-    ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
-    return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
+    return against_budget(results[strength if strength in results else "strong"], caption)
 
 
 def claims(results: Results) -> list[Claim]:
     """Regret by budget, and what a unit of the budget costs."""
     entries = []
     for strength, ds in results.items():
-        final = final_regret(ds)
-        for label, part in regrets(ds).groupby("algorithm", sort=False):
-            points = ", ".join(f"{row['mean']:,.0f} at {row[BUDGET]:g}" for row in part.to_dict("records"))
-            entries.append(Claim(f"{strength}: regret of {label}, by C", "", points))
-        ours = final.sel(algorithm="Tsallis-INF")
-        parts = []
-        for budget in ds[BUDGET].values[1:]:
-            mean, low, high = mean_interval(((ours.sel({BUDGET: budget}) - ours.sel({BUDGET: 0.0})) / budget).values)
-            parts.append(f"{mean:.2f} [{low:.2f}, {high:.2f}] at {budget:g}")
+        entries += by_algorithm(ds, BUDGET, f"{strength}: regret of {{}}, by C".format)
+        ours = final_regret(ds).sel(algorithm="Tsallis-INF").transpose(BUDGET, "seed")
+        budgets = ds[BUDGET].values[1:]
+        added = mean_interval((ours.values[1:] - ours.values[0]) / budgets[:, None])
+        parts = ["{:.2f} [{:.2f}, {:.2f}]".format(*row) for row in zip(*added, strict=True)]
         said = provenance.records()["tsallis_inf_corrupted"].said("of order C and √(C Σ ln T/Δ)")
-        entries.append(Claim(f"{strength}: Tsallis-INF, regret added by a unit of C", said, ", ".join(parts)))
+        statement = f"{strength}: Tsallis-INF, regret added by a unit of C"
+        entries.append(Claim(statement, said, points(budgets, parts, "{y} at {x:g}")))
     return entries
 
 

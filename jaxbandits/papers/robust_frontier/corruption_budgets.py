@@ -8,8 +8,8 @@ import xarray as xr
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import ratio_interval, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import by_algorithm, points, ratios
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -27,23 +27,24 @@ LEARNERS = {
     "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, **FAILURE),
 }
 QUICK = ("UCB1", TOLD, AGNOSTIC)
-ATTACKS: dict[str, tuple[Any, Any]] = {  # by name: strength and schedule
-    "strong-early": ("strong", "early"), "strong-burst": ("strong", "burst"), "weak-early": ("weak", "early"),
-}  # fmt: skip
+ATTACKS: dict[str, dict[str, Any]] = {
+    "strong-early": {"strength": "strong", "schedule": "early"},
+    "strong-burst": {"strength": "strong", "schedule": "burst"},
+    "weak-early": {"strength": "weak", "schedule": "early"},
+}
 SPENT, BUDGET = "corruption_spent", "reward_adversary.total"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Every learner under each attack, at each budget."""
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0] if full else [0.0, 100.0]
-    settings: dict[str, Any] = {
-        "algorithms": {label: one for label, one in LEARNERS.items() if full or label in QUICK},
-        "environment": partial(e.bernoulli_arms, means=MEANS), "horizon": 20_000 if full else 1000,
-        "seeds": 200 if full else 4, "checkpoints": 1, "grid": {(BUDGET, f"{TOLD}.corruption_budget"): budgets},
-    }  # fmt: skip
+    arms = partial(e.bernoulli_arms, means=MEANS)
+    horizon, seeds = (20_000, 200) if full else (1000, 4)
+    learners, grid = few(LEARNERS, full, QUICK), {(BUDGET, f"{TOLD}.corruption_budget"): budgets}
+    attacks = {name: partial(v.budgeted, **attack) for name, attack in ATTACKS.items()}
     return {
-        name: Sweep(settings | {"reward_adversary": partial(v.budgeted, strength=strength, schedule=schedule)})
-        for name, (strength, schedule) in ATTACKS.items()
+        name: swept(learners, arms, horizon, seeds, grid=grid, reward_adversary=attack)
+        for name, attack in attacks.items()
     }
 
 
@@ -54,31 +55,26 @@ def words(name: str) -> str:
 
 def draw(name: str, results: Results) -> plot.Plot:
     """Regret against the budget of one attack."""
-    caption = f"Bernoulli arms {MEANS}; the attack: {words(name)}"
-    ds = results[name]
-    ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
+    return against_budget(results[name], f"Bernoulli arms {MEANS}; the attack: {words(name)}")
+
+
+def against_budget(ds: xr.Dataset, caption: str) -> plot.Plot:
+    """Regret against the budget, from the first that is none: the axis is logarithmic."""
+    ds = ds.sel({BUDGET: ds[BUDGET] > 0})
     return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
-
-
-def _spent(ds: xr.Dataset) -> str:
-    """What the attack spent of `BELIEVED`, by learner."""
-    spent = ds[SPENT].sel({BUDGET: BELIEVED}).mean("seed")
-    return ", ".join(f"{label} {float(spent.sel(algorithm=label)):.0f}" for label in ds["algorithm"].values)
 
 
 def claims(results: Results) -> list[Claim]:
     """Regret by budget, what was spent, and what it is worth to be told."""
     entries = []
-    for name, ds in results.items():
-        for label, part in regrets(ds).groupby("algorithm", sort=False):
-            points = ", ".join(f"{row['mean']:,.0f} at {row[BUDGET]:g}" for row in part.to_dict("records"))
-            entries.append(Claim(f"{words(name)}: regret of {label}, by C", "", points))
-        entries.append(Claim(f"{words(name)}: spent of a budget of {BELIEVED:g}", "", _spent(ds)))
-        final = final_regret(ds).transpose("algorithm", BUDGET, "seed")
-        ratio, low, high = ratio_interval(final.sel(algorithm=AGNOSTIC).values, final.sel(algorithm=TOLD).values)
-        rows = zip(ratio, low, high, ds[BUDGET].values, strict=True)
-        measured = ", ".join(f"{x:.2f} [{y:.2f}, {z:.2f}] at {c:g}" for x, y, z, c in rows)
-        entries.append(Claim(f"{words(name)}: elimination told nothing over told C", "", measured))
+    for attack, ds in results.items():
+        name = words(attack)
+        spent = ds[SPENT].sel({BUDGET: BELIEVED}).mean("seed")
+        entries += by_algorithm(ds, BUDGET, f"{name}: regret of {{}}, by C".format)
+        measured = points(ds["algorithm"], spent, "{x} {y:.0f}")
+        entries.append(Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", measured))
+        told = ratios(final_regret(ds), AGNOSTIC, TOLD, BUDGET)
+        entries.append(Claim(f"{name}: elimination told nothing over told C", "", told))
     return entries
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.robust_frontier.corruption_budgets import BUDGET as TOTAL
+from jaxbandits.papers.shared import points
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -17,7 +18,7 @@ NOISE = 0.5
 ORDER = 1.5  # of the moment that the learners are told: the Student and Pareto laws have no variance
 OFUL_SCALE, HEAVY_SCALE = 0.3, 1e-4  # of the radii: the printed ones of Hvt-UCB play uniformly at these horizons
 BUDGET = 50.0
-TOTAL = "reward_adversary.total"
+UNBOUNDED = partial(v.budgeted, low=-math.inf, high=math.inf)  # linear rewards have no range
 LAWS: dict[str, dict[str, Any]] = {
     "gaussian": {}, "student": {"df": 1.8}, "pareto": {"shape": 1.8}, "lognormal": {"sigma": 2.0},
 }  # fmt: skip
@@ -45,39 +46,36 @@ def learners(law: str) -> dict[str, Any]:
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Each law without an attack and with one that spends its budget early on the best arm."""
-    attack = partial(v.budgeted, low=-math.inf, high=math.inf)
+    horizon, seeds = (10_000, 100) if full else (300, 4)
+    grid = {TOTAL: [0.0, BUDGET] if full else [0.0]}
+    # curves need more checkpoints than the last
+    more: dict[str, Any] = {"grid": grid, "reward_adversary": UNBOUNDED, "checkpoints": 200}
     return {
-        law: Sweep(
-            {
-                "algorithms": {k: one for k, one in learners(law).items() if full or k in QUICK},
-                "environment": environment(law), "horizon": 10_000 if full else 300, "seeds": 100 if full else 4,
-                "reward_adversary": attack, "grid": {TOTAL: [0.0, BUDGET] if full else [0.0]},
-            }
-        )
+        law: swept(few(learners(law), full, QUICK), environment(law), horizon, seeds, **more)
         for law in (LAWS if full else QUICK_LAWS)
-    }  # fmt: skip
+    }
 
 
 def draw(law: str, results: Results) -> plot.Plot:
     """Regret curves without an attack."""
     shown = law if law in results else QUICK_LAWS[0]
     caption = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions, {shown} noise, no attack"
-    ds = results[shown].sel({TOTAL: 0.0})
-    return plot.regret(ds, log="none", caption=caption, width=6.0)
+    return plot.regret(results[shown].sel({TOTAL: 0.0}), log="none", caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
     """Mean and largest regret by law and budget."""
     entries = []
     for law, ds in results.items():
-        worst = final_regret(ds).max("seed")
-        for label, part in regrets(ds).groupby("algorithm", sort=False):
-            largest = {c: float(worst.sel({"algorithm": label, TOTAL: c})) for c in part[TOTAL]}
-            points = ", ".join(
-                f"{row['mean']:,.0f} (largest {largest[row[TOTAL]]:,.0f}) at {row[TOTAL]:g}"
-                for row in part.to_dict("records")
-            )
-            entries.append(Claim(f"{law}: regret of {label}, by C", "", points))
+        final = final_regret(ds).transpose("algorithm", TOTAL, "seed")
+        for label in ds["algorithm"].values:
+            one = final.sel(algorithm=label)
+            both = [
+                f"{y:,.0f} (largest {z:,.0f})"
+                for y, z in zip(one.mean("seed").values, one.max("seed").values, strict=True)
+            ]
+            measured = points(one[TOTAL], both, "{y} at {x:g}")
+            entries.append(Claim(f"{law}: regret of {label}, by C", "", measured))
     return entries
 
 

@@ -1,14 +1,15 @@
 """A share of corrupted rewards: CRIMED, whose index knows the share, against other robust indices."""
 
 from functools import partial
-from typing import Any
+
+import numpy as np
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import points
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -27,14 +28,12 @@ SHARE = "reward_adversary.corruption"
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Each learner, told the true share."""
+    horizon, seeds = (3000, 200) if full else (300, 4)
     shares = [0.0, 0.02, 0.05, 0.1] if full else [0.0, 0.05]
-    settings: dict[str, Any] = {
-        "algorithms": {label: one for label, one in LEARNERS.items() if full or label in QUICK},
-        "environment": partial(e.gaussian_arms, means=MEANS), "horizon": 3000 if full else 300,
-        "seeds": 200 if full else 4, "checkpoints": 1, "grid": {(SHARE, "corruption_bound"): shares},
-        "reward_adversary": partial(v.huber, kind="target", value=SIZE),
-    }  # fmt: skip
-    return {"shares": Sweep(settings)}
+    attack = partial(v.huber, kind="target", value=SIZE)
+    learners, arms = few(LEARNERS, full, QUICK), partial(e.gaussian_arms, means=MEANS)
+    grid = {(SHARE, "corruption_bound"): shares}
+    return {"shares": swept(learners, arms, horizon, seeds, grid=grid, reward_adversary=attack)}
 
 
 def draw(results: Results) -> plot.Plot:
@@ -46,15 +45,12 @@ def draw(results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     """Mean and median regret by share: a few runs may be bad."""
-    ds, entries = results["shares"], []
-    medians = final_regret(ds).median("seed")
-    for label, part in regrets(ds).groupby("algorithm", sort=False):
-        points = ", ".join(
-            f"{row['mean']:,.0f} (median {float(medians.sel({'algorithm': label, SHARE: row[SHARE]})):,.0f}) "
-            f"at {percent(row[SHARE])}"
-            for row in part.to_dict("records")
-        )
-        entries.append(Claim(f"regret of {label}, by share", "", points))
+    entries, final = [], final_regret(results["shares"]).transpose("algorithm", SHARE, "seed")
+    for label in final["algorithm"].values:
+        one = final.sel(algorithm=label).values
+        both = [f"{row.mean():,.0f} (median {np.median(row):,.0f})" for row in one]
+        measured = points(map(percent, final[SHARE].values), both, "{y} at {x}")
+        entries.append(Claim(f"regret of {label}, by share", "", measured))
     return entries
 
 

@@ -11,8 +11,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, horizon_sweeps, joined, target, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import MESSAGE_SHARE, by_value, regrets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 OURS = {"M1": M1, "M2": M2}
@@ -34,26 +34,16 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """Over horizons at one epsilon, over epsilon without corruption, and over corruption without privacy noise."""
     seeds, horizon = (200, 100_000) if full else (4, 100)  # a quick run compiles most of its time: few batches
     horizons = [1000, 10_000, 100_000, 1_000_000] if full else [50, 100]
-    epsilons = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, float("inf")] if full else [1.0, float("inf")]
-    shares = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]
-    common = {"environment": PRIVATE, "seeds": seeds, "horizon": horizon}
-    private, robust, alone = OURS | PRIVATE_RIVALS, OURS | ROBUST_RIVALS, OURS
-    if not full:  # M2 compiles a body for each batch
-        private = OURS | {"phased elimination": a.phased_elimination}
-        robust, alone = {label: robust[label] for label in ("M1", "no filter")}, {"M1": M1}
-    return horizon_sweeps(alone, horizons, common | {"grid": {"epsilon": [EPSILON, float("inf")]}}) | {
-        "epsilon": Sweep(
-            common | {"algorithms": with_batches(private, horizon), "grid": {"epsilon": epsilons}, "checkpoints": 60}
-        ),
-        "share": Sweep(
-            common
-            | {
-                "algorithms": with_batches(robust, horizon),
-                "grid": {MESSAGE_SHARE: shares},
-                "message_adversary": target(VALUE),
-                "checkpoints": 60,
-            }
-        ),
+    epsilons = {"epsilon": [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, float("inf")] if full else [1.0, float("inf")]}
+    shares = {MESSAGE_SHARE: [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]}
+    # M2 compiles a body for each batch
+    alone, robust = few(OURS, full, ["M1"]), few(OURS | ROBUST_RIVALS, full, ["M1", "no filter"])
+    private = with_batches(OURS | few(PRIVATE_RIVALS, full, ["phased elimination"]), horizon)
+    robust, at_end = with_batches(robust, horizon), {"epsilon": [EPSILON, float("inf")]}
+    along = partial(swept, environment=PRIVATE, horizon=horizon, seeds=seeds, checkpoints=60)
+    return horizon_sweeps(alone, horizons, PRIVATE, seeds, at_end) | {
+        "epsilon": along(private, grid=epsilons),
+        "share": along(robust, grid=shares, message_adversary=target(VALUE)),
     }
 
 
@@ -62,20 +52,20 @@ def orders(at):
 
     at(x): (horizon, epsilon, corruption) at the value x.
     """
-    first = lambda xs: np.array(
-        [theory.robust_linear_reward_bound(DIM, *at(float(x))[:2], corruption=at(float(x))[2]) for x in xs]
-    )
-    second = lambda xs: np.array([theory.robust_linear_action_bound(DIM, *at(float(x))[:2]) for x in xs])
-    return {"order, M1": first, "order, M2 (α = 0)": second}
+
+    def along(bound):
+        return lambda xs: np.array([bound(*at(float(x))) for x in xs])
+
+    first = lambda horizon, epsilon, share: theory.robust_linear_reward_bound(DIM, horizon, epsilon, corruption=share)
+    second = lambda horizon, epsilon, _: theory.robust_linear_action_bound(DIM, horizon, epsilon)
+    return {"order, M1": along(first), "order, M2 (α = 0)": along(second)}
 
 
 def draw_horizon(results: Results) -> plot.Plot:
     """Final regret against the horizon at one epsilon, with both orders."""
-    reference = orders(lambda x: (x, EPSILON, 0.0))
-    return plot.against(
-        joined(results), "horizon", select={"epsilon": EPSILON}, reference=reference, width=5.5,
-        caption=f"rewards of ±1, ε = {EPSILON:g}, no corruption",
-    )  # fmt: skip
+    reference, caption = orders(lambda x: (x, EPSILON, 0.0)), f"rewards of ±1, ε = {EPSILON:g}, no corruption"
+    select = {"epsilon": EPSILON}
+    return plot.against(joined(results), "horizon", select=select, reference=reference, caption=caption, width=5.5)
 
 
 def draw_time(results: Results) -> plot.Plot:
@@ -86,48 +76,36 @@ def draw_time(results: Results) -> plot.Plot:
 
 def draw_epsilon(results: Results) -> plot.Plot:
     """Final regret against epsilon, private rivals beside."""
-    horizon = int(results["epsilon"].t[-1])
-    return plot.against(
-        results["epsilon"], "epsilon", reference=orders(lambda x: (horizon, x, 0.0)), width=5.5,
-        caption="rewards of ±1, no corruption",
-    )  # fmt: skip
+    ds, caption = results["epsilon"], "rewards of ±1, no corruption"
+    horizon = int(ds.t[-1])
+    return plot.against(ds, "epsilon", reference=orders(lambda x: (horizon, x, 0.0)), caption=caption, width=5.5)
 
 
 def draw_share(results: Results) -> plot.Plot:
     """Final regret against the share of corrupted reports, robust rivals beside."""
-    horizon = int(results["share"].t[-1])
-    first, _ = orders(lambda x: (horizon, float("inf"), x)).items()
+    ds, names = results["share"], {"corruption_bound": "share of corrupted reports"}
+    horizon = int(ds.t[-1])
+    reference = orders(lambda x: (horizon, float("inf"), x))
+    del reference["order, M2 (α = 0)"]
     caption = f"rewards of ±1, ε = ∞; corrupted reports: -{VALUE:g} on the best arm, {VALUE:g} elsewhere"
-    return plot.against(
-        results["share"], "corruption_bound", names={"corruption_bound": "share of corrupted reports"},
-        reference=dict([first]), width=5.5, caption=caption,
-    )  # fmt: skip
+    return plot.against(ds, "corruption_bound", names=names, reference=reference, width=5.5, caption=caption)
 
 
 def claims(results: Results) -> list[Claim]:
     """Exponents next to the theorems', M2 against M1, and everyone's regrets."""
     entries = []
-    fitted = statistics.slope(joined(results), over="horizon").set_index(["algorithm", "epsilon"])
-    for (label, epsilon), row in fitted.iterrows():
+    for row in statistics.slope(joined(results), over="horizon").itertuples():
         measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
-        entries.append(
-            Claim(f"exponent of T, {label}, ε = {epsilon:g}", "1/2 in the upper bound, logarithms dropped", measured)
-        )
+        paper = "1/2 in the upper bound, logarithms dropped"
+        entries.append(Claim(f"exponent of T, {row.algorithm}, ε = {row.epsilon:g}", paper, measured))
     frame = regrets(results["epsilon"])
-    cells = frame.set_index(["epsilon", "algorithm"])["mean"].unstack()
-    private = cells[np.isfinite(cells.index)]
-    fewer = private["M2"] < private["M1"]
-    measured = f"at {int(fewer.sum())} of {len(private)} values of ε"
+    cells = frame[np.isfinite(frame["epsilon"])].set_index(["epsilon", "algorithm"])["mean"].unstack()
+    measured = f"at {int((cells['M2'] < cells['M1']).sum())} of {len(cells)} values of ε"
     paper = "the upper bound of M2 grows more slowly as ε falls (Theorem 1.4)"
     entries.append(Claim("private, no corruption: M2 has less regret than M1", paper, measured))
-    for epsilon, row in cells.iterrows():
-        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in OURS | PRIVATE_RIVALS if label in row)
-        entries.append(Claim(f"regret, ε = {epsilon:g}, no corruption", "", measured))
-    cells = regrets(results["share"]).set_index(["corruption_bound", "algorithm"])["mean"].unstack()
-    for share, row in cells.iterrows():
-        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in OURS | ROBUST_RIVALS if label in row)
-        entries.append(Claim(f"regret, ε = ∞, {percent(share)} of ±{VALUE:g}", "", measured))
-    return entries
+    entries += by_value(results["epsilon"], ["epsilon"], "regret, ε = {:g}, no corruption".format)
+    statement = lambda share: f"regret, ε = ∞, {percent(share)} of ±{VALUE:g}"
+    return entries + by_value(results["share"], ["corruption_bound"], statement)
 
 
 STUDY = Study(

@@ -5,14 +5,13 @@ The share of corrupted reports is varied against their size.
 
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import compact
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, target, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, regrets
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
+from jaxbandits.papers.shared import MESSAGE_SHARE, points, regrets, short
+from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 PLAIN = partial(M1, presieve=False)
@@ -40,13 +39,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep a size of the corrupted reports, over shares; everyone without corruption is its first share."""
     horizon, seeds = (100_000, 100) if full else (1000, 8)
     values = [1.0, 3.0, 10.0, 30.0, 100.0, 1e6] if full else [3.0, 1e6]
-    shares = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]
-    algorithms = FIRST | SECOND if full else {label: (FIRST | SECOND)[label] for label in QUICK}
-    settings = {
-        "algorithms": with_batches(algorithms, horizon), "environment": GAUSSIAN, "horizon": horizon, "seeds": seeds,
-        "grid": {MESSAGE_SHARE: shares}, "checkpoints": 1,
-    }  # fmt: skip
-    return {f"{value:g}": Sweep(settings | {"message_adversary": target(value)}) for value in values}
+    shares = {MESSAGE_SHARE: [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]}
+    algorithms = with_batches(few(FIRST | SECOND, full, QUICK), horizon)
+    attacked = partial(swept, algorithms, GAUSSIAN, horizon, seeds, grid=shares)
+    return {f"{value:g}": attacked(message_adversary=target(value)) for value in values}
 
 
 def cells(results: Results) -> pd.DataFrame:
@@ -58,13 +54,17 @@ def cells(results: Results) -> pd.DataFrame:
     rows = []
     for value, ds in results.items():
         frame = regrets(ds).rename(columns={"corruption_bound": "share"})
-        clean = frame[frame["share"] == 0].set_index("algorithm")["mean"]
-        frame = frame[frame["share"] > 0]
-        rows.append(frame.assign(size=float(value), ratio=frame["mean"] / frame["algorithm"].map(clean).to_numpy()))
+        ratio = frame["mean"] / frame["algorithm"].map(clean(ds)).to_numpy()
+        rows.append(frame.assign(size=float(value), ratio=ratio)[frame["share"] > 0])
     table = pd.concat(rows, ignore_index=True)
     table = table.assign(name=[compact(size) for size in table["size"]])
-    text = [f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}" for ratio in table["ratio"]]
-    return table.assign(broke=table["ratio"] > BROKEN, text=text)
+    return table.assign(broke=table["ratio"] > BROKEN, text=short(table["ratio"]))
+
+
+def clean(ds) -> pd.Series:
+    """The mean regret of every algorithm without corruption."""
+    frame = regrets(ds)
+    return frame[frame["corruption_bound"] == 0].set_index("algorithm")["mean"]
 
 
 def draw(group, results: Results) -> plot.Plot:
@@ -80,34 +80,24 @@ def draw(group, results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     """In how many cells each one broke, and the printed forms against what they should be."""
-    frame = cells(results)
-    entries = []
+    frame, entries = cells(results), []
+    alone = clean(next(iter(results.values())))
     for label, part in frame.groupby("algorithm", sort=False):
         worst = part.loc[part["ratio"].idxmax()]
         measured = f"breaks in {int(part['broke'].sum())} of {len(part)} cells; "
         measured += f"worst {worst['ratio']:.1f} at share {worst['share']:g}, size {worst['size']:g}"
-        entries.append(Claim(f"{label}: regret {_clean(results, label):,.0f} without corruption", "", measured))
-    removed = [float(ds["removals"].sel(algorithm="as printed").max()) for ds in results.values()]
-    measured = f"at most {max(removed):g} removals in any run"
-    evidence = Exact(max(removed), at_least=1)  # none whatever the data: docs/deviations/robust_linear.md#threshold
+        entries.append(Claim(f"{label}: regret {alone[label]:,.0f} without corruption", "", measured))
+    removed = max(float(ds["removals"].sel(algorithm="as printed").max()) for ds in results.values())
+    measured = f"at most {removed:g} removals in any run"
+    evidence = Exact(removed, at_least=1)  # none whatever the data: docs/deviations/robust_linear.md#threshold
     entries.append(Claim("the printed variance bound lets the filter remove something", "a filter", measured, evidence))
-    small = results[min(results, key=float)]["active_arms"]
-    arms_left = float(small.sel(algorithm="as printed").isel(corruption_bound=slice(1, None)).min())
-    measured = (
-        f"at least {arms_left:g} of {len(ACTIONS)} arms are left in "
-        f"every run with reports of size {min(results, key=float)}"
-    )
+    size = min(results, key=float)
+    left = results[size]["active_arms"].sel(algorithm="as printed").isel(corruption_bound=slice(1, None)).min()
+    measured = f"at least {float(left):g} of {len(ACTIONS)} arms are left in every run with reports of size {size}"
     entries.append(Claim("arms that the printed radius leaves under corruption", "constants hidden", measured))
-    sizes = sorted(frame["size"].unique())
-    tight = frame[frame["algorithm"] == "tight, presieve"].set_index(["size", "share"])["ratio"]
-    measured = "; ".join(f"size {size:g}: up to {np.nanmax(tight[size]):.1f}" for size in sizes)
-    entries.append(Claim("tight bound and presieve, by size", "", measured))
-    return entries
-
-
-def _clean(results, label) -> float:
-    frame = regrets(next(iter(results.values())))
-    return float(frame[(frame["algorithm"] == label) & (frame["corruption_bound"] == 0)]["mean"].iloc[0])
+    worst = frame[frame["algorithm"] == "tight, presieve"].groupby("size")["ratio"].max()
+    measured = points(worst.index, worst, "size {x:g}: up to {y:.1f}", "; ")
+    return [*entries, Claim("tight bound and presieve, by size", "", measured)]
 
 
 STUDY = Study(

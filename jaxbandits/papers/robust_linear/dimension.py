@@ -9,18 +9,19 @@ privacy; rewards are Gaussian; 4 d random unit arms.
 
 import math
 from functools import partial
+from itertools import product
 
 import numpy as np
-import pandas as pd
+import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import M1, M2, target, unit, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, curve, ratio_interval
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.shared import MESSAGE_SHARE, REGRET, curve, drawn, numbers, points, times
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret
+from jaxbandits.selection import final_regret, grid_dims
 
 VALUE = 30.0  # of a corrupted report; a mean is at most 1
 KNOWN, UNIFORM = "Bogunovic et al., C known", "uniform play"
@@ -36,28 +37,25 @@ def world(dim: int):
 def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep a dimension, along the share of corrupted reports, which everybody is told."""
     horizon, seeds = (100_000, 16) if full else (100, 4)
-    shares = [0.0, 0.001, 0.01] if full else [0.0, 0.01]
+    told = [(share, share, share * horizon * (VALUE + 1)) for share in ([0.0, 0.001, 0.01] if full else [0.0, 0.01])]
+    grid = {(*MESSAGE_SHARE, f"{KNOWN}.corruption_budget"): told}
     declared = {}
     for dim in [5, 20, 50] if full else [3, 4]:
-        models = {"M1": partial(M1, refit=True)}
-        if full:  # M2 would double the seconds of compiling, and its rows are those of M1
-            models["M2"] = partial(M2, refit=True, weight_floor=1 / dim)
-        algorithms = models | {KNOWN: a.bogunovic_elimination}
-        told = [(share, share, share * horizon * (VALUE + 1)) for share in shares]
-        settings = {
-            "algorithms": with_batches(algorithms, horizon), "environment": world(dim), "horizon": horizon,
-            "seeds": seeds, "checkpoints": 1, "message_adversary": target(VALUE),
-            "grid": {(*MESSAGE_SHARE, f"{KNOWN}.corruption_budget"): told},
-        }  # fmt: skip
-        declared[f"{dim}"] = Sweep(settings)
+        models = {"M1": partial(M1, refit=True), "M2": partial(M2, refit=True, weight_floor=1 / dim)}
+        # M2 would double the seconds of compiling, and its rows are those of M1
+        algorithms = with_batches(few(models, full, ["M1"]) | {KNOWN: a.bogunovic_elimination}, horizon)
+        attack = target(VALUE)
+        declared[f"{dim}"] = swept(algorithms, world(dim), horizon, seeds, grid=grid, message_adversary=attack)
     return declared
 
 
-def along(results: Results) -> tuple[np.ndarray, list[float], list[int]]:
-    """Final regret [dim, algorithm, share, seed], the shares and the dimensions."""
-    finals = [final_regret(ds).transpose("algorithm", ..., "seed") for ds in results.values()]
-    shares = [float(str(x).strip("(").split(",")[0]) for x in finals[0][finals[0].dims[1]].values]
-    return np.stack([final.values for final in finals]), shares, [int(name) for name in results]
+def along(results: Results) -> xr.DataArray:
+    """Final regret along `dim`, `algorithm`, `share` and `seed`."""
+    parts = []
+    for dim, ds in results.items():
+        (key,) = grid_dims(ds)
+        parts.append(final_regret(numbers(ds, key, "share")).reset_coords(drop=True).assign_coords(dim=int(dim)))
+    return xr.concat(parts, "dim").transpose("dim", "algorithm", "share", "seed")
 
 
 def horizon_of(results: Results) -> int:
@@ -65,30 +63,20 @@ def horizon_of(results: Results) -> int:
     return int(next(iter(results.values()))["t"][-1])
 
 
-def labels_of(results: Results) -> list[str]:
-    """The algorithms, in order."""
-    return [str(x) for x in next(iter(results.values()))["algorithm"].values]
-
-
 def draw(results: Results) -> plot.Plot:
     """Regret against the dimension, without corruption and at the largest share."""
-    regret, shares, dims = along(results)
-    rows, dotted = [], {}
-    for place in (len(shares) - 1, 0):
-        for row, label in enumerate(labels_of(results)):
-            words = "no corruption" if place == 0 else f"{percent(shares[place])} corrupted"
-            line = f"{label}, {words}"
-            if place == 0:
-                dotted[line] = f"{label}, {percent(shares[-1])} corrupted"
-            rows += curve(line, "dim", dims, "regret", regret[:, row, place])
+    regret, rows, dotted = along(results), [], dict[str, str]()
+    dims, most = regret["dim"].values, float(regret["share"][-1])
+    for share, words in ((most, f"{percent(most)} corrupted"), (0.0, "no corruption")):
+        for label in regret["algorithm"].values:
+            dotted |= {} if share else {f"{label}, {words}": f"{label}, {percent(most)} corrupted"}
+            values = regret.sel(algorithm=label, share=share).values
+            rows += curve(f"{label}, {words}", "dim", dims, "regret", values)
     horizon = horizon_of(results)
     rows += curve(UNIFORM, "dim", dims, "regret", [horizon * gaps(dim).mean() for dim in dims])
     caption = f"T = {horizon:,}; reports of ∓{VALUE:g}, everybody told the share; dotted: no corruption"
     names = {"dim": "dimension d", "regret": "cumulative regret"}
-    return plot.lines(
-        pd.DataFrame(rows), "dim", "regret", line="line", log="both", dotted=dotted, names=names, caption=caption,
-        width=6.5,
-    )  # fmt: skip
+    return drawn(rows, "dim", "regret", dotted=dotted, names=names, caption=caption, width=6.5)
 
 
 def useful_share(dim: int, gap: float) -> float:
@@ -110,34 +98,32 @@ def gaps(dim: int) -> np.ndarray:
 
 def claims(results: Results) -> list[Claim]:
     """Growth with d, the factor to the rival, and the regrets."""
-    regret, shares, dims = along(results)
-    labels, entries = labels_of(results), []
+    regret, entries = along(results), []
+    dims, most = regret["dim"].values, float(regret["share"][-1])
     stated = {
         "M1": ("1/2: √(dT) (Theorem 1.3)", "1/2: T√(αd), as αd < 1 (Theorem 1.3)"),
         "M2": ("1: d√T (Theorem 1.4)", "a term d^(3/2) in α (Theorem 1.4, garbled in our copy)"),
     }
-    for row, label in enumerate(labels[:-1]):
-        for place, share in ((0, 0.0), (len(shares) - 1, shares[-1])):
-            means = regret[:, row, place].mean(-1)
+    for label in regret["algorithm"].values[:-1]:
+        for share, paper in zip((0.0, most), stated[label], strict=True):
+            means = regret.sel(algorithm=label, share=share).mean("seed").values
             slope = np.polyfit(np.log(dims), np.log(means), 1)[0]
             over = means / [horizon_of(results) * gaps(dim).mean() for dim in dims]
             measured = f"{slope:.2f}; {', '.join(f'{y:.3f}' for y in over)} of uniform play's regret"
-            paper = stated[label][0 if place == 0 else 1]
-            words = "no corruption" if place == 0 else f"share {percent(share)}"
+            words = f"share {percent(share)}" if share else "no corruption"
             entries.append(Claim(f"exponent of d, {label}, {words}", paper, measured))
-    for dim, values in zip(dims, regret, strict=True):
-        ratio, low, high = (float(x) for x in ratio_interval(values[labels.index(KNOWN), -1], values[0, -1]))
-        measured = f"{ratio:.1f} [{low:.1f}, {high:.1f}] times M1's regret"
-        paper = f"d√α = {dim * math.sqrt(shares[-1]):.1f} times the size, in orders (αd < 1)"
-        entries.append(Claim(f"{KNOWN}, d = {dim}, share {percent(shares[-1])}", paper, measured))
     for dim in dims:
-        share = useful_share(dim, gaps(dim).max())
-        measured = f"no arm is dropped above a share of {share:.1e}, at any T"
+        known, first = (regret.sel(dim=dim, algorithm=label, share=most).values for label in (KNOWN, "M1"))
+        paper = f"d√α = {dim * math.sqrt(most):.1f} times the size, in orders (αd < 1)"
+        measured = f"{times(known, first, 1)} times M1's regret"
+        entries.append(Claim(f"{KNOWN}, d = {dim}, share {percent(most)}", paper, measured))
+    for dim in dims:
+        measured = f"no arm is dropped above a share of {useful_share(dim, gaps(dim).max()):.1e}, at any T"
         entries.append(Claim(f"the radius of {KNOWN}, d = {dim}", "", measured))
-    for dim, values in zip(dims, regret, strict=True):
-        for place, share in enumerate(shares):
-            points = ", ".join(f"{label} {y:,.0f}" for label, y in zip(labels, values[:, place].mean(-1), strict=True))
-            entries.append(Claim(f"regret, d = {dim}, share {percent(share)}", "", points))
+    for dim, share in product(dims, regret["share"].values):
+        means = regret.sel(dim=dim, share=share).mean("seed")
+        measured = points(means["algorithm"], means, REGRET)
+        entries.append(Claim(f"regret, d = {dim}, share {percent(share)}", "", measured))
     return entries
 
 

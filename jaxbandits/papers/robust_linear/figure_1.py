@@ -25,8 +25,8 @@ from jaxbandits.papers.robust_linear.instance import (
     unit,
     with_batches,
 )
-from jaxbandits.papers.shared import MESSAGE_SHARE, regrets
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
+from jaxbandits.papers.shared import MESSAGE_SHARE, curve, drawn, points, regrets
+from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 HORIZON = 10_000  # where the center panel ends, and of both other panels
@@ -54,78 +54,65 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     epsilons = [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0] if full else [0.1, 1.0]
     horizons = [10, 100, 1000, 10_000] if full else [100]  # one: each compiles two programs
     shares = [0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.24] if full else [0.0, 0.1]
-    common = {"seeds": seeds, "horizon": horizon, "checkpoints": 1}
-    here: dict[str, Any] = common | {"environment": PRIVATE, "algorithms": with_batches({"M1": M1}, horizon)}
-    center = horizon_sweeps(
-        CENTER_MODELS, horizons, {"environment": CENTER, "seeds": seeds, "grid": {"epsilon": [CENTER_EPSILON]}}
-    )
     right = {MESSAGE_SHARE: shares, "epsilon": [RIGHT_EPSILON]}
+    first = partial(swept, with_batches({"M1": M1}, horizon), PRIVATE, horizon, seeds)
     return {
-        "left": Sweep(here | {"grid": {"epsilon": [*epsilons, float("inf")]}}),
-        **center,
-        "right": Sweep(here | {"grid": right, "message_adversary": target(VALUE)}),
+        "left": first(grid={"epsilon": [*epsilons, float("inf")]}),
+        **horizon_sweeps(CENTER_MODELS, horizons, CENTER, seeds, {"epsilon": [CENTER_EPSILON]}),
+        "right": first(grid=right, message_adversary=target(VALUE)),
     }
 
 
-def _line(x: str, xs, values, line: str, low=None, high=None) -> pd.DataFrame:
-    low, high = (values if limit is None else limit for limit in (low, high))
-    return pd.DataFrame({x: xs, "regret": values, "low": low, "high": high, "line": line})
+def _measured(frame, x, line) -> list[dict[str, Any]]:
+    rows = frame.rename(columns={"mean": "regret"})[[x, "regret", "low", "high"]]
+    return rows.assign(line=line).to_dict("records")
 
 
-def _measured(frame, x, line) -> pd.DataFrame:
-    mean, low, high = (frame[key].to_numpy() for key in ("mean", "low", "high"))
-    return _line(x, frame[x].to_numpy(), mean, line, low, high)
+WORST = "worst arm at every play"
 
 
-def left(results: Results) -> pd.DataFrame:
+def left(results: Results) -> list[dict[str, Any]]:
     """M1 with privacy and without, against epsilon."""
     horizon = int(results["left"].t[-1])
     frame, xs = regrets(results["left"]), np.linspace(0.02, 1.0, 99)
-    private, free = frame[np.isfinite(frame["epsilon"])], frame[np.isinf(frame["epsilon"])].iloc[0]
+    private, free = frame[np.isfinite(frame["epsilon"])], frame[np.isinf(frame["epsilon"])]
     orders = [theory.robust_linear_reward_bound(DIM, horizon, x) for x in xs]
-    ceiling = largest_gap(ACTIONS, THETA) * horizon
-    ends = np.array([xs[0], 1.0])
-    return pd.concat(
-        [
-            _measured(private, "epsilon", "private"),
-            _line("epsilon", ends, np.full(2, free["mean"]), "not private", free["low"], free["high"]),
-            _line("epsilon", xs, orders, "private: √(dT)(1 + 1/ε)"),
-            _line("epsilon", ends, np.full(2, theory.robust_linear_reward_bound(DIM, horizon)), "not private: √(dT)"),
-            _line("epsilon", ends, np.full(2, ceiling), "worst arm at every play"),
-        ],
-        ignore_index=True,
-    )
+    ends, line = xs[[0, -1]], partial(curve, x="epsilon", y="regret")
+    return [
+        *_measured(private, "epsilon", "private"),
+        *(row for x in ends for row in _measured(free.assign(epsilon=x), "epsilon", "not private")),
+        *line("private: √(dT)(1 + 1/ε)", xs=xs, values=orders),
+        *line("not private: √(dT)", xs=ends, values=[theory.robust_linear_reward_bound(DIM, horizon)] * 2),
+        *line(WORST, xs=ends, values=[largest_gap(ACTIONS, THETA) * horizon] * 2),
+    ]
 
 
-def center(results: Results) -> pd.DataFrame:
+def center(results: Results) -> list[dict[str, Any]]:
     """Both models at epsilon = 0.1 in fifty dimensions, against T."""
     frame = regrets(joined(results))
     xs = np.unique(np.geomspace(1, frame["horizon"].max(), 41))
-    first = [theory.robust_linear_reward_bound(CENTER_DIM, x, CENTER_EPSILON) for x in xs]
-    second = [theory.robust_linear_action_bound(CENTER_DIM, x, CENTER_EPSILON, source="theorem") for x in xs]
-    proof = [theory.robust_linear_action_bound(CENTER_DIM, x, CENTER_EPSILON, source="proof") for x in xs]
-    lines = [_measured(frame[frame["algorithm"] == label], "horizon", label) for label in CENTER_MODELS]
-    lines += [_line("horizon", xs, first, "M1: √(dT)(1 + 1/ε)"), _line("horizon", xs, second, "M2: d√T + d/ε")]
-    lines += [_line("horizon", xs, proof, "M2, the proof's: d√T + d^(3/2) ln(T)/ε")]
-    ceiling = largest_gap(CENTER_ACTIONS, CENTER_THETA) * xs
-    return pd.concat([*lines, _line("horizon", xs, ceiling, "worst arm at every play")], ignore_index=True)
+    rows = [row for x in CENTER_MODELS for row in _measured(frame[frame["algorithm"] == x], "horizon", x)]
+    action = partial(theory.robust_linear_action_bound, CENTER_DIM, epsilon=CENTER_EPSILON)
+    orders = {
+        "M1: √(dT)(1 + 1/ε)": [theory.robust_linear_reward_bound(CENTER_DIM, x, CENTER_EPSILON) for x in xs],
+        "M2: d√T + d/ε": [action(horizon=x, source="theorem") for x in xs],
+        "M2, the proof's: d√T + d^(3/2) ln(T)/ε": [action(horizon=x, source="proof") for x in xs],
+        WORST: largest_gap(CENTER_ACTIONS, CENTER_THETA) * xs,
+    }
+    return rows + [row for line, values in orders.items() for row in curve(line, "horizon", xs, "regret", values)]
 
 
-def right(results: Results) -> pd.DataFrame:
+def right(results: Results) -> list[dict[str, Any]]:
     """M1 at epsilon = 1 in five dimensions, against the share of corrupted reports."""
     horizon = int(results["right"].t[-1])
     frame = regrets(results["right"]).rename(columns={"corruption_bound": "share"})
-    xs = np.linspace(0, LARGEST_SHARE, 51)
+    xs, line = np.linspace(0, LARGEST_SHARE, 51), partial(curve, x="share", y="regret")
     orders = [theory.robust_linear_reward_bound(DIM, horizon, RIGHT_EPSILON, corruption=x) for x in xs]
-    ceiling = np.full(2, largest_gap(ACTIONS, THETA) * horizon)
-    return pd.concat(
-        [
-            _measured(frame, "share", "M1"),
-            _line("share", xs, orders, "M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)"),
-            _line("share", np.array([0, LARGEST_SHARE]), ceiling, "worst arm at every play"),
-        ],
-        ignore_index=True,
-    )
+    return [
+        *_measured(frame, "share", "M1"),
+        *line("M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)", xs=xs, values=orders),
+        *line(WORST, xs=xs[[0, -1]], values=[largest_gap(ACTIONS, THETA) * horizon] * 2),
+    ]
 
 
 PANELS = {"left": left, "center": center, "right": right}
@@ -150,34 +137,30 @@ CAPTIONS = {
 
 def draw(panel, results: Results) -> plot.Plot:
     """One panel."""
-    horizon = int(results["left"].t[-1])
-    return plot.lines(
-        PANELS[panel](results), AXES[panel], "regret", line="line", log="both" if panel == "center" else "y",
-        dotted=DOTTED[panel], names=WORDS, caption=CAPTIONS[panel].format(horizon=horizon), width=5.5,
-    )  # fmt: skip
+    caption = CAPTIONS[panel].format(horizon=int(results["left"].t[-1]))
+    log: Any = "both" if panel == "center" else "y"
+    rows, dotted = PANELS[panel](results), DOTTED[panel]
+    return drawn(rows, AXES[panel], "regret", log, dotted=dotted, names=WORDS, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
     """Measured regret beside each order, and the orders of the center panel where they end."""
     entries = []
     for panel, rows in PANELS.items():
-        frame, x = rows(results), AXES[panel]
+        frame, x = pd.DataFrame(rows(results)), AXES[panel]
         for order, line in DOTTED[panel].items():
-            measured, drawn = frame[frame["line"] == line], frame[frame["line"] == order]
-            ratio = measured["regret"].to_numpy() / np.interp(measured[x], drawn[x], drawn["regret"])
+            measured, stated = frame[frame["line"] == line], frame[frame["line"] == order]
+            ratio = measured["regret"].to_numpy() / np.interp(measured[x], stated[x], stated["regret"])
             spread = " to ".join(dict.fromkeys(f"{y:.2f}" for y in (ratio.min(), ratio.max())))
             entries.append(Claim(f"{panel}, {order}: measured over it", "at most the order, constants hidden", spread))
         listed = frame[frame["line"].isin(DOTTED[panel].values())]
         for line, part in listed.groupby("line", sort=False):
-            points = ", ".join(f"{y:,.0f} at {at:g}" for at, y in zip(part[x], part["regret"], strict=True))
-            if part["regret"].nunique() == 1:  # a line across the panel
-                points = f"{part['regret'].iloc[0]:,.0f}"
-            entries.append(Claim(f"{panel}, {line}: regret", "", points))
-    first = theory.robust_linear_reward_bound(CENTER_DIM, HORIZON, CENTER_EPSILON)
-    second, proof = (
-        theory.robust_linear_action_bound(CENTER_DIM, HORIZON, CENTER_EPSILON, source=source)
-        for source in ("theorem", "proof")
-    )
+            across = part["regret"].nunique() == 1  # a line across the panel
+            measured = f"{part['regret'].iloc[0]:,.0f}" if across else points(part[x], part["regret"])
+            entries.append(Claim(f"{panel}, {line}: regret", "", measured))
+    at = CENTER_DIM, HORIZON, CENTER_EPSILON
+    first = theory.robust_linear_reward_bound(*at)
+    second, proof = (theory.robust_linear_action_bound(*at, source=source) for source in ("theorem", "proof"))
     measured = f"M1 {first:,.0f}; M2 {second:,.0f} by Theorem 1.4 and {proof:,.0f} by the proof"
     statement, paper = f"center, the orders at T = {HORIZON:,}", "that of M2 (Theorem 1.4) is below that of M1"
     return [*entries, Claim(statement, paper, measured, Exact(second - first, at_most=0.0))]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Sweep, over_horizons
+from jaxbandits.papers.study import Sweep, over_horizons, swept
 from jaxbandits.sweeps.grid import takes
 
 NUM_ARMS, DIM = 20, 5
@@ -59,12 +59,10 @@ def _in_batches(algorithm) -> bool:
     return takes(algorithm, "num_batches") and bound.get("mechanism") != "gaussian"
 
 
-def horizon_sweeps(algorithms, horizons, settings) -> dict[str, Sweep]:
+def horizon_sweeps(algorithms, horizons, environment, seeds, grid) -> dict[str, Sweep]:
     """A sweep a horizon, since the number of batches follows it; `joined` puts them together."""
     return {
-        f"horizon-{horizon}": Sweep(
-            settings | {"algorithms": with_batches(algorithms, horizon), "horizon": horizon, "checkpoints": 1}
-        )
+        f"horizon-{horizon}": swept(with_batches(algorithms, horizon), environment, horizon, seeds, grid=grid)
         for horizon in horizons
     }
 

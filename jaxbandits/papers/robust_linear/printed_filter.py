@@ -4,19 +4,18 @@ The printed threshold is mu times the mean square of the observed reports. The t
 is at most its trace, the trace is at most that threshold, and removal begins at four times the threshold.
 """
 
+from itertools import product
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 
 from jaxbandits.estimators import spectral_filter
 from jaxbandits.papers.robust_linear.instance import unit
-from jaxbandits.papers.shared import ratio_interval
-from jaxbandits.papers.study import Claim, Exact, Results, Study
+from jaxbandits.papers.shared import curve, drawn, ratio_interval
+from jaxbandits.papers.study import Claim, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
-from jaxbandits.statistics import mean_interval
 
 VALUE = 30.0  # of a corrupted report: minus it on the best arm, plus it on every other
 NOISE = 1.0
@@ -28,11 +27,8 @@ def computed(full: bool) -> dict[str, Any]:
     """Errors of the estimates at every size, [seeds] each, and what was removed."""
     seeds, sizes, dims = (100, [200, 1000, 5000], [5, 20]) if full else (4, [40, 80], [5])
     shares = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]
-    rows = []
-    for dim in dims:
-        for size in sizes:
-            rows += [{"dim": dim, "reports": size, "share": share} | one(dim, size, share, seeds) for share in shares]
-    return {"errors": rows}
+    cells = product(dims, sizes, shares)
+    return {"errors": [{"dim": d, "reports": n, "share": x} | one(d, n, x, seeds) for d, n, x in cells]}
 
 
 def one(dim: int, size: int, share: float, seeds: int) -> dict[str, Any]:
@@ -83,15 +79,12 @@ def _filtered(uniforms, seen, arms, directions, bound):
 ESTIMATES = (PRINTED, CLEAN, TIGHT, KNOWN)
 
 
-def table(rows, key, **fixed) -> pd.DataFrame:
-    """Mean errors along a key, with the others fixed."""
-    lines = []
-    for row in rows:
-        if all(row[name] == value for name, value in fixed.items()):
-            for label in ESTIMATES:
-                mean, low, high = mean_interval(row[label])
-                lines.append({key: row[key], "error": mean, "low": low, "high": high, "line": label})
-    return pd.DataFrame(lines)
+def table(rows, key, **fixed) -> list[dict[str, Any]]:
+    """Rows of mean errors along a key, with the others fixed."""
+    here = [row for row in rows if all(row[name] == value for name, value in fixed.items())]
+    return [
+        point for row in here for label in ESTIMATES for point in curve(label, key, [row[key]], "error", [row[label]])
+    ]
 
 
 def _ends(results: Results) -> tuple[int, int, float]:
@@ -108,16 +101,16 @@ def draw_share(results: Results) -> plot.Plot:
     """Errors against the share of corrupted reports."""
     dim, size, _ = _ends(results)
     caption = f"d = {dim}, {size:,} reports of one batch; corrupted reports ∓{VALUE:g}"
-    frame = table(results["errors"], "share", dim=dim, reports=size)
-    return plot.lines(frame, "share", "error", line="line", log="y", names=WORDS, caption=caption, width=5.5)
+    rows = table(results["errors"], "share", dim=dim, reports=size)
+    return drawn(rows, "share", "error", "y", names=WORDS, caption=caption, width=5.5)
 
 
 def draw_reports(results: Results) -> plot.Plot:
     """Errors against the number of reports."""
     dim, _, share = _ends(results)
     caption = f"d = {dim}, {share:.0%} of the reports corrupted: ∓{VALUE:g}"
-    frame = table(results["errors"], "reports", dim=dim, share=share)
-    return plot.lines(frame, "reports", "error", line="line", log="both", names=WORDS, caption=caption, width=5.5)
+    rows = table(results["errors"], "reports", dim=dim, share=share)
+    return drawn(rows, "reports", "error", names=WORDS, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -148,7 +141,7 @@ def claims(results: Results) -> list[Claim]:
 STUDY = Study(
     "The printed filter, and its repair",
     "Algorithm 2; Proposition 2.1",
-    lambda full: {},
+    nothing,
     {"share": draw_share, "reports": draw_reports},
     claims,
     computed,
