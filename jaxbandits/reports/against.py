@@ -36,18 +36,11 @@ MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
 @documented
 def against(
-    ds: xr.Dataset,
-    key: str,
-    *,
-    select: Mapping[str, Any] | None = None,
-    dotted: Mapping[str, str] | Iterable[str] = (),
-    reference: Mapping[str, Callable[[Any], Any]] | None = None,
+    ds: xr.Dataset, key: str, *, select: Mapping[str, Any] | None = None,
+    dotted: Mapping[str, str] | Iterable[str] = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
     names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "",
-    width: float | None = None,
-    ax: Any = None,
-    path: str | Path | None = None,
-) -> Plot:
+    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+) -> Plot:  # fmt: skip
     """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
 
     An algorithm that does not depend on the key is a horizontal line; an infinite value stands apart at the right.

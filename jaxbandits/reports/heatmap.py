@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,22 +26,11 @@ MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 @documented
 def heatmap(
-    frame: pd.DataFrame,
-    x: str,
-    y: str,
-    value: str,
-    *,
-    panel: str | None = None,
-    text: str | None = None,
-    hatched: str | None = None,
-    names: Mapping[str, str] | None = None,
-    hatch: str = "not valid",
+    frame: pd.DataFrame, x: str, y: str, value: str, *, panel: str | None = None, text: str | None = None,
+    hatched: str | None = None, names: Mapping[str, str] | None = None, hatch: str = "not valid",
     cuts: Sequence[float] | None = None,
-    caption: str | Literal[False] = "",
-    width: float | None = None,
-    ax: Any = None,
-    path: str | Path | None = None,
-) -> Plot:
+    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+) -> Plot:  # fmt: skip
     """A map of one column of a tidy table over two others.
 
     Parameters
@@ -99,6 +89,7 @@ def heatmap(
             f"panel = {panel!r} has {len(parts)} values and a figure {len(layout.SHAPES)} panels: select some"
         )
     colour, legend = _colours(frame[value], cuts)
+    hatches = hatched is not None and bool(frame[hatched].any())
     with layout.style(**{"hatch.linewidth": 0.5}):
         figure, panels = layout.panels(len(parts), width, ax)
         for axes, (title, part) in zip(panels, parts, strict=True):
@@ -106,30 +97,16 @@ def heatmap(
             edges = {key: _edges(frame[key], key not in named) for key in (x, y)}
             for row in part.to_dict("records"):
                 (left, right), (low, high) = (edges[key][row[key]] for key in (x, y))
-                cell: dict[str, Any] = {
-                    "xy": (left, low),
-                    "width": right - left,
-                    "height": high - low,
-                    "linewidth": 0.0,
-                }
+                cell = partial(Rectangle, (left, low), right - left, high - low, linewidth=0.0)
                 face = colour(row[value])
-                axes.add_patch(Rectangle(**cell, facecolor=face))
+                axes.add_patch(cell(facecolor=face))
                 if hatched is not None and row[hatched]:
-                    axes.add_patch(
-                        Rectangle(**cell, facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH)
-                    )
+                    axes.add_patch(cell(facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH))
                 if text is not None and len(part) <= MAX_CELLS_WITH_TEXT:
-                    middle = {
-                        key: row[key] if key in named else _middle(edges[key][row[key]], frame[key]) for key in (x, y)
-                    }
-                    ink: dict[str, Any] = {
-                        "color": "white" if _dark(face) else "black",
-                        "ha": "center",
-                        "va": "center",
-                        "fontsize": 6.5,
-                    }
+                    middle = (row[k] if k in named else _middle(edges[k][row[k]], frame[k]) for k in (x, y))
                     box = {"facecolor": face, "edgecolor": "none", "pad": 0.8}
-                    axes.text(middle[x], middle[y], str(row[text]), **ink, bbox=box)
+                    ink = "white" if _dark(face) else "black"
+                    axes.text(*middle, str(row[text]), color=ink, ha="center", va="center", fontsize=6.5, bbox=box)
             for key, axis in ((x, axes.xaxis), (y, axes.yaxis)):
                 known = np.unique(frame[key])
                 every = key in named or len(known) <= 8
@@ -140,14 +117,13 @@ def heatmap(
                 (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(*ends)
             for label, look in legend.items():
                 axes.add_patch(Rectangle((0, 0), 0, 0, label=label, facecolor=look))
-            if hatched is not None and frame[hatched].any():
+            if hatches:
                 axes.add_patch(Rectangle((0, 0), 0, 0, label=hatch, facecolor="white", edgecolor="0.35", hatch=HATCH))
             if title is not None:
                 axes.set_title(str(title))
         x_label, y_label = (names.get(key, key.replace("_", " ")) for key in (x, y))
         layout.name_axes(panels, x_label, y_label)
-        order = [*legend, *([hatch] if hatched is not None and frame[hatched].any() else [])]
-        layout.finish(figure, panels[0], order, caption, "", ax is not None)
+        layout.finish(figure, panels[0], [*legend, *[hatch] * hatches], caption, "", ax is not None)
     return done(figure, table, path)
 
 

@@ -17,19 +17,10 @@ if TYPE_CHECKING:
 
 @documented
 def lines(
-    frame: pd.DataFrame,
-    x: str,
-    y: str,
-    *,
-    line: str,
-    log: Literal["x", "y", "both", "none"] = "none",
-    dotted: Mapping[str, str] | Iterable[str] = (),
-    names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "",
-    width: float | None = None,
-    ax: Any = None,
-    path: str | Path | None = None,
-) -> Plot:
+    frame: pd.DataFrame, x: str, y: str, *, line: str, log: Literal["x", "y", "both", "none"] = "none",
+    dotted: Mapping[str, str] | Iterable[str] = (), names: Mapping[str, str] | None = None,
+    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+) -> Plot:  # fmt: skip
     """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
 
     Parameters
@@ -68,12 +59,8 @@ def lines(
         figure, (axes,) = layout.panels(1, width, ax)
         for label in labels:
             part = frame[frame[line] == label]
-            style = dict(styles[label])
-            if "markers" in part and part["markers"].any():
-                style["linestyle"] = ""
-            else:
-                style["marker"] = ""
-            axes.plot(part[x], part[y], label=label, **style)
+            marked = "markers" in part and part["markers"].any()
+            axes.plot(part[x], part[y], label=label, **styles[label] | {"linestyle" if marked else "marker": ""})
         layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
         layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
         layout.name_axes([axes], names.get(x, layout.key_words(x)), names.get(y, layout.key_words(y)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,19 +26,12 @@ MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor 
 
 @documented
 def regret(
-    ds: xr.Dataset,
-    *,
-    select: Mapping[str, Any] | None = None,
-    bands: Literal["interval", "quantile"] = "interval",
-    log: Literal["x", "y", "both", "none"] | None = None,
-    dotted: Mapping[str, str] | Iterable[str] = (),
-    bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
+    ds: xr.Dataset, *, select: Mapping[str, Any] | None = None,
+    bands: Literal["interval", "quantile"] = "interval", log: Literal["x", "y", "both", "none"] | None = None,
+    dotted: Mapping[str, str] | Iterable[str] = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
     names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "",
-    width: float | None = None,
-    ax: Any = None,
-    path: str | Path | None = None,
-) -> Plot:
+    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+) -> Plot:  # fmt: skip
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
 
     Parameters
@@ -72,8 +65,10 @@ def regret(
     frame = band_table(ds["regret"], bands).dropna(subset="centre")
     log = _scales(frame, log)
     limits = _bounds(bounds, np.unique(frame["t"].to_numpy()))
-    picture = _Curves(ds, panel_key, frame, measured(ds), over_seeds(ds, bands), caption, width, ax)
-    figure = picture.drawn(log, dotted, names, lambda value: limits)
+    figure = _drawn(
+        ds, panel_key, frame, lambda value: limits, words=measured(ds), over=over_seeds(ds, bands), log=log,
+        dotted=dotted, names=names or {}, caption=caption, width=width, ax=ax,
+    )  # fmt: skip
     if limits:
         import pandas as pd
 
@@ -83,19 +78,11 @@ def regret(
 
 @documented
 def reward(
-    ds: xr.Dataset,
-    *,
-    total: bool = False,
-    select: Mapping[str, Any] | None = None,
-    bands: Literal["interval", "quantile"] = "interval",
-    log: Literal["x", "none"] = "none",
-    dotted: Mapping[str, str] | Iterable[str] = (),
-    names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "",
-    width: float | None = None,
-    ax: Any = None,
-    path: str | Path | None = None,
-) -> Plot:
+    ds: xr.Dataset, *, total: bool = False, select: Mapping[str, Any] | None = None,
+    bands: Literal["interval", "quantile"] = "interval", log: Literal["x", "none"] = "none",
+    dotted: Mapping[str, str] | Iterable[str] = (), names: Mapping[str, str] | None = None,
+    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+) -> Plot:  # fmt: skip
     """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
 
     The expected reward over plays 1..t is `ds.best_reward` less `ds.regret`: that of the best arm, or of the arm or
@@ -159,69 +146,60 @@ def reward(
         lines_of[value] = [part]
         shown.append(part if value is None else part.assign(**{str(panel_key): value}))
     words = "expected reward over plays 1..t" if total else "expected reward per play"
-    picture = _Curves(ds, panel_key, frame, words, over_seeds(ds, bands), caption, width, ax)
-    figure = picture.drawn(log, dotted, names, lambda value: lines_of[value])
+    figure = _drawn(
+        ds, panel_key, frame, lines_of.__getitem__, words=words, over=over_seeds(ds, bands), log=log,
+        dotted=dotted, names=names or {}, caption=caption, width=width, ax=ax,
+    )  # fmt: skip
     return drawing.done(figure, pd.concat([frame.assign(kind="algorithm"), *shown], ignore_index=True), path)
 
 
-class _Curves(NamedTuple):
-    """What `regret` and `reward` draw: a line for each algorithm, a panel for each value of a grid key."""
+def _drawn(
+    ds: xr.Dataset, panel_key: str | None, frame: pd.DataFrame, limits_of: Callable[[Any], list[pd.DataFrame]], *,
+    words: str, over: str, log: str, dotted: Any, names: Mapping[str, str], caption: str | Literal[False],
+    width: float | None, ax: Any,
+) -> Figure:  # fmt: skip
+    """A line for each algorithm, a panel for each value of a grid key with thin grey lines, `limits_of` that value.
 
-    ds: xr.Dataset
-    panel_key: str | None
-    frame: pd.DataFrame
-    words: str  # of the vertical axis
-    over: str  # what the bands are
-    caption: str | Literal[False]
-    width: float | None
-    ax: Any
-
-    def drawn(self, log: str, dotted: Any, names: Any, limits_of: Callable[[Any], list[pd.DataFrame]]) -> Figure:
-        """The figure; `limits_of` a panel's value are thin grey lines in it."""
-        panel_key, frame = self.panel_key, self.frame
-        values = [None] if panel_key is None else list(self.ds[panel_key].values)
-        if len(values) > len(layout.SHAPES):
-            shown = ", ".join(map(value_text, values))
-            raise ValueError(
-                f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
-            )
-        labels = [str(a) for a in self.ds["algorithm"].values]
-        styles = drawing.styles_of(labels, drawing.partners_of(dotted, labels))
-        known: dict[str, None] = {}
-        with layout.style():
-            figure, panels = layout.panels(len(values), self.width, self.ax)
-            for axes, value in zip(panels, values, strict=True):
-                here = frame if value is None else frame[frame[panel_key] == value]
-                limits = limits_of(value)
-                for label, line in here.groupby("algorithm", sort=False):
-                    # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
-                    centre = _visible(line["centre"], log)
-                    # matplotlib cannot space the markers of an empty line
-                    every = 0.2 if centre.notna().any() else None
-                    axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
-                    colour = styles[label]["color"]
-                    axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
-                own = here if panel_key == "horizon" else frame
-                layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
-                shown_limits = [_visible(limit["centre"], log) for limit in limits]
-                layout.axis(
-                    axes.yaxis,
-                    own[["centre", "low", "high"]].to_numpy(),
-                    log in ("y", "both"),
-                    also=[limit.dropna() for limit in shown_limits],
-                )
-                for limit, centre, dashes in zip(limits, shown_limits, itertools.cycle(drawing.DASHES[1:])):
-                    name = limit["algorithm"].iloc[0]
-                    known[name] = None
-                    axes.plot(limit["t"], centre, label=name, linestyle=dashes, **drawing.GREY)
-                if value is not None:
-                    axes.set_title(
-                        f"{(names or {}).get(str(panel_key), layout.key_words(panel_key))} = {value_text(value)}"
-                    )
-            layout.name_axes(panels, "plays $t$", self.words, shared=panel_key != "horizon")
-            order, adopted = labels + list(known), self.ax is not None
-            layout.finish(figure, panels[0], order, self.over, self.caption, adopted, spending.legend(self.ds))
-        return figure
+    words: of the vertical axis; over: what the bands are.
+    """
+    values = [None] if panel_key is None else list(ds[panel_key].values)
+    if len(values) > len(layout.SHAPES):
+        shown = ", ".join(map(value_text, values))
+        raise ValueError(
+            f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
+        )
+    labels = [str(a) for a in ds["algorithm"].values]
+    styles = drawing.styles_of(labels, drawing.partners_of(dotted, labels))
+    known: dict[str, None] = {}
+    with layout.style():
+        figure, panels = layout.panels(len(values), width, ax)
+        for axes, value in zip(panels, values, strict=True):
+            here = frame if value is None else frame[frame[panel_key] == value]
+            limits = limits_of(value)
+            for label, line in here.groupby("algorithm", sort=False):
+                # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
+                centre = _visible(line["centre"], log)
+                # matplotlib cannot space the markers of an empty line
+                every = 0.2 if centre.notna().any() else None
+                axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
+                colour = styles[label]["color"]
+                axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
+            own = here if panel_key == "horizon" else frame
+            seen = [_visible(limit["centre"], log) for limit in limits]
+            heights, also = own[["centre", "low", "high"]].to_numpy(), [centre.dropna() for centre in seen]
+            layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
+            layout.axis(axes.yaxis, heights, log in ("y", "both"), also=also)
+            for limit, centre, dashes in zip(limits, seen, itertools.cycle(drawing.DASHES[1:])):
+                name = limit["algorithm"].iloc[0]
+                known[name] = None
+                axes.plot(limit["t"], centre, label=name, linestyle=dashes, **drawing.GREY)
+            if value is not None:
+                key = names.get(str(panel_key), layout.key_words(panel_key))
+                axes.set_title(f"{key} = {value_text(value)}")
+        layout.name_axes(panels, "plays $t$", words, shared=panel_key != "horizon")
+        legend = spending.legend(ds)
+        layout.finish(figure, panels[0], labels + list(known), over, caption, ax is not None, legend)
+    return figure
 
 
 def _visible(centre: Any, log: str) -> Any:

@@ -159,13 +159,9 @@ def parallel(
 
 @documented
 def importance(
-    tuning: Tuning,
-    *,
-    caption: str | Literal[False] = "",
-    width: float | None = None,
-    ax: Any = None,
+    tuning: Tuning, *, caption: str | Literal[False] = "", width: float | None = None, ax: Any = None,
     path: str | Path | None = None,
-) -> Plot:
+) -> Plot:  # fmt: skip
     """How much each tuned key matters: the share of the objective's variance over settings that its value explains.
 
     A key's own effect alone, corrected for what groups of random settings would explain (epsilon squared), and averaged

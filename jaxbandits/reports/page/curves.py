@@ -39,13 +39,17 @@ def regret(ds: xr.Dataset) -> Chart:
     frame = band_table(ds["regret"], "interval")
     shape = (*ds["regret"].shape[:-2], len(chosen))
     bands = [frame[name].to_numpy().reshape(shape) for name in ("centre", "low", "high")]
-    ends = final_regret(ds).mean("seed").values
-    ends = ends[ends > 0]
-    spread = bool(ends.size) and ends.max() > MAX_LINEAR_SPREAD * ends.min()
+    spread = _spread(final_regret(ds).mean("seed").values)
     words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
     return _chart(
         ds, bands, x=t[chosen], x_name="plays t", y_name=words, note=note, log=(spread, spread), scales=True, band=True
     )
+
+
+def _spread(ends: np.ndarray[Any, Any]) -> bool:
+    """Whether regrets differ by a factor that no linear axis shows."""
+    ends = ends[ends > 0]
+    return bool(ends.size) and ends.max() > MAX_LINEAR_SPREAD * ends.min()
 
 
 def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
@@ -85,7 +89,7 @@ def against(ds: xr.Dataset, key: str) -> Chart:
         return cut(", ".join(text(ds[name].values[i]) for name in named)) if named else value(ds, key, i)
 
     ticks = [[_short(p), words(int(i))] for p, i in zip(places, order, strict=True)] if few else None
-    y_log = bool((bands[0] > 0).all()) and bands[0].max() > MAX_LINEAR_SPREAD * bands[0].min()
+    y_log = bool((bands[0] > 0).all()) and _spread(bands[0])
     return _chart(
         ds, bands, x=places, x_name=", ".join(named) or key_name(key), y_name="regret at the end", note=note,
         log=(x_log, y_log), key=key, ticks=ticks, joined=numeric, scales=numeric,
@@ -97,12 +101,9 @@ def distribution(ds: xr.Dataset) -> Chart:
     ds, note = _few(ds, QUANTILES)
     shares = np.linspace(0, 1, QUANTILES)
     quantiles = np.moveaxis(np.quantile(final_regret(ds).values, shares, axis=-1), 0, -1)
-    ends = quantiles[..., QUANTILES // 2].ravel()
-    ends = ends[ends > 0]
-    y_log = bool(ends.size) and ends.max() > MAX_LINEAR_SPREAD * ends.min()
     return _chart(
-        ds, [quantiles], x=shares, x_name="share of seeds", y_name="regret at the end", note=note, log=(False, y_log),
-        scales=True,
+        ds, [quantiles], x=shares, x_name="share of seeds", y_name="regret at the end", note=note,
+        log=(False, _spread(quantiles[..., QUANTILES // 2])), scales=True,
     )  # fmt: skip
 
 
@@ -155,16 +156,12 @@ def _chart(
             for name, values in zip(("y", "low", "high"), bands, strict=False):
                 one[name] = _numbers(values[(i, *at)])
             series.append(one)
-    looks = {
-        label: {
-            "colour": layout.COLOURS[i % len(layout.COLOURS)],
-            "dash": DASHES[i // len(layout.COLOURS) % len(DASHES)],
-        }
-        for i, label in enumerate(labels)
-    }
+    turns = [divmod(i, len(layout.COLOURS)) for i in range(len(labels))]
+    styles = [{"colour": layout.COLOURS[i], "dash": DASHES[turn % len(DASHES)]} for turn, i in turns]
     return {
         "x": _numbers(x), "xName": x_name, "yName": y_name, "xLog": bool(log[0]), "yLog": bool(log[1]), "ticks": ticks,
-        "joined": joined, "band": band, "scales": scales, "labels": labels, "looks": looks, "note": note,
+        "joined": joined, "band": band, "scales": scales, "labels": labels,
+        "looks": dict(zip(labels, styles, strict=True)), "note": note,
         "keys": [{"name": key_name(d), "values": [value(ds, d, j) for j in range(ds.sizes[d])]} for d in keys],
         "series": series,
     }  # fmt: skip

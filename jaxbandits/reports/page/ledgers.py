@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from jaxbandits.reports.page.runs import Run
 
 
+HEADS = ["algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε", "δ", "audited ε at least", "refuted"]
+
+
 class Privacy(NamedTuple):
     """The table, what else is to be said, and the commands that audit what is not audited."""
 
@@ -36,11 +39,12 @@ def privacy(runs: Sequence[Run]) -> Privacy:
     rows: list[list[Cell]] = []
     notes: list[str] = []
     commands: list[str] = []
+    several = len(runs) > 1
     for run in runs:
         lines, open_claims = _lines(run)
-        rows += [[Cell(run.label), *line] if len(runs) > 1 else line for line in lines]
+        rows += [[Cell(run.label), *line] if several else line for line in lines]
         if open_claims:
-            where = f"{run.label}: " if len(runs) > 1 else ""
+            where = f"{run.label}: " if several else ""
             done = "No audit was found" if run.audit is None else "The audit does not cover all rows"
             notes.append(f"{where}{done}. This command attacks the claims, and the next report shows what it proves:")
             commands.append(sources.audit_command(run))
@@ -48,54 +52,51 @@ def privacy(runs: Sequence[Run]) -> Privacy:
             notes.append(f"What is spent is not known here for parts that are missing: {run.unplanned}.")
     if not rows:
         return Privacy(Table([], []), ["No algorithm here has a guarantee of privacy."], [])
-    heads = [
-        *(["sweep"] if len(runs) > 1 else []), "algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε",
-        "δ", "audited ε at least", "refuted",
-    ]  # fmt: skip
     note = (
         "Claimed: what the algorithm was asked for. Spent: what its noise delivers (jb.privacy.ledger). Audited: a "
         "lower confidence bound on what is truly spent, from attacks."
     )
     if len(rows) > MAX_ROWS:
         note += f" The first {MAX_ROWS} of {len(rows):,} rows."
-    return Privacy(Table(heads, rows[:MAX_ROWS], note), [*notes, SIMULATED], commands)
+    return Privacy(Table(["sweep"] * several + HEADS, rows[:MAX_ROWS], note), [*notes, SIMULATED], commands)
 
 
 def _lines(run: Run) -> tuple[list[list[Cell]], bool]:
     """A row for each private algorithm at each point, and whether some of them are not audited."""
     claims = json.loads(run.ds.attrs.get("guarantees", "{}"))
     audits = _audits(run.audit)
-    lines, open_claims, planned = [], False, set()
-    plan = run.plan
-    for built in plan.cells if plan else ():
+    lines, planned = [], set()
+    for built in run.plan.cells if run.plan else ():
         if built.algorithm.guarantee.model == "none" or built.label not in claims:
             continue
         planned.add(built.label)
-        assert plan is not None
-        words = cell_words(plan, built)
-        spent = ledger(built.algorithm, built.environment)
-        proven, refuted = audits.get(words, (math.nan, None))
-        open_claims |= refuted is None
-        lines.append([
-            Cell(words), Cell(spent.model), Cell(spent.unit.replace("_", " ")), cell(asked(built.algorithm)),
-            cell(spent.epsilon), cell(spent.delta), cell(proven) if refuted is not None else Cell("not audited"),
-            Cell("–" if refuted is None else "yes" if refuted else "no"),
-        ])  # fmt: skip
+        assert run.plan is not None
+        words, spent = cell_words(run.plan, built), ledger(built.algorithm, built.environment)
+        numbers = [cell(asked(built.algorithm)), cell(spent.epsilon), cell(spent.delta)]
+        lines.append([Cell(words), *_whose(spent.model, spent.unit), *numbers, *_audited(audits.get(words))])
     for label in map(str, run.ds["algorithm"].values):
         if label in claims and label not in planned:
             claim = claims[label]
             audited = [words for words in audits if words == label or words.startswith(f"{label}, ")]
-            open_claims |= not audited
-            base = [Cell(claim["model"]), Cell(claim["unit"].replace("_", " "))]
             stored = _stored(run.ds, label, claim)
             if audited and len(stored) > 1:  # which point an audit is of is not known here
                 stored = [[Cell("not known")] * 3]
-            for numbers in stored:
-                for words in audited or [label]:
-                    proven, refuted = audits.get(words, (math.nan, None))
-                    end = [cell(proven) if audited else Cell("not audited"), Cell("yes" if refuted else "no")]
-                    lines.append([Cell(words), *base, *numbers, end[0], end[1] if audited else Cell("–")])
-    return lines, open_claims
+            for numbers, words in itertools.product(stored, audited or [label]):
+                whose = _whose(claim["model"], claim["unit"])
+                lines.append([Cell(words), *whose, *numbers, *_audited(audits.get(words))])
+    return lines, any(line[-2] == NOT_AUDITED for line in lines)
+
+
+NOT_AUDITED = Cell("not audited")
+
+
+def _whose(model: str, unit: str) -> list[Cell]:
+    return [Cell(model), Cell(unit.replace("_", " "))]
+
+
+def _audited(found: tuple[float, bool] | None) -> list[Cell]:
+    """What an audit proved, and whether it refutes the claim."""
+    return [NOT_AUDITED, Cell("–")] if found is None else [cell(found[0]), Cell("yes" if found[1] else "no")]
 
 
 def _stored(ds: xr.Dataset, label: str, claim: dict[str, Any]) -> list[list[Cell]]:
@@ -108,7 +109,7 @@ def _stored(ds: xr.Dataset, label: str, claim: dict[str, Any]) -> list[list[Cell
     return [[cell(x) for x in triple] for triple in triples]
 
 
-def _audits(frame: pd.DataFrame | None) -> dict[str, tuple[float, Any]]:
+def _audits(frame: pd.DataFrame | None) -> dict[str, tuple[float, bool]]:
     """`{label and point in words: (audited epsilon, refuted)}` of a file audit.csv."""
     if frame is None or not {"algorithm", "audited", "refuted"} <= set(frame.columns):
         return {}

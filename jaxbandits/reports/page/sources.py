@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from jaxbandits.reports.page.runs import Run
 
 SLOTS = ("environment", "reward_adversary", "message_adversary")
-MODULES = {"environment": environments, "reward_adversary": adversaries, "message_adversary": adversaries}
 SOFTWARE = f"""@software{{jaxbandits,
   author = {{{{The jaxbandits developers}}}},
   title = {{jaxbandits: a batched JAX simulator of private and robust bandits}},
@@ -34,20 +34,24 @@ PLACE = re.compile(r"(?:[:,]| and)?\s*`?docs/[\w./#-]+\w`?")
 SHOWN_VALUES = 6  # of an argument, in a sentence
 
 
+def _nested(x: Any) -> Iterator[Any]:
+    """A value of a configuration and all that lie inside it."""
+    yield x
+    if isinstance(x, dict | list):
+        for inside in x.values() if isinstance(x, dict) else x:
+            yield from _nested(inside)
+
+
+def _names(x: Any) -> Iterator[str]:
+    """The names of all parts in a configuration."""
+    return (part["name"] for part in _nested(x) if isinstance(part, dict) and isinstance(part.get("name"), str))
+
+
 def own(table: Any) -> bool:
     """Whether a part of a file, or one inside it, is not of the package."""
-    if isinstance(table, str):
-        return False if table in _known() else ":" in table
-    if isinstance(table, list):
-        return any(map(own, table))
-    if not isinstance(table, dict):
-        return False
-    name = table.get("name")
-    return (isinstance(name, str) and name not in _known()) or any(own(x) for x in table.values())
-
-
-def _known() -> set[str]:
-    return {*algorithms.__all__, *environments.__all__, *adversaries.__all__}
+    known = {*algorithms.__all__, *environments.__all__, *adversaries.__all__}
+    references = {x for x in _nested(table) if isinstance(x, str) and ":" in x}
+    return not {*_names(table), *references} <= known
 
 
 def label_of(table: Any) -> str:
@@ -102,15 +106,9 @@ def as_toml(raw: dict[str, Any]) -> str:
     """
     if any(own(raw.get(key)) for key in (*SLOTS, "algorithm")):
         raise ValueError("it has parts of your own, whose modules the configuration does not name")
-    if _has_checksum(raw):
+    if any(isinstance(x, dict) and set(x) == {"shape", "crc32"} for x in _nested(raw)):
         raise ValueError("an array is kept as a checksum only")
     return toml_file.written(raw) + "\n"
-
-
-def _has_checksum(x: Any) -> bool:
-    if isinstance(x, dict):
-        return set(x) == {"shape", "crc32"} or any(map(_has_checksum, x.values()))
-    return isinstance(x, list) and any(map(_has_checksum, x))
 
 
 def question(run: Run) -> str:
@@ -169,37 +167,24 @@ def papers(citation: str) -> str:
     return found if CITED.search(found) else ""
 
 
-def _names(x: Any) -> Iterator[str]:
-    if isinstance(x, dict):
-        if isinstance(x.get("name"), str):
-            yield x["name"]
-        for value in x.values():
-            yield from _names(value)
-    if isinstance(x, list):
-        for value in x:
-            yield from _names(value)
+def _file(run: Run) -> str:
+    """The file of a run in its directory, for a shell."""
+    kept = run.directory / "config.toml" if run.directory else None
+    return shlex.quote(str(kept)) if kept and kept.is_file() else "FILE.toml"
 
 
 def run_again(run: Run) -> str:
     """The command that computes a sweep again; "" where it takes Python."""
     if not run.toml:
         return ""
-    if run.directory is None:
-        return "jaxbandits run FILE.toml --out runs/FILE"
-    kept = run.directory / "config.toml"
-    where = shlex.quote(str(run.directory))
-    return f"jaxbandits run {shlex.quote(str(kept)) if kept.is_file() else 'FILE.toml'} --out {where}"
+    return f"jaxbandits run {_file(run)} --out {shlex.quote(str(run.directory or 'runs/FILE'))}"
 
 
 def audit_command(run: Run) -> str:
     """The command that audits all private algorithms of a sweep."""
     if not run.toml:
         return "jaxbandits audit MODULE:FACTORY --out runs/audit"
-    if run.directory is None:
-        return "jaxbandits audit FILE.toml --out runs/FILE/audit"
-    kept = run.directory / "config.toml"
-    file = shlex.quote(str(kept)) if kept.is_file() else "FILE.toml"
-    return f"jaxbandits audit {file} --out {shlex.quote(str(run.directory / 'audit'))}"
+    return f"jaxbandits audit {_file(run)} --out {shlex.quote(str((run.directory or Path('runs/FILE')) / 'audit'))}"
 
 
 def page_again(runs: list[Run], path: Path) -> str:
@@ -207,10 +192,9 @@ def page_again(runs: list[Run], path: Path) -> str:
     if all(run.directory for run in runs):
         places = " ".join(shlex.quote(str(run.directory)) for run in runs)
         return f"jaxbandits report {places} --out {shlex.quote(str(path))}"
+    quoted = partial(json.dumps, ensure_ascii=False)
     if len(runs) == 1:
-        return f"jb.report(ds, {json.dumps(str(path), ensure_ascii=False)})"
-    inside = ", ".join(
-        f"{json.dumps(run.label, ensure_ascii=False)}: {json.dumps(str(run.directory)) if run.directory else 'ds'}"
-        for run in runs
-    )
-    return f"jb.report({{{inside}}}, {json.dumps(str(path), ensure_ascii=False)})"
+        return f"jb.report(ds, {quoted(str(path))})"
+    parts = [json.dumps(str(run.directory)) if run.directory else "ds" for run in runs]
+    inside = ", ".join(f"{quoted(run.label)}: {part}" for run, part in zip(runs, parts, strict=True))
+    return f"jb.report({{{inside}}}, {quoted(str(path))})"

@@ -36,9 +36,8 @@ HEADS = {
 
 BARS = "95% interval of a − b"
 OVER_SEEDS = "mean over seeds"
-NUMBERS = {*HEADS.values(), BARS, OVER_SEEDS} - {
-    HEADS[name] for name in ("a", "b", "over")
-}  # heads of what is measured
+# heads of what is measured
+NUMBERS = {*HEADS.values(), BARS, OVER_SEEDS} - {HEADS[name] for name in ("a", "b", "over")}
 
 
 class Cell(NamedTuple):
@@ -59,9 +58,8 @@ class Table(NamedTuple):
     @property
     def kinds(self) -> list[str]:
         """ "number" for columns of numbers, "words" for others."""
-        return [
-            "number" if any(row[i].order is not None for row in self.rows) else "words" for i in range(len(self.heads))
-        ]
+        orders = [[row[i].order for row in self.rows] for i in range(len(self.heads))]
+        return ["number" if any(order is not None for order in column) else "words" for column in orders]
 
 
 def summaries(runs: Sequence[Run]) -> Table:
@@ -139,18 +137,17 @@ def _bars(frame: pd.DataFrame, reach: float) -> list[Any]:
 
 def slopes(runs: Sequence[Run]) -> Table:
     """Log-log slopes of regret against plays and against every numeric key, beside those of the bounds."""
-    parts, having, doubts = [], [], list[str]()
+    found, doubts = [], list[str]()
     for run in runs:
         keys = [d for d in grid_dims(run.ds) if run.ds[d].dtype.kind in "iuf" and run.ds.sizes[d] > 1 and d != "point"]
         frames = []
         for over in ["t", *keys]:
             for frame in _fitted(run, over, doubts):
                 frame.insert(1, "over", "plays t" if over == "t" else key_name(over))
+                # one table for all keys: a key that is fitted over has no value in its rows
                 frames.append(frame.drop(columns=[over], errors="ignore"))
-        if frames:  # one table for all keys: a key that is fitted over has no value in its rows
-            parts.append(_rows(pd.concat(frames), run))
-            having.append(run)
-    if not parts:
+        found.append((run, frames))
+    if not any(frames for _, frames in found):
         return Table([], [], " ".join(["No slope can be fitted.", *doubts[:MAX_DOUBTS]]))
     note = (
         "Slope of the logarithm of mean regret against that of the column “against” (plays: the last decade of "
@@ -159,7 +156,7 @@ def slopes(runs: Sequence[Run]) -> Table:
         "A bound is above the regret, so that a lower slope does not contradict it, and it is about the horizon: a run "
         "that is tuned for one horizon may grow otherwise on the way."
     )
-    return _table(parts, having, " ".join([note, *doubts[:MAX_DOUBTS]]))
+    return _stacked(found, " ".join([note, *doubts[:MAX_DOUBTS]]))
 
 
 def _fitted(run: Run, over: str, doubts: list[str]) -> list[pd.DataFrame]:
@@ -182,7 +179,7 @@ def _fitted(run: Run, over: str, doubts: list[str]) -> list[pd.DataFrame]:
 
 def diagnostics(runs: Sequence[Run]) -> Table:
     """What algorithms and adversaries count, as means over seeds."""
-    parts, having = [], []
+    found = []
     for run in runs:
         names = [name for name, v in run.ds.data_vars.items() if set(v.dims) == {*run.ds["regret"].dims} - {"t"}]
         frames = []
@@ -192,12 +189,10 @@ def diagnostics(runs: Sequence[Run]) -> Table:
             frame = tidy(array.isel(seed=0, drop=True), {OVER_SEEDS: mean, "ci_low": low, "ci_high": high})
             frame.insert(1, "counted", str(name).replace("_", " "))
             frames.append(frame[~np.isnan(mean.ravel())])
-        if any(map(len, frames)):
-            parts.append(_rows(pd.concat(frames), run))
-            having.append(run)
-    if not parts:
+        found.append((run, frames))
+    if not any(len(frame) for _, frames in found for frame in frames):
         return Table([], [])
-    return _table(parts, having, "Counted by algorithms and adversaries in each run: mean and 95% interval over seeds.")
+    return _stacked(found, "Counted by algorithms and adversaries in each run: mean and 95% interval over seeds.")
 
 
 def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
@@ -208,11 +203,10 @@ def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
 def _rows(frame: pd.DataFrame, run: Run) -> tuple[list[str], list[list[Cell]]]:
     """The head of a frame in words, and its cells."""
     frame = _readable(frame, run.ds)
-    made: dict[str, Callable[[Any], Cell]] = {column: _maker(column) for column in map(str, frame.columns)}
-    heads = [HEADS.get(column, key_name(column)) for column in made]
-    return heads, [
-        [make(x) for make, x in zip(made.values(), row, strict=True)] for row in frame.itertuples(index=False)
-    ]
+    columns = [str(column) for column in frame.columns]
+    makers = [_maker(column) for column in columns]
+    rows = [[make(x) for make, x in zip(makers, row, strict=True)] for row in frame.itertuples(index=False)]
+    return [HEADS.get(column, key_name(column)) for column in columns], rows
 
 
 def _maker(column: str) -> Callable[[Any], Cell]:
@@ -237,6 +231,12 @@ def cell(x: Any) -> Cell:
 def _order(x: Any) -> float | None:
     x = float(x)
     return None if math.isnan(x) else max(min(x, 1e300), -1e300)
+
+
+def _stacked(found: Sequence[tuple[Run, list[pd.DataFrame]]], note: str) -> Table:
+    """The frames of several runs below one another; runs without any row are left out."""
+    having = [(run, pd.concat(frames)) for run, frames in found if any(map(len, frames))]
+    return _table([_rows(frame, run) for run, frame in having], [run for run, _ in having], note)
 
 
 def _table(parts: Sequence[tuple[list[str], list[list[Cell]]]], runs: Sequence[Run], note: str) -> Table:
