@@ -41,11 +41,12 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from jaxbandits.typing import AlgorithmFactory, Scalar
+from jaxbandits.typing import AlgorithmFactory, Array, Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
 HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
 LATER = "later"  # a mark: the function itself checks it, since its range depends on other arguments
+TRACED = "traced"  # a mark: a number, which is checked, or a traced one, whose value cannot be seen
 REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
@@ -120,8 +121,8 @@ class Argument(NamedTuple):
 
     @property
     def kinds(self) -> list[Any]:
-        """The types it may have but None."""
-        return _alternatives(self.hint)
+        """The types it may have but None, and but arrays where it may be traced."""
+        return _alternatives(self.hint, TRACED in self.marks)
 
     @property
     def checked(self) -> bool:
@@ -139,10 +140,11 @@ class Argument(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What it means, with its range and whether it is static."""
+        """What it means, with its range and whether it is static or may be traced."""
         said = "" if self.range is None else self.range.sentence(self.infinite)
+        last = "[static]" if self.static else "It may be traced." if TRACED in self.marks else ""
         first, *others = self.text.split("\n\n")
-        return "\n\n".join([" ".join(filter(None, (first, said, "[static]" if self.static else ""))), *others])
+        return "\n\n".join([" ".join(filter(None, (first, said, last))), *others])
 
     @property
     def entry(self) -> str:
@@ -206,14 +208,14 @@ def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[s
     """What an annotation and the texts of a docstring declare."""
     hint, marks = _unmarked(annotation)
     default = next((mark.value for mark in marks if isinstance(mark, Default)), default)
-    kinds = _alternatives(hint)
+    kinds = _alternatives(hint, TRACED in marks)
     options = tuple(option for kind in kinds if get_origin(kind) is Literal for option in get_args(kind))
     static = STATIC in marks or ((bool(options) or kinds == [bool]) and HOST not in marks)
     found = Argument(name, hint, default, marks, Range("choice", values=options) if options else None, static, "", "")
     doc = found.mark(Doc)
     kind, text = texts.get(name, ("", inspect.cleandoc(doc.documentation) if doc else ""))
     axes = found.mark(Axes)
-    found = found._replace(kind=kind or (axes and axes.words) or _in_words(hint), text=text)
+    found = found._replace(kind=kind or (axes and axes.words) or _in_words(kinds), text=text)
     numeric = bool(marks) and all(kind in (int, *NUMBERS) for kind in kinds)
     if options or not (numeric or axes):
         return found
@@ -239,15 +241,16 @@ def _unmarked(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     return functools.reduce(operator.or_, hints), tuple(mark for marks in marked for mark in marks)
 
 
-def _alternatives(hint: Any) -> list[Any]:
-    """The types of a union but None, or the one type."""
-    return [kind for kind in get_args(hint) if kind is not NoneType] if get_origin(hint) in UNIONS else [hint]
+def _alternatives(hint: Any, traced: bool = False) -> list[Any]:
+    """The types of a union but None, or the one type; traced: arrays are left out too."""
+    left_out = (NoneType, Array) if traced else (NoneType,)
+    return [kind for kind in get_args(hint) if kind not in left_out] if get_origin(hint) in UNIONS else [hint]
 
 
-def _in_words(hint: Any) -> str:
-    """A type as docstrings name it: numbers of any kind are floats, texts to choose from stand in braces."""
+def _in_words(kinds: list[Any]) -> str:
+    """Types as docstrings name them: numbers of any kind are floats, texts to choose from stand in braces."""
     words = []
-    for kind in _alternatives(hint):
+    for kind in kinds:
         if get_origin(kind) is Literal:
             words.append(f"{{{', '.join(map(_short, get_args(kind)))}}}")
         else:
@@ -256,6 +259,8 @@ def _in_words(hint: Any) -> str:
 
 
 def _named(kind: Any) -> str:
+    if hasattr(kind, "dim_str"):  # of jaxtyping
+        return f"{kind.__name__.partition('[')[0].lower()} array of shape [{', '.join(kind.dim_str.split())}]"
     name = getattr(get_origin(kind) or kind, "__name__", str(kind))
     return name.rpartition(".")[2].replace("ndarray", "array")
 
@@ -283,25 +288,28 @@ def _texts(function: Any) -> dict[str, tuple[str, str]]:
     return found
 
 
-def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str | None:
-    """A function's docstring with all Parameters, Returns and Raises, and the import of `jb` that its example needs.
+def documented(function: Callable[..., Any], rows: dict[str, Argument], source: str = "") -> str | None:
+    """A function's docstring with all sections that its declaration gives, and the import of `jb` for its example.
 
-    As it is where no argument has a mark.
+    Those are Parameters, Returns, Raises and, from `source`, References. As it is where no argument has a mark and
+    there is no source.
     """
-    if not function.__doc__ or not any(row.marks for row in rows.values()):
+    if not function.__doc__ or not (source or any(row.marks for row in rows.values())):
         return function.__doc__
     found, asked = sections(function.__doc__), any(row.checked for row in rows.values())
     found.pop("Parameters", None)
+    example = found.pop("Examples", "").strip("\n")
+    if "jb." in example and "jaxbandits" not in example:
+        example = f">>> import jaxbandits as jb\n{example}"
     written = {
         "": found.pop(""),
         "Parameters": "\n".join(row.entry for row in rows.values()),
         "Returns": found.pop("Returns", "") or _returned(function),
         "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range." if asked else ""),
         **found,
+        "References": textwrap.fill(source, WIDTH, break_on_hyphens=False) or found.get("References", ""),
+        "Examples": example,
     }
-    example = found.get("Examples", "").strip("\n")
-    if "jb." in example and "jaxbandits" not in example:
-        written["Examples"] = f">>> import jaxbandits as jb\n{example}"
     written = {title: text for title, text in written.items() if text}
     rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
@@ -310,7 +318,7 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str |
 def _returned(function: Callable[..., Any]) -> str:
     """A Returns by default: the annotation's text; else without a guarantee, if it is an algorithm, or the summary."""
     hint, marks = _unmarked(_hints(function).get("return", Any))
-    kind, summary = _in_words(hint), sections(function.__doc__)[""].partition("\n\n")[0]
+    kind, summary = _in_words(_alternatives(hint)), sections(function.__doc__)[""].partition("\n\n")[0]
     default = "Without a privacy guarantee." if kind == "Algorithm" else summary
     doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)
     return f"{kind}\n" + textwrap.indent(textwrap.fill(" ".join(doc.split()), WIDTH - 4), "    ")

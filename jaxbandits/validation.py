@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_origin, o
 import jax
 import numpy as np
 
-from jaxbandits.declared import STATIC, Argument, Axes, Example, declaration, documented, told_by
+from jaxbandits.declared import STATIC, TRACED, Argument, Axes, Example, declaration, documented, told_by
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -153,11 +153,13 @@ def factory(function: Callable[P, Part], /) -> Callable[P, Part]: ...
 
 @overload
 def factory(
-    *, plays_on: str | None = None, example: Example | None = None
+    *, plays_on: str | None = None, example: Example | None = None, source: str = ""
 ) -> Callable[[Callable[P, Part]], Callable[P, Part]]: ...
 
 
-def factory(function: Any = None, /, *, plays_on: str | None = None, example: Example | None = None) -> Any:
+def factory(
+    function: Any = None, /, *, plays_on: str | None = None, example: Example | None = None, source: str = ""
+) -> Any:
     """Decorate the function that builds a part: the factory checks its declared arguments and keeps them all.
 
     Parameters
@@ -171,6 +173,8 @@ def factory(function: Any = None, /, *, plays_on: str | None = None, example: Ex
         base, or the names of the arguments.
     example : Example, optional
         Arguments of a small run: the part's case in the catalogue.
+    source : str, optional
+        What it follows, such as a paper and its theorem: the References of its docstring.
 
     Returns
     -------
@@ -198,11 +202,13 @@ def factory(function: Any = None, /, *, plays_on: str | None = None, example: Ex
     TypeError: ucb1 has no argument 'num_armz' (did you mean 'num_arms'?); it takes ...
     """
     if function is None:
-        return functools.partial(_factory, plays_on=plays_on, example=example)
-    return _factory(function, plays_on, example)
+        return functools.partial(_factory, plays_on=plays_on, example=example, source=source)
+    return _factory(function, plays_on, example, source)
 
 
-def _factory(function: Callable[..., Any], plays_on: str | None, example: Example | None) -> Callable[..., Any]:
+def _factory(
+    function: Callable[..., Any], plays_on: str | None, example: Example | None, source: str
+) -> Callable[..., Any]:
     name = function.__name__
     # what must be given comes first, also where it stands in a TypedDict
     rows = dict(sorted(declaration(function).items(), key=lambda row: not row[1].required))
@@ -247,7 +253,7 @@ def _factory(function: Callable[..., Any], plays_on: str | None, example: Exampl
 
     declared: Any = make
     declared.arguments, declared.plays_on, declared.example = rows, plays_on, example
-    declared.__doc__, declared.__signature__ = documented(function, rows), typed(function, rows)
+    declared.__doc__, declared.__signature__ = documented(function, rows, source), typed(function, rows)
     return make
 
 
@@ -268,11 +274,23 @@ def typed(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Si
     )
 
 
-def checked(function: Callable[P, R]) -> Callable[P, R]:
+@overload
+def checked(function: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+@overload
+def checked(*, source: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def checked(function: Any = None, /, *, source: str = "") -> Any:
     """Decorate a function whose annotations declare its arguments: they are checked before it is called.
 
-    Its docstring gets the Parameters, Returns and Raises that follow, as in `factory`.
+    Its docstring gets the Parameters, Returns and Raises that follow, and `source` as its References, as in `factory`.
     """
+    return _checked(function, source) if function else functools.partial(_checked, source=source)
+
+
+def _checked(function: Callable[P, R], source: str) -> Callable[P, R]:
     # no program is compiled for a number of the host
     rows = {key: row._replace(static=STATIC in row.marks) for key, row in declaration(function).items()}
     signature = typed(function, rows)
@@ -292,7 +310,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         return function(*bound.args, **bound.kwargs)
 
     marked: Any = call
-    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, documented(function, rows)
+    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, documented(function, rows, source)
     return call
 
 
@@ -318,11 +336,18 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
     else:
         ends |= {"open_low": asked.open_low, "open_high": asked.open_high, "finite": not row.infinite}
         check = functools.partial(number, name, **ends)
-    return check if row.default is not None else _or_none(check)
+    optional, traced = row.default is None, TRACED in row.marks
+    return _unless(optional, traced, check) if optional or traced else check
 
 
-def _or_none(check: Callable[..., Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else check(value)
+def _unless(optional: bool, traced: bool, check: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A check that lets None pass, or what is no number on the host."""
+
+    def unless(value: Any) -> Any:
+        passes = (optional and value is None) or (traced and not isinstance(value, Real | np.generic))
+        return value if passes else check(value)
+
+    return unless
 
 
 def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from jaxbandits.adversaries.huber import mirrored
@@ -217,17 +218,20 @@ def with_rewards(state: State, new: Float[Array, " P"], finite: Any, view: Any) 
     return state._replace(counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0))
 
 
-@factory
+@factory(
+    source="Lykouris, Mirrokni and Paes Leme 2018 (weak budgets); Bogunovic et al. 2022 (strong ones); "
+    "`docs/formulas/robust_frontier.md#robust-frontier-budgets`. The attacks are ours."
+)
 def budgeted(
     *,
     total: NonNegative,
     kind: Kind = "lower_best",
     strength: Strength = "strong",
     schedule: Annotated[Schedule, HOST] = "early",
-    size: Annotated[Scalar, Gt(0), Le(math.inf)] = 1.0,
+    size: Annotated[Scalar, Gt(0), Le(math.inf), Doc("The most that one reward is changed by.")] = 1.0,
     low: End = 0.0,
     high: End = 1.0,
-    margin: NonNegative = 0.1,
+    margin: Annotated[NonNegative, Doc('For "empirical_best".')] = 0.1,
     horizon: Annotated[int, Ge(1), Le(LAST_PLAY - 1)] | None = None,
 ) -> Adversary:
     """Corrupt rewards up to a budget: what is charged never exceeds `total`, in every run.
@@ -251,13 +255,9 @@ def budgeted(
     schedule
         When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t; "burst", in
         ceil(T / 16) plays after the first quarter.
-    size
-        The most that one reward is changed by.
     low, high
         Rewards are not lowered below `low` or raised above `high`; low < high, infinite ends allowed. A reward that is
         already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
-    margin
-        For "empirical_best".
     horizon
         Plays T of a run. `sweep` and `simulate` fill it in. Only "early" does without.
 
@@ -280,11 +280,6 @@ def budgeted(
     the budget is spent in their order, and plays that are offered and not made cost nothing; "empirical_best" goes by
     the means at the window's start. No run rests under this attack: plays that an algorithm has decided are made, since
     they may be charged.
-
-    References
-    ----------
-    Lykouris, Mirrokni and Paes Leme 2018 (weak budgets); Bogunovic et al. 2022 (strong ones);
-    `docs/formulas/robust_frontier.md#robust-frontier-budgets`. The attacks are ours.
 
     Examples
     --------

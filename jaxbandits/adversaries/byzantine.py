@@ -109,10 +109,10 @@ def byzantine_attack(kind: str, part: str) -> Attack:
     return Attack(init, corrupt)
 
 
-@factory
+@factory(source='Baruch et al. 2019; Xie et al. 2020 ("inner_product"); `docs/formulas/byzantine.md#attacks`.')
 def byzantine(
     *,
-    corruption: Minority = 0.2,
+    corruption: Annotated[Minority, Doc("The share of attackers.")] = 0.2,
     kind: Kind = "target",
     scale: Annotated[Scalar, Doc("c, any finite number.")] = 1.0,
     prob: Probability = 1.0,
@@ -124,8 +124,6 @@ def byzantine(
 
     Parameters
     ----------
-    corruption
-        The share of attackers.
     kind
         What they send. With c = scale, L the plays of the window, bars for honest averages, s_u for the honest standard
         deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g); "constant": (c L
@@ -149,10 +147,6 @@ def byzantine(
     Notes
     -----
     "alie" is a variant of Baruch et al. 2019.
-
-    References
-    ----------
-    Baruch et al. 2019; Xie et al. 2020 ("inner_product"); `docs/formulas/byzantine.md#attacks`.
 
     Examples
     --------

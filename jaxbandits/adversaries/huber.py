@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge
 from jax import lax, tree
 
@@ -234,14 +235,17 @@ def huber_attack(kind: str) -> Attack:
     return Attack(init, corrupt, law if kind in POINTS else None)
 
 
-@factory
+@factory(
+    source="Huber 1964; `docs/formulas/private_robust_mab.md#contamination`; "
+    "`docs/formulas/robust_linear.md#adversaries`."
+)
 def huber(
     *,
-    corruption: Probability = 0.1,
+    corruption: Annotated[Probability, Doc("At 0 rewards are bit-identical to a run without an adversary.")] = 0.1,
     kind: Kind = "fixed",
     value: Annotated[Scalar | str, LATER] | None = None,
-    scale: NonNegative = 1.0,
-    batch: Annotated[int, Ge(1)] = 1,
+    scale: Annotated[NonNegative, Doc('For "gaussian" and "cauchy".')] = 1.0,
+    batch: Annotated[int, Ge(1), Doc('The batch that "burst" hits, the learner\'s first being 1.')] = 1,
 ) -> Adversary:
     """Replace each reward (as `reward_adversary`) or report (as `message_adversary`) with probability `corruption`.
 
@@ -249,8 +253,6 @@ def huber(
 
     Parameters
     ----------
-    corruption
-        At 0 rewards are bit-identical to a run without an adversary.
     kind
         What a reward r is replaced by, with v = value. "fixed": v. "swapped": a fresh reward of the arm whose mean has
         the mirrored rank (as it is, without a client's noise, where it replaces a report). "gaussian": N(v, scale^2).
@@ -263,10 +265,6 @@ def huber(
     value : float or {"inf", "-inf", "nan"}
         v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip" and "in_range", 0.99 for
         "subthreshold", else 0.
-    scale
-        For "gaussian" and "cauchy".
-    batch
-        The batch that "burst" hits, the learner's first being 1.
 
     Returns
     -------
@@ -285,10 +283,6 @@ def huber(
     Messages of several numbers, as linear bandits send, are hit as a whole: each number is replaced, by the kinds
     "fixed", "gaussian", "cauchy", "sign_flip" and "random_sign". The sums of agents are for `byzantine`. Learners from
     losses have no defence: an infinite loss spoils them, and the run says so.
-
-    References
-    ----------
-    Huber 1964; `docs/formulas/private_robust_mab.md#contamination`; `docs/formulas/robust_linear.md#adversaries`.
 
     Examples
     --------

@@ -7,9 +7,10 @@ Axes: [P] plays of a window, [N] agents, [A] arms.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 
 from jaxbandits.adversaries.byzantine import Minority, attackers
 from jaxbandits.declared import Probability
@@ -46,19 +47,16 @@ def poison_attack() -> Attack:
     return Attack(init, corrupt)
 
 
-@factory
-def poison(*, corruption: Minority = 0.2, prob: Probability = 1.0) -> Adversary:
+@factory(source="Jadbabaie, Li, Qian and Tian, Proposition 1; `docs/formulas/byzantine.md#poisoning`.")
+def poison(
+    *,
+    corruption: Annotated[Minority, Doc("The share of attacked agents.")] = 0.2,
+    prob: Annotated[Probability, Doc("The chance of being attacked, drawn for each play and agent.")] = 1.0,
+) -> Adversary:
     """Some agents get rewards of the instance -theta; used as `reward_adversary`.
 
     The attacked agents are the floor(corruption * N + 1/2) lowest-numbered ones. For environments of several agents
     (`federated_linear`).
-
-    Parameters
-    ----------
-    corruption
-        The share of attacked agents.
-    prob
-        The chance of being attacked, drawn for each play and agent.
 
     Returns
     -------
@@ -69,10 +67,6 @@ def poison(*, corruption: Minority = 0.2, prob: Probability = 1.0) -> Adversary:
     -----
     An attacked agent's reward of a play is -<x, theta> plus the noise that it would have had. Attacked agents
     report honestly what they saw. Without communication the attack costs an order of corruption * N * T.
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, Proposition 1; `docs/formulas/byzantine.md#poisoning`.
 
     Examples
     --------

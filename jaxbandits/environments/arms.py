@@ -97,7 +97,7 @@ def _gaussian(params, draws, t, action):
     return params.means[action] + rounded(params.scale * rounded(draws.normal(t), t), t)
 
 
-@factory
+@factory(source="`docs/formulas/private_robust_mab.md#reward-laws` (moments).")
 def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> ArmsEnvironment:
     """Arms that pay 1 with a fixed probability and 0 otherwise.
 
@@ -105,10 +105,6 @@ def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> ArmsEn
     ----------
     means : array_like of shape (K,)
         Each arm's probability of paying 1; at least two arms.
-
-    References
-    ----------
-    `docs/formulas/private_robust_mab.md#reward-laws` (moments).
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from jaxbandits.declared import LATER, STATIC, Probability
@@ -100,10 +101,10 @@ def experts_world(inner: World, losses: Losses, num_experts: int, kind: str) -> 
     )
 
 
-@factory
+@factory(source="The instance is ours: `docs/formulas/private_adversarial.md#advice`.")
 def rotating_experts(
     *,
-    losses: Environment,
+    losses: Annotated[Environment, Doc("A loss environment, already called, such as ``bernoulli_losses(means=...)``.")],
     num_experts: Annotated[int, Ge(2), STATIC, LATER] | None = None,
     spread: Probability = 0.2,
     rotation: Annotated[int, Ge(1), Le(2**31 - 1)] = 100,
@@ -113,8 +114,6 @@ def rotating_experts(
 
     Parameters
     ----------
-    losses
-        A loss environment, already called, such as ``bernoulli_losses(means=...)``.
     num_experts
         Number of experts N. Needed unless `advice` is given.
     spread
@@ -137,10 +136,6 @@ def rotating_experts(
     ------
     ValueError
         For an argument outside its range; names the row of advice that does not sum to 1.
-
-    References
-    ----------
-    The instance is ours: `docs/formulas/private_adversarial.md#advice`.
 
     Examples
     --------

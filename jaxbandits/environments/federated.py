@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge
 
 from jaxbandits.declared import LATER, Dim, NonNegative, NumAgents, NumArms
@@ -119,15 +120,18 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
     return World(init, observe, reward, score, truth)
 
 
-@factory
+@factory(
+    source='Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; the instance is ours: '
+    "`docs/formulas/byzantine.md#model`."
+)
 def federated_linear(
     *,
-    num_agents: NumAgents,
-    num_arms: NumArms,
-    dim: Dim,
-    theta_norm: Annotated[Scalar, Ge(0), LATER] = 1.0,
+    num_agents: Annotated[NumAgents, Doc("Number of agents N.")],
+    num_arms: Annotated[NumArms, Doc("Number of arms that an agent sees at a play.")],
+    dim: Annotated[Dim, Doc("Number of features d.")],
+    theta_norm: Annotated[Scalar, Ge(0), LATER, Doc("Norm of theta, at most sqrt(dim).")] = 1.0,
     reward: Literal["gaussian", "bounded"] = "gaussian",
-    noise_scale: NonNegative = 0.5,
+    noise_scale: Annotated[NonNegative, Doc("Scale of the noise.")] = 0.5,
 ) -> Environment:
     """Agents that each see fresh random arms at every play and share one unknown theta.
 
@@ -136,30 +140,15 @@ def federated_linear(
 
     Parameters
     ----------
-    num_agents
-        Number of agents N.
-    num_arms
-        Number of arms that an agent sees at a play.
-    dim
-        Number of features d.
-    theta_norm
-        Norm of theta, at most sqrt(dim).
     reward
         The noise of a reward: noise_scale N(0, 1), or uniform on (-noise_scale, noise_scale). Private algorithms assume
         rewards in [-1, 1]: "bounded" with theta_norm + noise_scale <= 1.
-    noise_scale
-        Scale of the noise.
 
     Returns
     -------
     Environment
         The context of a play is [N, num_arms, dim]; rewards and regrets are [N]. Facts: `num_agents`, `num_arms`,
         `dim`, `theta_norm` and `reward_range`, which is infinite for Gaussian noise.
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; the instance is ours:
-    `docs/formulas/byzantine.md#model`.
 
     Examples
     --------

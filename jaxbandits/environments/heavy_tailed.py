@@ -83,7 +83,7 @@ def _positive(means: Vector) -> np.ndarray:
     return means
 
 
-@factory
+@factory(source="Bailey 1994, the generalised Box-Muller form; `docs/formulas/private_robust_mab.md#reward-laws`.")
 def student_arms(
     *, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0, df: DegreesOfFreedom = 3.0
 ) -> ArmsEnvironment:
@@ -104,10 +104,6 @@ def student_arms(
     -----
     The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of their mean.
 
-    References
-    ----------
-    Bailey 1994, the generalised Box-Muller form; `docs/formulas/private_robust_mab.md#reward-laws`.
-
     Examples
     --------
     >>> jb.environments.student_arms(means=[0.0, 1.0], df=4.0).facts["moment"](2, central=True).round(6).tolist()
@@ -119,7 +115,7 @@ def student_arms(
     )
 
 
-@factory
+@factory(source="`docs/formulas/private_robust_mab.md#reward-laws`.")
 def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5) -> ArmsEnvironment:
     """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
@@ -136,10 +132,6 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
     -----
     The 32 random bits of a draw end the tail: float32 rewards reach x0 2^(32/shape).
 
-    References
-    ----------
-    `docs/formulas/private_robust_mab.md#reward-laws`.
-
     Examples
     --------
     >>> jb.environments.pareto_arms(means=[0.9, 0.5], shape=3.5).facts["moment"](2).round(6).tolist()
@@ -152,7 +144,7 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
     )
 
 
-@factory
+@factory(source="`docs/formulas/private_robust_mab.md#reward-laws`.")
 def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1.0) -> ArmsEnvironment:
     """Arms that pay log-normal rewards with given means: positive, with all moments finite.
 
@@ -165,10 +157,6 @@ def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1
     sigma
         Standard deviation of a reward's logarithm. A normal of float32 ends at 5.4, and most of the mean of a larger
         sigma lies beyond.
-
-    References
-    ----------
-    `docs/formulas/private_robust_mab.md#reward-laws`.
 
     Examples
     --------

@@ -59,7 +59,9 @@ def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-@factory
+@factory(
+    source="`docs/formulas/robust_linear.md#model`; heavy tails: `docs/formulas/robust_frontier.md#heavy-tailed-noise`."
+)
 def linear_arms(
     *,
     actions: Annotated[Matrix, Axes(2)],
@@ -97,10 +99,6 @@ def linear_arms(
     -----
     The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near 1 the
     mean of what is drawn is then below 0.
-
-    References
-    ----------
-    `docs/formulas/robust_linear.md#model`; heavy tails: `docs/formulas/robust_frontier.md#heavy-tailed-noise`.
 
     Examples
     --------

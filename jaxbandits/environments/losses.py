@@ -68,7 +68,7 @@ def _checked_gap(gap: Scalar, base: Scalar) -> float:
     return number("gap", gap, 0.0, float(base), remedy="the best arm's loss is base - gap")
 
 
-@factory
+@factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def fixed_gap_losses(
     *, num_arms: Arms, best: Annotated[int, Ge(0), LATER] = 0, base: OtherLoss = 0.5, gap: Gap = 0.3
 ) -> Environment:
@@ -84,10 +84,6 @@ def fixed_gap_losses(
     Environment
         Regret is exact: it follows from the pull counts.
 
-    References
-    ----------
-    `docs/formulas/private_adversarial.md#loss-sequences`.
-
     Examples
     --------
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
@@ -99,7 +95,7 @@ def fixed_gap_losses(
     return make(num_arms, sequences.FIXED, sequences.Constant(losses), means=1 - losses)
 
 
-@factory
+@factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Environment:
     """Losses that are 1 with a fixed probability for each arm and 0 otherwise, independent over arms and plays.
 
@@ -113,10 +109,6 @@ def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Envi
     Environment
         What is reported is the pseudo-regret, from the pull counts.
 
-    References
-    ----------
-    `docs/formulas/private_adversarial.md#loss-sequences`.
-
     Examples
     --------
     >>> jb.environments.bernoulli_losses(means=[0.25, 0.5]).facts["means"].tolist()
@@ -128,7 +120,7 @@ def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Envi
     return make(len(means), sequences.BERNOULLI, sequences.Constant(means), means=1 - means, coins=means)
 
 
-@factory
+@factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
     """Losses that are given in a table, one row for each play.
 
@@ -148,10 +140,6 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
     ValueError
         Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
 
-    References
-    ----------
-    `docs/formulas/private_adversarial.md#loss-sequences`.
-
     Examples
     --------
     >>> import jaxbandits as jb
@@ -164,7 +152,7 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
     return make(table.shape[1], sequences.TABLE, sequences.Table(table), max_horizon=len(table))
 
 
-@factory
+@factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def switching_losses(
     *,
     num_arms: Arms,
@@ -184,10 +172,6 @@ def switching_losses(
     arms : sequence of int
         The best arm of each segment, counted from 0.
 
-    References
-    ----------
-    `docs/formulas/private_adversarial.md#loss-sequences`.
-
     Examples
     --------
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
@@ -206,7 +190,7 @@ def switching_losses(
     return make(num_arms, sequences.SWITCHING, sequences.Switching(cuts, arms, base, gap, np.zeros(num_arms)))
 
 
-@factory
+@factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def sinusoid_losses(
     *, num_arms: Arms, period: Annotated[Scalar, Ge(1), Remedy("shorter waves alias with the plays")]
 ) -> LossEnvironment:
@@ -224,10 +208,6 @@ def sinusoid_losses(
     The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to 1e-6
     at any t below 2^31.
 
-    References
-    ----------
-    `docs/formulas/private_adversarial.md#loss-sequences`.
-
     Examples
     --------
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
@@ -239,24 +219,15 @@ def sinusoid_losses(
     return make(num_arms, sequences.SINUSOID, sequences.Sinusoid(limbs, period, still))
 
 
-@factory
+@factory(source="Asi, Raman and Talwar 2025, Lemma 5.1; `docs/formulas/private_adversarial.md#lower-bound`.")
 def lemma51_losses(
-    *, change: Annotated[int, Ge(0), Le(NEVER)], primed: Annotated[bool, HOST, LATER] = False
+    *,
+    change: Annotated[int, Ge(0), Le(NEVER), Doc("Plays of the common part: the lemma's tau_0.")],
+    primed: Annotated[bool, HOST, LATER, Doc("Whether the sequence changes.")] = False,
 ) -> LossEnvironment:
     """The two loss sequences of the lower bound of Asi, Raman and Talwar (2025), with two arms.
 
     The losses are (1/2, 1) at every play or, where `primed`, (1/2, 0) after play `change`.
-
-    Parameters
-    ----------
-    change
-        Plays of the common part: the lemma's tau_0.
-    primed
-        Whether the sequence changes.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Lemma 5.1; `docs/formulas/private_adversarial.md#lower-bound`.
 
     Examples
     --------

@@ -1,45 +1,47 @@
 """What the estimators of one sample share: their inputs, and a root finder."""
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from annotated_doc import Doc
 
+from jaxbandits.declared import LATER, Axes
 from jaxbandits.typing import Array, Float, Matrix, Vector
-from jaxbandits.validation import number
 
+Sample = Annotated[Vector, LATER, Axes(1, "array of shape [n]"), Doc("The values, at least one, in any order.")]
+Points = Annotated[Matrix, LATER, Axes(2, "array of shape [N, p]"), Doc("Points, N and p at least 1.")]
 Roots: TypeAlias = Float[Array, "..."]
+
+
+def floats(x: Any) -> Float[Array, "..."]:
+    """Numbers as floats: as they are, or integers and booleans in float32."""
+    x = jnp.asarray(x)
+    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)
+
+
+def finite(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The same array with 0 in the place of infinities and NaN."""
+    return jnp.where(jnp.isfinite(x), x, 0)
+
+
+def of_axes(name: str, x: Any, axes: str, sizes: str) -> Array:
+    """An array of as many axes as `axes` names, none of them empty; sizes: the message's words for that."""
+    x = jnp.asarray(x)
+    if x.ndim != axes.count(",") + 1 or 0 in x.shape:
+        raise ValueError(f"{name} has shape {x.shape}; it must be {axes}{sizes}: use vmap for leading axes")
+    return x
 
 
 def sample(x: Vector) -> Float[Array, " n"]:
     """A sample [n] of at least one value, as floats; infinities and NaN count as 0."""
-    x = jnp.asarray(x)
-    if x.ndim != 1 or x.shape[0] == 0:
-        raise ValueError(f"x has shape {x.shape}; it must be [n] with n >= 1: use vmap for leading axes")
-    x = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)
-    return jnp.where(jnp.isfinite(x), x, 0)
+    return finite(floats(of_axes("x", x, "[n]", " with n >= 1")))
 
 
 def cloud(points: Matrix) -> Float[Array, "N p"]:
     """Points [N, p] as floats; N and p are at least 1."""
-    points = jnp.asarray(points)
-    if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(
-            f"points has shape {points.shape}; it must be [N, p], N and p at least 1: use vmap for leading axes"
-        )
-    return points if jnp.issubdtype(points.dtype, jnp.floating) else points.astype(jnp.float32)
-
-
-def checked(
-    name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False, remedy: str = ""
-) -> Any:
-    """A number in [low, high) or (low, high). Traced values pass, since their range cannot be seen."""
-    if isinstance(value, Real | np.generic):
-        return number(name, value, low, high, open_low=open_low, open_high=True, remedy=remedy)
-    return value
+    return floats(of_axes("points", points, "[N, p]", ", N and p at least 1"))
 
 
 def decreasing_root(

@@ -1,14 +1,17 @@
 """Catoni's M-estimator of a mean (Catoni 2012, as in Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 3)."""
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
 
-from jaxbandits.estimators._inputs import checked, decreasing_root, sample
+from jaxbandits.declared import TRACED, Inside, Positive
+from jaxbandits.estimators._inputs import Sample, decreasing_root, sample
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.typing import Array, Float, Scalar, Vector
+from jaxbandits.typing import Array, Float
+from jaxbandits.validation import checked
 
 
 def influence(y: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
@@ -23,39 +26,27 @@ def width(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."]:
     return jnp.sqrt(2 * log_term / (pulls * variance * (1 + 2 * log_term / (pulls - 2 * log_term))))
 
 
-def catoni_mean(x: Vector, variance: Scalar | Array, failure_prob: Scalar | Array) -> Float[Array, ""]:
+@checked(
+    source="Catoni 2012, in the form of Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 3, recalled and not read "
+    "again: `docs/formulas/private_robust_mab.md#robust-ucb`."
+)
+def catoni_mean(
+    x: Sample,
+    variance: Annotated[Positive | Array, TRACED, Doc("A bound v on the variance, in units of a value squared.")],
+    failure_prob: Annotated[
+        Inside | Array,
+        TRACED,
+        Doc("Large enough that n >= 4 l; where it is traced, a value below exp(-n / 4) gives NaN."),
+    ],
+) -> Annotated[Float[Array, ""], Doc("Within 2 sqrt(v l / n) of the mean with probability 1 - 2 failure_prob.")]:
     """Catoni's M-estimator of a mean, for values of which only the variance is bounded.
 
     It is the root theta of sum_i psi(a (x_i - theta)) with psi(y) = sgn(y) ln(1 + `|y|` + y^2/2) and, with
     l = ln(1 / failure_prob), a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))).
 
-    Parameters
-    ----------
-    x : array of shape [n]
-        The values, at least one, in any order.
-    variance : float
-        A bound v on the variance, in units of a value squared, greater than 0. It may be traced.
-    failure_prob : float
-        In (0, 1), and large enough that n >= 4 l. It may be traced; then a value below exp(-n / 4) gives NaN.
-
-    Returns
-    -------
-    float array of shape []
-        Within 2 sqrt(v l / n) of the mean with probability 1 - 2 failure_prob.
-
-    Raises
-    ------
-    ValueError
-        If `x` is empty, or a number that is not traced lies outside its range.
-
     Notes
     -----
     Infinities and NaN count as 0.
-
-    References
-    ----------
-    Catoni 2012, in the form of Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 3, recalled and not read again:
-    `docs/formulas/private_robust_mab.md#robust-ucb`.
 
     Examples
     --------
@@ -65,8 +56,6 @@ def catoni_mean(x: Vector, variance: Scalar | Array, failure_prob: Scalar | Arra
     True
     """
     x = sample(x)
-    variance = checked("variance", variance, 0.0, open_low=True)
-    failure_prob = checked("failure_prob", failure_prob, 0.0, 1.0, open_low=True)
     least = -4 * math.log(failure_prob) if isinstance(failure_prob, float) else 0.0
     if x.shape[0] < least:
         raise ValueError(

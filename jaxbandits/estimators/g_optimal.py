@@ -5,15 +5,17 @@ design does not depend on how many lanes run beside it.
 Axes: [K] arms, [d] features.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.estimators._inputs import checked
+from jaxbandits.declared import TRACED, NonNegative
+from jaxbandits.estimators._inputs import floats, of_axes
 from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
-from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
+from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Vector
+from jaxbandits.validation import checked
 
 SMALL = 2.0**-8  # a feature whose largest entry is a smaller share of the largest feature's gets units of its own
 TIE = 1e-6  # relative: arms of norm 1 tie at the first pick
@@ -149,8 +151,16 @@ def design_on(
     return Design(weights, jnp.where(basis.rank > 0, jnp.max(final), 0), basis.rank)
 
 
+@checked(
+    source="Kumar and Yildirim 2005 (start), Fedorov 1972 and Wynn 1970 (steps): "
+    "`docs/formulas/robust_linear.md#design`."
+)
 def g_optimal_design(
-    actions: Matrix, *, active: Vector | None = None, slack: Scalar | Array = 1.0, max_steps: int | Array = 10_000
+    actions: Matrix,
+    *,
+    active: Vector | None = None,
+    slack: Annotated[NonNegative | Array, TRACED] = 1.0,
+    max_steps: int | Array = 10_000,
 ) -> Design:
     """Weights over arms that nearly minimise the largest leverage max_a a' M(weights)^-1 a.
 
@@ -158,12 +168,12 @@ def g_optimal_design(
     ----------
     actions : array of shape [K, d]
         Feature vectors of the arms, finite; K and d are at least 1.
-    active : bool array of shape [K], optional
+    active : bool array of shape [K]
         The arms that the design is for. Default: all.
-    slack : float, default 1.0
-        The steps end once the largest leverage is at most (1 + slack) rank, at least 0. The default is the paper's
-        factor 2; below 1e-3 the convergence is slow. It may be traced.
-    max_steps : int, default 10_000
+    slack
+        The steps end once the largest leverage is at most (1 + slack) rank. The default is the paper's factor 2; below
+        1e-3 the convergence is slow.
+    max_steps : int
         The most steps that are taken; `max_leverage` says what was reached. It may be traced.
 
     Returns
@@ -183,27 +193,16 @@ def g_optimal_design(
     largest entry is below 1/256 of the largest of all is measured in units of its own. It works under jit and vmap;
     leading axes need vmap.
 
-    References
-    ----------
-    Kumar and Yildirim 2005 (start), Fedorov 1972 and Wynn 1970 (steps): `docs/formulas/robust_linear.md#design`.
-
     Examples
     --------
     >>> import jax.numpy as jnp
     >>> g_optimal_design(jnp.eye(2)).weights.tolist()
     [0.5, 0.5]
     """
-    actions = jnp.asarray(actions)
-    if not jnp.issubdtype(actions.dtype, jnp.floating):
-        actions = actions.astype(jnp.float32)
-    if actions.ndim != 2 or 0 in actions.shape:
-        raise ValueError(
-            f"actions has shape {actions.shape}; it must be [K, d], K and d at least 1: use vmap for leading axes"
-        )
+    actions = floats(of_axes("actions", actions, "[K, d]", ", K and d at least 1"))
     active = jnp.ones(actions.shape[0], bool) if active is None else jnp.asarray(active).astype(bool)
     if active.shape != actions.shape[:1]:
         raise ValueError(f"active has shape {active.shape}; it must have one entry for each of {len(actions)} actions")
-    slack = checked("slack", slack, 0.0)
     return _solve(actions, active, slack, max_steps)
 
 

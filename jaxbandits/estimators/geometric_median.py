@@ -1,18 +1,21 @@
 """The geometric median: smoothed Weiszfeld iterations, an exact snap to a data point, a bound on what is missing."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
+from annotated_types import Ge
 from jax import lax
 
-from jaxbandits.estimators._inputs import checked, cloud
+from jaxbandits.declared import STATIC, TRACED, NonNegative
+from jaxbandits.estimators._inputs import Points, cloud
 from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, step, weighted_mean
 from jaxbandits.numerics import fixed_sum, materialize, safe_norm
 from jaxbandits.numerics.device_forms import lane_kernel
-from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
-from jaxbandits.validation import array, integer
+from jaxbandits.typing import Array, Float, Vector
+from jaxbandits.validation import array, checked
 
 
 class GeometricMedian(NamedTuple):
@@ -189,13 +192,17 @@ def _solver(iterations: int, started: bool, early: bool):
     return jax.jit(lane_kernel(solve))
 
 
+@checked(
+    source="Pillutla, Kakade and Harchaoui 2019 (smoothed Weiszfeld); `docs/formulas/byzantine.md#certificates` and "
+    "`docs/formulas/byzantine.md#snap`."
+)
 def geometric_median(
-    points: Matrix,
+    points: Points,
     *,
     weights: Vector | None = None,
     start: Vector | None = None,
-    iterations: int = 64,
-    tolerance: Scalar | Float[Array, ""] | None = None,
+    iterations: Annotated[int, Ge(1), STATIC, Doc("Smoothed Weiszfeld steps at most.")] = 64,
+    tolerance: Annotated[NonNegative | Array, TRACED] | None = None,
 ) -> GeometricMedian:
     """The point of least mean distance to weighted points, with a certified bound on what is missing.
 
@@ -203,17 +210,14 @@ def geometric_median(
 
     Parameters
     ----------
-    points : array [N, p]
+    points
         Points, N and p at least 1; symmetric matrices by `pack` (the Frobenius norm).
-    weights : array [N], optional
+    weights : array of shape [N]
         Weights >= 0, not all 0. None: equal.
-    start : array [p], optional
+    start : array of shape [p]
         Where the iterations begin. None: a robust start of its own.
-    iterations : int
-        Smoothed Weiszfeld steps at most, at least 1 [static].
-    tolerance : float, optional
-        >= 0, in units of g: the iterations stop once the certified gap is at most this. None: all iterations
-        are made.
+    tolerance
+        In units of g: the iterations stop once the certified gap is at most this. None: all iterations are made.
 
     Returns
     -------
@@ -236,11 +240,6 @@ def geometric_median(
     For many problems `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a
     core; use `jax.vmap` on a GPU.
 
-    References
-    ----------
-    Pillutla, Kakade and Harchaoui 2019 (smoothed Weiszfeld); `docs/formulas/byzantine.md#certificates` and
-    `docs/formulas/byzantine.md#snap`.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -252,12 +251,8 @@ def geometric_median(
     points = cloud(points)
     count, dtype = points.shape[0], points.dtype
     if not isinstance(points, jax.core.Tracer):
-        array(
-            "points",
-            points,
-            2,
-            remedy="leave out points that are not finite, or give them to a jitted call, where they weigh 0",
-        )
+        remedy = "leave out points that are not finite, or give them to a jitted call, where they weigh 0"
+        array("points", points, 2, remedy=remedy)
     if weights is None:
         weights = jnp.ones(count, dtype)
     elif not isinstance(weights, jax.core.Tracer):
@@ -273,5 +268,4 @@ def geometric_median(
     if start.shape != points.shape[1:]:
         raise ValueError(f"start has shape {start.shape}; it must be {points.shape[1:]}, a point")
     early = tolerance is not None
-    tolerance = jnp.asarray(checked("tolerance", tolerance, 0.0) if early else 0, dtype)
-    return _solver(integer("iterations", iterations, 1), started, early)(points, weights, start, tolerance)
+    return _solver(iterations, started, early)(points, weights, start, jnp.asarray(tolerance if early else 0, dtype))

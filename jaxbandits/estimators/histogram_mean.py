@@ -1,14 +1,17 @@
 """A mean in two folds: the fullest bin, then a truncated mean around it (Wu et al. 2023, Algorithm 3)."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
+from annotated_types import Ge
 
+from jaxbandits.declared import LATER, Positive
 from jaxbandits.estimators.truncated_mean import truncated_mean
 from jaxbandits.numerics import argmax
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar, Vector
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import checked, number
 
 
 class HistogramMean(NamedTuple):
@@ -32,8 +35,14 @@ def bin_index(
     return jnp.where(inside, place, 0).astype(jnp.int32), inside
 
 
+@checked(source="Wu, Zhou, Tao and Wang 2023, Algorithm 3: `docs/formulas/private_robust_mab.md#histogram-mean`.")
 def histogram_mean(
-    rewards: Vector, clip: Scalar | Array, mean_bound: Scalar, bin_width: Scalar, *, guard_bins: int = 0
+    rewards: Vector,
+    clip: Scalar | Array,
+    mean_bound: Annotated[Scalar, LATER],
+    bin_width: Annotated[Positive, Doc("Width r of a bin, in units of a reward.")],
+    *,
+    guard_bins: Annotated[int, Ge(0), Doc("Bins added on each side of [-D, D). The default is the printed grid.")] = 0,
 ) -> HistogramMean:
     """The mean of the second half of the rewards, truncated around the fullest bin of the first half.
 
@@ -44,12 +53,8 @@ def histogram_mean(
     clip : float
         Values x of the second half with `|x - J|` above it count as J, where J is the bin's left edge. In units of a
         reward, at least 0; it may be traced.
-    mean_bound : float
+    mean_bound
         Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.
-    bin_width : float
-        Width r of a bin, in units of a reward, greater than 0.
-    guard_bins : int, default 0
-        Bins added on each side of [-D, D), at least 0. The default is the printed grid.
 
     Returns
     -------
@@ -67,10 +72,6 @@ def histogram_mean(
     the shares of the bins by at most 2/n in total, and the truncated mean around J by at most 2 clip / n. No noise
     is added.
 
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, Algorithm 3: `docs/formulas/private_robust_mab.md#histogram-mean`.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -79,9 +80,8 @@ def histogram_mean(
     [5.0, 4.0]
     """
     rewards = jnp.asarray(rewards)
-    width = number("bin_width", bin_width, 0.0, open_low=True)
+    width, guard = float(bin_width), guard_bins
     bound = number("mean_bound", mean_bound, width, remedy="the bins cover [-mean_bound, mean_bound)")
-    guard = integer("guard_bins", guard_bins, 0)
     half = rewards.shape[-1] // 2
     if half == 0:
         raise ValueError(f"rewards has shape {rewards.shape}: the two folds need at least two rewards")

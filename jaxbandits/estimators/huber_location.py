@@ -1,13 +1,16 @@
 """Huber's M-estimator of location with a given clip (Huber 1964)."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
 
-from jaxbandits.estimators._inputs import checked, decreasing_root, sample
+from jaxbandits.declared import TRACED, Positive
+from jaxbandits.estimators._inputs import Sample, decreasing_root, sample
 from jaxbandits.numerics import count, fixed_sum
-from jaxbandits.typing import Array, Bool, Float, Scalar, Vector
+from jaxbandits.typing import Array, Bool, Float
+from jaxbandits.validation import checked
 
 
 def location(x: Float[Array, " n"], present: Bool[Array, " n"], clip: Any, start: Any) -> Float[Array, ""]:
@@ -30,36 +33,21 @@ def location(x: Float[Array, " n"], present: Bool[Array, " n"], clip: Any, start
     return jnp.where(flat & (left < right) & jnp.isfinite(left) & jnp.isfinite(right), left / 2 + right / 2, theta)
 
 
-def huber_location(x: Vector, clip: Scalar | Array) -> Float[Array, ""]:
+@checked(source="Huber 1964: `docs/formulas/private_robust_mab.md#huber-ucb`.")
+def huber_location(
+    x: Sample,
+    clip: Annotated[
+        Positive | Array, TRACED, Doc("Distance at which a value's influence is cut, in units of a value.")
+    ],
+) -> Annotated[Float[Array, ""], Doc("Where the minimisers are an interval, its middle.")]:
     """Huber's estimate of location: between the median (small clip) and the mean (large clip).
 
     It is the theta that minimises sum_i rho(x_i - theta), rho being quadratic within `clip` and linear beyond. The
     distances x_i - theta, cut at plus and minus `clip`, then sum to 0.
 
-    Parameters
-    ----------
-    x : array of shape [n]
-        The values, at least one, in any order.
-    clip : float
-        Distance at which a value's influence is cut, in units of a value, greater than 0. It may be traced.
-
-    Returns
-    -------
-    float array of shape []
-        Where the minimisers are an interval, its middle.
-
-    Raises
-    ------
-    ValueError
-        If `x` is empty, or `clip` is not greater than 0.
-
     Notes
     -----
     Infinities and NaN count as 0.
-
-    References
-    ----------
-    Huber 1964: `docs/formulas/private_robust_mab.md#huber-ucb`.
 
     Examples
     --------
@@ -68,8 +56,7 @@ def huber_location(x: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     1.5
     """
     x = sample(x)
-    clip = jnp.asarray(checked("clip", clip, 0.0, open_low=True), x.dtype)
-    return _of_all(x, clip)
+    return _of_all(x, jnp.asarray(clip, x.dtype))
 
 
 @jax.jit

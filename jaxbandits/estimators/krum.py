@@ -1,35 +1,34 @@
 """Krum: the point in the closest company (Blanchard, El Mhamdi, Guerraoui and Stainer 2017)."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
 from jax import lax
 
-from jaxbandits.estimators._inputs import cloud
+from jaxbandits.estimators._inputs import Points, cloud, finite
 from jaxbandits.numerics import argmin, fixed_sum, pick
-from jaxbandits.typing import Array, Bool, Float, Matrix
-from jaxbandits.validation import integer
+from jaxbandits.typing import Array, Bool, Float
+from jaxbandits.validation import checked, integer
 
 
-def krum(points: Matrix, num_attacked: int) -> Float[Array, " p"]:
+@checked(source="Blanchard et al. 2017, section 4; `docs/formulas/byzantine.md#aggregation-rules`.")
+def krum(
+    points: Points, num_attacked: int
+) -> Annotated[Float[Array, " p"], Doc("One of the points; the one of lowest index on ties.")]:
     """The point whose nearest neighbours are closest to it.
 
     Its score is the sum of squared distances to its max(1, N - num_attacked - 2) nearest other points.
 
     Parameters
     ----------
-    points : array [N, p]
+    points
         Points, within 1e15 of each other in float32. Entries that are not finite count as 0. A single point is
         returned.
-    num_attacked : int
+    num_attacked
         How many points are believed to be attacked, in [0, N). A number on the host.
-
-    Returns
-    -------
-    array [p]
-        One of the points; the one of lowest index on ties.
 
     Raises
     ------
@@ -41,10 +40,6 @@ def krum(points: Matrix, num_attacked: int) -> Float[Array, " p"]:
     From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
     the rule.
 
-    References
-    ----------
-    Blanchard et al. 2017, section 4; `docs/formulas/byzantine.md#aggregation-rules`.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -53,7 +48,7 @@ def krum(points: Matrix, num_attacked: int) -> Float[Array, " p"]:
     """
     points = cloud(points)
     attacked = integer("num_attacked", num_attacked, 0, points.shape[0] - 1, remedy="one of the points must be honest")
-    return _of_all(jnp.where(jnp.isfinite(points), points, 0), attacked)
+    return _of_all(finite(points), attacked)
 
 
 def krum_scores(squares: Float[Array, "... N"], own: Bool[Array, "... N"], neighbours: Any) -> Float[Array, "..."]:

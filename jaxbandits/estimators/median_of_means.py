@@ -1,15 +1,18 @@
 """The geometric median of group means."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
+from annotated_types import Ge
 
+from jaxbandits.estimators._inputs import Points, finite, floats
 from jaxbandits.estimators.geometric_median import geometric_median
 from jaxbandits.numerics import count, fixed_sum
-from jaxbandits.typing import Array, Float, Int, Matrix, Vector
-from jaxbandits.validation import integer
+from jaxbandits.typing import Array, Float, Int, Vector
+from jaxbandits.validation import checked
 
 
 def middle(ordered: Float[Array, "..."], number: Any, axis: int = -1) -> Float[Array, "..."]:
@@ -35,22 +38,21 @@ def group_mean(
     return total / jnp.maximum(size, 1).astype(points.dtype), size
 
 
-def median_of_means(points: Matrix, groups: Vector, num_groups: int) -> Float[Array, " p"]:
+@checked(
+    source="`docs/formulas/byzantine.md#median-of-means`; for p = 1 Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 2 "
+    "(recalled, not read again)."
+)
+def median_of_means(
+    points: Annotated[Points, Doc("Points, N at least 1. Infinities and NaN count as 0.")],
+    groups: Vector,
+    num_groups: Annotated[int, Ge(1), Doc("How many groups there are. A number on the host.")],
+) -> Annotated[Float[Array, " p"], Doc("The median; of an even number of means on a line the mean of the middle two.")]:
     """The geometric median of the means of groups of points: on a line, p = 1, the median.
 
     Parameters
     ----------
-    points : array [N, p]
-        Points, N at least 1. Infinities and NaN count as 0.
-    groups : array [N]
+    groups : array of shape [N]
         The group of each point, integers in [0, num_groups). A group without points has no mean and is left out.
-    num_groups : int
-        How many groups there are, at least 1. A number on the host.
-
-    Returns
-    -------
-    array [p]
-        The median; of an even number of means on a line the mean of the middle two.
 
     Raises
     ------
@@ -61,11 +63,6 @@ def median_of_means(points: Matrix, groups: Vector, num_groups: int) -> Float[Ar
     -----
     Sums run in a fixed order.
 
-    References
-    ----------
-    `docs/formulas/byzantine.md#median-of-means`; for p = 1 Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 2
-    (recalled, not read again).
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -73,12 +70,10 @@ def median_of_means(points: Matrix, groups: Vector, num_groups: int) -> Float[Ar
     >>> median_of_means(points, jnp.array([0, 0, 1, 2, 2]), 3).tolist()
     [5.0]
     """
-    points, groups = jnp.asarray(points), jnp.asarray(groups)
-    num_groups = integer("num_groups", num_groups, 1)
-    points = points if jnp.issubdtype(points.dtype, jnp.floating) else points.astype(jnp.float32)
+    points, groups = floats(points), jnp.asarray(groups)
     if points.ndim != 2 or points.shape[0] == 0 or groups.shape != points.shape[:1]:
         raise ValueError(f"points has shape {points.shape}, groups {groups.shape}; they must be [N, p] and [N], N >= 1")
-    return _middle_of_groups(jnp.where(jnp.isfinite(points), points, 0), groups, num_groups)
+    return _middle_of_groups(finite(points), groups, num_groups)
 
 
 @partial(jax.jit, static_argnums=2)

@@ -4,11 +4,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from jaxbandits.estimators._inputs import of_axes
 from jaxbandits.numerics import count
 from jaxbandits.typing import Array, Float, Int, Vector
-from jaxbandits.validation import integer
+from jaxbandits.validation import checked, integer
 
 
+@checked(source="`docs/formulas/byzantine.md#median-of-means`.")
 def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
     """The group of each of N points, every split into groups of nearly equal sizes being equally likely.
 
@@ -16,7 +18,7 @@ def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
     ----------
     uniforms : array of shape [N]
         Independent uniform variables, which decide. The caller draws them: nothing is drawn here.
-    num_groups : int
+    num_groups
         Number of groups, from 1 to N. A host number.
 
     Returns
@@ -34,21 +36,15 @@ def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
     -----
     Of equal uniforms that of lower index counts as smaller.
 
-    References
-    ----------
-    `docs/formulas/byzantine.md#median-of-means`.
-
     Examples
     --------
     >>> import jax.numpy as jnp
     >>> random_groups(jnp.array([0.9, 0.1, 0.5, 0.3, 0.7]), 2).tolist()
     [0, 0, 0, 1, 1]
     """
-    uniforms = jnp.asarray(uniforms)
-    if uniforms.ndim != 1 or uniforms.shape[0] == 0:
-        raise ValueError(f"uniforms has shape {uniforms.shape}; it must be [N] with N >= 1: use vmap for leading axes")
-    n = uniforms.shape[0]
-    return groups_of(uniforms, integer("num_groups", num_groups, 1, n, remedy="a group has at least one point"))
+    drawn = of_axes("uniforms", uniforms, "[N]", " with N >= 1")
+    most = drawn.shape[0]
+    return groups_of(drawn, integer("num_groups", num_groups, 1, most, remedy="a group has at least one point"))
 
 
 def groups_of(uniforms: Float[Array, " N"], num_groups: Any) -> Int[Array, " N"]:

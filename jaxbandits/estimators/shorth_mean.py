@@ -1,14 +1,24 @@
 """The shorth mean: the mean of the shortest window that holds a given number of values."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
 
-from jaxbandits.estimators._inputs import checked, sample
+from jaxbandits.declared import TRACED, Remedy, Share
+from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.estimators.trimmed_mean import GUARD, middle_mean
 from jaxbandits.numerics import argmin
-from jaxbandits.typing import Array, Float, Int, Scalar, Vector
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import checked
+
+HalfOut = Annotated[
+    Share | Array,
+    TRACED,
+    Remedy("half of the values or more cannot be left out"),
+    Doc("Half of the share of values that is left out."),
+]
 
 
 def shorth(ordered: Float[Array, " S"], pulls: Int[Array, ""], share: Float[Array, ""]) -> Float[Array, ""]:
@@ -21,34 +31,14 @@ def shorth(ordered: Float[Array, " S"], pulls: Int[Array, ""], share: Float[Arra
     return middle_mean(ordered, first, first + length)
 
 
-def shorth_mean(x: Vector, share: Scalar | Array) -> Float[Array, ""]:
+@checked(source="Niss and Tewari 2020, recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.")
+def shorth_mean(x: Sample, share: HalfOut) -> Annotated[Float[Array, ""], Doc("At least one value is averaged.")]:
     """The mean of the shortest window of n - floor(2 share n) neighbouring order statistics.
-
-    Parameters
-    ----------
-    x : array of shape [n]
-        The values, at least one, in any order.
-    share : float
-        Half of the share of values that is left out, in [0, 1/2). It may be traced.
-
-    Returns
-    -------
-    float array of shape []
-        At least one value is averaged.
-
-    Raises
-    ------
-    ValueError
-        If `x` is empty, or `share` lies outside its range.
 
     Notes
     -----
     Of equally short windows the lowest counts. Infinities and NaN count as 0. The product 2 share n counts as an
     integer when it is one but for a relative 1e-6.
-
-    References
-    ----------
-    Niss and Tewari 2020, recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.
 
     Examples
     --------
@@ -57,10 +47,7 @@ def shorth_mean(x: Vector, share: Scalar | Array) -> Float[Array, ""]:
     2.0
     """
     x = sample(x)
-    share = jnp.asarray(
-        checked("share", share, 0.0, 0.5, remedy="half of the values or more cannot be left out"), x.dtype
-    )
-    return _of_all(x, share)
+    return _of_all(x, jnp.asarray(share, x.dtype))
 
 
 @jax.jit

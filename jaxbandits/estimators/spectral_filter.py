@@ -15,20 +15,23 @@ Axes: [L] lanes, [K] arms, [d] features, [nb] blocks, [bs] reports of a block, [
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
+from annotated_types import Ge
 from jax import lax
 
-from jaxbandits.estimators._inputs import checked
+from jaxbandits.declared import STATIC, TRACED, NonNegative
+from jaxbandits.estimators._inputs import floats, of_axes
 from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, tree_where
 from jaxbandits.numerics.device_forms import with_form
 from jaxbandits.random import Draws, to_uniform
-from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
-from jaxbandits.validation import integer
+from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Vector
+from jaxbandits.validation import checked
 
 MIN_LANES = 8  # fewer lanes are filled up to this number, from which on bits do not depend on how many there are
 MAX_REPORT = 1e6  # a report is cut at this size before it is squared
@@ -269,14 +272,20 @@ def filter_blocks(
     return jax.tree.map(lambda x: x[0], _batched(history)(*args))
 
 
+@checked(
+    source='Charisopoulos, Esfandiari and Mirrokni 2023, "Robust and private stochastic linear bandits", Algorithm 2: '
+    "`docs/formulas/robust_linear.md#filter`. Cuts: `docs/formulas/robust_linear.md#extreme-reports`."
+)
 def spectral_filter(
     uniforms_or_stream: Vector | Draws,
     reports: Vector,
     arms: Vector,
     directions: Matrix,
-    bound: Scalar | Array,
+    bound: Annotated[
+        NonNegative | Array, TRACED, Doc("The bound lambda on the covariance of clean reports, in units of X squared.")
+    ],
     *,
-    max_removals: int | None = None,
+    max_removals: Annotated[int, Ge(0), STATIC, Doc("The most removals. Default: no limit.")] | None = None,
 ) -> Filtered:
     """Mean of X_j = directions[arms_j] * reports_j after random removals along the covariance's top eigenvector.
 
@@ -295,10 +304,6 @@ def spectral_filter(
         The arm of each report, in [0, K), in any order.
     directions : array of shape [K, d]
         The direction of each arm; K and d are at least 1.
-    bound : float
-        The bound lambda on the covariance of clean reports, in units of X squared, at least 0. It may be traced.
-    max_removals : int, optional
-        The most removals, at least 0 [static]. Default: no limit.
 
     Returns
     -------
@@ -317,11 +322,6 @@ def spectral_filter(
     Equal uniforms remove what the flat inverse distribution function over a stable sort by arm removes, so the
     order of the reports of different arms does not matter. It works under jit and vmap; leading axes need vmap.
 
-    References
-    ----------
-    Charisopoulos, Esfandiari and Mirrokni 2023, "Robust and private stochastic linear bandits", Algorithm 2:
-    `docs/formulas/robust_linear.md#filter`. Cuts: `docs/formulas/robust_linear.md#extreme-reports`.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -330,26 +330,19 @@ def spectral_filter(
     >>> filtered.keep.tolist(), filtered.mean.tolist()
     ([True, True, True, False], [2.0])
     """
-    reports, directions, arms = jnp.asarray(reports), jnp.asarray(directions), jnp.asarray(arms)
-    dtype = reports.dtype if jnp.issubdtype(reports.dtype, jnp.floating) else jnp.float32
-    if reports.ndim != 1 or reports.shape[0] == 0:
-        raise ValueError(f"reports has shape {reports.shape}; it must be [n] with n >= 1: use vmap for leading axes")
+    reports, arms = floats(of_axes("reports", reports, "[n]", " with n >= 1")), jnp.asarray(arms)
     if arms.shape != reports.shape:
         raise ValueError(f"arms has shape {arms.shape}; it must be that of reports, {reports.shape}")
-    if directions.ndim != 2 or 0 in directions.shape:
-        raise ValueError(
-            f"directions has shape {directions.shape}; it must be [K, d], K and d at least 1: use vmap for leading axes"
-        )
-    bound = checked("bound", bound, 0.0)
-    n = reports.shape[0]
-    most = n if max_removals is None else min(integer("max_removals", max_removals, 0), n)
+    directions = of_axes("directions", directions, "[K, d]", ", K and d at least 1")
+    dtype, n = reports.dtype, reports.shape[0]
+    most = n if max_removals is None else min(max_removals, n)
     stream = uniforms_or_stream
     if not isinstance(stream, Draws):
         stream = jnp.asarray(stream, dtype)
         if stream.ndim != 1 or stream.shape[0] == 0:
             raise ValueError(f"uniforms has shape {stream.shape}; it must be [m] with m >= 1, one a removal")
         most = min(most, stream.shape[0])
-    return _sorted(stream, reports.astype(dtype), arms, directions.astype(dtype), bound, most)
+    return _sorted(stream, reports, arms, directions.astype(dtype), bound, most)
 
 
 @partial(jax.jit, static_argnames="most")

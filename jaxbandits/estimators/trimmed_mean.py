@@ -1,13 +1,23 @@
 """The trimmed mean: the smallest and the largest values are left out."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_doc import Doc
 
-from jaxbandits.estimators._inputs import checked, sample
+from jaxbandits.declared import TRACED, Remedy, Share
+from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.typing import Array, Float, Int, Scalar, Vector
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import checked
+
+Trimmed = Annotated[
+    Share | Array,
+    TRACED,
+    Remedy("half of the values or more cannot be trimmed"),
+    Doc("The share of the values that is left out at each end."),
+]
 
 GUARD = 1e-6  # relative: share * n counts as the integer that it is but for rounding
 
@@ -35,29 +45,13 @@ def trimmed(ordered: Float[Array, "... n"], pulls: Int[Array, ""], share: Float[
     return middle_mean(ordered, drop, pulls - drop)
 
 
-def trimmed_mean(x: Vector, share: Scalar | Float[Array, ""]) -> Float[Array, ""]:
+@checked(source="Niss and Tewari 2020; `docs/formulas/private_robust_mab.md#cr-ucb`.")
+def trimmed_mean(
+    x: Sample, share: Trimmed
+) -> Annotated[Float[Array, ""], Doc("The trimmed mean; the median where nothing would be left (small n).")]:
     """The mean of x without its ceil(share n) smallest and as many largest values.
 
-    Parameters
-    ----------
-    x : array [n]
-        Values, n at least 1. Infinities and NaN count as 0.
-    share : float
-        The share of the values that is left out at each end, in [0, 1/2).
-
-    Returns
-    -------
-    array []
-        The trimmed mean; the median where nothing would be left (small n).
-
-    Raises
-    ------
-    ValueError
-        If x is empty or has another shape, or `share` is out of range.
-
-    References
-    ----------
-    Niss and Tewari 2020; `docs/formulas/private_robust_mab.md#cr-ucb`.
+    Infinities and NaN count as 0.
 
     Examples
     --------
@@ -66,10 +60,7 @@ def trimmed_mean(x: Vector, share: Scalar | Float[Array, ""]) -> Float[Array, ""
     3.0
     """
     x = sample(x)
-    share = jnp.asarray(
-        checked("share", share, 0.0, 0.5, remedy="half of the values or more cannot be trimmed"), x.dtype
-    )
-    return _of_all(x, share)
+    return _of_all(x, jnp.asarray(share, x.dtype))
 
 
 @jax.jit

@@ -4,8 +4,10 @@ import jax.numpy as jnp
 
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.typing import Array, Float, Scalar, Vector
+from jaxbandits.validation import checked
 
 
+@checked(source="Wu, Zhou, Tao and Wang 2023, Algorithm 2: `docs/formulas/private_robust_mab.md#truncated-mean`.")
 def truncated_mean(rewards: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     """The mean of the rewards of size at most `clip`, the others counting as 0.
 
@@ -24,10 +26,6 @@ def truncated_mean(rewards: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     Notes
     -----
     Rejected values, infinities and NaN count as 0 and stay in the divisor. No noise is added.
-
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, Algorithm 2: `docs/formulas/private_robust_mab.md#truncated-mean`.
 
     Examples
     --------

@@ -129,32 +129,12 @@ def warm_median(
 ) -> Warm:
     """The geometric median from a warm start, by a fixed number of Weiszfeld iterations without sorting. For step code.
 
-    Parameters
-    ----------
-    points : array [N, p]
-        Finite points, of norms below 1e18 in float32 (clamp messages first).
-    last : Warm
-        The last result, or `warm_start`.
-    iterations : int
-        How many steps, at least 1 [static].
-    present : bool array [N], optional
-        Which points count, at least one; None: all. The others must be finite and their last weights 0 (give
-        `warm_start` the same `present`); nothing reads them then.
+    Points are finite, of norms below 1e18 in float32 (clamp messages first). present: which of them count, at least
+    one; the last weights of the others must be 0 (give `warm_start` the same `present`), and nothing reads them then.
 
-    Returns
-    -------
-    Warm
-        The median and the weights that gave it.
-
-    Notes
-    -----
     There are two starts: the mean of the new points by the last weights, and the last value. The one with the
     smaller sum of distances is used, the first on a tie. 1e-4 of the median distance from it smooths all
     iterations. Equal points give that point. Everything is elementwise: `vmap` and `jit` as you like.
-
-    References
-    ----------
-    `docs/formulas/byzantine.md#weiszfeld`, `docs/formulas/byzantine.md#starting-point`.
     """
     if points.shape[0] == 1:  # nothing to iterate; a compiler that cancels a / a here would square the smallest float
         return Warm(jnp.ones(1, points.dtype), points[0])

@@ -25,11 +25,7 @@ class State(NamedTuple):
 
 @checked
 def from_optax(
-    transformation: "optax.GradientTransformation",
-    dim: Dim,
-    theta_bound: Radius,
-    *,
-    dtype: DTypeLike | None = None,
+    transformation: "optax.GradientTransformation", dim: Dim, theta_bound: Radius, *, dtype: DTypeLike | None = None
 ) -> OneLane:
     """Descend by an optax transformation in the ball of radius D = theta_bound, from 0: x <- P(x + T(g)).
 

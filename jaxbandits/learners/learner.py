@@ -34,9 +34,7 @@ class Learner(NamedTuple):
 
 Dim = Annotated[int, Ge(1), Doc("Entries d of a point.")]
 Radius = Annotated[
-    Scalar | jax.Array,
-    LATER,
-    Doc("The radius D > 0 of the ball: a number, or a traced scalar, which is not checked."),
+    Scalar | jax.Array, LATER, Doc("The radius D > 0 of the ball: a number, or a traced scalar, which is not checked.")
 ]
 GradientBound = Annotated[
     Scalar | jax.Array, LATER, Doc("A bound G > 0 on the norm of gradients: a number, or a traced scalar.")

@@ -143,7 +143,10 @@ def _kernel(dim: int, n: int):
     return lane_kernel(update)
 
 
-@checked
+@checked(
+    source='Wang, Lu and Zhang, UAI 2019, as Algorithm 3 of "Improved rate for locally differentially private '
+    'linear bandits" uses it. Constants are recalled: docs/formulas/ldp_contextual.md#maler'
+)
 def maler(
     dim: Dim,
     horizon: Annotated[int, Ge(1)],
@@ -179,11 +182,6 @@ def maler(
 
     Under vmap lanes go last, and only the experts that leave the ball are projected: 8 Newton steps, which
     leave an error of 4e-6 at condition number 1e3.
-
-    References
-    ----------
-    Wang, Lu and Zhang, UAI 2019, as Algorithm 3 of "Improved rate for locally differentially private linear
-    bandits" uses it. Constants are recalled: docs/formulas/ldp_contextual.md#maler
 
     Examples
     --------

@@ -28,7 +28,10 @@ class State(NamedTuple):
     clock: Any
 
 
-@checked
+@checked(
+    source='Zinkevich 2003 ("sqrt"); Hazan, Agarwal and Kale 2007 ("strong"); Streeter and McMahan 2010 '
+    '("adanorm"); docs/formulas/ldp_contextual.md#gradient-descent'
+)
 def ogd(
     dim: Dim,
     horizon: Annotated[int, Ge(1)],
@@ -65,11 +68,6 @@ def ogd(
     -----
     Gradients have to be finite, and under "adanorm" their squared norms have to sum to less than float32's
     3e38. `update` does not clip them.
-
-    References
-    ----------
-    Zinkevich 2003 ("sqrt"); Hazan, Agarwal and Kale 2007 ("strong"); Streeter and McMahan 2010 ("adanorm");
-    docs/formulas/ldp_contextual.md#gradient-descent
 
     Examples
     --------

@@ -16,7 +16,7 @@ from jaxbandits.numerics import dot, fixed_sum, inverse_cholesky, materialize_al
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import cholesky_solver, pairs, symmetric_product
 from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
-from jaxbandits.validation import array, number
+from jaxbandits.validation import array, checked, number
 
 ITERATIONS = 16  # Newton steps of the public function; 8 leave an error of 4e-6 at condition number 1e3
 
@@ -86,6 +86,7 @@ def _dot(x, y):
     return total
 
 
+@checked(source="Moré and Sorensen 1983 (the iteration); docs/formulas/ldp_contextual.md#projection")
 def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float[Array, " d"]:
     """Project a point onto a ball in the norm of a matrix: argmin over `|x|` <= radius of (x - y)' A (x - y).
 
@@ -117,10 +118,6 @@ def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float
     In float32 `|x - exact|` stays below (3e-7 + 6e-8 times the condition number) times the radius, measured up to
     condition number 1e3 and `|y|` = 1e3 radius. Rounding A's entries already costs as much, and refinement did
     not help.
-
-    References
-    ----------
-    Moré and Sorensen 1983 (the iteration); docs/formulas/ldp_contextual.md#projection
 
     Examples
     --------

@@ -48,27 +48,9 @@ def maker(transformation: optax.GradientTransformation) -> str:
 def examined(name: str, transformation: Any, dim: int, known: Sequence[str] = ()) -> optax.GradientTransformation:
     """The transformation, if it can step a point of `dim` numbers by its gradient alone.
 
-    Parameters
-    ----------
-    name : str
-        What the caller calls the argument, for the error.
-    transformation : optax.GradientTransformation
-        What was given.
-    dim : int
-        Entries of the point.
-    known : sequence of str
-        Words that the argument may be instead, for the error.
-
-    Returns
-    -------
-    optax.GradientTransformation
-        The same object.
-
-    Raises
-    ------
-    ValueError
-        Where it is no transformation, needs more than gradient and point (the value of the loss, or functions
-        that evaluate it), draws random numbers of its own, or changes the shapes of its state or its point.
+    ValueError where it is none, needs more than gradient and point (the value of the loss, or functions that evaluate
+    it), draws random numbers of its own, or changes the shapes of its state or its point. name: of the argument; known:
+    words that the argument may be instead.
     """
     if not is_transformation(transformation):
         words = "".join(f"{word!r}, " for word in known)
@@ -130,24 +112,8 @@ def begin(transformation: optax.GradientTransformation, point: jax.Array) -> Any
 def step(
     transformation: optax.GradientTransformation, gradient: jax.Array, state: Any, point: jax.Array
 ) -> tuple[jax.Array, Any]:
-    """The point after one step down the gradient, and the state after it.
+    """The point [d] after one step down the gradient [d], and the state after it, in the dtypes that they had.
 
-    Parameters
-    ----------
-    transformation : optax.GradientTransformation
-        One that `examined` let pass.
-    gradient, point : jax.Array
-        Of shape [d], in one dtype.
-    state : tree of arrays
-        What `begin` or the step before returned.
-
-    Returns
-    -------
-    tuple of a jax.Array of shape [d] and a tree of arrays
-        In the dtypes of `point` and `state`.
-
-    Notes
-    -----
     The transformation is traced with JAX's standard promotion of dtypes (adam, adamw, yogi and
     inject_hyperparams mix integers with floats), and its float sums over axes are taken by
     `numerics.fixed_sum`: optax's norms use `jnp.sum`, whose order follows the number of lanes. What it sums

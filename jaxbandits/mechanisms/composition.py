@@ -31,6 +31,7 @@ SIMULATED = (
 
 What = Annotated[str, Doc("What is released, in words.")]
 Times = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
+ForLedger = Annotated[Scalar, LATER, Doc("As in `Event`, for the ledger only. The default: nan, not stated.")]
 
 
 class Event(NamedTuple):
@@ -104,17 +105,15 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
 
 
 @checked
-def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Times = 1) -> Event:
+def gaussian_event(
+    what: What,
+    sensitivity: Annotated[Scalar, LATER, Doc("L2 sensitivity of a release, at least 0; inf: unbounded.")],
+    scale: Annotated[Scalar, LATER, Doc("Standard deviation of the noise, at least 0; no noise costs infinity.")],
+    times: Times = 1,
+) -> Event:
     """Releases with Gaussian noise.
 
     What they cost follows from the delta of `compose`.
-
-    Parameters
-    ----------
-    sensitivity
-        L2 sensitivity of a release, at least 0; inf: unbounded.
-    scale
-        Standard deviation of the noise, at least 0; no noise costs infinity.
 
     Examples
     --------
@@ -154,29 +153,16 @@ def response_event(what: What, scale: Scalar, times: Times = 1, bits: int | None
 
 @checked
 def other_event(
-    mechanism: str,
+    mechanism: Annotated[str, Doc("The mechanism's name.")],
     what: What,
-    epsilon: Scalar,
-    delta: Scalar = 0.0,
+    epsilon: Annotated[Scalar, LATER, Doc("Epsilon of one release, at least 0.")],
+    delta: Annotated[Scalar, LATER, Doc("Delta of one release, in [0, 1).")] = 0.0,
     *,
-    sensitivity: Scalar = math.nan,
-    scale: Scalar = math.nan,
+    sensitivity: ForLedger = math.nan,
+    scale: ForLedger = math.nan,
     times: Times = 1,
 ) -> Event:
     """Releases whose privacy follows by an argument of their own.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism's name.
-    epsilon
-        Epsilon of one release, at least 0.
-    delta
-        Delta of one release, in [0, 1).
-    sensitivity
-        For the ledger only: the release's sensitivity. The default: nan, not stated.
-    scale
-        For the ledger only: the noise's scale. The default: nan, not stated.
 
     Examples
     --------
@@ -194,26 +180,16 @@ def other_event(
     )
 
 
-def composed_epsilon(epsilon: float, count: int, delta: float) -> float:
+@checked(source="Asi, Raman and Talwar 2025, Lemma A.6: docs/formulas/private_adversarial.md#batched-exp4.")
+def composed_epsilon(
+    epsilon: Annotated[float, LATER, Doc("The privacy budget of one release, above 0.")],
+    count: Annotated[int, LATER, Doc("The number of releases, at least 1.")],
+    delta: Annotated[float, LATER, Doc("The failure probability of the composition, in (0, 1).")],
+) -> Annotated[float, Doc("The epsilon of all releases together.")]:
     """What `count` releases, each `epsilon`-private, cost together at `delta` by the closed form of batched EXP4.
 
-    Asi, Raman and Talwar 2025, Lemma A.6: docs/formulas/private_adversarial.md#batched-exp4. The smaller of
-    (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon and count epsilon. `mechanisms.compose` counts
-    better.
-
-    Parameters
-    ----------
-    epsilon : float
-        The privacy budget of one release, above 0.
-    count : int
-        The number of releases, at least 1.
-    delta : float
-        The failure probability of the composition, in (0, 1).
-
-    Returns
-    -------
-    float
-        The epsilon of all releases together.
+    The smaller of (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon and count epsilon. `mechanisms.compose`
+    counts better.
 
     Examples
     --------
@@ -224,7 +200,10 @@ def composed_epsilon(epsilon: float, count: int, delta: float) -> float:
     return min(composed, count * epsilon)
 
 
-@checked
+@checked(
+    source="Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; Doroshenko et al. 2022; Asi, "
+    "Raman and Talwar 2025, Lemma A.6"
+)
 def compose(events: Iterable[Event], delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tuple[float, float]:
     """The (epsilon, delta) of all releases that a unit enters, together.
 
@@ -250,11 +229,6 @@ def compose(events: Iterable[Event], delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.
     Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy
     losses are composed, rounded up, which comes within about a percent of the least epsilon. Gaussian ones
     alone are composed exactly, as one of the ratio sqrt(sum of (sensitivity / scale)^2).
-
-    References
-    ----------
-    Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; Doroshenko et al. 2022; Asi, Raman and
-    Talwar 2025, Lemma A.6
 
     Examples
     --------
@@ -288,6 +262,7 @@ def compose(events: Iterable[Event], delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.
     return (together, delta) if together < epsilon else (epsilon, used)
 
 
+@checked(source="Dong, Roth and Su 2022, Corollary 2")
 def gdp(events: Iterable[Event]) -> float:
     """What releases with Gaussian noise cost together as Gaussian differential privacy.
 
@@ -302,10 +277,6 @@ def gdp(events: Iterable[Event]) -> float:
         The least g for which they are g-GDP: sqrt(sum of times (sensitivity / scale)^2). inf where a release has no
         noise, or noise that is not Gaussian.
 
-    References
-    ----------
-    Dong, Roth and Su 2022, Corollary 2
-
     Examples
     --------
     >>> gdp([gaussian_event("sum", 1.0, 2.0, times=4)]), gdp([laplace_event("sum", 1.0, 2.0)])
@@ -314,6 +285,7 @@ def gdp(events: Iterable[Event]) -> float:
     return math.hypot(*(_normal_ratio(event) for event in _entered(events)))
 
 
+@checked(source="Bun and Steinke 2016, Propositions 1.4 and 1.6, Lemma 1.7")
 def zcdp(events: Iterable[Event]) -> float:
     """What releases cost together as zero-concentrated differential privacy.
 
@@ -327,10 +299,6 @@ def zcdp(events: Iterable[Event]) -> float:
     float
         rho: a Gaussian release costs (sensitivity / scale)^2 / 2, a pure one epsilon^2 / 2. inf where a release has no
         noise, or is private with a delta > 0 only.
-
-    References
-    ----------
-    Bun and Steinke 2016, Propositions 1.4 and 1.6, Lemma 1.7
 
     Examples
     --------

@@ -52,21 +52,12 @@ def _log_delta(ratio: float, epsilon: float) -> float:
     return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(difference)
 
 
-@checked
-def zcdp_rho(epsilon: Epsilon, delta: Delta) -> float:
+@checked(source="Bun and Steinke 2016, Proposition 1.3")
+def zcdp_rho(epsilon: Annotated[Epsilon, Doc("Privacy budget. inf gives inf.")], delta: Delta) -> float:
     """The largest rho whose zero-concentrated privacy implies (epsilon, delta)-privacy.
 
     It is (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2. A Gaussian release spends sensitivity^2 / (2 scale^2)
     of it.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy budget. inf gives inf.
-
-    References
-    ----------
-    Bun and Steinke 2016, Proposition 1.3
 
     Examples
     --------
@@ -87,12 +78,12 @@ def default_delta(delta: Scalar | None, horizon: int, most: float = 1e-3) -> Sca
     return min(most, 1 / horizon) if delta is None else delta
 
 
-@checked
+@checked(
+    source='Dwork and Roth 2014, Theorem A.1 ("classic"); Balle and Wang 2018, Theorem 8 ("analytic"); Bun and '
+    'Steinke 2016 ("zcdp")'
+)
 def gaussian_scale(
-    sensitivity: Sensitivity,
-    epsilon: Epsilon,
-    delta: Delta,
-    rule: Literal["classic", "analytic", "zcdp"] = "classic",
+    sensitivity: Sensitivity, epsilon: Epsilon, delta: Delta, rule: Literal["classic", "analytic", "zcdp"] = "classic"
 ) -> float:
     """Standard deviation of Gaussian noise that makes a release (epsilon, delta)-private.
 
@@ -112,11 +103,6 @@ def gaussian_scale(
     Notes
     -----
     Noise drawn in floating point simulates the mechanism; it is not a certified release.
-
-    References
-    ----------
-    Dwork and Roth 2014, Theorem A.1 ("classic"); Balle and Wang 2018, Theorem 8 ("analytic"); Bun and Steinke
-    2016 ("zcdp")
 
     Examples
     --------
@@ -144,20 +130,13 @@ def gaussian_scale(
     return sensitivity / math.exp(root)
 
 
-@checked
-def gaussian_delta(sensitivity: Sensitivity, scale: Deviation, epsilon: NonNegative) -> float:
+@checked(source="Balle and Wang 2018, Theorem 8")
+def gaussian_delta(
+    sensitivity: Sensitivity, scale: Deviation, epsilon: Annotated[NonNegative, Doc("The claim's epsilon, finite.")]
+) -> float:
     """The least delta at which Gaussian noise is (epsilon, delta)-private.
 
     It is 1.0 without noise.
-
-    Parameters
-    ----------
-    epsilon
-        The claim's epsilon, finite.
-
-    References
-    ----------
-    Balle and Wang 2018, Theorem 8
 
     Examples
     --------
@@ -172,15 +151,11 @@ def gaussian_delta(sensitivity: Sensitivity, scale: Deviation, epsilon: NonNegat
     return math.exp(_log_delta(ratio, float(epsilon)))
 
 
-@checked
+@checked(source="Balle and Wang 2018, Theorem 8")
 def gaussian_epsilon(sensitivity: Sensitivity, scale: Deviation, delta: Delta) -> float:
     """The least epsilon at which Gaussian noise is (epsilon, delta)-private.
 
     It is inf without noise, and 0.0 where there is so much noise that delta alone covers it.
-
-    References
-    ----------
-    Balle and Wang 2018, Theorem 8
 
     Examples
     --------

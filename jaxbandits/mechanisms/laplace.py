@@ -1,38 +1,25 @@
 """The scale of Laplace noise (Dwork, McSherry, Nissim and Smith 2006). `jaxbandits.random.Draws.laplace` draws it."""
 
 import math
+from typing import Annotated
 
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import number
+from annotated_doc import Doc
+
+from jaxbandits.declared import Positive
+from jaxbandits.mechanisms.gaussian import Epsilon
+from jaxbandits.validation import checked
 
 
-def laplace_scale(sensitivity: Scalar, epsilon: Scalar) -> float:
+@checked(source="Dwork, McSherry, Nissim and Smith 2006")
+def laplace_scale(
+    sensitivity: Annotated[Positive, Doc("Largest L1 change of the release between neighbouring inputs.")],
+    epsilon: Epsilon,
+) -> Annotated[float, Doc("The scale b; 0.0 without noise.")]:
     """Scale of Laplace noise that makes a release epsilon-private: sensitivity / epsilon.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Largest L1 change of the release between neighbouring inputs, > 0.
-    epsilon : float
-        Privacy budget, in (0, inf]. inf: no noise.
-
-    Returns
-    -------
-    float
-        The scale b; 0.0 without noise.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Notes
     -----
     Noise drawn in floating point simulates the mechanism; it is not a certified release.
-
-    References
-    ----------
-    Dwork, McSherry, Nissim and Smith 2006
 
     Examples
     --------
@@ -41,6 +28,4 @@ def laplace_scale(sensitivity: Scalar, epsilon: Scalar) -> float:
     >>> laplace_scale(1.0, float("inf"))
     0.0
     """
-    sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    return 0.0 if math.isinf(epsilon) else sensitivity / epsilon
+    return 0.0 if math.isinf(epsilon) else float(sensitivity / epsilon)

@@ -36,18 +36,8 @@ class Release(NamedTuple):
 def composed(releases: tuple[Release, ...], delta: float) -> float:
     """An epsilon at which releases together are (epsilon, delta)-private, at most a percent or so above the least.
 
-    Parameters
-    ----------
-    releases : tuple of Release
-        What a unit enters; sizes are finite.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The epsilon, 0.0 where delta alone covers the releases; inf where this does not reach (delta below 1e-9,
-        losses beyond 600).
+    It is 0.0 where delta alone covers the releases, inf where this does not reach (delta below 1e-9, losses beyond
+    600). Sizes are finite.
     """
     tail = 1e-4 * delta  # mass of losses beyond the grid: once for the sum, once for a Gaussian release
     never = -math.expm1(sum(x.times * math.log1p(-x.delta) for x in releases))  # mass of infinite loss

@@ -47,16 +47,16 @@ class VectorCode(NamedTuple):
     trials: Any
 
 
-@checked
+@checked(source="Published code of Chowdhury and Zhou 2022, repaired: docs/formulas/ldp_contextual.md#vector-code")
 def vector_code(
-    bound: Annotated[Scalar, Gt(0)],
+    bound: Annotated[Scalar, Gt(0), Doc("L: coordinates lie in [-L, L].")],
     users: Users,
-    dim: Annotated[int, Ge(1)],
+    dim: Annotated[int, Ge(1), Doc("Features d; not coordinates of a message.")],
     epsilon: Annotated[Scalar, Gt(0), Le(math.inf)],
     delta: Delta,
     *,
-    constant: NonNegative | None = None,
-    log: NonNegative | None = None,
+    constant: Annotated[NonNegative, Doc("c. The default: the tuned 10 for epsilon >= 1, and 1 below.")] | None = None,
+    log: Annotated[NonNegative, Doc("The logarithm. The default: log(d / delta).")] | None = None,
 ) -> VectorCode:
     """The numbers of the vector protocol, as the published code has them.
 
@@ -66,25 +66,13 @@ def vector_code(
 
     Parameters
     ----------
-    bound
-        L: coordinates lie in [-L, L].
-    dim
-        Features d; not coordinates of a message.
     epsilon
         The budget that the published formula is given; inf: b = 0. What is spent is `vector_epsilon`.
-    constant
-        c. The default: the tuned 10 for epsilon >= 1, and 1 below.
-    log
-        The logarithm. The default: log(d / delta).
 
     Raises
     ------
     ValueError
         For arguments outside these ranges, and where the trials are too many to count.
-
-    References
-    ----------
-    Published code of Chowdhury and Zhou 2022, repaired: docs/formulas/ldp_contextual.md#vector-code
 
     Examples
     --------
@@ -141,23 +129,16 @@ def decode(code: VectorCode, total: Float[Array, "..."], users: Any) -> Float[Ar
     return code.bound / code.levels * total - users * code.bound
 
 
-@checked
-def shuffle_epsilon(local_epsilon: Annotated[Scalar, Ge(0), Le(math.inf)], users: Users, delta: Delta) -> float:
+@checked(source="Feldman, McMillan and Talwar 2021, Theorem 3.1 (recalled; the condition there has log(2 / delta))")
+def shuffle_epsilon(
+    local_epsilon: Annotated[Scalar, Ge(0), Le(math.inf), Doc("Epsilon e0 of a message.")], users: Users, delta: Delta
+) -> float:
     """A bound on the epsilon of a permuted batch of purely private messages.
 
     log(1 + (e^e0 - 1) / (e^e0 + 1) (8 sqrt(e^e0 log(4 / delta) / n) + 8 e^e0 / n)) for e0 <= log(n / (16 log(4
     / delta))).
 
     It is e0 itself where the theorem is silent.
-
-    Parameters
-    ----------
-    local_epsilon
-        Epsilon e0 of a message.
-
-    References
-    ----------
-    Feldman, McMillan and Talwar 2021, Theorem 3.1 (recalled; the condition there has log(2 / delta))
 
     Examples
     --------
@@ -170,10 +151,10 @@ def shuffle_epsilon(local_epsilon: Annotated[Scalar, Ge(0), Le(math.inf)], users
     return min(e0, math.log1p(math.tanh(e0 / 2) * (8 * math.sqrt(math.exp(e0) * log / n) + 8 * math.exp(e0) / n)))
 
 
-@checked
+@checked(source="Feldman, McMillan and Talwar 2021; docs/formulas/ldp_contextual.md#shuffle-model")
 def amplified_epsilon(
     sensitivity: Sensitivity,
-    scale: Deviation,
+    scale: Annotated[Deviation, Doc("Standard deviation of a coordinate's noise.")],
     users: Users,
     coordinates: Coordinates,
     delta: GaussianDelta,
@@ -186,8 +167,6 @@ def amplified_epsilon(
     ----------
     sensitivity
         Largest L2 change of a message between users, in the norm in which the noise is spherical.
-    scale
-        Standard deviation of a coordinate's noise.
 
     Notes
     -----
@@ -198,10 +177,6 @@ def amplified_epsilon(
     only.
 
     A server that sees no more than the sum learns less: `gaussian_epsilon(sensitivity, sqrt(users) scale, delta)`.
-
-    References
-    ----------
-    Feldman, McMillan and Talwar 2021; docs/formulas/ldp_contextual.md#shuffle-model
 
     Examples
     --------
@@ -243,10 +218,10 @@ def _log_moments(trials: int, low: int, high: int, shifts: int) -> np.ndarray:
     return moments
 
 
-@checked
+@checked(source="docs/formulas/ldp_contextual.md#vector-code")
 def vector_epsilon(
-    code: VectorCode,
-    sensitivity: Annotated[Scalar, Gt(0)],
+    code: Annotated[VectorCode, Doc("The numbers of the protocol, as from `vector_code`.")],
+    sensitivity: Annotated[Scalar, Gt(0), Doc("Largest L2 change of a message's coordinates between users.")],
     coordinates: Coordinates,
     delta: Delta,
 ) -> float:
@@ -254,23 +229,12 @@ def vector_epsilon(
 
     It is inf without noise, or with too little for any claim.
 
-    Parameters
-    ----------
-    code
-        The numbers of the protocol, as from `vector_code`.
-    sensitivity
-        Largest L2 change of a message's coordinates between users.
-
     Notes
     -----
     Valid, not tight: the moments of the loss are bounded over the exact law of the noise. A user moves the
     integers by at most `sensitivity` g / L jointly and 2 g each, rounded at random under one common uniform.
     Noise outside a middle range, where a shift leaves the support, is charged to delta. With ample noise and
     small delta the bound is a few per cent to a third above the Gaussian limit, which itself is no bound.
-
-    References
-    ----------
-    docs/formulas/ldp_contextual.md#vector-code
 
     Examples
     --------

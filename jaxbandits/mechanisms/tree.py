@@ -14,6 +14,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt
 from jax import lax
 
+from jaxbandits.declared import LATER
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
 from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_scale
 from jaxbandits.typing import Array, Float, Scalar
@@ -68,7 +69,10 @@ def tree_levels(num_releases: NumReleases, calibration: Calibration = "exact") -
     return 0 if n == 0 else n.bit_length() if calibration != "paper" else 1 + (n - 1).bit_length()
 
 
-@checked
+@checked(
+    source="Chan, Shi and Song 2011; Dwork et al. 2010; docs/formulas/byzantine.md#tree and "
+    "docs/formulas/byzantine.md#increments"
+)
 def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", "increment"] = "tree") -> Tree:
     """Noise for the running sums of messages: the n-th sum gets the noise of popcount(n) nodes.
 
@@ -89,11 +93,6 @@ def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", 
     Notes
     -----
     Fresh standard normals are the caller's, addressed by n; their scale is `tree_scale`.
-
-    References
-    ----------
-    Chan, Shi and Song 2011; Dwork et al. 2010; docs/formulas/byzantine.md#tree and
-    docs/formulas/byzantine.md#increments
 
     Examples
     --------
@@ -148,7 +147,11 @@ def node_scale(bound: Bound, epsilon: Epsilon, delta: Delta, calibration: Calibr
     return float(per_node)
 
 
-@checked
+@checked(
+    source='"Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian), Privatize, whose scale '
+    "is reconstructed from Shariff and Sheffet 2018 (recalled, not re-read): "
+    "docs/formulas/byzantine.md#calibrations"
+)
 def tree_scale(
     bound: Bound,
     num_releases: NumReleases,
@@ -176,11 +179,6 @@ def tree_scale(
     -----
     Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12)
     bound in each node.
-
-    References
-    ----------
-    "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian), Privatize, whose scale is
-    reconstructed from Shariff and Sheffet 2018 (recalled, not re-read): docs/formulas/byzantine.md#calibrations
 
     Examples
     --------
@@ -214,18 +212,13 @@ def tree_epsilon(
     bound: Bound,
     num_releases: NumReleases,
     scale: NodeScale,
-    delta: Scalar,
+    delta: Annotated[Scalar, LATER, Doc("Failure probability of the privacy claim, in (0, 1).")],
     *,
     form: Form = "tree",
 ) -> float:
     """The epsilon truly spent by noise on running sums of messages (U, u).
 
     It is 0.0 where nothing is released.
-
-    Parameters
-    ----------
-    delta
-        Failure probability of the privacy claim, in (0, 1).
 
     Examples
     --------

@@ -13,9 +13,12 @@ from .bounds import htinf_bound as htinf_bound
 from .bounds import htinf_experts_bound as htinf_experts_bound
 from .bounds import htinf_window_bound as htinf_window_bound
 from .bounds import local_exp4_bound as local_exp4_bound
-from .budgets import budget_of_share as budget_of_share
 from .contamination import contaminated_divergence as contaminated_divergence
 from .contamination import median_shift as median_shift
+from .corruption_budgets import barbar_bound as barbar_bound
+from .corruption_budgets import budget_of_share as budget_of_share
+from .corruption_budgets import multilayer_bound as multilayer_bound
+from .corruption_budgets import wide_elimination_bound as wide_elimination_bound
 from .counting import counting_error as counting_error
 from .counting import counting_lower_bound as counting_lower_bound
 from .delay import delayed_order as delayed_order
@@ -35,6 +38,7 @@ from .linear import robust_linear_reward_bound as robust_linear_reward_bound
 from .linear_robust import cw_bound as cw_bound
 from .local_privacy import local_mean_rate as local_mean_rate
 from .local_privacy import local_robust_rate as local_robust_rate
+from .private_arms import adac_ucb_bound as adac_ucb_bound
 from .private_arms import dp_index_bound as dp_index_bound
 from .private_arms import private_bandit_lower_bound as private_bandit_lower_bound
 from .private_arms import private_kl_divergence as private_kl_divergence
@@ -51,8 +55,6 @@ from .private_linear import printed_noise_reach as printed_noise_reach
 from .robust import private_robust_lower_bound as private_robust_lower_bound
 from .robust import prm_central_bound as prm_central_bound
 from .robust import prm_raw_bound as prm_raw_bound
-from .robust_races import barbar_bound as barbar_bound
-from .robust_races import multilayer_bound as multilayer_bound
 from .skellam import skellam_epsilon as skellam_epsilon
 from .skellam import skellam_rdp as skellam_rdp
 from .tunings import batched_exp4_tuning as batched_exp4_tuning
@@ -67,7 +69,5 @@ from .tunings import ftpl_tuning as ftpl_tuning
 from .tunings import local_exp4_tuning as local_exp4_tuning
 from .tunings import refuse as refuse
 from .tunings import window as window
-from .widened import wide_elimination_bound as wide_elimination_bound
-from .zero_concentrated import adac_ucb_bound as adac_ucb_bound
 
 __all__: list[str]

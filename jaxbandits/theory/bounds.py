@@ -8,6 +8,8 @@ Formulas: `docs/formulas/private_adversarial.md#bounds`.
 import math
 from typing import Annotated
 
+from annotated_doc import Doc
+
 from jaxbandits.declared import LATER
 from jaxbandits.theory.quantities import Arms, Batch, Bound, Experts, FiniteEpsilon, Plays, SmallDelta
 from jaxbandits.theory.tunings import window
@@ -15,36 +17,25 @@ from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 
 
-@checked
-def conversion_bound(base_bound: Scalar, window: Batch) -> Bound:
-    """Regret of Algorithm 1 from a bound on its base: window * base_bound + window.
-
-    Parameters
-    ----------
-    base_bound
-        Bound on the base's regret over floor(T / window) rounds.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Theorem 3.1: `docs/formulas/private_adversarial.md#bounds`.
-    """
+@checked(source="Asi, Raman and Talwar 2025, Theorem 3.1: `docs/formulas/private_adversarial.md#bounds`.")
+def conversion_bound(
+    base_bound: Annotated[Scalar, LATER, Doc("Bound on the base's regret over floor(T / window) rounds.")],
+    window: Batch,
+) -> Bound:
+    """Regret of Algorithm 1 from a bound on its base: window * base_bound + window."""
     return float(window * base_bound + window)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
 def htinf_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of HTINF inside Algorithm 1, as printed.
 
     (60 sqrt 6 / epsilon) sqrt(K (epsilon T + 1)) + 2 / epsilon.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.
     """
     return float(60 * math.sqrt(6) / epsilon * math.sqrt(num_arms * (epsilon * horizon + 1)) + 2 / epsilon)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, proof of Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
 def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale: Scalar = 6**0.5) -> Bound:
     """Regret of HTINF inside Algorithm 1, in the sharper form behind Corollary 3.2.
 
@@ -55,15 +46,11 @@ def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale
     tail_scale
         sigma: sigma^2 is at least 2 + 4 lam^2, with lam the scale of the Laplace noise on a batch's mean loss. The
         default sqrt(6) is the paper's, for lam = 1.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, proof of Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.
     """
     return conversion_bound(30 * tail_scale * math.sqrt(num_arms * (horizon // window + 1)), window)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of EXP3 inside Algorithm 1, as printed.
 
@@ -72,10 +59,6 @@ def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     Notes
     -----
     The proof drops a term of the mixing: `exp3_corrected_bound` has it.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.
     """
     n = epsilon * horizon
     log_kn = math.log(num_arms * n)
@@ -83,16 +66,12 @@ def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     return float(2 / epsilon * (2 * root + 1) + 2 / epsilon)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Corollary E.1, repaired: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of EXP3 inside Algorithm 1, with the cost of its mixing.
 
     (2/epsilon)(sqrt(n K log K)[sqrt(22) L + 2 (1 + 4 L + 10 L^2) / (sqrt(22) L)] + 1) + 2/epsilon, for the tuning of
     Corollary E.1, with n = epsilon T and L = log(K n).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Corollary E.1, repaired: `docs/formulas/private_adversarial.md#exp3`.
     """
     n = epsilon * horizon
     log_kn = math.log(num_arms * n)
@@ -101,41 +80,31 @@ def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon)
     return float(2 / epsilon * (math.sqrt(n * num_arms * math.log(num_arms)) * inner + 1) + 2 / epsilon)
 
 
-@checked
-def exp3_base_bound(num_arms: Arms, horizon: Plays, noise_scale: Scalar, learning_rate: Scalar) -> Bound:
+@checked(
+    source="Asi, Raman and Talwar 2025, proof of Corollary E.1 with its dropped term put back: "
+    "`docs/formulas/private_adversarial.md#exp3`."
+)
+def exp3_base_bound(
+    num_arms: Arms,
+    horizon: Annotated[Plays, Doc("Number of rounds J.")],
+    noise_scale: Annotated[Scalar, LATER, Doc("Scale lam of the Laplace noise on a loss.")],
+    learning_rate: Annotated[Scalar, LATER, Doc("Step size eta, greater than 0.")],
+) -> Bound:
     """Regret of EXP3 with mixing 4 eta lam K L on J noisy rounds; use it with `conversion_bound`.
 
     log K / eta + 2 eta J K (1 + 4 lam L + 10 lam^2 L^2) + 1 with L = log(K J).
-
-    Parameters
-    ----------
-    horizon
-        Number of rounds J.
-    noise_scale
-        Scale lam of the Laplace noise on a loss.
-    learning_rate
-        Step size eta, greater than 0.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, proof of Corollary E.1 with its dropped term put back:
-    `docs/formulas/private_adversarial.md#exp3`.
     """
     lam_log = noise_scale * math.log(num_arms * horizon)
     variance = 1 + 4 * lam_log + 10 * lam_log**2
     return float(math.log(num_arms) / learning_rate + 2 * learning_rate * horizon * num_arms * variance + 1)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
 def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of FTPL inside Algorithm 1, with constants of this package.
 
     (2/epsilon)(10 sqrt(K n log K (1 + 10 L^2)) + 6 log K sqrt(K n)(1 + 4 log n) + sqrt(K n)/e + 1) + 2/epsilon,
     with n = max(epsilon T, 1) and L = log(K n).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.
     """
     n, log_k = max(epsilon * horizon, 1.0), math.log(num_arms)
     kn = num_arms * n
@@ -144,53 +113,35 @@ def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     return float(2 / epsilon * inner + 2 / epsilon)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Corollary 4.3: `docs/formulas/private_adversarial.md#bounds`.")
 def htinf_experts_bound(num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
-    """Regret of HTINF over the experts inside Algorithm 1: `htinf_bound` with N for K.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Corollary 4.3: `docs/formulas/private_adversarial.md#bounds`.
-    """
+    """Regret of HTINF over the experts inside Algorithm 1: `htinf_bound` with N for K."""
     return htinf_bound(num_experts, horizon, epsilon)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.")
 def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
-    """Regret of LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.
-    """
+    """Regret of LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1."""
     return float(
         16 * math.sqrt(horizon * num_arms * math.log(num_experts)) * math.log(num_arms * horizon) / epsilon + 1
     )
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.")
 def batched_exp4_bound(
-    num_arms: Arms,
-    num_experts: Experts,
-    horizon: Plays,
-    epsilon: FiniteEpsilon,
-    delta: SmallDelta,
+    num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon, delta: SmallDelta
 ) -> Bound:
     """Regret of batched EXP4.
 
     100 (N^(1/6) K^(1/2) T^(2/3) log(1/delta)^(1/6) L^(1/3) log(N)^(1/3) / epsilon^(1/3) + sqrt(N') L log(N) /
     epsilon) with L = log(N T) and N' = N log(1/delta).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.
     """
     more, log_n, log_nt = num_experts * math.log(1 / delta), math.log(num_experts), math.log(num_experts * horizon)
     first = more ** (1 / 6) * math.sqrt(num_arms) * horizon ** (2 / 3) * (log_nt * log_n / epsilon) ** (1 / 3)
     return 100 * (first + math.sqrt(more) * log_nt * log_n / epsilon)
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def arms_rates(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits without constants, by algorithm.
 
@@ -198,16 +149,12 @@ def arms_rates(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> dict[s
     -------
     dict of float
         ``existing``: sqrt(K T log(K T)) / epsilon; ``conversion``: sqrt(K T / epsilon).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.
     """
     size = num_arms * horizon
     return {"existing": float(math.sqrt(size * math.log(size)) / epsilon), "conversion": math.sqrt(size / epsilon)}
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def experts_rates(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits with expert advice without constants, by algorithm: take the smallest.
 
@@ -216,10 +163,6 @@ def experts_rates(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon:
     dict of float
         ``bandit_to_experts``: sqrt(N T / epsilon); ``local_exp4``: sqrt(K T log N) log(K T) / epsilon;
         ``batched_exp4``: N^(1/6) K^(1/2) T^(2/3) log(N T) / epsilon^(1/3) + sqrt(N) log(N T) / epsilon.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.
     """
     log_nt = math.log(num_experts * horizon)
     batched = num_experts ** (1 / 6) * math.sqrt(num_arms) * horizon ** (2 / 3) * log_nt / epsilon ** (1 / 3)
@@ -230,7 +173,7 @@ def experts_rates(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon:
     }
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def arms_bounds(
     num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon, *, corrected: Annotated[bool, LATER] = True
 ) -> dict[str, float]:
@@ -248,10 +191,6 @@ def arms_bounds(
     -------
     dict of float
         ``htinf`` (Corollary 3.2), ``exp3`` (E.1) and ``ftpl`` (E.3, with constants of this package).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.
     """
     tau = window(epsilon)
     sharp = htinf_window_bound(num_arms, horizon, tau, math.sqrt(max(6.0, 2 + 4 / (tau * epsilon) ** 2)))
@@ -262,13 +201,9 @@ def arms_bounds(
     }
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def experts_bounds(
-    num_arms: Arms,
-    num_experts: Experts,
-    horizon: Plays,
-    epsilon: FiniteEpsilon,
-    delta: SmallDelta,
+    num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon, delta: SmallDelta
 ) -> dict[str, float]:
     """Bounds of private bandits with expert advice with constants, by algorithm.
 
@@ -280,10 +215,6 @@ def experts_bounds(
     Notes
     -----
     At sizes that can be simulated most of them exceed T: compare min(bound, T).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.
     """
     return {
         "bandit_to_experts": htinf_experts_bound(num_experts, horizon, epsilon),
@@ -292,7 +223,7 @@ def experts_bounds(
     }
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, Table 2, as printed: `docs/formulas/private_adversarial.md#bounds`.")
 def experts_regions(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> tuple[str, ...]:
     """The algorithms with expert advice whose printed region holds the point: none, one or several.
 
@@ -305,10 +236,6 @@ def experts_regions(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilo
     Notes
     -----
     The regions do not tile. For a map without holes take the smallest of `experts_rates` or `experts_bounds`.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Table 2, as printed: `docs/formulas/private_adversarial.md#bounds`.
 
     Examples
     --------

@@ -18,15 +18,11 @@ Contamination = Annotated[Share, Remedy("1/2 is the breakdown point"), Doc("Shar
 HALVINGS = 80
 
 
-@checked
+@checked(source="`docs/formulas/robust_frontier.md#crimed`")
 def median_shift(corruption_bound: Contamination) -> float:
     """How far contamination can move the median of a normal law, in standard deviations.
 
     It is b = Phi^-1(1 / (2 (1 - eps))), 0 without contamination.
-
-    References
-    ----------
-    `docs/formulas/robust_frontier.md#crimed`
 
     Examples
     --------
@@ -36,10 +32,9 @@ def median_shift(corruption_bound: Contamination) -> float:
     return float(ndtri(1 / (2 * (1 - corruption_bound))))
 
 
-@checked
+@checked(source="Derived: `docs/formulas/robust_frontier.md#crimed`")
 def contaminated_divergence(
-    gaps: Annotated[Vector, Axes(1, "array of float [n]"), Ge(0)],
-    corruption_bound: Contamination,
+    gaps: Annotated[Vector, Axes(1, "array of float [n]"), Ge(0)], corruption_bound: Contamination
 ) -> Float[np.ndarray, " n"]:
     """The least Kullback-Leibler divergence of two normal laws of variance 1 that are both contaminated.
 
@@ -58,10 +53,6 @@ def contaminated_divergence(
     It is that of the least favourable pair of Huber and Strassen. With c > 1 the solution of Phi(u) + Phi(l) / c =
     1 / (1 - eps), u = g / 2 + ln(c) / g and l = g - u, it is (1 - eps) (ln(c) (1 - 1 / c) Phi(l) + g^2 / 2 (Phi(u) -
     Phi(l)) - g (phi(l) - phi(u))).
-
-    References
-    ----------
-    Derived: `docs/formulas/robust_frontier.md#crimed`
 
     Examples
     --------

@@ -7,6 +7,7 @@ import math
 from typing import Annotated, Any
 
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from jaxbandits.declared import Axes, NonNegative
@@ -17,20 +18,13 @@ from jaxbandits.validation import array, checked
 LOST = 1e-9  # expected number of feedbacks of a run beyond `geometric_bound`
 
 
-@checked
-def geometric_bound(mean: Annotated[Scalar, Ge(0), Le(1e6)], horizon: Plays) -> int:
+@checked(source="docs/formulas/robust_frontier.md#robust-frontier-delay")
+def geometric_bound(
+    mean: Annotated[Scalar, Ge(0), Le(1e6), Doc("Mean m of the delay in plays.")], horizon: Plays
+) -> int:
     """The smallest D with T p^(D + 1) <= 1e-9: a run of T geometric delays hardly ever has one above it.
 
     It is [ours]. P(d = k) = (1 - p) p^k with p = mean / (1 + mean), so P(d > D) = p^(D + 1).
-
-    Parameters
-    ----------
-    mean
-        Mean m of the delay in plays.
-
-    References
-    ----------
-    docs/formulas/robust_frontier.md#robust-frontier-delay
 
     Examples
     --------
@@ -50,9 +44,11 @@ def geometric_bound(mean: Annotated[Scalar, Ge(0), Le(1e6)], horizon: Plays) -> 
     return most if rare(most) else most + 1
 
 
-@checked
+@checked(
+    source="Joulani, György and Szepesvári 2013, recalled; docs/formulas/robust_frontier.md#robust-frontier-delayed-ucb"
+)
 def delayed_ucb_bound(
-    gaps: Annotated[Any, Axes(1, "array of float [K]"), Ge(0)],
+    gaps: Annotated[Any, Axes(1, "array of float [K]"), Ge(0), Doc("Gaps of the arms; those of 0 add nothing.")],
     horizon: Annotated[Plays, Ge(2)],
     outstanding: Any,
 ) -> Bound:
@@ -63,14 +59,8 @@ def delayed_ucb_bound(
 
     Parameters
     ----------
-    gaps
-        Gaps of the arms; those of 0 add nothing.
     outstanding : float or array of float [K]
         G* of every arm, or one number for all, at least 0.
-
-    References
-    ----------
-    Joulani, György and Szepesvári 2013, recalled; docs/formulas/robust_frontier.md#robust-frontier-delayed-ucb
 
     Examples
     --------
@@ -86,20 +76,13 @@ def delayed_ucb_bound(
     return float(np.sum(8 * math.log(horizon) / worse_gaps + 3.5 * worse_gaps) + np.sum(worse_gaps * waiting))
 
 
-@checked
-def hybrid_tuning(num_arms: Arms, delay_bound: NonNegative) -> tuple[float, float]:
+@checked(source="Masoudian, Zimmert and Seldin 2022, recalled; docs/formulas/robust_frontier.md#robust-frontier-hybrid")
+def hybrid_tuning(
+    num_arms: Arms, delay_bound: Annotated[NonNegative, Doc("The largest delay d, in plays.")]
+) -> tuple[float, float]:
     """eta_0 and gamma_0 of the hybrid that is tuned for both worlds, from a bound d on the delay.
 
     They are [recalled]: eta_0 = 10 d + (d / (K^(1/3) ln K))^2 and gamma_0 = (24 d K^(1/3))^2 ln K.
-
-    Parameters
-    ----------
-    delay_bound
-        The largest delay d, in plays.
-
-    References
-    ----------
-    Masoudian, Zimmert and Seldin 2022, recalled; docs/formulas/robust_frontier.md#robust-frontier-hybrid
 
     Examples
     --------
@@ -110,20 +93,13 @@ def hybrid_tuning(num_arms: Arms, delay_bound: NonNegative) -> tuple[float, floa
     return 10 * d + (d / (root * log)) ** 2, (24 * d * root) ** 2 * log
 
 
-@checked
-def delayed_order(num_arms: Arms, horizon: Plays, total_delay: NonNegative) -> Order:
+@checked(source="Zimmert and Seldin 2020; docs/formulas/robust_frontier.md#robust-frontier-hybrid")
+def delayed_order(
+    num_arms: Arms, horizon: Plays, total_delay: Annotated[NonNegative, Doc("D, the sum of all delays.")]
+) -> Order:
     """The order of the best possible regret under adversarial losses, `sqrt(K T) + sqrt(D ln K)`.
 
     It is in the abstract [paper].
-
-    Parameters
-    ----------
-    total_delay
-        D, the sum of all delays.
-
-    References
-    ----------
-    Zimmert and Seldin 2020; docs/formulas/robust_frontier.md#robust-frontier-hybrid
 
     Examples
     --------

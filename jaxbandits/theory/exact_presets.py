@@ -11,6 +11,7 @@ from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits.declared import LATER, Delta
 from jaxbandits.mechanisms.counters.counter import form_of
@@ -34,15 +35,15 @@ class Sums(NamedTuple):
     deviation: float
 
 
-@checked
+@checked(source="Ours: docs/formulas/ldp_contextual.md#exact-presets")
 def exact_tuning(
     kind: Literal["local", "joint", "vector", "amplified"],
     horizon: Plays,
     dim: Features,
-    epsilon: Epsilon,
+    epsilon: Annotated[Epsilon, Doc("Privacy budget of one user; inf: no noise.")],
     delta: Delta,
     feature_norm: FeatureNorm = 1.0,
-    theta_bound: ThetaNorm | None = None,
+    theta_bound: Annotated[ThetaNorm, Doc("Bound B on the norm of theta. The default: 1 / L.")] | None = None,
     tree: Annotated[Literal["binary", "blt", "honaker", "square_root", "banded"], LATER] = "blt",
     window: int | None = None,
 ) -> dict[str, float]:
@@ -52,10 +53,6 @@ def exact_tuning(
     ----------
     kind
         `ldp_linucb`, `jdp_linucb`, or a protocol of `shuffle_linucb`.
-    epsilon
-        Privacy budget of one user; inf: no noise.
-    theta_bound
-        Bound B on the norm of theta. The default: 1 / L.
     tree
         The form of the running sums; of kind "joint" only.
     window
@@ -69,10 +66,6 @@ def exact_tuning(
         "vector": of one user's share, in the units of x x' and x y); `ridge` and `ridge_root`, of rho_t = ridge +
         ridge_root sqrt(t); `base` and `quartic`, of the width base + quartic t^(1/4); `trials`: binomial trials of
         one user (kind "vector", else 0); `spend`: the epsilon that is spent.
-
-    References
-    ----------
-    Ours: docs/formulas/ldp_contextual.md#exact-presets
 
     Examples
     --------
@@ -117,7 +110,7 @@ def running_sums(form: str, horizon: int) -> Sums:
 
 def counter_form(form: str, horizon: int) -> Form:
     """A form of `mechanisms.counter` as `jdp_linucb` has it."""
-    return form_of(form, horizon, "max", 4, 1, 1, None, None, 0.5)
+    return form_of(form, horizon)
 
 
 def entries(dim: int) -> int:
@@ -145,20 +138,12 @@ def _of_noise(scale: float, dim: int, norm: float, bound: float) -> float:
     return math.sqrt(scale**2 * bound**2 * (1 + 1 / dim) / 2 + (scale / norm) ** 2)
 
 
-def _exact(
-    scale: float, norm: float, ridge: float, root: float, noise: float, horizon: int, dim: int, bound: float
-) -> Tuning:
-    """Noise of every play of standard deviation `noise` a coordinate, under a ridge that grows with it."""
-    own = _own_width(horizon, dim, norm, ridge + root * math.sqrt(horizon))
-    quartic = math.sqrt(root) * bound + noise * _tail(horizon, dim) / math.sqrt(root) if root else 0.0
-    width = Width(norm * bound + own, quartic)
-    return Tuning(scale, scale / math.sqrt(2), scale / norm, ridge, root, width)
-
-
 def exact_local(scale: float, horizon: int, dim: int, norm: float, bound: float) -> Tuning:
-    """Noise of scale s by every user, spherical in the Frobenius norm of x x', and s / L on x y."""
-    root = scale * math.sqrt(2 * dim)
-    return _exact(scale, norm, norm**2, root, _of_noise(scale, dim, norm, bound), horizon, dim, bound)
+    """Noise of scale s by every user, spherical in the Frobenius norm of x x', and s / L on x y; the ridge grows."""
+    root, noise = scale * math.sqrt(2 * dim), _of_noise(scale, dim, norm, bound)
+    own = _own_width(horizon, dim, norm, norm**2 + root * math.sqrt(horizon))
+    quartic = math.sqrt(root) * bound + noise * _tail(horizon, dim) / math.sqrt(root) if root else 0.0
+    return Tuning(scale, scale / math.sqrt(2), scale / norm, norm**2, root, Width(norm * bound + own, quartic))
 
 
 def exact_joint(horizon: int, dim: int, epsilon: float, delta: float, norm: float, bound: float, sums: Sums) -> Tuning:
@@ -181,8 +166,7 @@ def exact_vector(
     own = _own_width(horizon, dim, norm, norm**2 + root * math.sqrt(horizon))
     unit = root / norm**2
     quartic = norm * bound * math.sqrt(unit) + noise * _tail(horizon, dim) / math.sqrt(unit) if trials else 0.0
-    width = Width(norm * bound + own, quartic)
-    scale = share * norm**2 if trials else 0.0
+    scale, width = share * norm**2 if trials else 0.0, Width(norm * bound + own, quartic)
     return Tuning(scale, scale, scale / norm, norm**2, root, width), VectorCode(1.0, levels, float(users * trials))
 
 

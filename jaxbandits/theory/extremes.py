@@ -4,29 +4,21 @@ import functools
 from typing import Annotated
 
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge
 from scipy.special import log_ndtr
 
 from jaxbandits.validation import checked
 
 
-@checked
-def expected_max(m: Annotated[int, Ge(1)]) -> float:
+@checked(source="`docs/formulas/robust_frontier.md#robust-frontier-worst-case`")
+def expected_max(m: Annotated[int, Ge(1), Doc("How many normals.")]) -> float:
     """The mean of the largest of m independent standard normals.
 
     Where m trials of a search have equal true values and independent seeds, n each of deviation s, the largest mean
     exceeds the truth by s / sqrt(n) times this. Trials that share their seeds have less, but not none.
 
     It is 0 for one, and about sqrt(2 log m) for many.
-
-    Parameters
-    ----------
-    m
-        How many normals.
-
-    References
-    ----------
-    `docs/formulas/robust_frontier.md#robust-frontier-worst-case`
 
     Examples
     --------

@@ -21,32 +21,40 @@ from jaxbandits.validation import checked, number
 Version = Annotated[Literal["geometric_median", "dp", "median_of_means"], Doc("The version: Theorem 2, 6 or 7.")]
 Spread = Annotated[Scalar, Ge(0), Doc("Spread sigma of the features.")]
 Noise = Annotated[Scalar, Ge(0), Doc("Noise R of a reward.")]
+Attacked = Annotated[
+    Scalar, LATER, Doc('Share alpha of attacked agents: at most 1/4 for "median_of_means", else below 1/2.')
+]
 FailureProb = Annotated[Inside, Doc("Failure probability of the bounds.")]
 Budget = Annotated[FiniteEpsilon, Remedy("without privacy use byzantine_ucb_bound"), Doc("Privacy budget mu, finite.")]
+Claimed = Annotated[
+    Scalar,
+    Gt(0),
+    Le(math.inf),
+    Remedy("use float('inf') for no privacy"),
+    Doc('Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.'),
+]
+ClaimedDelta = Annotated[
+    Delta, Doc('Failure probability of the privacy claim. "geometric_median" takes no notice of it.')
+]
+Episode = Annotated[int, Ge(1), Doc("Index k of the episode.")]
+Window = Annotated[Positive, Doc("Plays L of an episode.")]
+
+PAPER = 'Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"'
+CONSTANTS = f"{PAPER}, Theorems 2, 6 and 7: `docs/formulas/byzantine.md#constants`."
 
 
 class Setting(TypedDict, total=False):
-    """Numbers of a run that the schedules depend on.
-
-    Parameters
-    ----------
-    corruption_bound
-        Share alpha of attacked agents: at most 1/4 for "median_of_means", else below 1/2.
-    epsilon
-        Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.
-    delta
-        Failure probability of the privacy claim. "geometric_median" takes no notice of it.
-    """
+    """Numbers of a run that the schedules depend on."""
 
     num_agents: Required[Agents]
     horizon: Required[Length]
     dim: Required[Features]
-    corruption_bound: Annotated[Scalar, LATER, Default(0.0)]
+    corruption_bound: Annotated[Attacked, Default(0.0)]
     feature_spread: Annotated[Spread, Default(1.0)]
     noise_scale: Annotated[Noise, Default(0.5)]
     failure_prob: Annotated[FailureProb, Default(0.05)]
-    epsilon: Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no privacy"), Default(math.inf)]
-    delta: Annotated[Delta, Default(1e-3)]
+    epsilon: Annotated[Claimed, Default(math.inf)]
+    delta: Annotated[ClaimedDelta, Default(1e-3)]
 
 
 class Terms(NamedTuple):
@@ -56,12 +64,21 @@ class Terms(NamedTuple):
     beta_k = 3 sqrt(lambda_k d) + (numerator sqrt(k - 1) + excess) / sqrt(lambda_k) + tail.
     """
 
-    iota: float
     shift: float
     growth: float
     numerator: float
     excess: float
     tail: float
+
+
+def _check_attacked(constants: str, share: Scalar) -> None:
+    medians = constants == "median_of_means"
+    remedy = "the median-of-means constants need at most 1/4" if medians else "a majority must be honest"
+    number("corruption_bound", share, 0.0, 0.25 if medians else 0.5, open_high=not medians, remedy=remedy)
+
+
+def _iota(num_agents: int, horizon: Scalar, failure_prob: Scalar) -> float:
+    return math.log(128 * num_agents * horizon / failure_prob)
 
 
 @checked
@@ -71,63 +88,27 @@ def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unp
     Without privacy, at an infinite epsilon, B is 0.
     """
     dim, spread, noise = setting["dim"], float(setting["feature_spread"]), float(setting["noise_scale"])
-    medians = constants == "median_of_means"
-    remedy = "the median-of-means constants need at most 1/4" if medians else "a majority must be honest"
-    alpha = number(
-        "corruption_bound",
-        setting["corruption_bound"],
-        0.0,
-        0.25 if medians else 0.5,
-        open_high=not medians,
-        remedy=remedy,
-    )
-    iota = math.log(128 * setting["num_agents"] * setting["horizon"] / setting["failure_prob"])
-    tail = 2 * noise * math.sqrt(dim * iota / setting["num_agents"])
-    noisy = float(48 * iota * math.log(4 / setting["delta"]) * (math.sqrt(dim) + iota) / setting["epsilon"] * window)
-    if medians:
-        growth, numerator = 128 * math.sqrt(alpha * window * iota), 64 * math.sqrt(alpha * window * dim * iota)
-        return Terms(
-            iota=iota,
-            shift=8 * noisy * math.sqrt(dim),
-            growth=growth * spread,
-            numerator=numerator * (spread + noise),
-            excess=4 * noisy,
-            tail=tail,
-        )
-    c = (2 - 2 * alpha) / (1 - 2 * alpha)
-    growth, numerator = 8 * c * math.sqrt(window * iota), 4 * c * math.sqrt(window * dim * iota)
-    noisy = c * noisy if constants == "dp" else 0.0
+    _check_attacked(constants, setting["corruption_bound"])
+    alpha = float(setting["corruption_bound"])
+    iota = _iota(setting["num_agents"], setting["horizon"], setting["failure_prob"])
+    private = float(48 * iota * math.log(4 / setting["delta"]) * (math.sqrt(dim) + iota) / setting["epsilon"] * window)
+    # medians of means have alpha under the roots
+    c, under = (16.0, alpha) if constants == "median_of_means" else ((2 - 2 * alpha) / (1 - 2 * alpha), 1.0)
+    excess = {"dp": c * private, "median_of_means": 4 * private}.get(constants, 0.0)
     return Terms(
-        iota=iota,
-        shift=2 * noisy * math.sqrt(dim),
-        growth=growth * spread,
-        numerator=numerator * (spread + noise),
-        excess=noisy,
-        tail=tail,
+        shift=2 * excess * math.sqrt(dim),
+        growth=8 * c * math.sqrt(under * window * iota) * spread,
+        numerator=4 * c * math.sqrt(under * window * dim * iota) * (spread + noise),
+        excess=excess,
+        tail=2 * noise * math.sqrt(dim * iota / setting["num_agents"]),
     )
 
 
-@checked
+@checked(source=CONSTANTS)
 def byzantine_ridge(
-    episode: Annotated[int, Ge(1)],
-    *,
-    window: Positive,
-    constants: Version = "geometric_median",
-    **setting: Unpack[Setting],
+    episode: Episode, *, window: Window, constants: Version = "geometric_median", **setting: Unpack[Setting]
 ) -> float:
     """The ridge lambda_k of an episode, as printed.
-
-    Parameters
-    ----------
-    episode
-        Index k of the episode.
-    window
-        Plays L of an episode.
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Theorems 2, 6 and 7:
-    `docs/formulas/byzantine.md#constants`.
 
     Examples
     --------
@@ -138,32 +119,16 @@ def byzantine_ridge(
     return printed.shift + max(float(window), printed.growth * math.sqrt(episode))
 
 
-@checked
+@checked(source=CONSTANTS)
 def byzantine_radius(
-    episode: Annotated[int, Ge(1)],
-    *,
-    window: Positive,
-    constants: Version = "geometric_median",
-    **setting: Unpack[Setting],
+    episode: Episode, *, window: Window, constants: Version = "geometric_median", **setting: Unpack[Setting]
 ) -> float:
     """The radius beta_k of an episode, as printed.
-
-    Parameters
-    ----------
-    episode
-        Index k of the episode.
-    window
-        Plays L of an episode.
 
     Notes
     -----
     Lemma 12 has Lambda_k >= lambda_k / 2, so the last term should carry sqrt(2). The slack of the others covers
     that only where feature_spread >= 0.24 noise_scale.
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Theorems 2, 6 and 7:
-    `docs/formulas/byzantine.md#constants`.
 
     Examples
     --------
@@ -177,13 +142,13 @@ def byzantine_radius(
     return 3 * math.sqrt(ridge * setting["dim"]) + numerator / math.sqrt(ridge) + printed.tail
 
 
-@checked
+@checked(source=CONSTANTS)
 def byzantine_window(
     num_agents: Agents,
     horizon: Length,
     *,
     constants: Version = "geometric_median",
-    corruption_bound: Annotated[Scalar, LATER] = 0.0,
+    corruption_bound: Attacked = 0.0,
     feature_spread: Spread = 1.0,
     noise_scale: Noise = 0.5,
     failure_prob: FailureProb = 0.05,
@@ -195,46 +160,22 @@ def byzantine_window(
 
     It is no integer and may exceed T.
 
-    Parameters
-    ----------
-    corruption_bound
-        Share alpha of attacked agents: at most 1/4 for "median_of_means", else below 1/2.
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Theorems 2, 6 and 7:
-    `docs/formulas/byzantine.md#constants`.
-
     Examples
     --------
     >>> byzantine_window(10, 2000, constants="median_of_means")
     1.0
     """
-    printed = terms(
-        constants,
-        num_agents=num_agents,
-        horizon=horizon,
-        dim=1,
-        window=1,
-        corruption_bound=corruption_bound,
-        feature_spread=feature_spread,
-        noise_scale=noise_scale,
-        failure_prob=failure_prob,
-    )
-    alpha, scale = corruption_bound, (feature_spread + noise_scale) * math.sqrt(horizon * printed.iota)
+    _check_attacked(constants, corruption_bound)
+    iota = _iota(num_agents, horizon, failure_prob)
+    alpha, scale = corruption_bound, (feature_spread + noise_scale) * math.sqrt(horizon * iota)
     if constants == "median_of_means":
         return float(max(scale * math.sqrt(alpha), 1.0))
     return float((2 - 2 * alpha) / (1 - 2 * alpha) * scale)
 
 
-@checked
+@checked(source=f"{PAPER}, Theorem 2: `docs/formulas/byzantine.md#regret-bounds`.")
 def byzantine_ucb_bound(num_agents: Agents, horizon: Length, dim: Features) -> float:
     """Robust regret of Byzantine-UCB: d N T^(3/4), up to constants and logarithms.
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Theorem 2:
-    `docs/formulas/byzantine.md#regret-bounds`.
 
     Examples
     --------
@@ -244,16 +185,11 @@ def byzantine_ucb_bound(num_agents: Agents, horizon: Length, dim: Features) -> f
     return dim * num_agents * float(horizon) ** 0.75
 
 
-@checked
+@checked(source=f"{PAPER}, Theorem 6: `docs/formulas/byzantine.md#regret-bounds`.")
 def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, epsilon: Budget, delta: Delta) -> float:
     """Robust regret of Byzantine-UCB-DP, up to constants and logarithms.
 
     sqrt(log(2 / nu) / mu) d^(3/2) N T^(3/4).
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Theorem 6:
-    `docs/formulas/byzantine.md#regret-bounds`.
 
     Examples
     --------
@@ -263,7 +199,7 @@ def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, e
     return math.sqrt(math.log(2 / delta) / epsilon) * math.sqrt(dim) * byzantine_ucb_bound(num_agents, horizon, dim)
 
 
-@checked
+@checked(source=f"{PAPER}, Theorem 7: `docs/formulas/byzantine.md#regret-bounds`.")
 def byzantine_ucb_dp_mom_bound(
     num_agents: Agents,
     horizon: Length,
@@ -271,21 +207,11 @@ def byzantine_ucb_dp_mom_bound(
     epsilon: Budget,
     delta: Delta,
     *,
-    corruption_bound: Annotated[Scalar, Ge(0), Le(0.25)] = 0.0,
+    corruption_bound: Annotated[Scalar, Ge(0), Le(0.25), Doc("Share alpha of attacked agents.")] = 0.0,
 ) -> float:
     """Robust regret of Byzantine-UCB-DP-MoM, up to constants and logarithms.
 
     sqrt(log(2 / nu) / mu) d^(3/2) N (alpha^(1/4) T^(3/4) + sqrt(T)).
-
-    Parameters
-    ----------
-    corruption_bound
-        Share alpha of attacked agents.
-
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Theorem 7:
-    `docs/formulas/byzantine.md#regret-bounds`.
 
     Examples
     --------

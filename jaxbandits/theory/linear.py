@@ -6,18 +6,23 @@ The radii and thresholds that a run computes are in `jaxbandits.algorithms.linea
 import math
 from typing import Annotated, Literal
 
+from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from jaxbandits.theory.quantities import Epsilon, Features, Length, MaxGap, Order, clipped
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 
+Proven = Annotated[
+    Literal["proof", "theorem"], Doc("Which of the two: they differ in the private term, by sqrt(d) ln(T).")
+]
 
-@checked
+
+@checked(source="Theorem 1.3; `docs/formulas/robust_linear.md#bounds`.")
 def robust_linear_reward_bound(
     dim: Features,
     horizon: Length,
-    epsilon: Epsilon = math.inf,
+    epsilon: Annotated[Epsilon, Doc("Privacy budget of a reward; inf: no privacy.")] = math.inf,
     *,
     corruption: Annotated[Scalar, Ge(0), Le(0.5)] = 0.0,
     max_gap: MaxGap | None = None,
@@ -28,8 +33,6 @@ def robust_linear_reward_bound(
 
     Parameters
     ----------
-    epsilon
-        Privacy budget of a reward; inf: no privacy.
     corruption
         The share alpha of corrupted rewards. The theorem covers shares below 1/4; the paper's Figure 1 draws the
         formula up to 1/2.
@@ -42,10 +45,6 @@ def robust_linear_reward_bound(
     With unit arms and a unit theta no gap exceeds 2, so that a value of 2 T and more says nothing. That is so for
     alpha d >= 4 / (1 + 1 / epsilon)^2 below alpha d = 1: at d = 5 and epsilon = 1 from alpha = 0.2 on, whatever T.
 
-    References
-    ----------
-    Theorem 1.3; `docs/formulas/robust_linear.md#bounds`.
-
     Examples
     --------
     >>> robust_linear_reward_bound(4, 10_000), robust_linear_reward_bound(4, 10_000, 1.0, corruption=0.01)
@@ -57,13 +56,13 @@ def robust_linear_reward_bound(
     )
 
 
-@checked
+@checked(source="Equation 58 and Theorem 1.4; `docs/formulas/robust_linear.md#bounds`.")
 def robust_linear_action_bound(
     dim: Features,
     horizon: Length,
-    epsilon: Epsilon = math.inf,
+    epsilon: Annotated[Epsilon, Doc("Privacy budget of a client; inf: no privacy.")] = math.inf,
     *,
-    source: Literal["proof", "theorem"] = "proof",
+    source: Proven = "proof",
     max_gap: MaxGap | None = None,
 ) -> Order:
     """Order of the regret in model M2, a client an action, without corruption and at weight_floor of about 1 / d.
@@ -71,22 +70,11 @@ def robust_linear_action_bound(
     It is d sqrt(T) + d^(3/2) ln(T) / epsilon by the proof, and d sqrt(T) + d / epsilon in the informal theorem, which
     the paper's Figure 1 draws; other logarithms and constants are dropped.
 
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of a client; inf: no privacy.
-    source
-        Which of the two: they differ in the private term, by sqrt(d) ln(T).
-
     Notes
     -----
     The proof bounds the norm of every arm by sqrt(2 d) (Lemma 3.7), and that factor also multiplies the private term.
     With an exactly G-optimal design no weight exceeds 1 / d, the norm is at most 1, and the theorem's term follows:
     `docs/deviations/robust_linear.md#order-of-m2`.
-
-    References
-    ----------
-    Equation 58 and Theorem 1.4; `docs/formulas/robust_linear.md#bounds`.
 
     Examples
     --------

@@ -5,8 +5,11 @@ T is the horizon, d the dimension, L the largest norm of a feature, B that of th
 """
 
 import math
+from typing import Annotated
 
-from jaxbandits.declared import NonNegative
+from annotated_doc import Doc
+
+from jaxbandits.declared import LATER, NonNegative
 from jaxbandits.theory.quantities import (
     FailureProb,
     FeatureNorm,
@@ -43,13 +46,13 @@ def weighted_radius(
     return float(radius + share), float(share / corruption)
 
 
-@checked
+@checked(source="`docs/formulas/robust_frontier.md#cw-oful`.")
 def cw_bound(
     dim: Features,
     horizon: Plays,
     corruption_budget: NonNegative | None = None,
     *,
-    ridge: Scalar = 1.0,
+    ridge: Annotated[Scalar, LATER, Doc("Of the regression, at least `feature_norm` squared.")] = 1.0,
     noise_scale: NoiseScale = 0.5,
     theta_norm: ThetaNorm = 1.0,
     feature_norm: FeatureNorm = 1.0,
@@ -66,8 +69,6 @@ def cw_bound(
     ----------
     corruption_budget
         C that the learner allows for; the adversary's may not exceed it. The default: sqrt(T).
-    ridge
-        Of the regression, at least `feature_norm` squared.
     failure_prob
         Failure probability of the bound. The default: 1 / T, and 1/2 at T = 1.
 
@@ -76,10 +77,6 @@ def cw_bound(
     Derived here [ours], not the paper's theorem. Heavy plays, of weight 1, cost 2 beta each norm, and the squared
     norms of all of them sum to at most 2 d i. The others have w ||x|| = alpha, so that their norms sum to at most 2 d i
     / alpha.
-
-    References
-    ----------
-    `docs/formulas/robust_frontier.md#cw-oful`.
 
     Examples
     --------

@@ -194,28 +194,14 @@ def vector_tuning(
 def moment_sensitivity(feature_norm: float, weight: float = 1.0) -> float:
     """Largest change of (x x', sqrt(weight) x y) when one user's feature x and reward y change.
 
-    Parameters
-    ----------
-    feature_norm : float
-        Bound L on the norm of a feature.
-    weight : float, default 1.0
-        Weight k of the second part.
+    In Frobenius and Euclidean norm together, with L = feature_norm and k = weight: the root of 2 L^4 + 2 k L^2 + k^2 /
+    2 if 2 L^2 >= k, and of 4 k L^2 otherwise. It is attained for d >= 2. Rewards lie in [0, 1].
 
-    Returns
-    -------
-    float
-        In Frobenius and Euclidean norm together: the root of 2 L^4 + 2 k L^2 + k^2 / 2 if 2 L^2 >= k, and of 4 k L^2
-        otherwise. It is attained for d >= 2. Rewards lie in [0, 1].
-
-    Notes
-    -----
     Let r and q be the norms of the two features, c their cosine, and both rewards 1. The squared change is r^4 +
     q^4 - 2 r^2 q^2 c^2 + k (r^2 + q^2 - 2 r q c). If r q >= k / 2 its maximum over c is at c = -k / (2 r q) and
     equals r^4 + q^4 + k (r^2 + q^2) + k^2 / 2; otherwise it is at c = -1. Both grow with r and q. Rewards inside
     (0, 1) give less, since the change is convex in each and the pair (1, 0) stays below.
 
-    Examples
-    --------
     >>> [round(moment_sensitivity(1.0, k) ** 2, 9) for k in (1.0, 2.0)]
     [4.5, 8.0]
     """

@@ -25,9 +25,9 @@ def _shares(epsilon: Scalar, moment_order: Scalar, corruption: Scalar, order: Or
     return c, float(power), float(((c * corruption) if order == "after" else corruption) ** power)
 
 
-@checked
+@checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
 def local_mean_rate(
-    n: Annotated[int, Ge(1)],
+    n: Annotated[int, Ge(1), Doc("Number of reports.")],
     epsilon: Budget,
     moment_order: MomentOrder,
     corruption: Corruption,
@@ -38,15 +38,6 @@ def local_mean_rate(
     It is A^(1 - 1/k) + (c / sqrt n)^(1 - 1/k), c = (e^epsilon + 1) / (e^epsilon - 1); A is c alpha "after", alpha
     "before".
 
-    Parameters
-    ----------
-    n
-        Number of reports.
-
-    References
-    ----------
-    `docs/formulas/private_frontier.md#local-privacy-and-corruption`
-
     Examples
     --------
     >>> [round(local_mean_rate(10_000, 0.5, 2.0, 0.05, order), 3) for order in ("before", "after")]
@@ -56,7 +47,7 @@ def local_mean_rate(
     return corrupted + (c / math.sqrt(n)) ** power
 
 
-@checked
+@checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
 def local_robust_rate(
     num_arms: Arms,
     horizon: Plays,
@@ -75,10 +66,6 @@ def local_robust_rate(
     ----------
     max_gap
         Largest gap between two means, in units of a reward: regret is at most T times it.
-
-    References
-    ----------
-    `docs/formulas/private_frontier.md#local-privacy-and-corruption`
 
     Examples
     --------

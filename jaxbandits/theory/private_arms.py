@@ -7,12 +7,19 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from annotated_types import Gt
+import numpy as np
+from annotated_doc import Doc
+from annotated_types import Gt, Le
 
-from jaxbandits.declared import Probability
+from jaxbandits.declared import Positive, Probability
 from jaxbandits.theory.quantities import Arms, Epsilon, Means, Plays
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
+
+Mean = Annotated[Probability, Doc("A mean.")]
+
+PAPER = "Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613)"
+READ = "through a detailed summary"
 
 
 def _kl(x: float, y: float) -> float:
@@ -28,25 +35,15 @@ def _logit(x: float) -> float:
     return -math.inf if x == 0 else math.inf if x == 1 else math.log(x) - math.log1p(-x)
 
 
-@checked
-def private_kl_divergence(x: Probability, y: Probability, epsilon: Epsilon) -> float:
+@checked(source=f"{PAPER}, {READ}; the closed form is derived: `docs/formulas/private_frontier.md#divergence`")
+def private_kl_divergence(x: Mean, y: Mean, epsilon: Epsilon) -> float:
     """How far two Bernoulli means are apart for an epsilon-private algorithm.
-
-    Parameters
-    ----------
-    x, y
-        A mean.
 
     Returns
     -------
     float
         d_eps(x, y): the least ``epsilon |z - x| + kl(z, y)`` over z between them. It is at most kl(x, y) and at most
         ``epsilon |x - y|``, and finite at y = 1.
-
-    References
-    ----------
-    Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613), through a detailed summary; the closed form is
-    derived: `docs/formulas/private_frontier.md#divergence`
 
     Examples
     --------
@@ -68,16 +65,11 @@ def _over_gaps(means: Any, divergence: Callable[[float, float], float]) -> float
     return math.fsum((best - mean) / divergence(float(mean), best) for mean in means if mean < best)
 
 
-@checked
+@checked(source=f"{PAPER}, Theorem 1, {READ}: `docs/formulas/private_frontier.md#lower-bounds`")
 def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
     """Coefficient of log T in the regret of every consistent epsilon-private algorithm on Bernoulli arms.
 
     It is the sum of D_a / d_eps(mu_a, mu*) over the arms of gap D_a > 0. At epsilon = inf that of Lai and Robbins.
-
-    References
-    ----------
-    Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613), Theorem 1, through a detailed summary:
-    `docs/formulas/private_frontier.md#lower-bounds`
 
     Examples
     --------
@@ -87,21 +79,13 @@ def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
     return _over_gaps(means, lambda mean, best: private_kl_divergence(mean, best, epsilon))
 
 
-@checked
-def dp_index_bound(means: Means, epsilon: Epsilon, batch_ratio: Annotated[Scalar, Gt(1)]) -> float:
+@checked(source=f"{PAPER}, Theorem 2, {READ}: `docs/formulas/private_frontier.md#lower-bounds`")
+def dp_index_bound(
+    means: Means, epsilon: Epsilon, batch_ratio: Annotated[Scalar, Gt(1), Doc("Of the batches' lengths.")]
+) -> float:
     """Coefficient of log T in the regret of `dp_klucb` and `dp_imed`: batch_ratio times the lower bound's.
 
     It is the leading term as T grows; nothing is said about any one T.
-
-    Parameters
-    ----------
-    batch_ratio
-        Of the batches' lengths.
-
-    References
-    ----------
-    Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613), Theorem 2, through a detailed summary:
-    `docs/formulas/private_frontier.md#lower-bounds`
 
     Examples
     --------
@@ -111,15 +95,11 @@ def dp_index_bound(means: Means, epsilon: Epsilon, batch_ratio: Annotated[Scalar
     return float(batch_ratio * private_kl_lower_bound(means, epsilon))
 
 
-@checked
+@checked(source="Azize and Basu 2022, Theorem 3: `docs/formulas/private_frontier.md#lower-bounds`")
 def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
     """The older coefficient of log T: sum of D_a / min(kl(mu_a, mu*), 6 epsilon D_a).
 
     It is never above `private_kl_lower_bound`.
-
-    References
-    ----------
-    Azize and Basu 2022, Theorem 3: `docs/formulas/private_frontier.md#lower-bounds`
 
     Examples
     --------
@@ -129,13 +109,9 @@ def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
     return _over_gaps(means, lambda mean, best: min(_kl(mean, best), float(6 * epsilon * (best - mean))))
 
 
-@checked
+@checked(source="Azize and Basu 2022, Theorem 2: `docs/formulas/private_frontier.md#lower-bounds`")
 def private_minimax_lower_bound(num_arms: Arms, horizon: Plays, epsilon: Epsilon) -> float:
     """Regret that some instance forces on every private algorithm: max(sqrt(T (K - 1)) / 27, (K - 1) / (131 epsilon)).
-
-    References
-    ----------
-    Azize and Basu 2022, Theorem 2: `docs/formulas/private_frontier.md#lower-bounds`
 
     Examples
     --------
@@ -143,3 +119,27 @@ def private_minimax_lower_bound(num_arms: Arms, horizon: Plays, epsilon: Epsilon
     23.4243
     """
     return max(math.sqrt(horizon * (num_arms - 1)) / 27, float((num_arms - 1) / (131 * epsilon)))
+
+
+@checked(
+    source="Derived for the algorithm of Azize and Basu 2023 (arXiv 2309.00557) as recalled: "
+    "`docs/formulas/private_frontier.md#adac-ucb`"
+)
+def adac_ucb_bound(
+    means: Means,
+    horizon: Plays,
+    rho: Annotated[Scalar, Gt(0), Le(math.inf), Doc("Budget of zero-concentrated privacy.")],
+    index_scale: Annotated[Positive, Doc("beta.")] = 3.1,
+) -> float:
+    """Leading terms of AdaC-UCB's regret: 8 beta log T / D + 8 sqrt(beta log T / rho), summed over the worse arms.
+
+    It is the sum over the arms of gap D > 0, in units of a reward, without terms of lower order in T. It may exceed T.
+
+    Examples
+    --------
+    >>> round(adac_ucb_bound([0.75, 0.625, 0.5, 0.375, 0.25], 100_000, 0.1), 2)
+    5363.21
+    """
+    log = index_scale * math.log(horizon)
+    private, gaps = math.sqrt(log / rho), np.max(means) - np.asarray(means)
+    return float(sum(8 * log / gap + 8 * private for gap in gaps[gaps > 0]))

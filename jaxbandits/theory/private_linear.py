@@ -1,7 +1,5 @@
 """Constants of OnlineUCB (locally private linear bandits, Algorithm 1), computed on the host.
 
-The paper is "Improved rate for locally differentially private linear bandits".
-
 T plays, d features of norm at most L, D the bound on theta, R = 1/2 the rewards' sub-Gaussian scale, beta the
 failure probability, sigma the privacy noise, Delta the extra perturbation of features, `log` natural. The printed
 clip constant is garbled: `online_ucb_gradient_bound` is rebuilt. The paper names constants c_M, c_S, gamma without
@@ -21,6 +19,7 @@ from jaxbandits.theory.quantities import FeatureNorm
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 
+PAPER = '"Improved rate for locally differentially private linear bandits"'
 CALIBRATIONS = ("exact", "paper", "reference")
 WIDTHS = ("scaled", "theory")
 GRADIENT_BOUNDS = ("practical", "theory")
@@ -45,16 +44,11 @@ UserEpsilon = Annotated[Scalar, LATER, Doc("Privacy budget of a user, in (0, inf
 UserDelta = Annotated[Scalar, LATER, Doc("Failure probability of the privacy claim, in (0, 1).")]
 
 
-@checked
+@checked(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#calibration`.")
 def online_ucb_sensitivity(private_features: PrivateFeatures = True, feature_norm: FeatureNorm = 1.0) -> float:
     """Largest L2 change of what a user adds noise to.
 
     It is sqrt(4 L^2 + 1) for the pair (x, y) with `|x|` <= L and y in [0, 1]; 1 for y alone.
-
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Algorithm 1:
-    `docs/formulas/ldp_contextual.md#calibration`.
 
     Examples
     --------
@@ -64,32 +58,23 @@ def online_ucb_sensitivity(private_features: PrivateFeatures = True, feature_nor
     return math.sqrt(4 * feature_norm**2 + 1) if private_features else 1.0
 
 
-@checked
+@checked(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#calibration`.")
 def online_ucb_noise(
-    epsilon: Epsilon,
+    epsilon: Annotated[Epsilon, Doc("Privacy budget of a user; inf is no noise.")],
     delta: NoisyDelta = 0.1,
     *,
     calibration: Literal["exact", "paper", "reference"] = "exact",
     private_features: PrivateFeatures = True,
-    feature_norm: Scalar = 1.0,
+    feature_norm: Annotated[Scalar, LATER, Doc("The largest norm L > 0 of a feature.")] = 1.0,
 ) -> float:
     """Standard deviation sigma of the noise on every feature and on the reward.
 
     Parameters
     ----------
-    epsilon
-        Privacy budget of a user; inf is no noise.
     calibration
         "exact": the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018). "paper": 2 sqrt(2
         log(1.25 / delta)) / epsilon, and half of it for the reward alone. "reference": sqrt(log(2.5 / delta)) /
         epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
-    feature_norm
-        The largest norm L > 0 of a feature.
-
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Algorithm 1:
-    `docs/formulas/ldp_contextual.md#calibration`.
 
     Examples
     --------
@@ -105,7 +90,7 @@ def online_ucb_noise(
     return float((2 if private_features else 1) * math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
 
 
-@checked
+@checked(source=f"{PAPER}, Theorem 3.2: `docs/formulas/ldp_contextual.md#calibration`.")
 def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The delta that the printed noise of OnlineUCB truly has for a user's pair at an epsilon.
 
@@ -126,11 +111,6 @@ def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: Re
     for y apart, each of which moves by 2 at most. The pair moves by sqrt(4 + reward_range^2), and it is one Gaussian
     release, of which the least delta is known exactly (Balle and Wang 2018, Theorem 8).
 
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Theorem 3.2:
-    `docs/formulas/ldp_contextual.md#calibration`.
-
     Examples
     --------
     >>> round(printed_noise_delta(10.0, 0.1), 6), round(printed_noise_delta(1.0, 1e-5, 2.0), 9)
@@ -140,7 +120,7 @@ def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: Re
     return gaussian_delta(math.sqrt(4 + reward_range**2), scale, epsilon)
 
 
-@checked
+@checked(source=f"{PAPER}, Theorem 3.2: `docs/formulas/ldp_contextual.md#calibration`.")
 def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The largest epsilon at which the printed noise of OnlineUCB keeps its claim.
 
@@ -153,11 +133,6 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
     See Also
     --------
     printed_noise_delta : What the noise has instead.
-
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Theorem 3.2:
-    `docs/formulas/ldp_contextual.md#calibration`.
 
     Examples
     --------
@@ -176,10 +151,10 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
     return math.exp(low)
 
 
-@checked
+@checked(source=f"{PAPER}, Algorithm 1, rebuilt: `docs/formulas/ldp_contextual.md#clip-constant`.")
 def online_ucb_gradient_bound(
     feature_noise: Scalar,
-    reward_noise: Scalar,
+    reward_noise: Annotated[Scalar, LATER, Doc("Standard deviation of the noise on a reward; 0 where none is added.")],
     *,
     theta_bound: ThetaBound = 1.0,
     perturbation: Perturbation = 0.0,
@@ -196,16 +171,9 @@ def online_ucb_gradient_bound(
     ----------
     feature_noise
         Standard deviation of the noise on a feature's entry; 0 where none is added.
-    reward_noise
-        Standard deviation of the noise on a reward; 0 where none is added.
     log
         log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). The default: the practical bound,
         which leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
-
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Algorithm 1, rebuilt:
-    `docs/formulas/ldp_contextual.md#clip-constant`.
 
     Examples
     --------
@@ -222,19 +190,11 @@ def online_ucb_gradient_bound(
     return float(2 * root * linear + 2 * log * square + 2 * D + 2)
 
 
-@checked
+@checked(source=f"{PAPER}, M_N: `docs/formulas/ldp_contextual.md#width`.")
 def online_ucb_learner_regret(
-    gradient_bound: GradientBound,
-    curvature: Curvature,
-    horizon: Plays,
-    theta_bound: ThetaBound = 1.0,
+    gradient_bound: GradientBound, curvature: Curvature, horizon: Plays, theta_bound: ThetaBound = 1.0
 ) -> float:
     """The learner's regret M_N at N = T: (G^2 / (lambda_min + Delta^2) + G D) log T.
-
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", M_N:
-    `docs/formulas/ldp_contextual.md#width`.
 
     Examples
     --------
@@ -244,7 +204,7 @@ def online_ucb_learner_regret(
     return float((gradient_bound / curvature * gradient_bound + gradient_bound * theta_bound) * math.log(horizon))
 
 
-@checked
+@checked(source=f"{PAPER}, Lemma 3.3, with Lemma 3.5 for S: `docs/formulas/ldp_contextual.md#width`.")
 def online_ucb_deviation(
     gradient_bound: GradientBound,
     curvature: Curvature,
@@ -260,11 +220,6 @@ def online_ucb_deviation(
 
     S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta) with mu = 2 curvature.
 
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Lemma 3.3, with Lemma 3.5 for S:
-    `docs/formulas/ldp_contextual.md#width`.
-
     Examples
     --------
     >>> round(online_ucb_deviation(10.0, 0.2, 20_000, 1 / 20_000, epsilon=1.0, delta=0.1))
@@ -277,7 +232,7 @@ def online_ucb_deviation(
     return float(math.log(horizon / failure_prob) * bound)
 
 
-@checked
+@checked(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#width`.")
 def online_ucb_width(
     width: Literal["scaled", "theory"],
     horizon: Plays,
@@ -288,7 +243,7 @@ def online_ucb_width(
     theta_bound: ThetaBound = 1.0,
     perturbation: Perturbation = 0.0,
     gradient_bound: GradientBound | None = None,
-    curvature: Curvature | None = None,
+    curvature: Annotated[Curvature, Doc('lambda_min + Delta^2, greater than 0. "theory" needs it.')] | None = None,
 ) -> float:
     """The width w of the index <x, theta> + w sqrt(x' V^-1 x).
 
@@ -299,18 +254,11 @@ def online_ucb_width(
         K_N. "theory": sqrt(M_N + K_N).
     gradient_bound
         Bound G at which gradients are clipped. "theory" needs it.
-    curvature
-        lambda_min + Delta^2, greater than 0. "theory" needs it.
 
     Raises
     ------
     ValueError
         If `width` is unknown, or ``"theory"`` lacks a number.
-
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Algorithm 1:
-    `docs/formulas/ldp_contextual.md#width`.
 
     Examples
     --------

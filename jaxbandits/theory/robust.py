@@ -28,7 +28,10 @@ def _common(num_arms: int, horizon: Scalar, epsilon: Scalar, moment_order: Scala
     return float(math.sqrt(num_arms * horizon * log_t) + private + horizon * corruption**power)
 
 
-@checked
+@checked(
+    source="Wu, Zhou, Tao and Wang 2023, Theorem 6.2 and its clean case: "
+    "`docs/formulas/private_robust_mab.md#regret-bounds`."
+)
 def prm_raw_bound(
     num_arms: Arms,
     horizon: Length,
@@ -44,10 +47,6 @@ def prm_raw_bound(
     u^(1/k) [sqrt(K T log T) + (K log T / min(epsilon, 1))^(1 - 1/k) T^(1/k) + T alpha^(1 - 1/k) + K log T / alpha],
     the last two terms only under contamination.
 
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, Theorem 6.2 and its clean case: `docs/formulas/private_robust_mab.md#regret-bounds`.
-
     Examples
     --------
     >>> round(prm_raw_bound(5, 10_000, 1.0))
@@ -59,12 +58,14 @@ def prm_raw_bound(
     return clipped(moment_bound ** (1 / moment_order) * bound, horizon, max_gap)
 
 
-@checked
+@checked(
+    source="Wu, Zhou, Tao and Wang 2023, Theorems 6.10 and 6.12: `docs/formulas/private_robust_mab.md#regret-bounds`."
+)
 def prm_central_bound(
     num_arms: Arms,
     horizon: Length,
     epsilon: Epsilon,
-    mean_bound: Positive,
+    mean_bound: Annotated[Positive, Doc("Bound D on the size of every mean, in units of a reward.")],
     *,
     moment_order: MomentOrder = 2.0,
     moment_bound: MomentBound = 1.0,
@@ -75,15 +76,6 @@ def prm_central_bound(
 
     u^(1/k) times the first three terms of `prm_raw_bound`, plus D K log T / alpha under contamination, plus
     D K log(D T / u^(1/k)) / min(epsilon, 1).
-
-    Parameters
-    ----------
-    mean_bound
-        Bound D on the size of every mean, in units of a reward.
-
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, Theorems 6.10 and 6.12: `docs/formulas/private_robust_mab.md#regret-bounds`.
 
     Examples
     --------
@@ -98,7 +90,7 @@ def prm_central_bound(
     return clipped(bound, horizon, max_gap)
 
 
-@checked
+@checked(source="Wu, Zhou, Tao and Wang 2023, Theorem 4.1: `docs/formulas/private_robust_mab.md#regret-bounds`.")
 def private_robust_lower_bound(
     num_arms: Arms,
     horizon: Length,
@@ -118,10 +110,6 @@ def private_robust_lower_bound(
     ----------
     constant
         The theorem's constant, which it does not state: 1/27 is this package's choice, so label the line "order".
-
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, Theorem 4.1: `docs/formulas/private_robust_mab.md#regret-bounds`.
 
     Examples
     --------

@@ -14,8 +14,7 @@ from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 
 Nominal = Annotated[
-    Positive,
-    Doc("The nominal budget, finite: noise of standard deviation g / epsilon on sums of integers in [0, g]."),
+    Positive, Doc("The nominal budget, finite: noise of standard deviation g / epsilon on sums of integers in [0, g].")
 ]
 Precision = Annotated[Positive, Doc("s: g is at least s epsilon.")]
 
@@ -23,25 +22,18 @@ Precision = Annotated[Positive, Doc("s: g is at least s epsilon.")]
 MOST_ORDERS = 1024
 
 
-@checked
-def skellam_rdp(order: Annotated[int, Ge(2)], epsilon: Nominal, precision_scale: Precision) -> float:
+@checked(source="Chowdhury and Zhou (ICLR 2023), Theorem 2: `docs/formulas/private_frontier.md#secure-aggregation`")
+def skellam_rdp(
+    order: Annotated[int, Ge(2), Doc("The Renyi order a.")], epsilon: Nominal, precision_scale: Precision
+) -> float:
     """The Renyi divergence that one block of `dist_elimination(noise="skellam")` costs at most.
 
     It is a epsilon^2 / 2 + min{(2a - 1) epsilon^2 / (4 s^2) + 3 epsilon / (2 s^3), 3 max(epsilon, epsilon^2) / (2 s)}.
-
-    Parameters
-    ----------
-    order
-        The Renyi order a.
 
     Notes
     -----
     The printed last term is 3 epsilon^2 / (2 s), which asks for g >= s; below epsilon = 1 short blocks have a smaller
     g, and 3 epsilon / (2 s) is what holds for them.
-
-    References
-    ----------
-    Chowdhury and Zhou (ICLR 2023), Theorem 2: `docs/formulas/private_frontier.md#secure-aggregation`
 
     Examples
     --------
@@ -56,15 +48,11 @@ def _rdp(order: int, epsilon: Scalar, s: Scalar) -> float:
     return float(order * epsilon**2 / 2 + min(fine, 3 * max(epsilon, epsilon**2) / (2 * s)))
 
 
-@checked
+@checked(source="`docs/formulas/private_frontier.md#secure-aggregation`")
 def skellam_epsilon(epsilon: Nominal, precision_scale: Precision, delta: Delta) -> float:
     """The epsilon at `delta` that one block of `dist_elimination(noise="skellam")` spends at most.
 
     It is the least over integer orders a of skellam_rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1), at least 0.
-
-    References
-    ----------
-    `docs/formulas/private_frontier.md#secure-aggregation`
 
     Examples
     --------

@@ -7,32 +7,27 @@ from typing import Annotated, Any, Literal, NoReturn
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from jaxbandits.declared import NonNegative, Positive, Remedy
+from jaxbandits.declared import LATER, NonNegative, Positive, Remedy
 from jaxbandits.mechanisms.composition import composed_epsilon as composed_epsilon  # a name of `theory` too
 from jaxbandits.theory.quantities import Arms, Epsilon, Experts, Plays, SmallDelta
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, integer
 
 Mixing = Annotated[Scalar, Ge(0), Le(1), Doc("Share of uniform exploration. The default: the theory's.")]
+WholeRun = Annotated[Scalar, Gt(0), Doc("Privacy budget of the whole run.")]
+AtMostOne = Annotated[WholeRun, Le(1), Remedy("for a larger epsilon choose the window yourself")]
+Covered = Annotated[Scalar, LATER, Doc("Privacy budget of the whole run, in [1/T, 1], which the theory covers.")]
+Tuning = Annotated[dict[str, Any], Doc("``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.")]
 
 
-@checked
-def window(epsilon: Annotated[Scalar, Gt(0), Le(1), Remedy("for a larger epsilon choose the window yourself")]) -> int:
+@checked(source="Asi, Raman and Talwar 2025, Algorithm 1: `docs/formulas/private_adversarial.md#batch-length`.")
+def window(epsilon: AtMostOne) -> int:
     """Batch length tau = ceil(1 / epsilon) of Algorithm 1.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of the whole run.
 
     Notes
     -----
     1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after float32
     rounding.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 1: `docs/formulas/private_adversarial.md#batch-length`.
 
     Examples
     --------
@@ -45,20 +40,10 @@ def window(epsilon: Annotated[Scalar, Gt(0), Le(1), Remedy("for a larger epsilon
 
 
 @checked
-def check_epsilon(epsilon: Epsilon, horizon: int) -> float:
+def check_epsilon(
+    epsilon: Annotated[WholeRun, Le(math.inf)], horizon: Annotated[int, LATER, Doc("Number of plays T.")]
+) -> Annotated[float, Doc("epsilon.")]:
     """Check that the theory of Algorithm 1 covers epsilon: 1/T <= epsilon <= 1.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of the whole run.
-    horizon
-        Number of plays T.
-
-    Returns
-    -------
-    float
-        epsilon.
 
     Raises
     ------
@@ -126,40 +111,24 @@ def refuse(
     while high - low > 1 and high < 2**62:
         middle = (low + high) // 2
         low, high = (low, middle) if works(middle) else (middle, high)
-    given = ", ".join(
-        f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}" for name, value in sizes.items()
+    given = ", ".join(f"{name} = {x:.6g}" if isinstance(x, float) else f"{name} = {x}" for name, x in sizes.items())
+    enlarge = f"the smallest T that works is {high}: enlarge the horizon"
+    raise ValueError(
+        f"{what} at {given}; {enlarge if high < 2**62 else 'no T works: change the others'}, or give {remedy}"
     )
-    enlarge = (
-        f"the smallest T that works is {high}: enlarge the horizon" if high < 2**62 else "no T works: change the others"
-    )
-    raise ValueError(f"{what} at {given}; {enlarge}, or give {remedy}")
 
 
-@checked
-def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Scalar, *, mixing: Mixing | None = None) -> dict[str, Any]:
+@checked(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
+def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mixing | None = None) -> Tuning:
     """Tuning of EXP3 inside Algorithm 1.
 
     learning_rate = sqrt(log K / (22 n K L^2)) and mixing = 4 learning_rate K L with n = epsilon T and L = log(K n).
-
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of the whole run, in [1/T, 1], which the theory covers.
-
-    Returns
-    -------
-    dict
-        ``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.
 
     Raises
     ------
     ValueError
         If an argument lies outside its range, L <= 0, or the theory's mixing exceeds 1 (about epsilon T < 0.73 K
         log K).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.
 
     Examples
     --------
@@ -177,15 +146,15 @@ def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Scalar, *, mixing: Mixi
     return {"learning_rate": rate, "mixing": mixing, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-@checked
+@checked(source="Asi, Raman and Talwar 2025, proof of Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_noisy_tuning(
     num_arms: Arms,
-    horizon: Plays,
-    noise_scale: NonNegative,
+    horizon: Annotated[Plays, Doc("Number of updates J.")],
+    noise_scale: Annotated[NonNegative, Doc("Scale lam of the noise.")],
     *,
     mixing: Mixing | None = None,
     window: int = 1,
-) -> dict[str, Any]:
+) -> Annotated[dict[str, Any], Doc("``learning_rate`` and ``mixing``.")]:
     """Tuning of EXP3 on losses with Laplace noise, the general form behind Corollary E.1.
 
     learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))) and mixing = 4 learning_rate lam K
@@ -193,27 +162,14 @@ def exp3_noisy_tuning(
 
     Parameters
     ----------
-    horizon
-        Number of updates J.
-    noise_scale
-        Scale lam of the noise.
     window
         Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 / (window
         lam).
-
-    Returns
-    -------
-    dict
-        ``learning_rate`` and ``mixing``.
 
     Raises
     ------
     ValueError
         If an argument lies outside its range, or the theory's mixing exceeds 1.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, proof of Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.
     """
     k, j, lam = num_arms, horizon, noise_scale
 
@@ -230,32 +186,20 @@ def exp3_noisy_tuning(
     return {"learning_rate": rate, "mixing": mixing}
 
 
-@checked
-def ftpl_tuning(num_arms: Arms, horizon: Plays, epsilon: Scalar) -> dict[str, Any]:
+@checked(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
+def ftpl_tuning(
+    num_arms: Arms, horizon: Plays, epsilon: Covered
+) -> Annotated[dict[str, Any], Doc("``learning_rate``, ``tries``, ``window`` and ``noise_scale``.")]:
     """Tuning of FTPL inside Algorithm 1.
 
     tries = ceil(sqrt(K n)) and
     learning_rate = min(sqrt(log K / (K n + 10 K n L^2)), 1 / (sqrt(K n) (1 + 4 log n))) with n = epsilon T and
     L = log(K n).
 
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of the whole run, in [1/T, 1], which the theory covers.
-
-    Returns
-    -------
-    dict
-        ``learning_rate``, ``tries``, ``window`` and ``noise_scale``.
-
     Raises
     ------
     ValueError
         If an argument lies outside its range, or L <= 0.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.
     """
     k, epsilon = num_arms, check_epsilon(epsilon, horizon)
     n, tau = epsilon * horizon, window(epsilon)
@@ -266,28 +210,16 @@ def ftpl_tuning(num_arms: Arms, horizon: Plays, epsilon: Scalar) -> dict[str, An
     return {"learning_rate": min(first, second), "tries": tries, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-@checked
-def ftpl_noisy_tuning(num_arms: Arms, horizon: Plays, noise_scale: NonNegative) -> dict[str, Any]:
+@checked(source="Asi, Raman and Talwar 2025, Lemma E.4: `docs/formulas/private_adversarial.md#ftpl`.")
+def ftpl_noisy_tuning(
+    num_arms: Arms,
+    horizon: Annotated[Plays, Doc("Number of updates J.")],
+    noise_scale: Annotated[NonNegative, Doc("Scale lam of the noise.")],
+) -> Annotated[dict[str, Any], Doc("``learning_rate`` and ``tries``.")]:
     """Tuning of FTPL on losses with Laplace noise.
 
     tries = ceil(sqrt(K J)) and
     learning_rate = min(sqrt(log K / (K J (1 + 10 lam^2 log^2(K J)))), 1 / (sqrt(K J) (1 + 4 lam log J))).
-
-    Parameters
-    ----------
-    horizon
-        Number of updates J.
-    noise_scale
-        Scale lam of the noise.
-
-    Returns
-    -------
-    dict
-        ``learning_rate`` and ``tries``.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Lemma E.4: `docs/formulas/private_adversarial.md#ftpl`.
     """
     k, j, lam = num_arms, horizon, noise_scale
     first = math.sqrt(math.log(k) / (k * j * (1 + 10 * lam**2 * math.log(k * j) ** 2)))
@@ -295,38 +227,26 @@ def ftpl_noisy_tuning(num_arms: Arms, horizon: Plays, noise_scale: NonNegative) 
     return {"learning_rate": min(first, second), "tries": _guarded_ceil(math.sqrt(k * j))}
 
 
-@checked
+@checked(
+    source="Asi, Raman and Talwar 2025, Algorithm 6 and Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`."
+)
 def local_exp4_tuning(
     num_arms: Arms,
     num_experts: Experts,
     horizon: Plays,
-    epsilon: Epsilon,
+    epsilon: Annotated[Epsilon, Doc("Privacy budget of the whole run; inf adds no noise and gives mixing 0.")],
     *,
     mixing: Mixing | None = None,
-) -> dict[str, Any]:
+) -> Annotated[dict[str, Any], Doc("``learning_rate``, ``mixing`` and ``noise_scale``.")]:
     """Tuning of LDP-EXP4.
 
     learning_rate = sqrt(log N / (3 T K (1 + 10 log^2(K T) / epsilon^2))) and
     mixing = 4 learning_rate K log(K T) / epsilon.
 
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of the whole run; inf adds no noise and gives mixing 0.
-
-    Returns
-    -------
-    dict
-        ``learning_rate``, ``mixing`` and ``noise_scale``.
-
     Raises
     ------
     ValueError
         If an argument lies outside its range, or the theory's mixing exceeds 1 (about T < 0.53 K log N).
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 6 and Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.
     """
     k, experts = num_arms, num_experts
     lam = 0.0 if math.isinf(epsilon) else 1 / epsilon
@@ -342,7 +262,10 @@ def local_exp4_tuning(
     return {"learning_rate": rate, "mixing": mixing, "noise_scale": lam}
 
 
-@checked
+@checked(
+    source="Asi, Raman and Talwar 2025, Algorithm 2 and Theorem 4.5: "
+    "`docs/formulas/private_adversarial.md#batched-exp4`."
+)
 def batched_exp4_tuning(
     num_arms: Arms,
     num_experts: Experts,
@@ -351,10 +274,10 @@ def batched_exp4_tuning(
     delta: Annotated[SmallDelta, Remedy("a larger delta would leave too little noise")],
     *,
     mixing_rule: Literal["repaired", "printed"] = "repaired",
-    learning_rate: Positive | None = None,
+    learning_rate: Annotated[Positive, Doc("Step size. The default: the theory's.")] | None = None,
     mixing: Annotated[Scalar, Gt(0), Le(1)] | None = None,
-    window: int | None = None,
-) -> dict[str, Any]:
+    window: Annotated[int, LATER, Doc("Plays of a batch, from 1 to T. The default: the theory's.")] | None = None,
+) -> Tuning:
     """Tuning of batched EXP4.
 
     With N' = N log(1/delta) and L = log(N T):
@@ -369,26 +292,13 @@ def batched_exp4_tuning(
         Privacy budget of the whole run. inf adds no noise and needs `learning_rate`, `mixing` and `window`.
     mixing_rule
         "printed" has N for N' in the first branch of mixing; the theorem's rate needs N'.
-    learning_rate
-        Step size. The default: the theory's.
     mixing
         Share of uniform exploration. The default: the theory's. The noise follows from the mixing used.
-    window
-        Plays of a batch, from 1 to T. The default: the theory's.
-
-    Returns
-    -------
-    dict
-        ``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.
 
     Raises
     ------
     ValueError
         If an argument lies outside its range, or the theory gives mixing > 1, learning_rate >= 1 or window > T.
-
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 2 and Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.
     """
     k, n = num_arms, num_experts
     given = {"learning_rate": learning_rate, "mixing": mixing, "window": window}
@@ -428,14 +338,13 @@ def batched_exp4_tuning(
         what = (
             f"the theory's learning rate is {rate:.4g}, window {tau}, mixing {share:.4g}; needed are < 1, <= T and <= 1"
         )
-        refuse(
-            what, works, remedy="learning_rate, mixing and window", K=k, N=n, T=horizon, epsilon=epsilon, delta=delta
-        )
+        sizes = {"K": k, "N": n, "T": horizon, "epsilon": epsilon, "delta": delta}
+        refuse(what, works, remedy="learning_rate, mixing and window", **sizes)
     scale = 0.0 if math.isinf(epsilon) else 3 * k * math.sqrt(more) / (share * tau * epsilon)
     return {"learning_rate": rate, "mixing": share, "window": tau, "noise_scale": scale}
 
 
-@checked
+@checked(source="Auer, Cesa-Bianchi, Freund and Schapire 2002: `docs/formulas/private_adversarial.md#without-privacy`.")
 def exp4_tuning(num_arms: Arms, num_experts: Experts, horizon: Plays) -> dict[str, float]:
     """Tuning of EXP4 without privacy: learning_rate sqrt(2 log N / (K T)), mixing 0.
 
@@ -443,10 +352,6 @@ def exp4_tuning(num_arms: Arms, num_experts: Experts, horizon: Plays) -> dict[st
     -------
     dict of float
         ``learning_rate`` and ``mixing``.
-
-    References
-    ----------
-    Auer, Cesa-Bianchi, Freund and Schapire 2002: `docs/formulas/private_adversarial.md#without-privacy`.
     """
     rate = math.sqrt(2 * math.log(num_experts) / (num_arms * horizon))
     return {"learning_rate": rate, "mixing": 0.0}

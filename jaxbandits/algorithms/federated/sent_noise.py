@@ -102,7 +102,7 @@ def sent_noise(kind: str, releases: int, counter: str, counter_error: str, buffe
             f"counter = 'square_root' keeps every draw, of at most {MOST_RELEASES} episodes; here are {releases}: "
             "give counter='blt', whose noise is the same to 0.2%"
         )
-    form = form_of(counter, max(releases, 1), counter_error, buffers, 1, 1, None, None, 0.5)
+    form = form_of(counter, max(releases, 1), counter_error, buffers)
     return SentNoise(kind, releases, counter, form)
 
 

@@ -2,22 +2,23 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge
 
+from jaxbandits.declared import Inside
 from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.blt import blt
 from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.mechanisms.counters.k_ary import k_ary
 from jaxbandits.mechanisms.counters.nodes import honaker, tree
 from jaxbandits.mechanisms.counters.unknown_horizon import unknown_horizon
-from jaxbandits.typing import Array, Float, Int
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.validation import checked, integer
 
-FORMS = ("blt", "tree", "honaker", "square_root", "banded", "k_ary")
-ERRORS = ("max", "mean")
 OF_ANY_HORIZON = ("blt", "honaker", "tree")
 MOST_MESSAGES = 2**30
 
@@ -97,17 +98,11 @@ def _functions(begin: Any, move: Any, noise: Any) -> tuple[Any, Any, Any]:
 
 
 def form_of(
-    form: str, horizon: int | None, error: str, buffers: int, participations: int, separation: int,
-    bands: int | None, arity: int | None, share: float,
+    form: str, horizon: int | None, error: str = "max", buffers: int = 4, participations: int = 1, separation: int = 1,
+    bands: int | None = None, arity: int | None = None, share: Scalar = 0.5,
 ) -> Form:  # fmt: skip
-    """The noise of a counter, its arguments validated; `horizon` at least 1 or None."""
-    choice("form", form, FORMS)
-    choice("error", error, ERRORS)
-    buffers, share = integer("buffers", buffers, 1), number("share", share, 0.0, 1.0, open_low=True, open_high=True)
-    participations, separation = integer("participations", participations, 1), integer("separation", separation, 1)
-    if bands is not None:
-        bands = integer("bands", bands, 1)
-    if arity is not None and integer("arity", arity, 3) % 2 == 0:
+    """The noise of a counter; `horizon` at least 1 or None. ValueError: the form cannot do what is asked."""
+    if arity is not None and arity % 2 == 0:
         raise ValueError(f"arity = {arity} must be odd: its digits run from -(arity - 1) / 2 to (arity - 1) / 2")
     if horizon is None:
         if form not in OF_ANY_HORIZON:
@@ -115,7 +110,6 @@ def form_of(
         if participations > 1:
             raise ValueError(f"participations = {participations} needs a horizon: give one")
         return unknown_horizon(form, error, buffers, share)
-    horizon = integer("horizon", horizon, 1, MOST_MESSAGES)
     if form == "blt":
         return blt(horizon, error, buffers, participations, separation)
     if form == "tree":
@@ -135,23 +129,30 @@ def form_of(
     return toeplitz.square_root(horizon, participations, separation)
 
 
+@checked(
+    source="Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (arXiv 2404.16706) and the others, of which "
+    "abstracts and public code were read: docs/formulas/counting.md"
+)
 def counter(
     form: Literal["blt", "tree", "honaker", "square_root", "banded", "k_ary"] = "blt",
     *,
     horizon: int | None,
     error: Literal["max", "mean"] = "max",
-    buffers: int = 4,
-    participations: int = 1,
-    separation: int = 1,
-    bands: int | None = None,
-    arity: int | None = None,
-    share: float = 0.5,
+    buffers: Annotated[int, Ge(1), Doc('Of "blt"; at most n - 1 are used.')] = 4,
+    participations: Annotated[int, Ge(1), Doc("How many messages a unit sends at most.")] = 1,
+    separation: Annotated[int, Ge(1), Doc("How far two messages of a unit are apart at least.")] = 1,
+    bands: Annotated[int, Ge(1)] | None = None,
+    arity: Annotated[int, Ge(3), Doc('Of "k_ary": the base, odd. The default: the best in 3, 5, ..., 63.')]
+    | None = None,
+    share: Annotated[
+        Inside, Doc("For horizon=None: what part of the squared sensitivity the totals of epochs get.")
+    ] = 0.5,
 ) -> Counter:
     """Private running sums: after every message the sum of all so far, with noise that is shared between releases.
 
     Parameters
     ----------
-    form : {"blt", "tree", "honaker", "square_root", "banded", "k_ary"}, default "blt"
+    form
         The noise. "blt": buffered linear Toeplitz, the least for its state. "tree": the binary tree. "honaker": the
         tree with better estimates of its nodes. "square_root": the least largest error of all Toeplitz forms; it keeps
         every draw, so at most 1,024 releases. "banded": the first `bands` coefficients of that, for units whose
@@ -160,20 +161,10 @@ def counter(
     horizon : int or None
         The number n of messages, in [0, 2^30]; None where it is not known ("blt", "honaker", "tree"), at about 1.6
         times the noise.
-    error : {"max", "mean"}, default "max"
+    error
         Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation least.
-    buffers : int, default 4
-        Of "blt", at least 1; at most n - 1 are used.
-    participations : int, default 1
-        How many messages a unit sends at most, at least 1.
-    separation : int, default 1
-        How far two messages of a unit are apart at least, at least 1.
-    bands : int, optional
-        Of "banded", at least 1. The default: `separation` where a unit sends several messages, otherwise 256.
-    arity : int, optional
-        Of "k_ary": the base, odd, at least 3. The default: the best in 3, 5, ..., 63.
-    share : float, default 0.5
-        For horizon=None: what part of the squared sensitivity the totals of epochs get, in (0, 1).
+    bands
+        Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.
 
     Returns
     -------
@@ -197,11 +188,6 @@ def counter(
 
     The counter adds what it is given: make messages finite and bounded before.
 
-    References
-    ----------
-    Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (arXiv 2404.16706) and the others, of which abstracts and
-    public code were read: docs/formulas/counting.md
-
     Examples
     --------
     >>> for form in ("blt", "honaker", "tree"):
@@ -211,12 +197,11 @@ def counter(
     honaker 10 6.736
     tree 10 9.487
     """
-    if horizon is None or integer("horizon", horizon, 0, MOST_MESSAGES) > 0:
-        made = form_of(form, horizon, error, buffers, participations, separation, bands, arity, share)
-    else:
-        made = form_of(form, 1, error, buffers, participations, separation, bands, arity, share)
+    last = MOST_MESSAGES if horizon is None else integer("horizon", horizon, 0, MOST_MESSAGES)
+    releases = None if horizon is None else max(last, 1)
+    made = form_of(form, releases, error, buffers, participations, separation, bands, arity, share)
+    if last == 0:
         made = made._replace(column_norm=0.0, size=0)
-    last = MOST_MESSAGES if horizon is None else horizon
 
     def deviation(t):
         at = np.asarray(t)

@@ -11,7 +11,6 @@ import numpy as np
 
 from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.validation import integer
 
 ARITIES = range(3, 64, 2)
 EXACT = 1 << 20  # up to so many releases all are looked at to choose the base
@@ -81,7 +80,7 @@ def functions(arity: int, h: int) -> tuple[Any, Any, Any]:
 
 def k_ary(releases: int, error: str, arity: int | None, participations: int, separation: int) -> Form:
     """The form with the given base, or the best one."""
-    arity = best_arity(releases, error) if arity is None else integer("arity", arity, 3)
+    arity = best_arity(releases, error) if arity is None else arity
     h = height(releases, arity)
     if arity**h + releases >= 2**31:
         raise ValueError(f"arity = {arity}, horizon = {releases} counts beyond 2^31: give a smaller arity or horizon")

@@ -17,6 +17,7 @@ from jaxbandits.mechanisms.counters import nodes
 from jaxbandits.mechanisms.counters.blt import blt, column
 from jaxbandits.mechanisms.counters.blt import functions as blt_functions
 from jaxbandits.mechanisms.counters.form import Form, Given
+from jaxbandits.typing import Scalar
 
 EPOCHS = 31  # the messages that an int32 can count
 
@@ -76,7 +77,7 @@ def _filled(t: Any) -> Any:
     return t
 
 
-def unknown_horizon(form: str, error: str, buffers: int, share: float) -> Form:
+def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
     """The form with counters of one form inside."""
     made = [_inside(form, 2**epoch, error, buffers) for epoch in range(EPOCHS)]
     if form == "blt":
