@@ -281,8 +281,6 @@ def budgeted(
     the means at the window's start. No run rests under this attack: plays that an algorithm has decided are made, since
     they may be charged.
 
-    Examples
-    --------
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> attack = jb.adversaries.budgeted(total=12.5)
     >>> run = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=500), arms, reward_adversary=attack)

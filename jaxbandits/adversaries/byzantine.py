@@ -117,7 +117,7 @@ def byzantine(
     scale: Annotated[Scalar, Doc("c, any finite number.")] = 1.0,
     prob: Probability = 1.0,
     part: Literal["both", "matrix", "vector"] = "both",
-) -> Adversary:
+) -> Annotated[Adversary, Doc("Regret leaves out the agents that attack, in the windows in which they do.")]:
     """Some agents replace the message (U, u) that they send; used as `message_adversary`.
 
     The attackers are the floor(corruption * N + 1/2) lowest-numbered agents.
@@ -134,11 +134,6 @@ def byzantine(
     part
         What is replaced, the other part staying honest.
 
-    Returns
-    -------
-    Adversary
-        Regret leaves out the agents that attack, in the windows in which they do.
-
     Raises
     ------
     ValueError
@@ -148,8 +143,6 @@ def byzantine(
     -----
     "alie" is a variant of Baruch et al. 2019.
 
-    Examples
-    --------
     >>> jb.adversaries.byzantine(corruption=0.3, kind="alie", scale=1.5).config["kind"]
     'alie'
     """

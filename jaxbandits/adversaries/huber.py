@@ -246,7 +246,7 @@ def huber(
     value: Annotated[Scalar | str, LATER] | None = None,
     scale: Annotated[NonNegative, Doc('For "gaussian" and "cauchy".')] = 1.0,
     batch: Annotated[int, Ge(1), Doc('The batch that "burst" hits, the learner\'s first being 1.')] = 1,
-) -> Adversary:
+) -> Annotated[Adversary, Doc("Regret is never masked.")]:
     """Replace each reward (as `reward_adversary`) or report (as `message_adversary`) with probability `corruption`.
 
     Rewards or reports are hit independently of each other.
@@ -266,11 +266,6 @@ def huber(
         v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip" and "in_range", 0.99 for
         "subthreshold", else 0.
 
-    Returns
-    -------
-    Adversary
-        Regret is never masked.
-
     Raises
     ------
     ValueError
@@ -284,8 +279,6 @@ def huber(
     "fixed", "gaussian", "cauchy", "sign_flip" and "random_sign". The sums of agents are for `byzantine`. Learners from
     losses have no defence: an infinite loss spoils them, and the run says so.
 
-    Examples
-    --------
     >>> jb.adversaries.huber(corruption=0.05, value="inf").params.value
     inf
     """

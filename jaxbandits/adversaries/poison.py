@@ -52,24 +52,17 @@ def poison(
     *,
     corruption: Annotated[Minority, Doc("The share of attacked agents.")] = 0.2,
     prob: Annotated[Probability, Doc("The chance of being attacked, drawn for each play and agent.")] = 1.0,
-) -> Adversary:
+) -> Annotated[Adversary, Doc("Exactly the attacked pairs of play and agent are left out of the regret.")]:
     """Some agents get rewards of the instance -theta; used as `reward_adversary`.
 
     The attacked agents are the floor(corruption * N + 1/2) lowest-numbered ones. For environments of several agents
     (`federated_linear`).
-
-    Returns
-    -------
-    Adversary
-        Exactly the attacked pairs of play and agent are left out of the regret.
 
     Notes
     -----
     An attacked agent's reward of a play is -<x, theta> plus the noise that it would have had. Attacked agents
     report honestly what they saw. Without communication the attack costs an order of corruption * N * T.
 
-    Examples
-    --------
     >>> jb.adversaries.poison(corruption=0.3, prob=0.5).params.prob
     0.5
     """

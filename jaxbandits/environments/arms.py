@@ -17,6 +17,7 @@ from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Array, Scalar, Vector
 from jaxbandits.validation import factory
 
+Means = Annotated[Vector, Axes(1, "array_like of shape (K,)"), Doc("Each arm's mean reward; at least two arms.")]
 ArmsEnvironment = Annotated[
     Environment, Doc("""``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].""")
 ]
@@ -98,16 +99,11 @@ def _gaussian(params, draws, t, action):
 
 
 @factory(source="`docs/formulas/private_robust_mab.md#reward-laws` (moments).")
-def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> ArmsEnvironment:
+def bernoulli_arms(
+    *, means: Annotated[Means, Ge(0), Le(1), Doc("Each arm's probability of paying 1; at least two arms.")]
+) -> ArmsEnvironment:
     """Arms that pay 1 with a fixed probability and 0 otherwise.
 
-    Parameters
-    ----------
-    means : array_like of shape (K,)
-        Each arm's probability of paying 1; at least two arms.
-
-    Examples
-    --------
     >>> jb.environments.bernoulli_arms(means=[0.2, 0.8]).facts["num_arms"]
     2
     """
@@ -117,18 +113,13 @@ def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> ArmsEn
 
 
 @factory
-def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0) -> ArmsEnvironment:
+def gaussian_arms(
+    *,
+    means: Means,
+    scale: Annotated[NonNegative, Doc("Standard deviation of a reward, the same for all arms.")] = 1.0,
+) -> ArmsEnvironment:
     """Arms that pay a normal variable around a fixed mean.
 
-    Parameters
-    ----------
-    means : array_like of shape (K,)
-        Each arm's mean reward; at least two arms.
-    scale
-        Standard deviation of a reward, the same for all arms.
-
-    Examples
-    --------
     >>> jb.environments.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](2).round(6).tolist()
     [4.0, 5.0]
     """

@@ -163,8 +163,6 @@ def classification(
     The shuffle is the swap-or-not shuffle of Hoang, Morris and Rogaway (2012), within 2^-12 of uniform for each
     position.
 
-    Examples
-    --------
     >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]
     2
     >>> jb.environments.classification(features=[[0.0], [1.0]], labels=["no", "yes"]).facts["arm_names"]

@@ -137,8 +137,6 @@ def rotating_experts(
     ValueError
         For an argument outside its range; names the row of advice that does not sum to 1.
 
-    Examples
-    --------
     >>> inner = jb.environments.fixed_gap_losses(num_arms=3)
     >>> jb.environments.rotating_experts(losses=inner, num_experts=5).facts["num_experts"]
     5

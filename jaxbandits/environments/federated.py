@@ -150,8 +150,6 @@ def federated_linear(
         The context of a play is [N, num_arms, dim]; rewards and regrets are [N]. Facts: `num_agents`, `num_arms`,
         `dim`, `theta_norm` and `reward_range`, which is infinite for Gaussian noise.
 
-    Examples
-    --------
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
     10
     """

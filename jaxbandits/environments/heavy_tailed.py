@@ -11,11 +11,12 @@ from typing import Annotated, Any
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from jaxbandits.declared import Axes, NonNegative, Remedy
+from jaxbandits.declared import NonNegative, Remedy
 from jaxbandits.environments import moments
-from jaxbandits.environments.arms import ArmsEnvironment, make_arms, noisy_range
+from jaxbandits.environments.arms import ArmsEnvironment, Means, make_arms, noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.random import Draws, to_exponential
 from jaxbandits.typing import Array, Float, Int, Scalar, Vector
@@ -24,6 +25,7 @@ from jaxbandits.validation import factory
 # The ranges of Student's degrees of freedom, of Pareto's exponent, and of the deviation of a logarithm.
 DegreesOfFreedom = Annotated[Scalar, Gt(1), Remedy("the mean exists above 1 degree of freedom")]
 TailExponent = Annotated[Scalar, Gt(1), Remedy("the mean exists above 1")]
+PositiveMeans = Annotated[Means, Doc("Each arm's mean reward, above 0; at least two arms.")]
 LogDeviation = Annotated[
     Scalar, Ge(0), Le(5), Remedy("float32 normals end at 5.4, and most of the mean would lie beyond")
 ]
@@ -85,27 +87,19 @@ def _positive(means: Vector) -> np.ndarray:
 
 @factory(source="Bailey 1994, the generalised Box-Muller form; `docs/formulas/private_robust_mab.md#reward-laws`.")
 def student_arms(
-    *, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0, df: DegreesOfFreedom = 3.0
+    *,
+    means: Means,
+    scale: Annotated[NonNegative, Doc("Multiplies the noise.")] = 1.0,
+    df: Annotated[DegreesOfFreedom, Doc("Degrees of freedom. Fewer degrees mean heavier tails.")] = 3.0,
 ) -> ArmsEnvironment:
     """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
     The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
 
-    Parameters
-    ----------
-    means : array_like of shape (K,)
-        Each arm's mean reward; at least two arms.
-    scale
-        Multiplies the noise.
-    df
-        Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
-
     Notes
     -----
     The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of their mean.
 
-    Examples
-    --------
     >>> jb.environments.student_arms(means=[0.0, 1.0], df=4.0).facts["moment"](2, central=True).round(6).tolist()
     [2.0, 2.0]
     """
@@ -116,24 +110,19 @@ def student_arms(
 
 
 @factory(source="`docs/formulas/private_robust_mab.md#reward-laws`.")
-def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5) -> ArmsEnvironment:
+def pareto_arms(
+    *,
+    means: PositiveMeans,
+    shape: Annotated[TailExponent, Doc("Exponent of the tail. A smaller exponent means a heavier tail.")] = 3.5,
+) -> ArmsEnvironment:
     """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
     P(X > x) = (x0 / x)^shape above x0 = mean (shape - 1) / shape. Moments of order `shape` and above are infinite.
-
-    Parameters
-    ----------
-    means : array_like of shape (K,)
-        Each arm's mean reward, above 0; at least two arms.
-    shape
-        Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.
 
     Notes
     -----
     The 32 random bits of a draw end the tail: float32 rewards reach x0 2^(32/shape).
 
-    Examples
-    --------
     >>> jb.environments.pareto_arms(means=[0.9, 0.5], shape=3.5).facts["moment"](2).round(6).tolist()
     [0.964286, 0.297619]
     """
@@ -145,21 +134,17 @@ def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5)
 
 
 @factory(source="`docs/formulas/private_robust_mab.md#reward-laws`.")
-def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1.0) -> ArmsEnvironment:
+def lognormal_arms(*, means: PositiveMeans, sigma: LogDeviation = 1.0) -> ArmsEnvironment:
     """Arms that pay log-normal rewards with given means: positive, with all moments finite.
 
     A reward is exp(m + sigma Z), Z standard normal, with m = ln mean - sigma^2 / 2.
 
     Parameters
     ----------
-    means : array_like of shape (K,)
-        Each arm's mean reward, above 0; at least two arms.
     sigma
         Standard deviation of a reward's logarithm. A normal of float32 ends at 5.4, and most of the mean of a larger
         sigma lies beyond.
 
-    Examples
-    --------
     >>> jb.environments.lognormal_arms(means=[1.0, 0.5]).facts["moment"](2).round(6).tolist()
     [2.718282, 0.67957]
     """

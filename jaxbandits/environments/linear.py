@@ -100,8 +100,6 @@ def linear_arms(
     The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near 1 the
     mean of what is drawn is then below 0.
 
-    Examples
-    --------
     >>> tails = jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2], noise="student", df=4.0)
     >>> round(tails.facts["noise_moment"](2), 6)
     2.0

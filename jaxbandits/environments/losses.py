@@ -17,18 +17,25 @@ from annotated_types import Ge, Le
 
 from jaxbandits.declared import HOST, LATER, Axes, NumArms, Probability, Remedy
 from jaxbandits.environments import sequences
-from jaxbandits.environments.arms import no_context, no_state
+from jaxbandits.environments.arms import Means, no_context, no_state
 from jaxbandits.environments.sequences import NEVER, Losses
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.typing import Matrix, Scalar, Vector
+from jaxbandits.typing import Matrix, Scalar
 from jaxbandits.validation import array, factory, integer, number
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Integers = Annotated[Sequence[int] | np.ndarray, Axes(1, "sequence of int"), LATER]
 Arms = Annotated[NumArms, Doc("Number of arms K.")]
 OtherLoss = Annotated[Probability, Doc("What every other arm loses.")]
 LossEnvironment = Annotated[Environment, Doc("Regret is against the arm best over plays 1..t.")]
+Period = Annotated[
+    Scalar,
+    Ge(1),
+    Remedy("shorter waves alias with the plays"),
+    Doc("Plays of one wave, not necessarily an integer."),
+]
 Gap = Annotated[Scalar, Ge(0), LATER, Doc("The advantage of the best arm, at most `base`.")]
 
 
@@ -70,22 +77,14 @@ def _checked_gap(gap: Scalar, base: Scalar) -> float:
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def fixed_gap_losses(
-    *, num_arms: Arms, best: Annotated[int, Ge(0), LATER] = 0, base: OtherLoss = 0.5, gap: Gap = 0.3
-) -> Environment:
+    *,
+    num_arms: Arms,
+    best: Annotated[int, Ge(0), LATER, Doc("The best arm, counted from 0; it loses base - gap at every play.")] = 0,
+    base: OtherLoss = 0.5,
+    gap: Gap = 0.3,
+) -> Annotated[Environment, Doc("Regret is exact: it follows from the pull counts.")]:
     """Losses that never change: one arm is better than all others by a fixed gap.
 
-    Parameters
-    ----------
-    best
-        The best arm, counted from 0; it loses base - gap at every play.
-
-    Returns
-    -------
-    Environment
-        Regret is exact: it follows from the pull counts.
-
-    Examples
-    --------
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
     [0.5, 0.8, 0.5]
     """
@@ -96,21 +95,11 @@ def fixed_gap_losses(
 
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
-def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Environment:
+def bernoulli_losses(
+    *, means: Annotated[Means, Ge(0), Le(1), Doc("Mean loss (not reward) of each arm; at least two arms.")]
+) -> Annotated[Environment, Doc("What is reported is the pseudo-regret, from the pull counts.")]:
     """Losses that are 1 with a fixed probability for each arm and 0 otherwise, independent over arms and plays.
 
-    Parameters
-    ----------
-    means : array_like of shape (K,)
-        Mean loss (not reward) of each arm; at least two arms.
-
-    Returns
-    -------
-    Environment
-        What is reported is the pseudo-regret, from the pull counts.
-
-    Examples
-    --------
     >>> jb.environments.bernoulli_losses(means=[0.25, 0.5]).facts["means"].tolist()
     [0.75, 0.5]
     """
@@ -121,7 +110,7 @@ def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Envi
 
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
-def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
+def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc("The fact `max_horizon` is T.")]:
     """Losses that are given in a table, one row for each play.
 
     Parameters
@@ -130,19 +119,11 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
         Row t - 1 holds the losses of play t, each in [0, 1], for at least two arms. A run may not be longer than the
         table.
 
-    Returns
-    -------
-    Environment
-        The fact `max_horizon` is T.
-
     Raises
     ------
     ValueError
         Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
 
-    Examples
-    --------
-    >>> import jaxbandits as jb
     >>> jb.environments.loss_table(losses=[[0.0, 1.0], [0.5, 0.5]]).facts["max_horizon"]
     2
     """
@@ -156,8 +137,8 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
 def switching_losses(
     *,
     num_arms: Arms,
-    cuts: Annotated[Sequence[int] | np.ndarray, Axes(1), LATER],
-    arms: Annotated[Sequence[int] | np.ndarray, Axes(1), LATER],
+    cuts: Annotated[Integers, Doc("How many plays are done when each segment starts: increasing, from cuts[0] = 0.")],
+    arms: Annotated[Integers, Doc("The best arm of each segment, counted from 0.")],
     base: OtherLoss = 0.6,
     gap: Gap = 0.4,
 ) -> LossEnvironment:
@@ -165,15 +146,6 @@ def switching_losses(
 
     At plays cuts[k] < t <= cuts[k + 1] arm arms[k] loses base - gap and every other arm loses base.
 
-    Parameters
-    ----------
-    cuts : sequence of int
-        How many plays are done when each segment starts: increasing, from cuts[0] = 0.
-    arms : sequence of int
-        The best arm of each segment, counted from 0.
-
-    Examples
-    --------
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
     3
     """
@@ -191,25 +163,16 @@ def switching_losses(
 
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
-def sinusoid_losses(
-    *, num_arms: Arms, period: Annotated[Scalar, Ge(1), Remedy("shorter waves alias with the plays")]
-) -> LossEnvironment:
+def sinusoid_losses(*, num_arms: Arms, period: Period) -> LossEnvironment:
     """Losses that follow a sine wave, shifted from arm to arm, so that the best arm keeps changing.
 
     l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
-
-    Parameters
-    ----------
-    period
-        Plays of one wave, not necessarily an integer.
 
     Notes
     -----
     The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to 1e-6
     at any t below 2^31.
 
-    Examples
-    --------
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
     250.5
     """
@@ -229,8 +192,6 @@ def lemma51_losses(
 
     The losses are (1/2, 1) at every play or, where `primed`, (1/2, 0) after play `change`.
 
-    Examples
-    --------
     >>> jb.environments.lemma51_losses(change=100, primed=True).facts["num_arms"]
     2
     """

@@ -48,8 +48,6 @@ def catoni_mean(
     -----
     Infinities and NaN count as 0.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> x = jnp.array([0.0, 0.2, 0.1, 0.3, -0.1, 0.1, 0.1, 1e6])
     >>> 0.1 < float(catoni_mean(x, 1.0, 0.2)) < 20

@@ -23,8 +23,6 @@ def coordinate_median(
     ValueError
         If `points` has another shape.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> coordinate_median(jnp.array([[0.0, 5.0], [1.0, 4.0], [1e30, -1e30]])).tolist()
     [1.0, 4.0]

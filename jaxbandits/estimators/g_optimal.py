@@ -193,8 +193,6 @@ def g_optimal_design(
     largest entry is below 1/256 of the largest of all is measured in units of its own. It works under jit and vmap;
     leading axes need vmap.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> g_optimal_design(jnp.eye(2)).weights.tolist()
     [0.5, 0.5]

@@ -203,7 +203,7 @@ def geometric_median(
     start: Vector | None = None,
     iterations: Annotated[int, Ge(1), STATIC, Doc("Smoothed Weiszfeld steps at most.")] = 64,
     tolerance: Annotated[NonNegative | Array, TRACED] | None = None,
-) -> GeometricMedian:
+) -> Annotated[GeometricMedian, Doc("`value`, `objective` g(value) and `gap`, a bound on g(value) - min g.")]:
     """The point of least mean distance to weighted points, with a certified bound on what is missing.
 
     It minimises g(z) = sum_i w_i ||z - z_i||, the weights normalised to sum 1.
@@ -218,11 +218,6 @@ def geometric_median(
         Where the iterations begin. None: a robust start of its own.
     tolerance
         In units of g: the iterations stop once the certified gap is at most this. None: all iterations are made.
-
-    Returns
-    -------
-    GeometricMedian
-        `value`, `objective` g(value) and `gap`, a bound on g(value) - min g.
 
     Raises
     ------
@@ -240,8 +235,6 @@ def geometric_median(
     For many problems `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a
     core; use `jax.vmap` on a GPU.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5], [0.0, 1e30]])
     >>> median = geometric_median(points)

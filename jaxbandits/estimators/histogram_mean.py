@@ -43,7 +43,7 @@ def histogram_mean(
     bin_width: Annotated[Positive, Doc("Width r of a bin, in units of a reward.")],
     *,
     guard_bins: Annotated[int, Ge(0), Doc("Bins added on each side of [-D, D). The default is the printed grid.")] = 0,
-) -> HistogramMean:
+) -> Annotated[HistogramMean, Doc("`estimate` and `left_edge`, the left end J of the fullest bin.")]:
     """The mean of the second half of the rewards, truncated around the fullest bin of the first half.
 
     Parameters
@@ -56,11 +56,6 @@ def histogram_mean(
     mean_bound
         Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.
 
-    Returns
-    -------
-    HistogramMean
-        `estimate` and `left_edge`, the left end J of the fullest bin.
-
     Raises
     ------
     ValueError
@@ -72,8 +67,6 @@ def histogram_mean(
     the shares of the bins by at most 2/n in total, and the truncated mean around J by at most 2 clip / n. No noise
     is added.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> x = jnp.array([5.1, 5.2, -9.0, 5.0, 6.0, jnp.inf])
     >>> [float(v) for v in histogram_mean(x, 4.0, 8.0, 2.0)]

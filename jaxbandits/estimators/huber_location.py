@@ -49,8 +49,6 @@ def huber_location(
     -----
     Infinities and NaN count as 0.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> float(huber_location(jnp.array([0.0, 1.0, 2.0, 1e6]), 1.5))
     1.5

@@ -40,8 +40,6 @@ def krum(
     From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
     the rule.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> krum(jnp.array([[0.0], [0.2], [0.3], [9.0], [8.0]]), 2).tolist()
     [0.20000000298023224]

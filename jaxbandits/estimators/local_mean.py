@@ -32,8 +32,6 @@ def local_mean(
     NaN counts as 0 and stays in the divisor. Without the clip one infinite report would decide the mean: what a
     client truncates before its noise does not protect from what is changed after it.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> round(float(local_mean(jnp.array([jnp.inf, -1.0, jnp.nan, 0.5]), 1.0, float("inf"))), 3)
     0.125

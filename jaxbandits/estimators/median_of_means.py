@@ -63,8 +63,6 @@ def median_of_means(
     -----
     Sums run in a fixed order.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[1.0], [3.0], [1e9], [4.0], [6.0]])
     >>> median_of_means(points, jnp.array([0, 0, 1, 2, 2]), 3).tolist()

@@ -36,8 +36,6 @@ def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
     -----
     Of equal uniforms that of lower index counts as smaller.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> random_groups(jnp.array([0.9, 0.1, 0.5, 0.3, 0.7]), 2).tolist()
     [0, 0, 0, 1, 1]

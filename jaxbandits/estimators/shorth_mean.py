@@ -40,8 +40,6 @@ def shorth_mean(x: Sample, share: HalfOut) -> Annotated[Float[Array, ""], Doc("A
     Of equally short windows the lowest counts. Infinities and NaN count as 0. The product 2 share n counts as an
     integer when it is one but for a relative 1e-6.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> float(shorth_mean(jnp.array([9.0, 1.0, 2.0, 3.0]), 0.125))
     2.0

@@ -322,8 +322,6 @@ def spectral_filter(
     Equal uniforms remove what the flat inverse distribution function over a stable sort by arm removes, so the
     order of the reports of different arms does not matter. It works under jit and vmap; leading axes need vmap.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> reports, one_arm = jnp.array([1.0, 3.0, 2.0, 50.0]), jnp.zeros(4, int)
     >>> filtered = spectral_filter(jnp.array([0.5]), reports, one_arm, jnp.ones((1, 1)), 1.0)

@@ -53,8 +53,6 @@ def trimmed_mean(
 
     Infinities and NaN count as 0.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> float(trimmed_mean(jnp.array([1e6, 1.0, 2.0, 6.0, -1e6]), 0.2))
     3.0

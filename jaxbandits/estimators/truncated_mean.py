@@ -27,8 +27,6 @@ def truncated_mean(rewards: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     -----
     Rejected values, infinities and NaN count as 0 and stay in the divisor. No noise is added.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> float(truncated_mean(jnp.array([1.0, 2.0, jnp.inf, jnp.nan]), 2.0))
     0.75

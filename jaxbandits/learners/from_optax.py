@@ -60,8 +60,6 @@ def from_optax(
 
     The transformation's state is not changed by the projection: momentum goes on pointing outside of the ball.
 
-    Examples
-    --------
     >>> import optax, jaxbandits as jb
     >>> import jax.numpy as jnp
     >>> learner = jb.learners.from_optax(optax.sgd(0.5), 2, 1.0)

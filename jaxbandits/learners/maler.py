@@ -183,8 +183,6 @@ def maler(
     Under vmap lanes go last, and only the experts that leave the ball are projected: 8 Newton steps, which
     leave an error of 4e-6 at condition number 1e3.
 
-    Examples
-    --------
     >>> import jax, jax.numpy as jnp
     >>> import jaxbandits as jb
     >>> learner = jb.learners.maler(dim=2, horizon=1000, theta_bound=1.0, gradient_bound=4.0)

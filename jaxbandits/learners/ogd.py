@@ -69,8 +69,6 @@ def ogd(
     Gradients have to be finite, and under "adanorm" their squared norms have to sum to less than float32's
     3e38. `update` does not clip them.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp, jaxbandits as jb
     >>> learner = jb.learners.ogd(2, 100, 1.0, 5.0)
     >>> state = learner.update(learner.init(), jnp.array([3.0, -4.0]))

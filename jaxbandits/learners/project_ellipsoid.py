@@ -119,8 +119,6 @@ def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float
     condition number 1e3 and `|y|` = 1e3 radius. Rounding A's entries already costs as much, and refinement did
     not help.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> x = project_ellipsoid(jnp.array([2.0, 1.0]), jnp.array([[4.0, 0.0], [0.0, 1.0]]), 1.0)
     >>> [round(float(v), 3) for v in x]

@@ -84,8 +84,6 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
     scale : float or array
         Scale of the noise, at least 0; no noise costs infinity.
 
-    Examples
-    --------
     >>> laplace_event("mean of 10", 0.1, 0.2).epsilon
     0.5
     >>> laplace_event("mean of a block", np.array([1.0, 0.5]), np.array([4.0, 1.0])).epsilon
@@ -115,8 +113,6 @@ def gaussian_event(
 
     What they cost follows from the delta of `compose`.
 
-    Examples
-    --------
     >>> round(compose([gaussian_event("sum of a batch", 1.0, 2.0)], 1e-3)[0], 2)
     1.35
     """
@@ -137,8 +133,6 @@ def response_event(what: What, scale: Scalar, times: Times = 1, bits: int | None
         Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be rarer than
         they should: what that spends is counted. The default: uniforms are real numbers.
 
-    Examples
-    --------
     >>> response_event("bit", 1.0).epsilon, round(response_event("bit", 1 / 14.69, bits=23).epsilon, 2)
     (1.0, 14.84)
     """
@@ -164,8 +158,6 @@ def other_event(
 ) -> Event:
     """Releases whose privacy follows by an argument of their own.
 
-    Examples
-    --------
     >>> compose([other_event("binomial", "sums of a batch", 0.5, 1e-6, times=2)])
     (1.0, 2e-06)
     """
@@ -191,8 +183,6 @@ def composed_epsilon(
     The smaller of (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon and count epsilon. `mechanisms.compose`
     counts better.
 
-    Examples
-    --------
     >>> round(composed_epsilon(0.01, 10_000, 1e-3), 3), composed_epsilon(0.5, 4, 1e-3)
     (7.938, 2.0)
     """
@@ -230,8 +220,6 @@ def compose(events: Iterable[Event], delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.
     losses are composed, rounded up, which comes within about a percent of the least epsilon. Gaussian ones
     alone are composed exactly, as one of the ratio sqrt(sum of (sensitivity / scale)^2).
 
-    Examples
-    --------
     >>> compose([laplace_event("loss", 1.0, 2.0), laplace_event("bin", 1.0, 4.0, times=2)])
     (1.0, 0.0)
     >>> round(compose([laplace_event("loss", 1.0, 10.0, times=200)], 1e-5)[0], 2)
@@ -277,8 +265,6 @@ def gdp(events: Iterable[Event]) -> float:
         The least g for which they are g-GDP: sqrt(sum of times (sensitivity / scale)^2). inf where a release has no
         noise, or noise that is not Gaussian.
 
-    Examples
-    --------
     >>> gdp([gaussian_event("sum", 1.0, 2.0, times=4)]), gdp([laplace_event("sum", 1.0, 2.0)])
     (1.0, inf)
     """
@@ -300,8 +286,6 @@ def zcdp(events: Iterable[Event]) -> float:
         rho: a Gaussian release costs (sensitivity / scale)^2 / 2, a pure one epsilon^2 / 2. inf where a release has no
         noise, or is private with a delta > 0 only.
 
-    Examples
-    --------
     >>> zcdp([gaussian_event("sum", 1.0, 2.0, times=4)]), zcdp([laplace_event("sum", 1.0, 2.0)])
     (0.5, 0.125)
     """

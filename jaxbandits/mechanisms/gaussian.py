@@ -59,8 +59,6 @@ def zcdp_rho(epsilon: Annotated[Epsilon, Doc("Privacy budget. inf gives inf.")],
     It is (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2. A Gaussian release spends sensitivity^2 / (2 scale^2)
     of it.
 
-    Examples
-    --------
     >>> round(zcdp_rho(1.0, 1e-5), 6)
     0.02082
     """
@@ -104,8 +102,6 @@ def gaussian_scale(
     -----
     Noise drawn in floating point simulates the mechanism; it is not a certified release.
 
-    Examples
-    --------
     >>> round(gaussian_scale(1.0, 0.5, 1e-5), 4), round(gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 4)
     (9.6896, 7.0318)
     """
@@ -138,8 +134,6 @@ def gaussian_delta(
 
     It is 1.0 without noise.
 
-    Examples
-    --------
     >>> round(gaussian_delta(1.0, gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 0.5), 8)
     1e-05
     """
@@ -157,8 +151,6 @@ def gaussian_epsilon(sensitivity: Sensitivity, scale: Deviation, delta: Delta) -
 
     It is inf without noise, and 0.0 where there is so much noise that delta alone covers it.
 
-    Examples
-    --------
     >>> round(gaussian_epsilon(1.0, gaussian_scale(1.0, 0.5, 1e-5), 1e-5), 4)
     0.3526
     """

@@ -21,8 +21,6 @@ def laplace_scale(
     -----
     Noise drawn in floating point simulates the mechanism; it is not a certified release.
 
-    Examples
-    --------
     >>> laplace_scale(1.0, 0.5)
     2.0
     >>> laplace_scale(1.0, float("inf"))

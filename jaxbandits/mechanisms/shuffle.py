@@ -74,8 +74,6 @@ def vector_code(
     ValueError
         For arguments outside these ranges, and where the trials are too many to count.
 
-    Examples
-    --------
     >>> [int(vector_code(1.0, 20, 5, epsilon, 0.1).trials) // 20 for epsilon in (0.2, 1.0, 10.0, float("inf"))]
     [1530, 612, 6, 0]
     """
@@ -140,8 +138,6 @@ def shuffle_epsilon(
 
     It is e0 itself where the theorem is silent.
 
-    Examples
-    --------
     >>> shuffle_epsilon(1.0, 20, 0.1), round(shuffle_epsilon(1.0, 10_000, 0.1), 4)
     (1.0, 0.1116)
     """
@@ -178,8 +174,6 @@ def amplified_epsilon(
 
     A server that sees no more than the sum learns less: `gaussian_epsilon(sensitivity, sqrt(users) scale, delta)`.
 
-    Examples
-    --------
     >>> amplified_epsilon(2.1, 0.5, 20, 20, 0.1) == gaussian_epsilon(2.1, 0.5, 0.1)
     True
     """
@@ -236,8 +230,6 @@ def vector_epsilon(
     Noise outside a middle range, where a shift leaves the support, is charged to delta. With ample noise and
     small delta the bound is a few per cent to a third above the Gaussian limit, which itself is no bound.
 
-    Examples
-    --------
     >>> round(vector_epsilon(vector_code(1.0, 20, 5, 1.0, 0.1), 4.5**0.5, 20, 0.1), 2)
     0.34
     """

@@ -60,8 +60,6 @@ def tree_levels(num_releases: NumReleases, calibration: Calibration = "exact") -
     calibration
         "paper" counts as the paper does, 1 + ceil(log2 n); the others count the nodes there are, bit_length(n).
 
-    Examples
-    --------
     >>> [tree_levels(n) for n in (0, 1, 2, 3, 4, 8, 9)], [tree_levels(n, "paper") for n in (0, 1, 2, 3, 4, 8, 9)]
     ([0, 1, 2, 2, 3, 4, 4], [0, 1, 2, 3, 3, 4, 5])
     """
@@ -94,8 +92,6 @@ def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", 
     -----
     Fresh standard normals are the caller's, addressed by n; their scale is `tree_scale`.
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> init, release, _ = tree(3, ())
     >>> state = init(jnp.float32)
@@ -180,8 +176,6 @@ def tree_scale(
     Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12)
     bound in each node.
 
-    Examples
-    --------
     >>> [round(tree_scale(1.0, 1, epsilon, 1e-3), 4) for epsilon in (4.0, 1.0, float("inf"))]
     [2.0161, 6.3066, 0.0]
     """
@@ -190,16 +184,11 @@ def tree_scale(
 
 
 @checked
-def tree_event(bound: Bound, num_releases: NumReleases, scale: NodeScale, *, form: Form = "tree") -> Event:
+def tree_event(
+    bound: Bound, num_releases: NumReleases, scale: NodeScale, *, form: Form = "tree"
+) -> Annotated[Event, Doc("Gaussian releases, one a node; the message moves each by sqrt(6) bound.")]:
     """The nodes that one message (U, u) enters, as an event of `compose`.
 
-    Returns
-    -------
-    Event
-        Gaussian releases, one a node; the message moves each by sqrt(6) bound.
-
-    Examples
-    --------
     >>> tree_event(1.0, 8, 2.0).times, tree_event(1.0, 8, 2.0, form="increment").times
     (4, 1)
     """
@@ -220,8 +209,6 @@ def tree_epsilon(
 
     It is 0.0 where nothing is released.
 
-    Examples
-    --------
     >>> [round(tree_epsilon(1.0, 8, tree_scale(1.0, 8, 4.0, 1e-3, calibration=c), 1e-3), 2) for c in CALIBRATIONS]
     [4.0, 2.96, 0.32]
     """

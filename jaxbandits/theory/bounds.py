@@ -237,8 +237,6 @@ def experts_regions(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilo
     -----
     The regions do not tile. For a map without holes take the smallest of `experts_rates` or `experts_bounds`.
 
-    Examples
-    --------
     >>> experts_regions(10, 5, 10_000, 0.1), experts_regions(10, 100, 10_000, 0.05)
     (('bandit_to_experts',), ())
     """

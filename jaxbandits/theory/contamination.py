@@ -24,8 +24,6 @@ def median_shift(corruption_bound: Contamination) -> float:
 
     It is b = Phi^-1(1 / (2 (1 - eps))), 0 without contamination.
 
-    Examples
-    --------
     >>> round(median_shift(0.05), 9)
     0.066011812
     """
@@ -54,8 +52,6 @@ def contaminated_divergence(
     1 / (1 - eps), u = g / 2 + ln(c) / g and l = g - u, it is (1 - eps) (ln(c) (1 - 1 / c) Phi(l) + g^2 / 2 (Phi(u) -
     Phi(l)) - g (phi(l) - phi(u))).
 
-    Examples
-    --------
     >>> contaminated_divergence([0.2, 0.5, 1.0], 0.1).round(4).tolist()
     [0.0, 0.0131, 0.1404]
     """

@@ -41,8 +41,6 @@ def multilayer_bound(
 
     The sum is over the arms of gap D > 0; p is the failure probability.
 
-    Examples
-    --------
     >>> round(multilayer_bound([0.8, 0.6, 0.5, 0.3], 20_000, failure_prob=0.05))
     1462
     """
@@ -59,8 +57,6 @@ def barbar_bound(
 
     D is an arm's gap, p the failure probability; K C counts where some arm is worse.
 
-    Examples
-    --------
     >>> round(barbar_bound([0.8, 0.6, 0.5, 0.3], 20_000, 100.0, failure_prob=0.05))
     1083
     """
@@ -89,8 +85,6 @@ def wide_elimination_bound(
         + 4 C D)) / D)^2). It holds with probability 1 - delta against every adversary of budget C, who may see the arm.
         It may exceed T max D.
 
-    Examples
-    --------
     >>> round(wide_elimination_bound([0.8, 0.6, 0.5, 0.3], 20_000, 100.0, failure_prob=0.05), 1)
     3172.9
     """
@@ -114,8 +108,6 @@ def budget_of_share(
     Huber's share is no budget: how many rewards are hit is random, and nothing bounds how far each is moved. The number
     tells which `total` of `budgeted` to compare with which `corruption` of `huber`.
 
-    Examples
-    --------
     >>> budget_of_share(0.01, 20_000, 0.5)
     100.0
     """

@@ -37,8 +37,6 @@ def counting_error(
         Standard deviation of the noise for a unit of sensitivity 1 and unit noise. That of "k_ary" is for the 1-norm
         and Laplace noise, and does not compare with the others.
 
-    Examples
-    --------
     >>> [round(counting_error(form, 1000), 3) for form in ("blt", "square_root", "honaker", "tree", "increment")]
     [3.265, 3.265, 6.736, 9.487, 31.623]
     """
@@ -62,8 +60,6 @@ def counting_lower_bound(n: Released) -> float:
 
     It is (2 + log((2 n + 1) / 3)) / pi.
 
-    Examples
-    --------
     >>> round(counting_lower_bound(1000), 3)
     2.707
     """

@@ -26,8 +26,6 @@ def geometric_bound(
 
     It is [ours]. P(d = k) = (1 - p) p^k with p = mean / (1 + mean), so P(d > D) = p^(D + 1).
 
-    Examples
-    --------
     >>> geometric_bound(50, 10_000)
     1511
     """
@@ -62,8 +60,6 @@ def delayed_ucb_bound(
     outstanding : float or array of float [K]
         G* of every arm, or one number for all, at least 0.
 
-    Examples
-    --------
     >>> round(delayed_ucb_bound([0.0, 0.5], 1000, 10), 3)
     117.274
     """
@@ -84,8 +80,6 @@ def hybrid_tuning(
 
     They are [recalled]: eta_0 = 10 d + (d / (K^(1/3) ln K))^2 and gamma_0 = (24 d K^(1/3))^2 ln K.
 
-    Examples
-    --------
     >>> [round(x, 6) for x in hybrid_tuning(4, 50)]
     [1016.244892, 5030269.767145]
     """
@@ -101,8 +95,6 @@ def delayed_order(
 
     It is in the abstract [paper].
 
-    Examples
-    --------
     >>> round(delayed_order(4, 2000, 100_000), 1)
     461.8
     """

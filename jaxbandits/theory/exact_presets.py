@@ -67,8 +67,6 @@ def exact_tuning(
         ridge_root sqrt(t); `base` and `quartic`, of the width base + quartic t^(1/4); `trials`: binomial trials of
         one user (kind "vector", else 0); `spend`: the epsilon that is spent.
 
-    Examples
-    --------
     >>> found = exact_tuning("local", 20_000, 5, 1.0, 5e-5)
     >>> [round(found[name], 5) for name in ("diagonal", "ridge_root", "base", "quartic", "spend")]
     [7.11895, 22.51209, 3.4431, 17.43498, 1.0]

@@ -20,8 +20,6 @@ def expected_max(m: Annotated[int, Ge(1), Doc("How many normals.")]) -> float:
 
     It is 0 for one, and about sqrt(2 log m) for many.
 
-    Examples
-    --------
     >>> [round(expected_max(m), 3) for m in (1, 2, 32, 128)]
     [0.0, 0.564, 2.07, 2.595]
     """

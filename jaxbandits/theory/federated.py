@@ -110,8 +110,6 @@ def byzantine_ridge(
 ) -> float:
     """The ridge lambda_k of an episode, as printed.
 
-    Examples
-    --------
     >>> byzantine_ridge(1, window=40, num_agents=10, horizon=2000, dim=4, feature_spread=0.0)
     40.0
     """
@@ -130,8 +128,6 @@ def byzantine_radius(
     Lemma 12 has Lambda_k >= lambda_k / 2, so the last term should carry sqrt(2). The slack of the others covers
     that only where feature_spread >= 0.24 noise_scale.
 
-    Examples
-    --------
     >>> setting = {"window": 40, "num_agents": 10, "horizon": 2000, "dim": 4}
     >>> byzantine_radius(2, **setting) > byzantine_radius(1, **setting)
     True
@@ -160,8 +156,6 @@ def byzantine_window(
 
     It is no integer and may exceed T.
 
-    Examples
-    --------
     >>> byzantine_window(10, 2000, constants="median_of_means")
     1.0
     """
@@ -177,8 +171,6 @@ def byzantine_window(
 def byzantine_ucb_bound(num_agents: Agents, horizon: Length, dim: Features) -> float:
     """Robust regret of Byzantine-UCB: d N T^(3/4), up to constants and logarithms.
 
-    Examples
-    --------
     >>> byzantine_ucb_bound(10, 10_000, 4)
     40000.0
     """
@@ -191,8 +183,6 @@ def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, e
 
     sqrt(log(2 / nu) / mu) d^(3/2) N T^(3/4).
 
-    Examples
-    --------
     >>> round(byzantine_ucb_dp_bound(10, 10_000, 4, 1.0, 1e-3) / 1e3)
     221
     """
@@ -213,8 +203,6 @@ def byzantine_ucb_dp_mom_bound(
 
     sqrt(log(2 / nu) / mu) d^(3/2) N (alpha^(1/4) T^(3/4) + sqrt(T)).
 
-    Examples
-    --------
     >>> byzantine_ucb_dp_mom_bound(10, 10_000, 4, 1.0, 1e-3) < byzantine_ucb_dp_bound(10, 10_000, 4, 1.0, 1e-3)
     True
     """

@@ -45,8 +45,6 @@ def robust_linear_reward_bound(
     With unit arms and a unit theta no gap exceeds 2, so that a value of 2 T and more says nothing. That is so for
     alpha d >= 4 / (1 + 1 / epsilon)^2 below alpha d = 1: at d = 5 and epsilon = 1 from alpha = 0.2 on, whatever T.
 
-    Examples
-    --------
     >>> robust_linear_reward_bound(4, 10_000), robust_linear_reward_bound(4, 10_000, 1.0, corruption=0.01)
     (200.0, 4400.0)
     """
@@ -76,8 +74,6 @@ def robust_linear_action_bound(
     With an exactly G-optimal design no weight exceeds 1 / d, the norm is at most 1, and the theorem's term follows:
     `docs/deviations/robust_linear.md#order-of-m2`.
 
-    Examples
-    --------
     >>> robust_linear_action_bound(4, 10_000)
     400.0
     >>> robust_linear_action_bound(4, 10_000, 0.1, source="theorem")

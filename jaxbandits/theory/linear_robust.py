@@ -78,8 +78,6 @@ def cw_bound(
     norms of all of them sum to at most 2 d i. The others have w ||x|| = alpha, so that their norms sum to at most 2 d i
     / alpha.
 
-    Examples
-    --------
     >>> round(cw_bound(4, 4000, 0, failure_prob=0.05)), round(cw_bound(4, 4000, 50, failure_prob=0.05))
     (4100, 23557)
     """

@@ -38,8 +38,6 @@ def local_mean_rate(
     It is A^(1 - 1/k) + (c / sqrt n)^(1 - 1/k), c = (e^epsilon + 1) / (e^epsilon - 1); A is c alpha "after", alpha
     "before".
 
-    Examples
-    --------
     >>> [round(local_mean_rate(10_000, 0.5, 2.0, 0.05, order), 3) for order in ("before", "after")]
     [0.426, 0.654]
     """
@@ -67,8 +65,6 @@ def local_robust_rate(
     max_gap
         Largest gap between two means, in units of a reward: regret is at most T times it.
 
-    Examples
-    --------
     >>> round(local_robust_rate(5, 100_000, 1.0, float("inf"), 0.0))
     5192
     """

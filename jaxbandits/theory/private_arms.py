@@ -45,8 +45,6 @@ def private_kl_divergence(x: Mean, y: Mean, epsilon: Epsilon) -> float:
         d_eps(x, y): the least ``epsilon |z - x| + kl(z, y)`` over z between them. It is at most kl(x, y) and at most
         ``epsilon |x - y|``, and finite at y = 1.
 
-    Examples
-    --------
     >>> round(private_kl_divergence(0.3, 0.7, 0.5), 9), private_kl_divergence(0.5, 1.0, 2.0)
     (0.172174886, 1.0)
     """
@@ -71,8 +69,6 @@ def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
 
     It is the sum of D_a / d_eps(mu_a, mu*) over the arms of gap D_a > 0. At epsilon = inf that of Lai and Robbins.
 
-    Examples
-    --------
     >>> round(private_kl_lower_bound([0.75, 0.625, 0.5, 0.375, 0.25], 0.1), 6)
     41.676726
     """
@@ -87,8 +83,6 @@ def dp_index_bound(
 
     It is the leading term as T grows; nothing is said about any one T.
 
-    Examples
-    --------
     >>> round(dp_index_bound([0.75, 0.625, 0.5, 0.375, 0.25], 0.1, 1.5), 4)
     62.5151
     """
@@ -101,8 +95,6 @@ def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
 
     It is never above `private_kl_lower_bound`.
 
-    Examples
-    --------
     >>> round(private_bandit_lower_bound([0.75, 0.625, 0.5, 0.375, 0.25], 0.1), 6)
     8.352337
     """
@@ -113,8 +105,6 @@ def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
 def private_minimax_lower_bound(num_arms: Arms, horizon: Plays, epsilon: Epsilon) -> float:
     """Regret that some instance forces on every private algorithm: max(sqrt(T (K - 1)) / 27, (K - 1) / (131 epsilon)).
 
-    Examples
-    --------
     >>> round(private_minimax_lower_bound(5, 100_000, 0.1), 4)
     23.4243
     """
@@ -135,8 +125,6 @@ def adac_ucb_bound(
 
     It is the sum over the arms of gap D > 0, in units of a reward, without terms of lower order in T. It may exceed T.
 
-    Examples
-    --------
     >>> round(adac_ucb_bound([0.75, 0.625, 0.5, 0.375, 0.25], 100_000, 0.1), 2)
     5363.21
     """

@@ -50,8 +50,6 @@ def online_ucb_sensitivity(private_features: PrivateFeatures = True, feature_nor
 
     It is sqrt(4 L^2 + 1) for the pair (x, y) with `|x|` <= L and y in [0, 1]; 1 for y alone.
 
-    Examples
-    --------
     >>> online_ucb_sensitivity() ** 2, online_ucb_sensitivity(False)
     (5.000000000000001, 1.0)
     """
@@ -76,8 +74,6 @@ def online_ucb_noise(
         log(1.25 / delta)) / epsilon, and half of it for the reward alone. "reference": sqrt(log(2.5 / delta)) /
         epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
 
-    Examples
-    --------
     >>> [round(online_ucb_noise(1.0, calibration=c), 3) for c in ("exact", "paper", "reference")]
     [2.428, 4.495, 1.794]
     """
@@ -111,8 +107,6 @@ def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: Re
     for y apart, each of which moves by 2 at most. The pair moves by sqrt(4 + reward_range^2), and it is one Gaussian
     release, of which the least delta is known exactly (Balle and Wang 2018, Theorem 8).
 
-    Examples
-    --------
     >>> round(printed_noise_delta(10.0, 0.1), 6), round(printed_noise_delta(1.0, 1e-5, 2.0), 9)
     (0.607584, 3.7361e-05)
     """
@@ -134,8 +128,6 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
     --------
     printed_noise_delta : What the noise has instead.
 
-    Examples
-    --------
     >>> round(printed_noise_reach(0.1), 6), round(printed_noise_reach(1e-5, 2.0), 6)
     (4.356574, 0.364732)
     """
@@ -175,8 +167,6 @@ def online_ucb_gradient_bound(
         log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). The default: the practical bound,
         which leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
 
-    Examples
-    --------
     >>> sigma = online_ucb_noise(1.0, calibration="paper")
     >>> round(online_ucb_gradient_bound(sigma, sigma))
     242
@@ -196,8 +186,6 @@ def online_ucb_learner_regret(
 ) -> float:
     """The learner's regret M_N at N = T: (G^2 / (lambda_min + Delta^2) + G D) log T.
 
-    Examples
-    --------
     >>> round(online_ucb_learner_regret(10.0, 0.2, 20_000))
     5051
     """
@@ -220,8 +208,6 @@ def online_ucb_deviation(
 
     S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta) with mu = 2 curvature.
 
-    Examples
-    --------
     >>> round(online_ucb_deviation(10.0, 0.2, 20_000, 1 / 20_000, epsilon=1.0, delta=0.1))
     575961
     """
@@ -260,8 +246,6 @@ def online_ucb_width(
     ValueError
         If `width` is unknown, or ``"theory"`` lacks a number.
 
-    Examples
-    --------
     >>> round(online_ucb_width("scaled", 20_000, 1 / 20_000, epsilon=1.0, delta=0.1), 2)
     8.98
     """

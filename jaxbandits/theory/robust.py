@@ -47,8 +47,6 @@ def prm_raw_bound(
     u^(1/k) [sqrt(K T log T) + (K log T / min(epsilon, 1))^(1 - 1/k) T^(1/k) + T alpha^(1 - 1/k) + K log T / alpha],
     the last two terms only under contamination.
 
-    Examples
-    --------
     >>> round(prm_raw_bound(5, 10_000, 1.0))
     1357
     """
@@ -77,8 +75,6 @@ def prm_central_bound(
     u^(1/k) times the first three terms of `prm_raw_bound`, plus D K log T / alpha under contamination, plus
     D K log(D T / u^(1/k)) / min(epsilon, 1).
 
-    Examples
-    --------
     >>> prm_central_bound(5, 10_000, 1.0, 10.0) > prm_raw_bound(5, 10_000, 1.0)
     True
     """
@@ -111,8 +107,6 @@ def private_robust_lower_bound(
     constant
         The theorem's constant, which it does not state: 1/27 is this package's choice, so label the line "order".
 
-    Examples
-    --------
     >>> round(private_robust_lower_bound(5, 10_000, 0.1), 1)
     26.2
     """

@@ -35,8 +35,6 @@ def skellam_rdp(
     The printed last term is 3 epsilon^2 / (2 s), which asks for g >= s; below epsilon = 1 short blocks have a smaller
     g, and 3 epsilon / (2 s) is what holds for them.
 
-    Examples
-    --------
     >>> skellam_rdp(8, 1.0, 10.0)
     4.039
     """
@@ -54,8 +52,6 @@ def skellam_epsilon(epsilon: Nominal, precision_scale: Precision, delta: Delta) 
 
     It is the least over integer orders a of skellam_rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1), at least 0.
 
-    Examples
-    --------
     >>> round(skellam_epsilon(1.0, 10.0, 1e-5), 4)
     4.7767
     """

@@ -29,8 +29,6 @@ def window(epsilon: AtMostOne) -> int:
     1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after float32
     rounding.
 
-    Examples
-    --------
     >>> window(0.1), window(1 / 49), window(0.3)
     (10, 49, 4)
     """
@@ -130,8 +128,6 @@ def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mix
         If an argument lies outside its range, L <= 0, or the theory's mixing exceeds 1 (about epsilon T < 0.73 K
         log K).
 
-    Examples
-    --------
     >>> sorted(exp3_tuning(10, 100_000, 0.1))
     ['learning_rate', 'mixing', 'noise_scale', 'window']
     """

@@ -188,8 +188,6 @@ def counter(
 
     The counter adds what it is given: make messages finite and bounded before.
 
-    Examples
-    --------
     >>> for form in ("blt", "honaker", "tree"):
     ...     count = counter(form, horizon=1000)
     ...     print(form, count.size, round(count.column_norm * count.deviation(np.arange(1, 1001)).max(), 3))
