@@ -1,4 +1,4 @@
-"""The geometric median of group means."""
+"""Medians of means: the geometric median of group means, groups drawn at random; and of coordinates."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from annotated_doc import Doc
 from annotated_types import Ge
 
-from jaxbandits.estimators._inputs import Points, finite, floats
+from jaxbandits.estimators._inputs import Points, cloud, finite, floats, of_axes
 from jaxbandits.estimators.geometric_median import geometric_median
 from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.typing import Array, Float, Int, Vector
-from jaxbandits.validation import checked
+from jaxbandits.validation import checked, integer
 
 
 def middle(ordered: Float[Array, "..."], number: Any, axis: int = -1) -> Float[Array, "..."]:
@@ -84,3 +84,72 @@ def _middle_of_groups(points, groups, num_groups):
         return geometric_median(means, weights=sizes > 0).value
     ordered = jnp.sort(jnp.where(sizes[:, None] > 0, means, jnp.inf), axis=0)
     return middle(ordered.T, count(sizes > 0))
+
+
+@checked(source="`docs/formulas/byzantine.md#median-of-means`.")
+def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
+    """The group of each of N points, every split into groups of nearly equal sizes being equally likely.
+
+    Parameters
+    ----------
+    uniforms : array of shape [N]
+        Independent uniform variables, which decide. The caller draws them: nothing is drawn here.
+    num_groups
+        Number of groups, from 1 to N. A host number.
+
+    Returns
+    -------
+    int32 array of shape [N]
+        The point with the r-th smallest uniform, r counted from 0, is in group r mod num_groups. Sizes differ by at
+        most one.
+
+    Raises
+    ------
+    ValueError
+        If `uniforms` has another shape, or `num_groups` lies outside its range.
+
+    Notes
+    -----
+    Of equal uniforms that of lower index counts as smaller.
+
+    >>> import jax.numpy as jnp
+    >>> random_groups(jnp.array([0.9, 0.1, 0.5, 0.3, 0.7]), 2).tolist()
+    [0, 0, 0, 1, 1]
+    """
+    drawn = of_axes("uniforms", uniforms, "[N]", " with N >= 1")
+    most = drawn.shape[0]
+    return groups_of(drawn, integer("num_groups", num_groups, 1, most, remedy="a group has at least one point"))
+
+
+def groups_of(uniforms: Float[Array, " N"], num_groups: Any) -> Int[Array, " N"]:
+    """`random_groups` without checks, where the int32 number of groups may be traced."""
+    index = jnp.arange(len(uniforms), dtype=jnp.int32)
+    row, column = (uniforms[None], index[None]), (uniforms[:, None], index[:, None])
+    before = (row[0] < column[0]) | ((row[0] == column[0]) & (row[1] < column[1]))
+    return count(before) % num_groups
+
+
+@checked(source="Yin et al. 2018, Definition 1; `docs/formulas/byzantine.md#aggregation-rules`.")
+def coordinate_median(
+    points: Annotated[Points, Doc("Points, N and p at least 1. Infinities and NaN count as 0.")],
+) -> Annotated[Float[Array, " p"], Doc("Of an even number of points the mean of the middle two.")]:
+    """The median of every coordinate.
+
+    Raises
+    ------
+    ValueError
+        If `points` has another shape.
+
+    >>> import jax.numpy as jnp
+    >>> coordinate_median(jnp.array([[0.0, 5.0], [1.0, 4.0], [1e30, -1e30]])).tolist()
+    [1.0, 4.0]
+    """
+    return _jitted(finite(cloud(points)))
+
+
+def median_of_coordinates(points: Float[Array, "N p"]) -> Float[Array, " p"]:
+    """`coordinate_median` of finite points, for step code."""
+    return middle(jnp.sort(points, axis=0), points.shape[0], axis=0)
+
+
+_jitted = jax.jit(median_of_coordinates)

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places
 from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
 from jaxbandits.declared import Example, NonNegative, NumArms
-from jaxbandits.estimators.shorth_mean import shorth
-from jaxbandits.estimators.trimmed_mean import trimmed
+from jaxbandits.estimators.trimmed_mean import shorth, trimmed
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int
