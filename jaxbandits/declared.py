@@ -99,6 +99,12 @@ class Axes(NamedTuple):
     words: str = ""  # what docstrings call it, such as "array of float [K]"
 
 
+class Kind(NamedTuple):
+    """What docstrings call the type, where the words for the annotation would not do."""
+
+    words: str
+
+
 class Argument(NamedTuple):
     """What a declaration says of an argument."""
 
@@ -215,7 +221,8 @@ def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[s
     doc = found.mark(Doc)
     kind, text = texts.get(name, ("", inspect.cleandoc(doc.documentation) if doc else ""))
     axes = found.mark(Axes)
-    found = found._replace(kind=kind or (axes and axes.words) or _in_words(kinds), text=text)
+    called = getattr(found.mark(Kind), "words", "") or getattr(axes, "words", "")
+    found = found._replace(kind=kind or called or _in_words(kinds), text=text)
     numeric = bool(marks) and all(kind in (int, *NUMBERS) for kind in kinds)
     if options or not (numeric or axes):
         return found

@@ -114,9 +114,7 @@ def bernoulli_arms(
 
 @factory
 def gaussian_arms(
-    *,
-    means: Means,
-    scale: Annotated[NonNegative, Doc("Standard deviation of a reward, the same for all arms.")] = 1.0,
+    *, means: Means, scale: Annotated[NonNegative, Doc("Standard deviation of a reward, the same for all arms.")] = 1.0
 ) -> ArmsEnvironment:
     """Arms that pay a normal variable around a fixed mean.
 

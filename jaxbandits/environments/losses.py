@@ -31,10 +31,7 @@ Arms = Annotated[NumArms, Doc("Number of arms K.")]
 OtherLoss = Annotated[Probability, Doc("What every other arm loses.")]
 LossEnvironment = Annotated[Environment, Doc("Regret is against the arm best over plays 1..t.")]
 Period = Annotated[
-    Scalar,
-    Ge(1),
-    Remedy("shorter waves alias with the plays"),
-    Doc("Plays of one wave, not necessarily an integer."),
+    Scalar, Ge(1), Remedy("shorter waves alias with the plays"), Doc("Plays of one wave, not necessarily an integer.")
 ]
 Gap = Annotated[Scalar, Ge(0), LATER, Doc("The advantage of the best arm, at most `base`.")]
 

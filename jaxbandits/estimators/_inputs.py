@@ -10,8 +10,15 @@ from annotated_doc import Doc
 from jaxbandits.declared import LATER, Axes
 from jaxbandits.typing import Array, Float, Matrix, Vector
 
-Sample = Annotated[Vector, LATER, Axes(1, "array of shape [n]"), Doc("The values, at least one, in any order.")]
-Points = Annotated[Matrix, LATER, Axes(2, "array of shape [N, p]"), Doc("Points, N and p at least 1.")]
+Sample = Annotated[
+    Vector,
+    LATER,
+    Axes(1, "array of shape [n]"),
+    Doc("The values, at least one, in any order; infinities and NaN count as 0."),
+]
+Points = Annotated[
+    Matrix, LATER, Axes(2, "array of shape [N, p]"), Doc("Points, N and p at least 1. Infinities and NaN count as 0.")
+]
 Roots: TypeAlias = Float[Array, "..."]
 
 

@@ -44,10 +44,6 @@ def catoni_mean(
     It is the root theta of sum_i psi(a (x_i - theta)) with psi(y) = sgn(y) ln(1 + `|y|` + y^2/2) and, with
     l = ln(1 / failure_prob), a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))).
 
-    Notes
-    -----
-    Infinities and NaN count as 0.
-
     >>> import jax.numpy as jnp
     >>> x = jnp.array([0.0, 0.2, 0.1, 0.3, -0.1, 0.1, 0.1, 1e6])
     >>> 0.1 < float(catoni_mean(x, 1.0, 0.2)) < 20

@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from annotated_types import Ge
 from jax import lax
 
-from jaxbandits.declared import STATIC, TRACED, NonNegative
+from jaxbandits.declared import STATIC, TRACED, Kind, NonNegative
 from jaxbandits.estimators._inputs import Points, cloud
 from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, step, weighted_mean
 from jaxbandits.numerics import fixed_sum, materialize, safe_norm
@@ -197,9 +197,9 @@ def _solver(iterations: int, started: bool, early: bool):
     "`docs/formulas/byzantine.md#snap`."
 )
 def geometric_median(
-    points: Points,
+    points: Annotated[Points, Doc("Points, N and p at least 1; symmetric matrices by `pack` (the Frobenius norm).")],
     *,
-    weights: Vector | None = None,
+    weights: Annotated[Vector, Kind("array of shape [N]"), Doc("Weights >= 0, not all 0. None: equal.")] | None = None,
     start: Vector | None = None,
     iterations: Annotated[int, Ge(1), STATIC, Doc("Smoothed Weiszfeld steps at most.")] = 64,
     tolerance: Annotated[NonNegative | Array, TRACED] | None = None,
@@ -210,10 +210,6 @@ def geometric_median(
 
     Parameters
     ----------
-    points
-        Points, N and p at least 1; symmetric matrices by `pack` (the Frobenius norm).
-    weights : array of shape [N]
-        Weights >= 0, not all 0. None: equal.
     start : array of shape [p]
         Where the iterations begin. None: a robust start of its own.
     tolerance

@@ -45,10 +45,6 @@ def huber_location(
     It is the theta that minimises sum_i rho(x_i - theta), rho being quadratic within `clip` and linear beyond. The
     distances x_i - theta, cut at plus and minus `clip`, then sum to 0.
 
-    Notes
-    -----
-    Infinities and NaN count as 0.
-
     >>> import jax.numpy as jnp
     >>> float(huber_location(jnp.array([0.0, 1.0, 2.0, 1e6]), 1.5))
     1.5

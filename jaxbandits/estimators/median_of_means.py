@@ -43,7 +43,7 @@ def group_mean(
     "(recalled, not read again)."
 )
 def median_of_means(
-    points: Annotated[Points, Doc("Points, N at least 1. Infinities and NaN count as 0.")],
+    points: Points,
     groups: Vector,
     num_groups: Annotated[int, Ge(1), Doc("How many groups there are. A number on the host.")],
 ) -> Annotated[Float[Array, " p"], Doc("The median; of an even number of means on a line the mean of the middle two.")]:
@@ -131,7 +131,7 @@ def groups_of(uniforms: Float[Array, " N"], num_groups: Any) -> Int[Array, " N"]
 
 @checked(source="Yin et al. 2018, Definition 1; `docs/formulas/byzantine.md#aggregation-rules`.")
 def coordinate_median(
-    points: Annotated[Points, Doc("Points, N and p at least 1. Infinities and NaN count as 0.")],
+    points: Points,
 ) -> Annotated[Float[Array, " p"], Doc("Of an even number of points the mean of the middle two.")]:
     """The median of every coordinate.
 

@@ -23,7 +23,7 @@ from annotated_doc import Doc
 from annotated_types import Ge
 from jax import lax
 
-from jaxbandits.declared import STATIC, TRACED, NonNegative
+from jaxbandits.declared import STATIC, TRACED, Kind, NonNegative
 from jaxbandits.estimators._inputs import floats, of_axes
 from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
@@ -279,7 +279,7 @@ def filter_blocks(
 def spectral_filter(
     uniforms_or_stream: Vector | Draws,
     reports: Vector,
-    arms: Vector,
+    arms: Annotated[Vector, Kind("int array of shape [n]"), Doc("The arm of each report, in [0, K), in any order.")],
     directions: Matrix,
     bound: Annotated[
         NonNegative | Array, TRACED, Doc("The bound lambda on the covariance of clean reports, in units of X squared.")
@@ -300,8 +300,6 @@ def spectral_filter(
     reports : array of shape [n]
         The reports, at least one. Those that are not finite are left out from the start; others are cut in size at
         1e6 max(1, sqrt(bound) / largest norm of a direction).
-    arms : int array of shape [n]
-        The arm of each report, in [0, K), in any order.
     directions : array of shape [K, d]
         The direction of each arm; K and d are at least 1.
 

@@ -59,8 +59,6 @@ def trimmed_mean(
 ) -> Annotated[Float[Array, ""], Doc("The trimmed mean; the median where nothing would be left (small n).")]:
     """The mean of x without its ceil(share n) smallest and as many largest values.
 
-    Infinities and NaN count as 0.
-
     >>> import jax.numpy as jnp
     >>> float(trimmed_mean(jnp.array([1e6, 1.0, 2.0, 6.0, -1e6]), 0.2))
     3.0
@@ -85,8 +83,8 @@ def shorth_mean(x: Sample, share: HalfOut) -> Annotated[Float[Array, ""], Doc("A
 
     Notes
     -----
-    Of equally short windows the lowest counts. Infinities and NaN count as 0. The product 2 share n counts as an
-    integer when it is one but for a relative 1e-6.
+    Of equally short windows the lowest counts. The product 2 share n counts as an integer when it is one but for a
+    relative 1e-6.
 
     >>> import jax.numpy as jnp
     >>> float(shorth_mean(jnp.array([9.0, 1.0, 2.0, 3.0]), 0.125))

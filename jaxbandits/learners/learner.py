@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge
+from jax.typing import DTypeLike
 
-from jaxbandits.declared import LATER
+from jaxbandits.declared import LATER, Kind
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import number
 
@@ -39,12 +40,12 @@ Radius = Annotated[
 GradientBound = Annotated[
     Scalar | jax.Array, LATER, Doc("A bound G > 0 on the norm of gradients: a number, or a traced scalar.")
 ]
+Dtype = Annotated[DTypeLike, Kind("dtype"), Doc("Of points and gradients. The default: JAX's default float.")]
 OneLane = Annotated[
     Learner,
-    Doc(
-        "``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one lane; "
-        "jit and vmap outside. `update` takes the gradient of the loss at ``predict(state)``."
-    ),
+    Doc("""``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one lane;
+        jit and vmap outside. `update` takes the gradient of the loss at ``predict(state)``, or raises ValueError where
+        it has another shape."""),
 ]
 
 

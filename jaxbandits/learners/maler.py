@@ -22,9 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from annotated_types import Ge
-from jax.typing import DTypeLike
 
-from jaxbandits.learners.learner import Dim, GradientBound, Learner, OneLane, Radius, gradient_of, positive
+from jaxbandits.learners.learner import Dim, Dtype, GradientBound, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.learners.perturbed import constants
 from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
@@ -154,7 +153,7 @@ def maler(
     gradient_bound: GradientBound,
     *,
     num_rounds: int | Int[Array, ""] | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: Dtype | None = None,
 ) -> OneLane:
     """Maler: one learner for convex, strongly convex and exp-concave losses on a ball around 0.
 
@@ -166,14 +165,6 @@ def maler(
     num_rounds : int or jax.Array
         T where that is shorter than `horizon`, a number or a traced int32, so that epochs of different lengths share
         one program: experts that T rounds do not have get no weight. The default: `horizon`.
-    dtype : dtype
-        Of the state. The default: JAX's default float.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges, where they are seen on the host; in `update`, for a gradient of
-        another shape.
 
     Notes
     -----

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from annotated_types import Ge
-from jax.typing import DTypeLike
 
-from jaxbandits.learners.learner import Dim, GradientBound, Learner, OneLane, Radius, gradient_of, positive
+from jaxbandits.learners.learner import Dim, Dtype, GradientBound, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import checked
@@ -40,7 +39,7 @@ def ogd(
     *,
     step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
     strong_convexity: Scalar | jax.Array = 1.0,
-    dtype: DTypeLike | None = None,
+    dtype: Dtype | None = None,
 ) -> OneLane:
     """Projected gradient descent in a ball around 0: x <- P(x - a_t g_t), starting at 0.
 
@@ -55,14 +54,6 @@ def ogd(
         and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
     strong_convexity
         The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a traced scalar.
-    dtype : dtype
-        Of points and gradients. The default: JAX's default float.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges, where they are seen on the host; in `update`, for a gradient of
-        another shape.
 
     Notes
     -----

@@ -14,7 +14,7 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Lt
 
-from jaxbandits.declared import LATER
+from jaxbandits.declared import LATER, Kind
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
 from jaxbandits.protocol import Algorithm, Guarantee
@@ -62,6 +62,9 @@ class Event(NamedTuple):
     times: int = 1
     epsilon: float = math.inf
     delta: float = 0.0
+
+
+Events = Annotated[Iterable[Event], Kind("iterable of Event"), Doc("The releases that one unit enters.")]
 
 
 def _ratio(sensitivity: Any, scale: Any) -> float:
@@ -194,15 +197,11 @@ def composed_epsilon(
     source="Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; Doroshenko et al. 2022; Asi, "
     "Raman and Talwar 2025, Lemma A.6"
 )
-def compose(events: Iterable[Event], delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tuple[float, float]:
+def compose(
+    events: Events,
+    delta: Annotated[Scalar, Ge(0), Lt(1), Doc("The delta that may be used; 0 only without Gaussian noise.")] = 0.0,
+) -> tuple[float, float]:
     """The (epsilon, delta) of all releases that a unit enters, together.
-
-    Parameters
-    ----------
-    events : iterable of Event
-        The releases.
-    delta
-        The delta that may be used; 0 only without Gaussian noise.
 
     Returns
     -------
@@ -251,13 +250,8 @@ def compose(events: Iterable[Event], delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.
 
 
 @checked(source="Dong, Roth and Su 2022, Corollary 2")
-def gdp(events: Iterable[Event]) -> float:
+def gdp(events: Events) -> float:
     """What releases with Gaussian noise cost together as Gaussian differential privacy.
-
-    Parameters
-    ----------
-    events : iterable of Event
-        The releases that one unit enters.
 
     Returns
     -------
@@ -272,13 +266,8 @@ def gdp(events: Iterable[Event]) -> float:
 
 
 @checked(source="Bun and Steinke 2016, Propositions 1.4 and 1.6, Lemma 1.7")
-def zcdp(events: Iterable[Event]) -> float:
+def zcdp(events: Events) -> float:
     """What releases cost together as zero-concentrated differential privacy.
-
-    Parameters
-    ----------
-    events : iterable of Event
-        The releases that one unit enters.
 
     Returns
     -------
