@@ -386,35 +386,11 @@ def number(
     finite: bool = True,
     remedy: str = "",
 ) -> float:
-    """Check that an argument is a real number in a range.
+    """Check that an argument is a real number in a range, and return it as a float; ValueError otherwise.
 
-    Parameters
-    ----------
-    name : str
-        What the error calls the argument.
-    value : Any
-        What was given. Booleans, text and arrays are no numbers.
-    low, high : float
-        The ends of the range, inclusive. The default: no end.
-    open_low, open_high : bool
-        Whether that end itself is outside.
-    finite : bool
-        Whether infinity is refused, which is the default.
-    remedy : str
-        What the error says at its end.
+    Booleans, text and arrays are no numbers. low, high: the ends of the range, inside unless open_low and open_high say
+    otherwise. finite: whether infinity is refused. name: what the error calls the argument; remedy: its last words.
 
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ValueError
-        It is no number, or outside the range.
-
-    Examples
-    --------
     >>> number("epsilon", 1, 0.0, open_low=True)
     1.0
     >>> number("epsilon", 0, 0.0, open_low=True)
@@ -434,32 +410,11 @@ def number(
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = MAX_INTEGER, *, remedy: str = "") -> int:
-    """Check that an argument is an integer in a closed range, and return it as an int.
+    """Check that an argument is an integer in a closed range, and return it as an int; ValueError otherwise.
 
-    Parameters
-    ----------
-    name : str
-        What the error calls the argument.
-    value : Any
-        What was given: an integer, or a float without a fraction. Booleans are no integers.
-    low, high : int or None
-        The ends of the range, inclusive; None: no end. The default of `high` is 2**53, up to which floating point
-        holds every integer.
-    remedy : str
-        What the error says at its end.
+    A float without a fraction is one, booleans are none. low, high: the ends; None: no end. Floating point holds every
+    integer up to the default of `high`. name: what the error calls the argument; remedy: its last words.
 
-    Returns
-    -------
-    int
-        The integer.
-
-    Raises
-    ------
-    ValueError
-        It is no integer, or outside the range.
-
-    Examples
-    --------
     >>> integer("horizon", 1e3, 1)
     1000
     """
@@ -475,22 +430,9 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
 def path_of(path: Any, name: str = "path") -> Path:
     """A path that a user gave, with `~` and `~user` at its beginning expanded: the one way in for all of them.
 
-    Parameters
-    ----------
-    path : str or os.PathLike
-        Of a file or a folder, which need not exist.
-    name : str
-        The name of the argument, for the messages.
+    It need not exist. name: what the errors call it. ValueError for an empty text or one with NUL, and where `~` names
+    a home that there is not; TypeError for anything but a text or a path.
 
-    Raises
-    ------
-    TypeError
-        For anything else.
-    ValueError
-        For an empty text or one with NUL, and where `~` names a home that there is not.
-
-    Examples
-    --------
     >>> path_of("~/run") == Path.home() / "run", path_of("runs/~").as_posix()
     (True, 'runs/~')
     """
@@ -562,30 +504,12 @@ def is_masked(x: Any) -> bool:
 
 
 def numbers(name: str, value: Any, remedy: str = "") -> np.ndarray[Any, Any]:
-    """Check that an argument holds real numbers and nothing else: no masks, dates, complex numbers or text.
+    """Check that an argument holds real numbers and nothing else, and return them as a float64 array.
 
-    Parameters
-    ----------
-    name : str
-        What the error calls the argument.
-    value : Any
-        What was given: a number, nested lists, an array or a pandas DataFrame. Booleans are 0 and 1.
-    remedy : str
-        What the error says at its end where the value is no array at all.
+    value: a number, nested lists, an array or a pandas DataFrame; a float64 array is returned itself. Booleans are 0
+    and 1. ValueError where an entry is masked, a date, complex or text, where lists differ in length, and for a
+    DataFrame with a column without a name of its own. remedy: the error's last words where it is no array at all.
 
-    Returns
-    -------
-    ndarray of float64
-        The array; a float64 array itself, other values as a new one.
-
-    Raises
-    ------
-    ValueError
-        An entry is masked or no real number, lists differ in length, or a DataFrame has a column without a name of its
-        own.
-
-    Examples
-    --------
     >>> numbers("means", [0.2, 1])
     array([0.2, 1. ])
     >>> numbers("means", ["0.2", 1])
@@ -626,35 +550,12 @@ def array(
     shape: Sequence[int | None] | None = None,
     remedy: str = "",
 ) -> np.ndarray[Any, Any]:
-    """Check that an argument is an array of finite numbers.
+    """Check that an argument is an array of finite numbers, and return it as float64; ValueError otherwise.
 
-    Parameters
-    ----------
-    name : str
-        What the error calls the argument.
-    value : Any
-        What was given: nested lists or an array.
-    ndim : int
-        How many axes it must have, none of them empty.
-    low, high : float
-        The ends of the range of its entries, inclusive. The default: no end.
-    shape : sequence of int or None, optional
-        The shape it must have; None for an axis of any length. The default: any shape.
-    remedy : str
-        What the error says at its end.
+    As `numbers`, with `ndim` axes, none of them empty. low, high: the ends of the range of its entries, inclusive.
+    shape: the shape it must have, None for an axis of any length. name: what the error calls the argument; remedy: its
+    last words.
 
-    Returns
-    -------
-    ndarray of float64
-        The array; a float64 array itself, other values as a new one.
-
-    Raises
-    ------
-    ValueError
-        As `numbers`; or it has another shape, or an entry is not finite or outside the range.
-
-    Examples
-    --------
     >>> array("means", [0.2, 0.5], 1, 0.0, 1.0)
     array([0.2, 0.5])
     """

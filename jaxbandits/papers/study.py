@@ -234,9 +234,7 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
     searched, reported = disjoint(tuning.seeds, seed_range(given.pop("seeds")), "the setting")
     space = {f"{label}.{key}": list(tried) for label, keys in tuning.grids.items() for key, tried in keys.items()}
     grid, checkpoints = given.pop("grid", None), given.pop("checkpoints", 200)
-    problem = checked_problem(
-        given.pop("algorithms"), given.pop("environment"), space, grid, tuning.unknown, given, run=sweep
-    )
+    problem = checked_problem(given.pop("algorithms"), given.pop("environment"), space, grid, tuning.unknown, given)
     tries = {label: [methods.grid(problem.dimensions[label], None)] * len(problem.points) for label in tuning.grids}
     tried = methods.Tried(tries, evaluate(problem, tries, searched, path_of(store) / "tuning", progress=progress))
     chosen = choices(tried, partial(over_family, objective="worst", quantile=1.0))

@@ -7,11 +7,12 @@ Axes: [O] points of the grid at which a setting is chosen, [N] settings of an al
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from jaxbandits.searching import objective as judging
+from jaxbandits.searching.cross_entropy import CrossEntropy
 from jaxbandits.searching.population import Setting, Settings
 from jaxbandits.searching.space import Dimension, point_at, value_at
 from jaxbandits.validation import shown
@@ -43,13 +44,13 @@ class Plan(NamedTuple):
 def planned(
     method: str, dimensions: Mapping[str, Sequence[Dimension]], trials: int | None, seeds: int, seed: int
 ) -> Plan:
-    """The settings that are tried first, and the budget."""
+    """The settings that are tried first (of optuna, which says none before: the ends of the space), and the budget."""
     if method == "grid":
         first = {label: grid(of_label, trials) for label, of_label in dimensions.items()}
     elif method == "halving" and trials is None and not any(d.is_range for ds in dimensions.values() for d in ds):
         first = {label: grid(of_label, None) for label, of_label in dimensions.items()}
     elif method == "optuna":
-        first = {label: [{}] for label in dimensions}
+        first = {label: [_end(of_label, 0), _end(of_label, 1)] for label, of_label in dimensions.items()}
     else:
         first = {label: random(of_label, trials or TRIALS, seed) for label, of_label in dimensions.items()}
     if method == "halving":
@@ -115,20 +116,17 @@ def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[Sett
     points = qmc.Sobol(len(dimensions), scramble=True, rng=np.random.default_rng(seed)).random_base2(
         max(1, math.ceil(math.log2(trials)))
     )
-    return [point_at(dimensions, _coordinates(dimensions, x)) for x in points[:trials]]
+    scales = [1 if d.is_range else len(d.values) for d in dimensions]
+    return [point_at(dimensions, x) for x in scales * points[:trials]]
 
 
 def _as_list(d: Dimension) -> Dimension:
     return Dimension(d.key, "values", values=tuple(range(int(d.low), int(d.high) + 1))) if d.is_range else d
 
 
-def _coordinates(dimensions: Sequence[Dimension], x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.array(
-        [
-            u if d.is_range else min(int(u * len(d.values)), len(d.values) - 1)
-            for d, u in zip(dimensions, x, strict=True)
-        ]
-    )
+def _end(dimensions: Sequence[Dimension], last: int) -> Setting:
+    """The first or last value of every key."""
+    return point_at(dimensions, np.array([last if d.is_range else last * (len(d.values) - 1) for d in dimensions]))
 
 
 def _new(settings: int, seeds: int) -> list[int]:
@@ -174,18 +172,8 @@ def _better_half(means: np.ndarray[Any, Any], at: np.ndarray[Any, Any]) -> np.nd
     return np.sort(at[np.argsort(means, kind="stable")[: math.ceil(len(at) / 2)]])
 
 
-class Proposer(Protocol):
-    """Proposes settings a generation at a time, and learns from what they cost."""
-
-    def ask(self, number: int, /) -> list[Setting]:
-        """The settings of the next generation."""
-
-    def tell(self, costs: np.ndarray[Any, Any], /) -> None:
-        """What the settings cost that were asked for last."""
-
-
 def by_generations(
-    proposers: Mapping[str, Sequence[Proposer]], evaluate: Evaluate, seeds: range,
+    proposers: "Mapping[str, Sequence[CrossEntropy | _Optuna]]", evaluate: Evaluate, seeds: range,
     cost: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]], trials: int, size: int,
 ) -> Tried:  # fmt: skip
     """Settings that proposers name in generations of `size`, one for each algorithm and point.
@@ -209,7 +197,7 @@ def by_generations(
 
 
 class _Optuna(NamedTuple):
-    """A study of optuna as a proposer."""
+    """A study of optuna that proposes settings as `CrossEntropy` does."""
 
     study: Any
     dimensions: Sequence[Dimension]

@@ -51,8 +51,7 @@ def means_of(values: Float[np.ndarray, "*N S"]) -> Float[np.ndarray, "*N"]:
     """The mean over the seeds that were run. Infinite where one of them is not finite, or none was run."""
     run = ~np.isnan(values)
     counts = run.sum(-1)
-    sums = np.where(run, values, 0.0).sum(-1) if not run.all() else values.sum(-1)
-    mean = np.divide(sums, counts, out=np.full(counts.shape, np.inf), where=counts > 0)
+    mean = np.divide(np.where(run, values, 0.0).sum(-1), counts, out=np.full(counts.shape, np.inf), where=counts > 0)
     return np.where(np.isfinite(mean), mean, np.inf)
 
 
@@ -63,13 +62,6 @@ def could_be_best(values: Float[np.ndarray, "N S"]) -> np.ndarray[Any, Any]:
     Which setting came out lowest plays no part, so that it need not be corrected for. Settings that were stopped early
     have NaN from there on: pairs are compared on their common seeds at every number of seeds at which some stopped.
 
-    Parameters
-    ----------
-    values : array [N, S]
-        One number a seed, the same seeds in each row.
-
-    Examples
-    --------
     >>> could_be_best(np.array([[1.0, 2.0, 3.0, 2.0], [2.0, 1.0, 2.0, 3.0], [9.0, 8.0, 9.0, 9.5]])).tolist()
     [True, True, False]
     """

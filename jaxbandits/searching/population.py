@@ -8,8 +8,8 @@ must do, [S] seeds.
 
 import inspect
 import itertools
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,6 +19,7 @@ from jaxbandits.searching.space import Dimension, dimensions_of
 from jaxbandits.selection import final_regret
 from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.sweeps.grid import Axis, base_of, known_keys, takes
+from jaxbandits.sweeps.sweep import sweep
 from jaxbandits.validation import nearest, shown
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ class Problem(NamedTuple):
     known: list[Axis]  # axes of the grid along which a setting is chosen for every point
     unknown: list[Axis]  # axes along which one setting must do
     settings: dict[str, Any]  # further arguments of `sweep`
-    run: Callable[..., Any]  # `sweep`
     part: str = ""  # whose arguments the space names, such as "reward_adversary"; by default the algorithms'
 
     @property
@@ -81,26 +81,24 @@ def evaluate(
 
     Keys of the grid that concern other algorithms are left out.
     """
-    number = max(len(at) for of_label in settings.values() for at in of_label)
-    family = problem.family
-    rows = [
-        concerning(point | other, settings, problem.algorithms) | _row(problem, settings, o, i)
-        for o, point in enumerate(problem.points) for i in range(number) for other in family
-    ]  # fmt: skip
+    number, family = max(len(at) for of_label in settings.values() for at in of_label), problem.family
+    rows = []
+    for o, point in enumerate(problem.points):
+        for i in range(number):
+            # a label with fewer settings repeats its last one, which is computed once
+            bound = keyed(problem, {label: of_label[o][: i + 1][-1] for label, of_label in settings.items()})
+            rows += [concerning(point | other, settings, problem.algorithms) | bound for other in family]
     shape = (len(problem.points), number, len(family), len(seeds))
     algorithms = {label: problem.algorithms[label] for label in settings}
     parts: dict[str, list[np.ndarray[Any, Any]]] = {label: [] for label in settings}
-    common = {"seeds": seeds, "checkpoints": 1, "progress": progress} | problem.settings
+    common: dict[str, Any] = {"seeds": seeds, "checkpoints": 1, "progress": progress} | problem.settings
+    if rows[0]:  # else there is nothing to set: one algorithm without a space, at one point
+        common["points"] = rows
     for name, environment in problem.environments.items():
-        # nothing to set: one algorithm without a space, at one point
-        points = {"points": rows} if rows[0] else {}
-        ds = problem.run(
-            algorithms=algorithms, environment=environment, store=below(store, name), **common, **points
-        )  # fmt: skip
-        final = final_regret(ds).transpose("algorithm", *(["point"] if points else []), "seed").values
+        ds = sweep(algorithms, environment, store=below(store, name), **common)
+        final = final_regret(ds).transpose("algorithm", "point", "seed", missing_dims="ignore").values
         for label, values in zip(settings, final, strict=True):
             parts[label].append(values.reshape(shape))
-    # a label with fewer settings repeats its last one, which is computed once
     return {label: np.concatenate(parts[label], 2)[:, : len(at[0])] for label, at in settings.items()}
 
 
@@ -109,18 +107,11 @@ def concerning(row: dict[str, Any], labels: Iterable[str], algorithms: Mapping[s
     return {key: value for key, value in row.items() if any(concerns(key, label, algorithms) for label in labels)}
 
 
-def _row(problem: Problem, settings: Mapping[str, Settings], o: int, i: int) -> dict[str, Any]:
-    """The values {label.key: value} of the i-th setting of every label at a point."""
-    row: dict[str, Any] = {}
-    for label, of_label in settings.items():
-        row |= keyed(problem, label, of_label[o][min(i, len(of_label[o]) - 1)])
-    return row
-
-
-def keyed(problem: Problem, label: str, setting: Setting) -> dict[str, Any]:
-    """A setting with the keys of a sweep, tied ones included."""
+def keyed(problem: Problem, settings: Mapping[str, Setting]) -> dict[str, Any]:
+    """A setting of every label with the keys of a sweep, tied ones included."""
     return {
         f"{problem.part or label}.{each}": value
+        for label, setting in settings.items()
         for key, value in setting.items()
         for each in (key, *problem.tied.get((label, key), ()))
     }
@@ -143,10 +134,10 @@ def parts_of_space(
     taken: dict[str, set[str]] = {label: set() for label in algorithms}
     for dimension in dimensions_of(space):
         keys = dimension.key if isinstance(dimension.key, tuple) else (dimension.key,)
-        reached: dict[str, list[str]] = {}
+        reached = defaultdict[str, list[str]](list)
         for key in keys:
             for label, inner in _reached(key, algorithms).items():
-                reached.setdefault(label, []).append(inner)
+                reached[label].append(inner)
         for label, inner_keys in reached.items():
             twice = next((key for key in inner_keys if key in taken[label]), None)
             if twice is not None:
@@ -162,7 +153,7 @@ def _reached(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
     """The algorithms that a key reaches, and the key inside each of them."""
     if not isinstance(key, str) or not key:
         raise ValueError(f"space key {shown(key)} must be an argument's name, or a tuple of names that move together")
-    owner = max((label for label in algorithms if key.startswith(f"{label}.")), key=len, default=None)
+    owner = owner_of(key, algorithms)
     inner = key if owner is None else key[len(owner) + 1 :]
     if inner in RESERVED:
         raise ValueError(f"space key {key!r} is a name that every result has: rename the argument")
@@ -182,6 +173,11 @@ def _reached(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
     return reached
 
 
+def owner_of(key: str, algorithms: Iterable[str]) -> str | None:
+    """The label that a key of a sweep begins with, None where it begins with none."""
+    return max((label for label in algorithms if key.startswith(f"{label}.")), key=len, default=None)
+
+
 def _binds(factory: Any, key: str) -> bool:
     head, _, rest = key.partition(".")
     if not rest:
@@ -197,8 +193,7 @@ def reached_by(problem: Problem, label: str, axis: Axis) -> bool:
 
 def concerns(key: str, label: str, algorithms: Mapping[str, Any]) -> bool:
     """Whether a key of a grid concerns this algorithm, or a part that all share."""
-    owner = max((name for name in algorithms if key.startswith(f"{name}.")), key=len, default=None)
-    if owner is not None:
+    if owner := owner_of(key, algorithms):
         return owner == label
     return key.partition(".")[0] in PARTS or takes(algorithms[label], key)
 
@@ -210,11 +205,6 @@ def has_default(factory: Any, key: str) -> bool:
         return has_default(base_of(factory), rest)
     parameter: inspect.Parameter = signature_of(factory)[0][head]
     return parameter.default is not inspect.Parameter.empty
-
-
-def count(axes: Sequence[Axis]) -> int:
-    """The points of a grid."""
-    return math.prod(len(axis.values) for axis in axes)
 
 
 def unfolded(ds: "xr.Dataset", axes: Sequence[Axis]) -> "xr.Dataset":

@@ -17,14 +17,13 @@ from jaxbandits.searching.population import (
     Problem,
     below,
     concerning,
-    count,
     evaluate,
     has_default,
     keyed,
+    owner_of,
     parts_of_space,
     unfolded,
 )
-from jaxbandits.searching.space import Dimension
 from jaxbandits.searching.tuning import (
     Choice,
     Tuning,
@@ -37,7 +36,7 @@ from jaxbandits.searching.tuning import (
 from jaxbandits.selection import final_regret
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.arguments import labelled, part_factory
-from jaxbandits.sweeps.grid import Axis, axes_of
+from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.sweep import Algorithms, Seeds, built_cells, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import choice, integer, path_of, shown
@@ -183,7 +182,8 @@ def tune(
     trials = None if trials is None else integer("trials", trials, 1)
     methods.check_method(method, sampler)
     objective, quantile = judging.checked(objective, quantile)
-    if objective != "mean" and len(problem.environments) * count(problem.unknown) == 1:
+    points, family = len(problem.points), len(problem.environments) * len(problem.family)
+    if objective != "mean" and family == 1:
         raise ValueError(
             f"objective = {objective!r} is over a family: give environment = {{name: environment, ...}}, or name keys "
             "of over in unknown"
@@ -194,7 +194,6 @@ def tune(
     plan = methods.planned(method, problem.dimensions, trials, len(searched), seed)
     defaults = _check_built(problem, plan, reported)
     judge = functools.partial(judging.over_family, objective=objective, quantile=quantile)
-    points, family = count(problem.known), len(problem.environments) * count(problem.unknown)
     if progress:
         chosen_lanes, report_lanes = plan.lanes * points * family, len(reported) * points * family
         report_lanes *= len(problem.algorithms) + len(defaults)
@@ -224,10 +223,9 @@ def tune(
 
 
 def checked_problem(
-    algorithms: Any, environment: Any, space: Any, over: Any, unknown: Any, settings: dict[str, Any],
-    run: Callable[..., Any] = sweep,
-) -> Problem:  # fmt: skip
-    """What is tuned, with the errors of its arguments. run: `sweep`."""
+    algorithms: Any, environment: Any, space: Any, over: Any, unknown: Any, settings: dict[str, Any]
+) -> Problem:
+    """What is tuned, with the errors of its arguments."""
     factories = labelled(algorithms)
     clash = next((label for label in factories if label + DEFAULT in factories), None)
     if clash is not None:
@@ -241,7 +239,10 @@ def checked_problem(
     for given in environments.values():
         part_factory(given, "environment")
     dimensions, tied = parts_of_space(space, factories)
-    axes = _axes(over)
+    try:
+        axes = axes_of(over, None, 1)
+    except ValueError as error:
+        raise ValueError(str(error).replace("grid", "over", 1)) from None
     names = [axis.name for axis in axes]
     unknown = [unknown] if isinstance(unknown, str) else list(unknown)
     for name in unknown:
@@ -250,55 +251,35 @@ def checked_problem(
     problem = Problem(
         algorithms=factories, environments=environments, dimensions=dimensions, tied=tied,
         known=[axis for axis in axes if axis.name not in unknown],
-        unknown=[axis for axis in axes if axis.name in unknown], settings=settings, run=run,
+        unknown=[axis for axis in axes if axis.name in unknown], settings=settings,
     )  # fmt: skip
     _check_apart(problem)
     return problem
 
 
-def _axes(over: Any) -> list[Axis]:
-    try:
-        return axes_of(over, None, 1)
-    except ValueError as error:
-        raise ValueError(str(error).replace("grid", "over", 1)) from None
-
-
 def _check_apart(problem: Problem) -> None:
     """ValueError where a key is both in the space and in over."""
+    taken = keyed(problem, {label: {d.key: None for d in of_label} for label, of_label in problem.dimensions.items()})
     for axis in [*problem.known, *problem.unknown]:
         for key in axis.keys:
-            for label, of_label in problem.dimensions.items():
-                inner = key[len(label) + 1 :] if key.startswith(f"{label}.") else key
-                taken = {each[len(label) + 1 :] for d in of_label for each in keyed(problem, label, {d.key: None})}
-                if inner in taken:
-                    raise ValueError(f"{key!r} is in over and in space: choose it, or choose for it")
+            if any(name in taken for name in (key, *(f"{label}.{key}" for label in problem.dimensions))):
+                raise ValueError(f"{key!r} is in over and in space: choose it, or choose for it")
 
 
 def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[str]:
     """Build the first and last settings at every point, and return the labels whose own values can be built, too."""
-    settings = {
-        label: [_end(of_label, last) for last in (False, True)] if plan.first[label] == [{}] else
-        [plan.first[label][0], plan.first[label][-1]]
-        for label, of_label in problem.dimensions.items()
-    }  # fmt: skip
     common = {"horizon": problem.settings["horizon"], "seeds": reported, "checkpoints": 1} | {
         key: problem.settings[key] for key in ("dtype", "reward_adversary", "message_adversary")
     }
-    defaults = []
+    defaults, everywhere = [], [point | other for point in problem.points for other in problem.family]
     for environment in problem.environments.values():
-        for end in (0, 1):
-            bound: dict[str, Any] = {}
-            for label in settings:
-                bound |= keyed(problem, label, settings[label][end])
-            rows = [point | other | bound for point in problem.points for other in problem.family]
-            built_cells(problem.algorithms, environment, points=rows, **common)
+        for end in (0, -1):
+            bound = keyed(problem, {label: settings[end] for label, settings in plan.first.items()})
+            built_cells(problem.algorithms, environment, points=[row | bound for row in everywhere], **common)
     for label, of_label in problem.dimensions.items():
         if of_label and all(has_default(problem.algorithms[label], d.key) for d in of_label):
-            rows = [
-                concerning(point | other, [label], problem.algorithms)
-                for point in problem.points for other in problem.family
-            ]  # fmt: skip
-            rows = [row for row in rows if row]
+            concerned = [concerning(row, [label], problem.algorithms) for row in everywhere]
+            rows = [row for row in concerned if row]
             try:
                 for environment in problem.environments.values():
                     built_cells(
@@ -311,16 +292,6 @@ def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[
     return defaults
 
 
-def _end(dimensions: Sequence[Dimension], last: bool) -> dict[str, Any]:
-    def value(d: Dimension) -> Any:
-        if not d.is_range:
-            return d.values[-1 if last else 0]
-        end = d.high if last else d.low
-        return int(end) if d.kind == "int" else end
-
-    return {d.key: value(d) for d in dimensions}
-
-
 def report(
     problem: Problem, chosen: Mapping[str, list[Choice]], defaults: Sequence[str], seeds: range, checkpoints: Any,
     store: Path | None, progress: bool,
@@ -328,30 +299,26 @@ def report(
     """The sweep of the chosen and the default settings, and whose each label of it is."""
     import xarray as xr
 
-    algorithms, own = {}, {}
-    for label, factory in problem.algorithms.items():
-        algorithms[label], own[label] = factory, label
-        if label in defaults:
-            algorithms[label + DEFAULT], own[label + DEFAULT] = factory, label
+    own = {
+        name: label
+        for label in problem.algorithms
+        for name in ([label, label + DEFAULT] if label in defaults else [label])
+    }
+    algorithms = {name: problem.algorithms[label] for name, label in own.items()}
     rows = []
     for o, point in enumerate(problem.points):
         for other in problem.family:
             row = point | other
             row |= {
-                f"{label}{DEFAULT}.{key[len(label) + 1 :]}": value
-                for key, value in list(row.items()) for label in defaults
-                if max((x for x in problem.algorithms if key.startswith(f"{x}.")), key=len, default=None) == label
+                f"{label}{DEFAULT}{key.removeprefix(label)}": value
+                for key, value in row.items() for label in defaults if owner_of(key, problem.algorithms) == label
             }  # fmt: skip
-            for label in chosen:
-                row |= keyed(problem, label, chosen[label][o].setting)
-            rows.append(row)
+            rows.append(row | keyed(problem, {label: of_label[o].setting for label, of_label in chosen.items()}))
     common = {"seeds": seeds, "checkpoints": checkpoints, "progress": progress} | problem.settings
     parts = []
     axes = [*problem.known, *problem.unknown]
     for name, environment in problem.environments.items():
-        ds = problem.run(
-            algorithms=algorithms, environment=environment, points=rows, store=below(store, name), **common
-        )
+        ds = sweep(algorithms, environment, points=rows, store=below(store, name), **common)
         parts.append(unfolded(ds, axes))
     if list(problem.environments) == [""]:
         return parts[0], own
@@ -370,4 +337,4 @@ def _family_last(regret: "xr.DataArray", problem: Problem) -> np.ndarray[Any, An
     known = [axis.name for axis in problem.known]
     family = [d for d in regret.dims if d not in known and d != "seed"]
     values = regret.transpose(*known, *family, "seed").values
-    return values.reshape(count(problem.known), -1, values.shape[-1])
+    return values.reshape(len(problem.points), -1, values.shape[-1])

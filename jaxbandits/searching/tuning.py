@@ -85,7 +85,7 @@ class Tuning(NamedTuple):
         over, chosen = list(self.best.attrs["over"]), list(self.best.attrs["chosen"])
         lines = [
             f"Tuning: {about['method']}, {about['objective']} regret at horizon {about['horizon']}; chosen on seeds "
-            f"{_ends(self.trials['seed'].values)}, reported on seeds {_ends(self.report['seed'].values)}"
+            f"{ends(self.trials['seed'].values)}, reported on seeds {ends(self.report['seed'].values)}"
         ]
         for row in self.best.to_dict("records"):
             where = ", ".join([row["algorithm"], *(f"{key} = {text(row[key])}" for key in over)])
@@ -104,7 +104,8 @@ class Tuning(NamedTuple):
         return "\n".join(lines)
 
 
-def _ends(seeds: np.ndarray[Any, Any]) -> str:
+def ends(seeds: np.ndarray[Any, Any]) -> str:
+    """The first and the last of some seeds."""
     return f"{seeds[0]} to {seeds[-1]}"
 
 
@@ -198,7 +199,7 @@ def best_table(
             rows.append(row | {"undecided": others, "edge": edge})
     table = pd.DataFrame(rows)
     points = [
-        dict(point) | {k: v for label in chosen for k, v in keyed(problem, label, chosen[label][o].setting).items()}
+        point | keyed(problem, {label: of_label[o].setting for label, of_label in chosen.items()})
         for o, point in enumerate(problem.points)
     ]
     table.attrs = {"over": {axis.name: list(axis.labels) for axis in problem.known}, "chosen": keys, "points": points}
@@ -214,21 +215,16 @@ def undecided_table(
     """
     import pandas as pd
 
-    keys, rows = keys_of(problem), []
-    names = [axis.name for axis in problem.known]
+    rows = []
     for label, of_label in chosen.items():
         for o, one in enumerate(of_label):
             values = judge(tried.regret[label][o])
-            for i in np.flatnonzero(one.possible):
-                if i == one.trial:
-                    continue
-                row = _row(problem, label, o, tried.settings[label][o][i]) | {
-                    "trial": int(i) + 1,
-                    "regret": float(np.nanmean(values[i])),
-                    "difference": float(np.nanmean(values[i] - values[one.trial])),
-                }
-                rows.append(row)
-    return pd.DataFrame(rows, columns=["algorithm", *names, "trial", *keys, "regret", "difference"])
+            for i in np.setdiff1d(np.flatnonzero(one.possible), one.trial):
+                means = float(np.nanmean(values[i])), float(np.nanmean(values[i] - values[one.trial]))
+                row = _row(problem, label, o, tried.settings[label][o][i])
+                rows.append(row | {"trial": int(i) + 1, "regret": means[0], "difference": means[1]})
+    names = [axis.name for axis in problem.known]
+    return pd.DataFrame(rows, columns=["algorithm", *names, "trial", *keys_of(problem), "regret", "difference"])
 
 
 def trials_dataset(
@@ -249,16 +245,13 @@ def trials_dataset(
 
     regret = np.stack([padded(x) for x in tried.regret.values()])
     objective = np.stack([padded(judging.means_of(judge(x))) for x in tried.regret.values()])
-    parts = [*([len(problem.environments)] if family else []), *(len(axis.values) for axis in problem.unknown)]
-    runs = (~np.isnan(regret)).any(3).sum(-1)
+    problems = [*([len(problem.environments)] if family else []), *(len(axis.values) for axis in problem.unknown)]
+    dims, shape = ("algorithm", *known, "trial"), (len(labels), *sizes, number)
     ds = xr.Dataset(
         {
-            "regret": (
-                ("algorithm", *known, "trial", *family, *unknown, "seed"),
-                regret.reshape(len(labels), *sizes, number, *parts, len(seeds)),
-            ),
-            "objective": (("algorithm", *known, "trial"), objective.reshape(len(labels), *sizes, number)),
-            "seeds": (("algorithm", *known, "trial"), runs.reshape(len(labels), *sizes, number)),
+            "regret": ((*dims, *family, *unknown, "seed"), regret.reshape(*shape, *problems, len(seeds))),
+            "objective": (dims, objective.reshape(shape)),
+            "seeds": (dims, (~np.isnan(regret)).any(3).sum(-1).reshape(shape)),
         },
         {
             "algorithm": labels, "trial": np.arange(1, number + 1), "seed": np.asarray(seeds),
@@ -268,10 +261,9 @@ def trials_dataset(
     )  # fmt: skip
     for key in keys_of(problem):
         column = _along(problem, key, tried.settings, number)
-        if all(same(column[:, o], column[:, 0]) for o in range(column.shape[1])):
-            ds = ds.assign_coords({key: (("algorithm", "trial"), column[:, 0])})
-        else:
-            ds = ds.assign_coords({key: (("algorithm", *known, "trial"), column.reshape(len(labels), *sizes, number))})
+        constant = all(same(column[:, o], column[:, 0]) for o in range(column.shape[1]))
+        values = (("algorithm", "trial"), column[:, 0]) if constant else (dims, column.reshape(shape))
+        ds = ds.assign_coords({key: values})
     return ds
 
 

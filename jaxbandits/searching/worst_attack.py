@@ -15,7 +15,7 @@ from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.expression import written
 from jaxbandits.searching.population import Problem, Settings, evaluate
 from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of
-from jaxbandits.searching.tuning import label_of
+from jaxbandits.searching.tuning import ends, label_of
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
@@ -53,8 +53,8 @@ class WorstCase(NamedTuple):
                 f"horizon {about['horizon']}",
                 f"  attack found: {chosen}",
                 f"  regret: {self.regret:.6g}, 95% interval [{low:.6g}, {high:.6g}], on report seeds "
-                f"{_ends(trials['report_seed'].values)}; that of the worst attack is no less",
-                f"  {name}: {values.max():.6g}, {kind} on seeds {_ends(trials['seed'].values)}; "
+                f"{ends(trials['report_seed'].values)}; that of the worst attack is no less",
+                f"  {name}: {values.max():.6g}, {kind} on seeds {ends(trials['seed'].values)}; "
                 f"trial 1, the adversary's own values: {values[0]:.6g}",
                 f"  again: {about['command']}",
             ]
@@ -158,7 +158,7 @@ def worst_case(
     home = None if store is None else path_of(store, "store")
     problem = Problem(
         algorithms=algorithms, environments={"": environment}, dimensions={label: dimensions}, tied={}, known=[],
-        unknown=[], settings={"horizon": horizon, part: factory}, run=sweep, part=part,
+        unknown=[], settings={"horizon": horizon, part: factory}, part=part,
     )  # fmt: skip
     proposer = cross_entropy.CrossEntropy(dimensions, trials, start)
     means = list[float]()
@@ -310,7 +310,3 @@ def _dataset(
             "seed": np.asarray(searched), "report_seed": np.asarray(reported),
         },
     )  # fmt: skip
-
-
-def _ends(seeds: np.ndarray[Any, Any]) -> str:
-    return f"{seeds[0]} to {seeds[-1]}"
