@@ -24,50 +24,41 @@ from jaxbandits.version import __version__
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
-# What `--help` of every command ends with; "" is `jaxbandits` itself.
-EXAMPLES = {
-    "": (
-        "jaxbandits list algorithms",
-        "jaxbandits run first.toml",
-        "jaxbandits reproduce private-adversarial/exp3-leak",
-        "jaxbandits new my_algorithm",
-    ),
-    "run": (
-        "jaxbandits run first.toml",
-        "jaxbandits run first.toml --out runs/first --seeds 1000 --format png,pdf",
-        "jaxbandits run first.toml --fresh",
-    ),
-    "worker": ("jaxbandits worker first.toml --out runs/first --shard 3/16",),
-    "tune": ("jaxbandits tune first.toml", "jaxbandits tune first.toml --out runs/rates --seeds 200"),
-    "reproduce": (
-        "jaxbandits reproduce private-adversarial/exp3-leak",
-        "jaxbandits reproduce private-adversarial --full --out runs/private",
-    ),
-    "list": (
-        "jaxbandits list algorithms",
-        "jaxbandits list kl_ucb",
-        "jaxbandits list algorithms --json",
-        "jaxbandits list papers",
-    ),
-    "plot": ("jaxbandits plot runs/first --against epsilon", "jaxbandits plot runs/first --out pictures --format pdf"),
-    "audit": (
-        "jaxbandits audit ldp_ucb --runs 100000",
-        "jaxbandits audit my_algorithm:my_algorithm",
-        "jaxbandits audit --all",
-    ),
-    "check": (
-        "jaxbandits check my_algorithm:my_algorithm",
-        "jaxbandits check my_algorithm:my_algorithm --environment bernoulli_losses --audit",
-    ),
-    "report": ("jaxbandits report runs/first", "jaxbandits report runs/first runs/second --out both.html"),
-    "new": ("jaxbandits new my_algorithm", "jaxbandits new my_algorithm --out experiments"),
-    "cache": ("jaxbandits cache info", "jaxbandits cache clear"),
-    "completion": (
-        "jaxbandits completion bash > ~/.local/share/bash-completion/completions/jaxbandits",
-        "jaxbandits completion zsh > ~/.zfunc/_jaxbandits     # a folder of your $fpath",
-        "jaxbandits completion fish > ~/.config/fish/completions/jaxbandits.fish",
-    ),
-}
+# What `--help` of `jaxbandits` itself ends with, and that of every command, whose name is the second word.
+FIRST_EXAMPLES = """\
+jaxbandits list algorithms
+jaxbandits run first.toml
+jaxbandits reproduce private-adversarial/exp3-leak
+jaxbandits new my_algorithm""".splitlines()
+EXAMPLES = """\
+jaxbandits run first.toml
+jaxbandits run first.toml --out runs/first --seeds 1000 --format png,pdf
+jaxbandits run first.toml --fresh
+jaxbandits worker first.toml --out runs/first --shard 3/16
+jaxbandits tune first.toml
+jaxbandits tune first.toml --out runs/rates --seeds 200
+jaxbandits reproduce private-adversarial/exp3-leak
+jaxbandits reproduce private-adversarial --full --out runs/private
+jaxbandits list algorithms
+jaxbandits list kl_ucb
+jaxbandits list algorithms --json
+jaxbandits list papers
+jaxbandits plot runs/first --against epsilon
+jaxbandits plot runs/first --out pictures --format pdf
+jaxbandits audit ldp_ucb --runs 100000
+jaxbandits audit my_algorithm:my_algorithm
+jaxbandits audit --all
+jaxbandits check my_algorithm:my_algorithm
+jaxbandits check my_algorithm:my_algorithm --environment bernoulli_losses --audit
+jaxbandits report runs/first
+jaxbandits report runs/first runs/second --out both.html
+jaxbandits new my_algorithm
+jaxbandits new my_algorithm --out experiments
+jaxbandits cache info
+jaxbandits cache clear
+jaxbandits completion bash > ~/.local/share/bash-completion/completions/jaxbandits
+jaxbandits completion zsh > ~/.zfunc/_jaxbandits     # a folder of your $fpath
+jaxbandits completion fish > ~/.config/fish/completions/jaxbandits.fish""".splitlines()
 
 
 def _path(text: str) -> Path:
@@ -102,32 +93,24 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     run.add_argument("--fresh", action="store_true", help="throw away what DIR holds and start over")
     share.add_argument("--shard", metavar="i/n", required=True, help="which of n shares, counted from 0 or from 1")
-    share.set_defaults(engine="local")
     tuner.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
-    tuner.set_defaults(engine="local")
     again = commands.add_parser("reproduce", help="run a paper's figures and tables, or go on with them")
     again.add_argument(
         "name", metavar="PAPER/FIGURE", help="a figure, a paper for all of its own, or all; `list papers` names them"
     )
     again.add_argument("--full", action="store_true", help="full size: minutes to hours instead of seconds")
     again.add_argument(
-        "--out",
-        metavar="DIR",
-        type=_path,
+        "--out", metavar="DIR", type=_path,
         help="where to write (default: runs/<PAPER>/<FIGURE>, with --docs runs/reproductions/<PAPER>/<FIGURE>)",
-    )
+    )  # fmt: skip
     again.add_argument(
         "--docs", metavar="DOCS", type=_path, help="with --full: put tables and pictures into the pages of DOCS, too"
     )
     again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
     listing = commands.add_parser("list", help="list what is there, or what one of them takes")
-    listing.add_argument(
-        "what",
-        metavar="WHAT",
-        nargs="?",
-        help="algorithms, environments, adversaries, papers, or the name of one of them",
-    )
+    kinds = "algorithms, environments, adversaries, papers, or the name of one of them"
+    listing.add_argument("what", metavar="WHAT", nargs="?", help=kinds)
     listing.add_argument("--json", action="store_true", help="machine-readable")
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
     drawing.add_argument("directory", metavar="DIR", type=_path)
@@ -137,19 +120,13 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--reward", action="store_true", help="also the expected reward against plays")
     reporting = commands.add_parser("report", help="write one HTML page about finished runs, side by side")
     reporting.add_argument("directories", metavar="DIR", type=_path, nargs="+", help="of a finished run")
-    reporting.add_argument(
-        "--out",
-        metavar="FILE",
-        type=_path,
-        help="where to write (default: DIR/report.html, of several DIR report.html)",
-    )
+    default = "DIR/report.html, of several DIR report.html"
+    reporting.add_argument("--out", metavar="FILE", type=_path, help=f"where to write (default: {default})")
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
     auditing.add_argument(
-        "name",
-        metavar="NAME",
-        nargs="?",
+        "name", metavar="NAME", nargs="?",
         help="an algorithm, at the catalogue's size, your own as MODULE:FACTORY, or all of a sweep in FILE.toml",
-    )
+    )  # fmt: skip
     auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
     auditing.add_argument("--whole", action="store_true", help="look at whole runs, not at their beginning alone")
     auditing.add_argument("--adaptive", action="store_true", help="inputs react to the arms that were played")
@@ -176,10 +153,11 @@ def parser() -> argparse.ArgumentParser:
     starting.add_argument("--wing", metavar="WING", help="write it into a checkout of the package, with its test")
     completing = commands.add_parser("completion", help="print what completes these commands in a shell")
     completing.add_argument("shell", choices=["bash", "zsh", "fish"], help="your shell")
-    completing.set_defaults(parser=top)
+    top.set_defaults(engine="local", parser=top)
     for name, command in [("", top), *commands.choices.items()]:
         command.formatter_class = argparse.RawDescriptionHelpFormatter
-        command.epilog = "\n  ".join(["examples:", *EXAMPLES.get(name, ())])
+        examples = [line for line in EXAMPLES if line.split()[1] == name] if name else FIRST_EXAMPLES
+        command.epilog = "\n  ".join(["examples:", *examples])
     return top
 
 

@@ -1,15 +1,35 @@
-"""`jaxbandits audit NAME|MODULE:FACTORY|FILE.toml|--all`."""
+"""`jaxbandits audit NAME|MODULE:FACTORY|FILE.toml|--all`: audits of algorithms, and a table with a row for each."""
+
+from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
+import tempfile
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jaxbandits import catalogue
-from jaxbandits.commands import audit_table as table
+from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.checking.findings import described
+from jaxbandits.checking.lookup import here_first, imported, small_environment
+from jaxbandits.formatting import markdown as cells
+from jaxbandits.mechanisms.composition import SIMULATED
+from jaxbandits.privacy import asked
+from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.reports import plot
+from jaxbandits.sweeps.simulate import algorithm_for
+from jaxbandits.sweeps.sweep import built_cells
+from jaxbandits.sweeps.toml_file import read_config
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXIT_REFUTED = 1
+OWN_HORIZON = 256  # plays of an algorithm that is not in the catalogue
 
 
 def run(given: argparse.Namespace) -> int:
@@ -19,22 +39,109 @@ def run(given: argparse.Namespace) -> int:
     out = given.out or Path("runs") / "audit"
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, a TOML file, or --all")
-    names, rows, refuted = catalogue.private() if given.all else [given.name], [], []
-    first = table.cases(names[0])  # a name that is known, before a directory is made for it
-    table.prepare(out)
-    cases = (case for name in names for case in (first if name == names[0] else table.cases(name)))
-    for report, algorithm in table.audits(
-        cases, runs=given.runs, confidence=given.confidence, seed=given.seed, whole=given.whole,
-        adaptive=given.adaptive,
-        say=lambda line: print(line, flush=True),
-    ):  # fmt: skip
-        rows.append(table.row(report, algorithm))
-        paths = table.write(pd.DataFrame(rows), out)
+    names = catalogue.private() if given.all else [given.name]
+    first = cases(names[0])  # a name that is known, before a directory is made for it
+    try:  # before an audit's minutes, not after them
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        raise ValueError(
+            f"--out {out}: cannot write there ({error.strerror}): choose a directory that can be written"
+        ) from None
+    rows, refuted = [], []
+    for label, algorithm, environment in chain(first, chain.from_iterable(map(cases, names[1:]))):
+        report = audit(
+            algorithm, runs=given.runs, confidence=given.confidence, seed=given.seed, environment=environment,
+            whole=given.whole, adaptive=given.adaptive,
+        )._replace(algorithm=label)  # fmt: skip
+        print(report, flush=True)
+        rows.append(row(report, algorithm))
+        frame = pd.DataFrame(rows)
+        frame.to_csv(out / "audit.csv", index=False)
+        (out / "audit.md").write_text(f"{markdown(frame)}\n{SIMULATED}\n", encoding="utf-8")
         for kind in given.formats:
-            name = re.sub(r"[^\w.]+", "-", report.algorithm)
+            name = re.sub(r"[^\w.]+", "-", label)
             plot.trade_off(report, path=out / f"{name}.{kind}")
-        refuted += [report.algorithm] if report.refuted else []
-    print(f"written to {out}: {', '.join(path.name for path in paths)} and a trade-off curve each")
+        refuted += [label] if report.refuted else []
+    print(f"written to {out}: audit.csv, audit.md and a trade-off curve each")
     if refuted:
         print(f"jaxbandits: refuted: {', '.join(refuted)}", file=sys.stderr)
     return EXIT_REFUTED if refuted else 0
+
+
+def cases(name: str) -> list[tuple[str, Algorithm, Environment]]:
+    """What a name stands for, by label: one algorithm, of the catalogue or the user's own by `module:factory`, or all
+    private ones of a sweep in a TOML file, at every point of its grid.
+
+    Raises ValueError where there is none.
+    """
+    if name.endswith(".toml"):
+        here_first()
+        arguments = {key: x for key, x in read_config(name).items() if key not in ("figure", "caption", "memory")}
+        private = [cell for cell in built_cells(**arguments) if cell[1].guarantee.model != "none"]
+        if not private:
+            raise ValueError(
+                f"audit = {name!r}: no algorithm of this sweep has a guarantee: an audit needs a private one"
+            )
+        return private
+    algorithm, environment = _own(name) if ":" in name else catalogue.case(name)
+    return [(algorithm.version[0], algorithm, environment)]
+
+
+def _own(name: str) -> tuple[Algorithm, Environment]:
+    """The user's own algorithm and a small environment that fits its arguments.
+
+    Raises ValueError where there is no such algorithm, and where the factory needs arguments that the environment does
+    not fill in.
+    """
+    here_first()
+    factory = imported("audit", name)
+    if not callable(factory):
+        raise ValueError(
+            f"audit = {name!r} is no factory: name a function that returns an Algorithm, or a partial of one"
+        )
+    environment = small_environment(factory)()
+    try:
+        algorithm = algorithm_for(partial(factory, horizon=OWN_HORIZON), environment)
+    except Exception as error:
+        remedy = f"`jaxbandits check {name}` says more"
+        raise ValueError(f"audit = {name!r} cannot be built: {described(error)}; {remedy}") from error
+    if algorithm.guarantee.model == "none":
+        raise ValueError(f"audit = {name!r} has no guarantee: an audit needs a private algorithm")
+    return algorithm, environment
+
+
+def row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
+    """One row of the table.
+
+    `claimed` is what was asked for, `spent` what the noise delivers, `audited` what was proven spent.
+    """
+    event = report.event
+    return {
+        "algorithm": report.algorithm, "model": report.model, "unit": report.unit, "claimed": asked(algorithm),
+        "spent": report.claimed[0], "delta": report.delta, "audited": report.epsilon_lower, "ratio": report.ratio,
+        "refuted": report.refuted, "event": event.score, "true_positives": event.true_positives,
+        "false_positives": event.false_positives, "trials": event.trials, "runs": report.runs,
+        "confidence": report.confidence, "seed": report.seed, "adaptive": report.adaptive,
+    }  # fmt: skip
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """The table of the documentation."""
+    head = ["algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε", "δ", "audited ε at least"]
+    rows = [[*head, "of spent"]]
+    for line in frame.itertuples():
+        claimed = "" if math.isnan(line.claimed) else f"{line.claimed:.4g}"
+        share = "" if math.isnan(line.ratio) else f"{line.ratio:.0%}"
+        audited = f"{line.audited:.3f}{' **refuted**' if line.refuted else ''}"
+        unit = line.unit.replace("_", " ")
+        rows.append(
+            [f"`{line.algorithm}`", line.model, unit, claimed, f"{line.spent:.4g}", f"{line.delta:.3g}", audited, share]
+        )
+    first = frame.iloc[0]
+    method = (
+        f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence "
+        f"{first.confidence:.6g}; seed {first.seed}."
+        + (" Inputs react to the arms that were played." if first.adaptive else "")
+    )
+    return f"{cells(rows, right=5)}\n\n{method}\n"

@@ -17,7 +17,7 @@ from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, confidence_bounds, neighbours, scores, transcripts
 from jaxbandits.auditing import edited_runs as audit_runs
 from jaxbandits.cli import main
-from jaxbandits.commands import audit_table as table
+from jaxbandits.commands import audit as table
 from jaxbandits.mechanisms import compose, counter, gaussian_event, gaussian_scale
 from jaxbandits.numerics.packed import pack
 from jaxbandits.privacy import asked
