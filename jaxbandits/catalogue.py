@@ -149,22 +149,8 @@ EVERYTHING: dict[str, SmallSweep] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, 
 
 
 def case(name: str, **changes: Any) -> tuple[Algorithm, Environment]:
-    """An algorithm of the catalogue and its environment.
+    """An algorithm of the catalogue and its environment; changes: of its arguments. ValueError for an unknown name.
 
-    Parameters
-    ----------
-    name : str
-        The algorithm's name.
-    **changes
-        Arguments of its factory that replace the catalogue's.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name.
-
-    Examples
-    --------
     >>> case("ldp_ucb")[0].guarantee.model
     'local'
     """

@@ -225,18 +225,17 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 def _printable():
     """No character ends a finished run: what a stream cannot write is replaced, unless its user said how."""
     codecs.register_error("jaxbandits", _in_ascii)
-    strict = [
-        stream
+    before = {
+        stream: stream.errors
         for stream in (sys.stdout, sys.stderr)
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape")
-    ]
-    before = [stream.errors for stream in strict]
-    for stream in strict:
+    }
+    for stream in before:
         stream.reconfigure(errors="jaxbandits")
     try:
         yield
     finally:
-        for stream, errors in zip(strict, before, strict=True):
+        for stream, errors in before.items():
             if not stream.closed:
                 stream.reconfigure(errors=errors)
 
@@ -258,11 +257,7 @@ def _terminable():
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:

@@ -66,7 +66,7 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     parts = [parts[0], *(_as_the_first(part, parts[0], dim) for part in parts[1:])]
     versions = [part.attrs.get("versions") for part in parts]
     if len(set(versions)) > 1:
-        there, here = (json.loads(text or "{}") for text in sorted(set(versions), key=versions.index)[:2])
+        there, here = (json.loads(text or "{}") for text in list(dict.fromkeys(versions))[:2])
         warnings.warn(
             f"concat: the sweeps were computed by different releases: {difference('versions', there, here)}; bits may "
             "differ, and the result says what computed the first",
@@ -155,17 +155,10 @@ def _attributes(parts: Sequence[xr.Dataset], configs: Sequence[dict[str, Any]], 
     for key in ("constant_along", "guarantees"):
         if key in attrs:
             attrs[key] = json.dumps({k: x for part in parts for k, x in json.loads(part.attrs[key]).items()})
-    privacy = [part.attrs["privacy"] for part in parts if "privacy" in part.attrs]
-    config = {key: value for key, value in configs[0].items() if key != "until"}
-    if config:
-        algorithms = {label: x for other in configs for label, x in other.get("algorithms", {}).items()}
+    attrs |= next(({"privacy": part.attrs["privacy"]} for part in parts if "privacy" in part.attrs), {})
+    if config := {key: value for key, value in configs[0].items() if key != "until"}:
+        config["algorithms"] = {label: x for other in configs for label, x in other.get("algorithms", {}).items()}
         without_gaps = len(seeds) == seeds[-1] - seeds[0] + 1
-        config |= {
-            "algorithms": algorithms,
-            "seeds": [int(seeds[0]), int(seeds[-1]) + 1] if without_gaps else seeds.tolist(),
-        }
-    return {
-        **attrs,
-        **({"privacy": privacy[0]} if privacy else {}),
-        **({"config": json.dumps(config, sort_keys=True)} if config else {}),
-    }
+        config["seeds"] = [int(seeds[0]), int(seeds[-1]) + 1] if without_gaps else seeds.tolist()
+        attrs["config"] = json.dumps(config, sort_keys=True)
+    return attrs

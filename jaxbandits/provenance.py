@@ -75,13 +75,7 @@ class Record(NamedTuple):
 
 @cache
 def records() -> dict[str, Record]:
-    """Every record by its name, in the order of the file.
-
-    Raises
-    ------
-    ValueError
-        A kind that there is not.
-    """
+    """Every record by its name, in the order of the file. ValueError for a kind that there is not."""
     text = (Path(__file__).parent / "provenance.toml").read_text(encoding="utf-8")
     found = {name: Record(name=name, **fields) for name, fields in tomllib.loads(text).items()}
     for record in found.values():

@@ -61,9 +61,7 @@ def legend(ds: xr.Dataset) -> dict[str, str]:
     found = {}
     for label, numbers in pairs(ds).items():
         spent = {s for _, s in numbers}
-        one = len(spent) == 1
-        how = number(spent.pop()) if one else "more" if all(s > a for a, s in numbers) else "less"
-        if not one and any(s > a for a, s in numbers) and any(s < a for a, s in numbers):
-            how = "another ε"
-        found[label] = f"{label} (spends {'ε = ' if one else ''}{how})"
+        more = {s > a for a, s in numbers}
+        how = f"ε = {number(spent.pop())}" if len(spent) == 1 else "another ε" if len(more) == 2 else None
+        found[label] = f"{label} (spends {how or ('more' if more == {True} else 'less')})"
     return found

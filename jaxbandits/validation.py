@@ -162,37 +162,19 @@ def factory(
 ) -> Any:
     """Decorate the function that builds a part: the factory checks its declared arguments and keeps them all.
 
-    Parameters
-    ----------
-    function : callable
-        A function that returns an Algorithm, Environment or Adversary. What its arguments' annotations declare
-        (`jaxbandits.declared`) is checked before it is called and written into the docstring. Where none has a mark,
-        the function checks them itself and the docstring stays.
-    plays_on : {"arms", "decision set", "fixed set", "advice", "agents"}, optional
-        What an algorithm plays on. The default: what the part says that the function returns, such as a conversion's
-        base, or the names of the arguments.
-    example : Example, optional
-        Arguments of a small run: the part's case in the catalogue.
-    source : str, optional
-        What it follows, such as a paper and its theorem: the References of its docstring.
+    What the annotations of the function's arguments declare (`jaxbandits.declared`) is checked before it is called and
+    written into the docstring. Where none has a mark, the function checks them itself and the docstring stays. The
+    factory has the same signature and takes keyword arguments alone. It copies lists and arrays. The Algorithm,
+    Environment or Adversary that it returns has `config`, the name and all arguments with their defaults; the last two
+    also have `remake`, the factory as a partial.
 
-    Returns
-    -------
-    callable
-        The factory, of the same signature, which takes keyword arguments alone. It copies lists and arrays. What it
-        returns has `config`, the name and all arguments with their defaults; environments and adversaries also have
-        `remake`, the factory as a partial.
+    plays_on: "arms", "decision set", "fixed set", "advice" or "agents"; by default what the part says that the function
+    returns, such as a conversion's base, or the names of the arguments. example: arguments of a small run, the part's
+    case in the catalogue. source: what it follows, such as a paper and its theorem: the docstring's References.
 
-    Raises
-    ------
-    TypeError
-        From the factory: an argument is given by position, is not known or is missing. The text lists the known ones.
-    ValueError
-        From the factory: an argument is outside its declared range, or the arguments lead to numbers that floating
-        point cannot hold.
+    The factory raises TypeError where an argument is given by position, is not known or is missing, with a list of the
+    known ones; ValueError where one is outside its declared range, or leads to numbers that floating point cannot hold.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.ucb1(num_arms=3, horizon=100).config["name"]
     'ucb1'

@@ -250,14 +250,7 @@ def _counted(pair, choices, runner, columns, seeds, trials) -> list[tuple[Any, A
 def _certified(algorithm, claimed, delta, pair, choice, negative, positive, confidence) -> Bound:
     trials = len(positive)
     tp, fp = (int(np.sum(x >= choice.threshold)) for x in (positive, negative))
-    event = Event(
-        pair=pair[:: -choice.sign],
-        score=choice.score.name,
-        threshold=choice.threshold,
-        true_positives=tp,
-        false_positives=fp,
-        trials=trials,
-    )
+    event = Event(pair[:: -choice.sign], choice.score.name, choice.threshold, tp, fp, trials)
     epsilon = claimed[0]
     if delta > claimed[1] and algorithm.guarantee.events is not None:
         epsilon = min(epsilon, compose(algorithm.guarantee.events(algorithm.params), delta)[0])

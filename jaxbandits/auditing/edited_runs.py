@@ -59,8 +59,7 @@ class Runs(NamedTuple):
     size: int
 
     def on(self, edits: list[Edit], which: Any, seeds: Any, columns: Any = None) -> tuple[Any, Any, Any]:
-        stacked_edits = _stack(edits)
-        return transcripts(self.setting, self.params, self.environment, stacked_edits, which, seeds, columns, self.size)
+        return transcripts(self.setting, self.params, self.environment, _stack(edits), which, seeds, columns, self.size)
 
     def pair(self, pair: Any, number: int, seeds: Seeds, columns: Any) -> list[Any]:
         """[number, F] runs on each edit of a pair."""
@@ -68,10 +67,7 @@ class Runs(NamedTuple):
 
 
 def _stack(edits: list[Edit]) -> Edit:
-    def join(*leaves: Any) -> np.ndarray[Any, Any]:
-        return np.stack([np.asarray(leaf, np.float32) for leaf in leaves])
-
-    stacked_edits = jax.tree.map(join, *(edit._replace(rule=()) for edit in edits))
+    stacked_edits = jax.tree.map(lambda *x: np.array(x, np.float32), *(edit._replace(rule=()) for edit in edits))
     rules = () if edits[0].rule == () else np.array([RULES.index(edit.rule) for edit in edits], np.int32)
     return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules)
 

@@ -146,32 +146,17 @@ def reacting(size: float) -> Attack:
 def edits(
     unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: int = 0, adaptive: bool = False
 ) -> list[Edit]:
-    """The candidates of a unit at each of some plays; two of one play are neighbours.
+    """The candidates of a unit at each of some plays, from 1; two of one play are neighbours.
 
-    Parameters
-    ----------
-    unit : {"loss_vector", "reward", "user", "message"}
-        What neighbouring inputs differ in. "loss_vector" and "reward": rewards of plus and minus the bound, and where
-        the claim holds for any, rewards of all sizes, infinite and missing ones too. "user": features of a plane, of
-        length 1 (and where the claim holds for any, far longer and infinite ones), and rewards. "message": sums of a
-        window of features +-e_1 and rewards +-1 that fill the norm a server accepts, and larger ones.
-    plays : iterable of int
-        From 1.
-    bound : float
-        `Guarantee.bound`.
-    dim : int
-        The dimension d of features, for users.
-    adaptive : bool
-        Whether inputs react: every rule of the other plays, and at the private one the same reward whatever was played
-        before, or the opposite one after arm 0. Rewards of any size are tried in steps of 2.
+    "loss_vector" and "reward": rewards of plus and minus the bound (`Guarantee.bound`), and where the claim holds for
+    any, rewards of all sizes, infinite and missing ones too. "user": features of a plane, of length 1 (and where the
+    claim holds for any, far longer and infinite ones), and rewards. "message": sums of a window of features +-e_1 and
+    rewards +-1 that fill the norm a server accepts, and larger ones.
 
-    Raises
-    ------
-    ValueError
-        For another unit.
+    dim: d of features, for users. adaptive: whether inputs react: every rule of the other plays, and at the private one
+    the same reward whatever was played before, or the opposite one after arm 0; rewards of any size are tried in steps
+    of 2.
 
-    Examples
-    --------
     >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
     [0.0, 1.0, -1.0]
     """

@@ -130,8 +130,8 @@ def _one(setting: Setting, case: Case, seed):
         if span.close:
             lane = simulator.close(parts, case, seed, lane)
         start = next_start(span, start, setting.horizon)
-    numbers = jnp.concatenate([seen[0].reshape(-1) for seen in seen_of_spans])
-    return numbers, *(jnp.concatenate([seen[i] for seen in seen_of_spans]) for i in (1, 2))
+    numbers, done, tells = zip(*seen_of_spans, strict=True)
+    return jnp.concatenate([x.reshape(-1) for x in numbers]), jnp.concatenate(done), jnp.concatenate(tells)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -162,36 +162,14 @@ def transcripts(
     columns: Int[np.ndarray, " F"] | None = None,
     size: int | None = None,
 ) -> tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]:
-    """The transcripts of many runs.
+    """The transcripts of many runs: their numbers, the plays done after each window, and whether it told a number.
 
-    Parameters
-    ----------
-    setting : Setting
-        What fixes the compiled code.
-    params, environment
-        The parameters of the algorithm and of the audited environment (`neighbours.Input`).
-    edits : Edit
-        Every field with a leading axis [E].
-    which : int array [L]
-        The edit of each run.
-    seeds : int array [L]
-        The seed of each run.
-    columns : int array [F], optional
-        The numbers of a transcript to return; all by default.
-    size : int, optional
-        Runs of a call, so that calls for several numbers of runs share a program.
-
-    Returns
-    -------
-    numbers : float array [L, F]
-        The numbers of each transcript.
-    done : int array [L, W]
-        The plays done after each window.
-    tells : bool array [L, W]
-        Whether the window sent or released a number.
+    params, environment: of the algorithm and of the audited environment (`neighbours.Input`). edits: every field with a
+    leading axis [E]; which: the edit of each run. columns: the numbers to return, all by default. size: runs of a call,
+    so that calls for several numbers of runs share a program.
     """
     size = size or lanes(len(seeds))
-    calls: list[Any] = []
+    calls = []
     for first in range(0, len(seeds), size):
         rows = np.arange(first, first + size) % len(seeds)  # the last call is filled up
         some = jax.tree.map(lambda x, rows=rows: x[np.asarray(which)[rows]], edits)
@@ -200,5 +178,5 @@ def transcripts(
         wanted = min(size, len(seeds) - first)
         numbers = np.asarray(out[0])[:wanted]
         calls.append((numbers if columns is None else numbers[:, columns], *(np.asarray(x)[:wanted] for x in out[1:])))
-    numbers, done, tells = (np.concatenate([call[i] for call in calls]) for i in range(3))
+    numbers, done, tells = map(np.concatenate, zip(*calls, strict=True))
     return numbers, done, tells

@@ -9,15 +9,9 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.typing import Float, Tensor
-from jaxbandits.validation import choice, number
 
 OBJECTIVES = ("mean", "worst", "quantile")
 CONFIDENCE = 0.95  # of the set of settings that could be the best
-
-
-def checked(objective: Any, quantile: Any) -> tuple[str, float]:
-    """Both arguments, or ValueError."""
-    return choice("objective", objective, OBJECTIVES), number("quantile", quantile, 0.0, 1.0)
 
 
 def over_family(regret: Tensor, objective: str, quantile: float) -> np.ndarray[Any, Any]:

@@ -39,7 +39,7 @@ from jaxbandits.sweeps.arguments import labelled, part_factory
 from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.sweep import Algorithms, Seeds, built_cells, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import choice, integer, path_of, shown
+from jaxbandits.validation import choice, integer, number, path_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -181,7 +181,8 @@ def tune(
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
     methods.check_method(method, sampler)
-    objective, quantile = judging.checked(objective, quantile)
+    choice("objective", objective, judging.OBJECTIVES)
+    quantile = number("quantile", quantile, 0.0, 1.0)
     points, family = len(problem.points), len(problem.environments) * len(problem.family)
     if objective != "mean" and family == 1:
         raise ValueError(
