@@ -88,7 +88,7 @@ def frames() -> dict[str, int]:
 
     def swept() -> None:
         jb.sweep(
-            jb.algorithms.ldp_ucb, jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=64, seeds=8,
+            jb.algorithms.ldp_ucb, jb.environments.bernoulli_arms(means=[0.2, 0.7]), horizon=64, seeds=8,
             grid={"epsilon": [1.25, 2.0]}, checkpoints=4, progress=False,
         )  # fmt: skip
 
