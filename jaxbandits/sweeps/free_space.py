@@ -32,11 +32,10 @@ def free_memory() -> int:
     """Bytes that this process may still take: what the system says is available, and what its container leaves."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
     room = pages
-    with contextlib.suppress(OSError, StopIteration, ValueError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        room = int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]) * 1024
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        room = int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
     with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
         group = Path("/sys/fs/cgroup")
-        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
-        room = min(room, max(limit - used, 0))
+        left = int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+        room = min(room, max(left, 0))
     return room

@@ -14,9 +14,17 @@ GRID = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 def doubts(algorithm: Algorithm, environment: Environment, dtype: str) -> list[tuple[str, float, str, str]]:
     """Doubts (subject, how large, text, what follows) about running these two in a dtype."""
-    means = environment.facts.get("means")
-    found = [] if means is None else _gaps(np.asarray(means, np.float64), dtype)
-    found += _rare(environment.facts.get("coins", ()), dtype)
+    found, means = list[tuple[str, float, str, str]](), environment.facts.get("means")
+    if means is not None:  # arms whose means differ may be further apart or nearer once their means are rounded
+        exact = np.asarray(means, np.float64)
+        text = f"means of arms differ by {{:.4g}}, and by {{:.4g}} in {dtype}"
+        found += _changed("gaps", gaps_of(exact), gaps_of(exact.astype(dtype)), text, "move or scale the means", dtype)
+    # coins may be so rare, or so sure, that a uniform does not draw them as often as they say
+    coins = np.asarray(environment.facts.get("coins", ()), np.float64)
+    rare = np.minimum(coins, 1 - coins)
+    drawn = np.round(rare / GRID[dtype]) * GRID[dtype]
+    text = f"a probability of {{:.3g}} is drawn as {{:.3g}}: uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
+    found += _changed("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
     horizon, plays = algorithm.config.get("horizon", 0), algorithm.program.float32_plays
     if dtype == "float32" and plays is not None and horizon > plays:
         text = (
@@ -25,22 +33,6 @@ def doubts(algorithm: Algorithm, environment: Environment, dtype: str) -> list[t
         )
         found.append(("horizon", horizon / plays, text, "run it with dtype='float64'"))
     return found
-
-
-def _gaps(means: np.ndarray[Any, Any], dtype: str) -> list[tuple[str, float, str, str]]:
-    """Whether arms whose means differ are further apart or nearer once their means are rounded."""
-    exact, rounded = gaps_of(means), gaps_of(means.astype(dtype))
-    text = f"means of arms differ by {{:.4g}}, and by {{:.4g}} in {dtype}"
-    return _changed("gaps", exact, rounded, text, "move or scale the means", dtype)
-
-
-def _rare(coins: Any, dtype: str) -> list[tuple[str, float, str, str]]:
-    """Whether coins are so rare, or so sure, that a uniform does not draw them as often as they say."""
-    means = np.asarray(coins, np.float64)
-    rare = np.minimum(means, 1 - means)
-    drawn = np.round(rare / GRID[dtype]) * GRID[dtype]
-    text = f"a probability of {{:.3g}} is drawn as {{:.3g}}: uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
-    return _changed("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
 
 
 def _changed(

@@ -79,27 +79,14 @@ class Folder(NamedTuple):
 
 @contextlib.contextmanager
 def trusted(path: Path) -> Iterator[Folder | None]:
-    """A folder that nobody but its user can have written to, for use inside the block.
+    """A folder that nobody but its user can have written to, for use inside the block; it is made where it is missing.
 
-    Parameters
-    ----------
-    path : Path
-        Folders of it that are missing are made, for the user alone (mode 700, whatever the umask).
+    New folders are the user's alone (mode 700, whatever the umask). None where it cannot be made or opened, and, with a
+    warning once a process, where another user may write there. The user is the effective one of the process. A group
+    counts as its user where it has no other members than that user and root: then a file that the group may write is
+    trusted too. A symbolic link on the way must belong to the user or root, and so must what it leads to. Where a
+    system has no owners (Windows), a folder in the user's profile is used as it is, and no other.
 
-    Yields
-    ------
-    Folder or None
-        None where it cannot be made or opened, and, with a warning once a process, where another user may write there.
-
-    Notes
-    -----
-    The user is the effective one of the process. A group counts as its user where it has no other members than that
-    user and root: then a file that the group may write is trusted too. A symbolic link on the way must belong to the
-    user or root, and so must what it leads to. Where a system has no owners (Windows), a folder in the user's profile
-    is used as it is, and no other.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place, trusted(Path(place) / "new") as folder:
     ...     folder.write("name", b"content")

@@ -20,17 +20,8 @@ from jaxbandits.contract import is_program
 def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -> Callable[..., Any]:
     """`function` as it is traced, without the operations whose results nothing reads, in loops and branches too.
 
-    Parameters
-    ----------
-    function : callable
-        Of arrays, or trees of them, given by position.
-    static : tuple of int
-        Positions of the arguments that are static.
-
-    Returns
-    -------
-    callable
-        With the same arguments and the same result, bit for bit; for use under `jax.jit`.
+    It takes arrays, or trees of them, by position; static: the positions of arguments that are not traced. The result
+    is the same, bit for bit; for use under `jax.jit`.
     """
 
     @wraps(function)
