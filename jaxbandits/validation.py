@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 import math
+import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -118,7 +119,7 @@ class Arguments(dict[str, Any]):
     def describes(self, part: Algorithm | Environment | Adversary) -> bool:
         """Whether the part is still what the factory returned for these arguments."""
         now = _fixing(part)
-        return len(self.built) == len(now) and all(mine is its for mine, its in zip(self.built, now, strict=True))
+        return len(self.built) == len(now) and all(map(operator.is_, self.built, now))
 
 
 def _fixing(part: Algorithm | Environment | Adversary) -> tuple[Any, ...]:
@@ -141,7 +142,7 @@ def _freeze(x: Any) -> None:
 def _copied(x: Any) -> Any:
     """An argument that its owner can no longer change."""
     if type(x) in (list, tuple):
-        return type(x)(_copied(item) for item in x)
+        return type(x)(map(_copied, x))
     if type(x) is dict:
         return {key: _copied(item) for key, item in x.items()}
     return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
@@ -203,20 +204,24 @@ def _factory(
     def make(*args: Any, **given: Any) -> Any:
         if args:
             raise TypeError(f"{name} takes keyword arguments only: {', '.join(rows)}")
-        for key in given:
+        kwargs: dict[str, Any] = {}
+        for key, value in given.items():  # the caller may write into arrays and lists later: the part has copies
             if key not in rows:
                 raise TypeError(f"{name} has no argument {key!r}{nearest(key, rows)}; it takes {', '.join(rows)}")
+            kwargs[key] = _copied(value)
+        full = dict.fromkeys(rows) | defaults | kwargs
         if missing := [key for key in rows if key not in defaults and key not in given]:
             raise TypeError(f"{name} needs {', '.join(missing)}")
-        # the caller may write into arrays and lists later: the part has its own copies
-        kwargs = {key: _copied(given[key]) for key in rows if key in given}
-        full = {key: kwargs.get(key, defaults.get(key)) for key in rows}
         try:
-            part = function(**{key: checks[key](x) if key in checks else x for key, x in full.items()})
+            passed = dict(full)
+            for key, check in checks.items():
+                passed[key] = check(full[key])
+            part = function(**passed)
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
-            extreme = ", ".join(f"{key} = {shown(value)}" for key, value in kwargs.items() if _extreme(value))
+            told = [key for key in rows if key in given]
+            extreme = ", ".join(f"{key} = {shown(full[key])}" for key in told if _extreme(full[key]))
             raise ValueError(
-                f"{name}: {extreme or ', '.join(kwargs)} leads to numbers that cannot be held ({error.args[-1]}): "
+                f"{name}: {extreme or ', '.join(told)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
             ) from None
         # an environment may say how its arguments are recorded: a DataFrame as its numbers
@@ -226,8 +231,7 @@ def _factory(
             version = (name, 1, ()) if part.version == () else part.version
             part = part._replace(version=version, plays_on=part.plays_on or plays_on)
         config = Arguments({"name": name, **full, **plain})
-        config.home, config.defaults = home, defaults
-        config.built = _fixing(part)
+        config.home, config.defaults, config.built = home, defaults, _fixing(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
             part = part._replace(remake=functools.partial(make, **kwargs))
