@@ -6,6 +6,7 @@ Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import jax
@@ -33,16 +34,15 @@ def parts_of(
     dtype: Any,
 ) -> Parts:
     """The functions of a case, which fix its compiled code."""
-    long = jnp.dtype(dtype) == jnp.float32 and algorithm.config.get("horizon", 0) > SHORT
-
-    def attack(adversary: Adversary | None) -> Attack | None:
-        return None if adversary is None else adversary.attack
-
     return Parts(
-        program=algorithm.program, world=environment.world, reward_attack=attack(reward_adversary),
-        message_attack=attack(message_adversary), dtype=jnp.dtype(dtype).type, arms=arms_of(environment),
-        long=long,
-    )  # fmt: skip
+        program=algorithm.program,
+        world=environment.world,
+        reward_attack=None if reward_adversary is None else reward_adversary.attack,
+        message_attack=None if message_adversary is None else message_adversary.attack,
+        dtype=jnp.dtype(dtype).type,
+        arms=arms_of(environment),
+        long=jnp.dtype(dtype) == jnp.float32 and algorithm.config.get("horizon", 0) > SHORT,
+    )
 
 
 def arms_of(environment: Environment) -> int | None:
@@ -57,17 +57,18 @@ def case_of(
     message_adversary: Adversary | None = None,
 ) -> Case:
     """The params of a case, still on the host."""
-
-    def params(part: Adversary | None) -> Any:
-        return () if part is None else part.params
-
-    return Case(environment.params, params(reward_adversary), params(message_adversary), algorithm.params)
+    return Case(
+        environment=environment.params,
+        reward_adversary=() if reward_adversary is None else reward_adversary.params,
+        message_adversary=() if message_adversary is None else message_adversary.params,
+        algorithm=algorithm.params,
+    )
 
 
 def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     """A lane before its first play."""
     lane = begun(parts, case, seed)
-    window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
+    window = jax.eval_shape(partial(offer, parts, case, seed, 1, lane, jnp.int32(0), None))[1]
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 

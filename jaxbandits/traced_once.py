@@ -19,7 +19,7 @@ class Traces:
     """The first traces of one lane's functions. All are equal: a hash of them tells parts apart (`Parts.traced`)."""
 
     def __init__(self) -> None:
-        self._traces: dict[Any, _Trace] = {}
+        self.programs: dict[Any, Any] = {}  # function and shapes -> its trace, and the form of what it returns
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Traces)
@@ -27,33 +27,37 @@ class Traces:
     def __hash__(self) -> int:
         return hash(Traces)
 
-    def of(self, function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Any:
-        """`function(parts, *args)` by its first trace for such arguments. Numbers of Python among them are static."""
+
+def traced_once(function: F) -> F:
+    """A function of parts, and of arrays of one lane, that goes by its first trace where the parts keep traces.
+
+    Numbers of Python among its arguments are static, and those that it returns are returned as they are.
+    """
+
+    @functools.wraps(function)
+    def call(parts: Any, *args: Any) -> Any:
+        if parts.traces is None:
+            return function(parts, *args)
         leaves, structure = jax.tree.flatten(args)
         arrays, static = _divided(leaves)
         key = function, structure, repr(static), tuple(map(jax.typeof, arrays))
-        if key not in self._traces:
+        if key not in parts.traces.programs:
+            form: Any = None
 
-            def of_leaves(*arrays: Any) -> Any:
-                return function(parts, *jax.tree.unflatten(structure, _joined(arrays, static)))
+            def traced(*arrays: Any) -> list[Any]:
+                nonlocal form
+                results = function(parts, *jax.tree.unflatten(structure, _joined(arrays, static)))
+                leaves, structure_of_results = jax.tree.flatten(results)
+                returned, numbers = _divided(leaves)
+                form = structure_of_results, numbers
+                return returned
 
-            self._traces[key] = _Trace(of_leaves, arrays)
-        return self._traces[key](arrays)
+            program = jax.make_jaxpr(traced)(*map(jax.typeof, arrays))
+            parts.traces.programs[key] = program, *form
+        program, structure, static = parts.traces.programs[key]
+        return jax.tree.unflatten(structure, _joined(jaxpr_as_fun(program)(*arrays), static))
 
-
-class _Trace:
-    """A function of arrays, traced. Numbers of Python that it returns are returned as they are."""
-
-    def __init__(self, function: Callable[..., Any], arrays: list[Any]) -> None:
-        def traced(*arrays: Any) -> list[Any]:
-            leaves, self.structure = jax.tree.flatten(function(*arrays))
-            results, self.static = _divided(leaves)
-            return results
-
-        self.program = jax.make_jaxpr(traced)(*map(jax.typeof, arrays))
-
-    def __call__(self, arrays: list[Any]) -> Any:
-        return jax.tree.unflatten(self.structure, _joined(jaxpr_as_fun(self.program)(*arrays), self.static))
+    return cast(F, call)
 
 
 def _divided(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
@@ -67,13 +71,3 @@ def _joined(arrays: Any, static: list[tuple[int, Any]]) -> list[Any]:
     for i, x in static:
         leaves.insert(i, x)
     return leaves
-
-
-def traced_once(function: F) -> F:
-    """A function of parts, and of arrays of one lane, that goes by its first trace where the parts keep traces."""
-
-    @functools.wraps(function)
-    def call(parts: Any, *args: Any) -> Any:
-        return function(parts, *args) if parts.traces is None else parts.traces.of(function, parts, args)
-
-    return cast(F, call)

@@ -17,7 +17,6 @@ import jaxbandits as jb
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import host_case, plan, stacked
-from jaxbandits.sweeps.sweep import DEFAULTS
 
 HORIZON, CHECKPOINTS, SEEDS = 12, (4, 12), 2
 TOGETHER = 12  # modules of one program
@@ -149,7 +148,7 @@ def plan_of(module, **changes):
         "message_adversary": getattr(module, "forger", None),
     }
     settings = {"horizon": HORIZON, "seeds": SEEDS, "checkpoints": CHECKPOINTS}
-    return plan(**(DEFAULTS | settings | parts | changes))
+    return plan(**(settings | parts | changes))
 
 
 def key_of(module, **changes) -> tuple[str, bool]:

@@ -21,8 +21,8 @@ from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.reports import plot
+from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
-from jaxbandits.sweeps.sweep import built_cells
 from jaxbandits.sweeps.toml_file import read_config
 
 if TYPE_CHECKING:
@@ -78,7 +78,12 @@ def cases(name: str) -> list[tuple[str, Algorithm, Environment]]:
     if name.endswith(".toml"):
         here_first()
         arguments = {key: x for key, x in read_config(name).items() if key not in ("figure", "caption", "memory")}
-        private = [cell for cell in built_cells(**arguments) if cell[1].guarantee.model != "none"]
+        laid_out = plan(**arguments)
+        private = [
+            (cell_words(laid_out, cell), cell.algorithm, cell.environment)
+            for cell in laid_out.cells
+            if cell.algorithm.guarantee.model != "none"
+        ]
         if not private:
             raise ValueError(
                 f"audit = {name!r}: no algorithm of this sweep has a guarantee: an audit needs a private one"

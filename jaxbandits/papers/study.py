@@ -27,7 +27,7 @@ from jaxbandits.selection import final_regret, grid_dims
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.arguments import seed_range
 from jaxbandits.sweeps.grid import axes_of
-from jaxbandits.sweeps.storage import computing_time
+from jaxbandits.sweeps.storage.store import Store
 from jaxbandits.typing import Vector
 from jaxbandits.validation import path_of
 
@@ -201,14 +201,14 @@ def reproduce(
             results[name], chosen = run(one, store, progress=progress)
             # the paper's word on the axes of pictures: the page says what regret is against
             results[name]["regret"].attrs["long_name"] = "cumulative regret"
-            seconds += sum(computing_time.seconds(chunks) for chunks in store.rglob("chunks"))
+            seconds += sum(Store(chunks.parent).seconds for chunks in store.rglob("chunks"))
             if chosen is not None:
                 paths.append(home / f"{name}_tuning.csv")
                 chosen.to_csv(paths[-1], index=False)
     for name, search in study.searches(full).items():
         store = home / "searches" / name
         results[name] = worst_case(**search.settings, store=store, progress=progress)
-        seconds += sum(computing_time.seconds(chunks) for chunks in store.rglob("chunks"))
+        seconds += sum(Store(chunks.parent).seconds for chunks in store.rglob("chunks"))
     home.mkdir(parents=True, exist_ok=True)
     figures = {name: draw(results) for name, draw in study.figures.items()}
     for name, figure in figures.items():

@@ -37,7 +37,8 @@ from jaxbandits.selection import final_regret
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.arguments import labelled, part_factory
 from jaxbandits.sweeps.grid import axes_of
-from jaxbandits.sweeps.sweep import Algorithms, Seeds, built_cells, sweep
+from jaxbandits.sweeps.plan import plan as laid_out
+from jaxbandits.sweeps.sweep import Algorithms, Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import choice, integer, number, path_of, shown
 
@@ -276,14 +277,14 @@ def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[
     for environment in problem.environments.values():
         for end in (0, -1):
             bound = keyed(problem, {label: settings[end] for label, settings in plan.first.items()})
-            built_cells(problem.algorithms, environment, points=[row | bound for row in everywhere], **common)
+            laid_out(problem.algorithms, environment, points=[row | bound for row in everywhere], **common)
     for label, of_label in problem.dimensions.items():
         if of_label and all(has_default(problem.algorithms[label], d.key) for d in of_label):
             concerned = [concerning(row, [label], problem.algorithms) for row in everywhere]
             rows = [row for row in concerned if row]
             try:
                 for environment in problem.environments.values():
-                    built_cells(
+                    laid_out(
                         {label: problem.algorithms[label]}, environment, **common, **({"points": rows} if rows else {})
                     )
             except (ValueError, TypeError) as error:

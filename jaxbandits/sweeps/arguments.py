@@ -5,6 +5,7 @@ What cannot be understood is an error of one line that names the argument, the v
 
 import functools
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.part_checks import fields
-from jaxbandits.sweeps.until import MAX_SEEDS, refused
+from jaxbandits.sweeps.until import MAX_SEEDS, Until, refused
 from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
@@ -40,17 +41,17 @@ def public_name(factory: Any) -> str:
 
 def labelled(given: Any) -> dict[str, Any]:
     """A dict {label: factory} from a name, a factory, a list of them or {label: name or factory}."""
+    named: dict[Any, Any] = {}
     if isinstance(given, dict):
-        named = dict(given)
+        named = given
     else:
         # a called part is a tuple, too
         several = list(given) if isinstance(given, list | tuple) and not hasattr(given, "_fields") else [given]
-        factories = [factory_of(item, "algorithm", "algorithms") for item in several]
-        names = [name_of(factory) for factory in factories]
-        twice = next((n for n in names if names.count(n) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two algorithms are called {twice!r}: give labels, {{'one': ..., 'other': ...}}")
-        named = dict(zip(names, factories, strict=True))
+        for item in several:
+            factory = factory_of(item, "algorithm", "algorithms")
+            if (name := name_of(factory)) in named:
+                raise ValueError(f"two algorithms are called {name!r}: give labels, {{'one': ..., 'other': ...}}")
+            named[name] = factory
     if not named:
         raise ValueError("algorithms is empty: give at least one factory of jb.algorithms, or its name")
     for label in named:
@@ -59,6 +60,8 @@ def labelled(given: Any) -> dict[str, Any]:
                 f"label {label!r} must be a string that is not blank and does not begin with a part's name or 'base'"
             )
         readable("label", label)
+    if named is not given:
+        return named
     return {label: factory_of(item, "algorithm", f"algorithms[{label!r}]") for label, item in named.items()}
 
 
@@ -127,12 +130,25 @@ def _order(slot: str) -> str:
 
 
 def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -> Any:
-    """What the factory returns, checked to be a part of the slot's kind.
+    """What the factory returns, checked to be a part of the slot's kind. TypeError where an argument is missing.
 
     prefix: how grid keys that could give a missing argument begin; None without a grid.
     """
-    name = name_of(factory)
-    _complete(factory, arguments, prefix)
+    name, (names, bound) = name_of(factory), signature_of(factory)
+    missing = [
+        key
+        for key, parameter in names.items()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and key not in bound
+        and key not in arguments
+    ]
+    if isinstance(factory, functools.partial) and factory.args:
+        missing = missing[len(factory.args) :]
+    if missing:
+        values = ", ".join(f"{key}=..." for key in missing)
+        grid = "" if prefix is None else f" or {' and '.join(prefix + key for key in missing)} in the grid"
+        raise TypeError(f"{name} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}")
     try:
         part = factory(**arguments)
     except (ValueError, TypeError):
@@ -147,27 +163,6 @@ def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -
     return part
 
 
-def _complete(factory: Any, arguments: dict[str, Any], prefix: str | None) -> None:
-    """Raise TypeError where an argument without a default is missing."""
-    names, bound = signature_of(factory)
-    missing = [
-        name
-        for name, parameter in names.items()
-        if parameter.default is parameter.empty
-        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        and name not in bound
-        and name not in arguments
-    ]
-    if isinstance(factory, functools.partial) and factory.args:
-        missing = missing[len(factory.args) :]
-    if missing:
-        values = ", ".join(f"{name}=..." for name in missing)
-        grid = "" if prefix is None else f" or {' and '.join(prefix + name for name in missing)} in the grid"
-        raise TypeError(
-            f"{name_of(factory)} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}"
-        )
-
-
 def signature_of(factory: Any) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
     """A factory's own arguments, and those already bound in partials."""
     function, bound, _ = unwrapped(factory)
@@ -179,8 +174,14 @@ def signature_of(factory: Any) -> tuple[dict[str, inspect.Parameter], dict[str, 
         ) from None
 
 
-def seed_range(seeds: Any) -> range:
-    """Seeds as a range: a count, a range, or consecutive integers in a list or an array."""
+def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
+    """Seeds as a range: a count, a range, or consecutive integers in a list or an array.
+
+    labels: of a sweep, which may add seeds by itself (`jb.until`): the range is all that it may come to.
+    """
+    if labels is not None and isinstance(seeds, Until):
+        seeds.check(labels)
+        return range(seeds.most)
     refused(seeds, "seeds", "it is for jb.sweep alone, give a count or a range")
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
     if listed and len(seeds):

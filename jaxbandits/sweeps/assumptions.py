@@ -7,6 +7,7 @@ docs/formulas/byzantine.md#names-and-edges.
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -133,15 +134,15 @@ def _above(x: float) -> str:
     return f"{np.ceil(x / unit * (1 - 1e-12)) * unit:.4g}"
 
 
-def warn(cases: list[tuple[str, Any, Any]], dtype: str, stacklevel: int) -> None:
-    """Give one warning for a label and subject, about its worst case. cases: (label, algorithm, environment)."""
+def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
+    """Give one warning for a label and subject, about the worst cell (label, algorithm, environment, ...)."""
     worst: dict[tuple[str, str], list[Any]] = {}
     points: dict[tuple[str, str], int] = {}
     checked: dict[Any, list[Any]] = {}
-    for label, algorithm, environment in cases:
+    for label, algorithm, environment, *_ in cells:
         config = algorithm.config
         names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound", "tail_index", "tail_scale")
-        key = (id(environment), overspent(algorithm, environment), *(str(config.get(name)) for name in names))
+        key = (id(environment), overspent(algorithm, environment), *map(str, map(config.get, names)))
         if key not in checked:  # a grid over other arguments repeats the same assumption
             excess = exceeded(algorithm, environment)
             checked[key] = [] if excess is None else [("moments", *excess, "its guarantee does not hold")]
@@ -150,6 +151,6 @@ def warn(cases: list[tuple[str, Any, Any]], dtype: str, stacklevel: int) -> None
             points[label, about] = points.get((label, about), 0) + 1
             worst[label, about] = max(worst.get((label, about), doubt), doubt)
     for (label, about), (_, text, advice) in worst.items():
-        total = sum(1 for case in cases if case[0] == label)
+        total = sum(1 for cell in cells if cell[0] == label)
         where = f" (the worst of {points[label, about]} among {total} points)" if total > 1 else ""
         warnings.warn(f"{label}: {text}{where}; {advice}", UserWarning, stacklevel=stacklevel + 1)

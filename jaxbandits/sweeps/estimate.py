@@ -1,6 +1,9 @@
 """What a sweep costs, printed: its size before it runs, its time once programs are compiled and some plays are made."""
 
+import math
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits.formatting import duration, size
@@ -32,6 +35,54 @@ def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> li
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
     return [*lines, f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}"]
+
+
+class Meter:
+    """The bar of a sweep, which threads tell what is compiled and played, and its time, which is said once."""
+
+    def __init__(self, plan: Plan, calls: list[Call], machine: Machine, lines: list[str]) -> None:
+        self.left, self.calls, self.machine = Left(plan, calls), len(calls), machine
+        self.lock, self.compiled = threading.Lock(), math.inf  # when the last program was compiled
+        self.lanes = f"{sum(call.seeds * len(call.cells) for call in calls):,} lanes"
+        self.total = sum(self.left.plays.values())
+        self.bar = progress_bar(
+            lines, total=self.total, unit="play", unit_scale=True, leave=False, desc=self.lanes,
+            mininterval=0.1 if sys.stderr.isatty() else 30,
+        )  # fmt: skip
+
+    def report(self, played: Progress) -> None:
+        """Count what was played."""
+        with self.lock:
+            plays, bar = min(played.plays, self.total - self.bar.n), self.bar
+            if played.restored and not bar.disable:  # by an earlier run: they do not count for the rate
+                bar.initial += plays
+                bar.last_print_n += plays
+                bar.n += plays
+            else:
+                bar.update(plays)
+            self.left.note(played)
+            seconds = self.left.seconds()
+            if time.monotonic() - self.compiled > LOOK and seconds is not None:
+                self._say_time(duration(seconds / min(self.machine.workers, self.calls)))
+                self.compiled = math.inf  # said once
+
+    def compiling(self, done: int, of: int) -> None:
+        """Note how many programs are compiled, and of how many."""
+        with self.lock:
+            self.bar.set_description(
+                self.lanes if done == of else f"{self.lanes}, compiling {done} of {of}", refresh=False
+            )
+            if done == of:
+                self.compiled = time.monotonic()
+
+    def _say_time(self, time: str) -> None:
+        """Say about how long the rest takes, above the bar."""
+        text = f"time: about {time} more on {self.machine.workers} {unit(self.machine)}"
+        if hasattr(self.bar, "lines"):
+            self.bar.lines.append(text)
+        else:
+            self.bar.clear()
+            say(text)
 
 
 def progress_bar(lines: list[str], **settings: Any) -> Any:
@@ -74,19 +125,6 @@ class Left:
             return None
         usual = sum(speeds.values()) / len(speeds)
         return sum(plays * speeds.get(group, usual) for group, plays in self.plays.items())
-
-
-def say_time(left: Left, calls: int, machine: Machine, bar: Any) -> None:
-    """Print about how long the rest takes, above the bar."""
-    seconds = left.seconds()
-    if seconds is not None:
-        at_once = min(machine.workers, calls)
-        text = f"time: about {duration(seconds / at_once)} more on {machine.workers} {unit(machine)}"
-        if hasattr(bar, "lines"):
-            bar.lines.append(text)
-        else:
-            bar.clear()
-            say(text)
 
 
 def unit(machine: Machine) -> str:

@@ -2,12 +2,9 @@
 
 import contextlib
 import errno
-import math
 import os
 import shutil
 import sys
-import threading
-import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -32,16 +29,13 @@ from jaxbandits.sweeps.engines.calls import (
     without,
 )
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
-from jaxbandits.sweeps.engines.keeping import keep_outcome
+from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.local import Orders
-from jaxbandits.sweeps.engines.one_call import Progress
-from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
 from jaxbandits.sweeps.storage.digest_file import Unreadable
-from jaxbandits.sweeps.storage.store import Store, block_of, remedy
+from jaxbandits.sweeps.storage.store import Clock, Store, block_of, remedy
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,14 +79,14 @@ class CheckedSweep:
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
         plan = self.plan
         self.shapes = shapes_of(plan)
-        recorded = max(len(t) for t in plan.times.values())
+        recorded = max(map(len, plan.times.values()))
         free_space.check(total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
         fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # raises now where the memory is too small
         self.store = None if self.directory is None else Store(self.directory)
         if self.nameless:
             reason = next(iter(self.nameless.values()))
             warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
-        self.block = block_of(recorded)
+        self.block = 1 if self.store is None else block_of(recorded)  # seeds of a file
         self.notes: dict[str, str] = {}  # further attributes of the result
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
@@ -115,13 +109,13 @@ class CheckedSweep:
     @property
     def seconds(self) -> float:
         """Seconds that all processes together have computed for the store."""
-        return 0.0 if self.store is None else computing_time.seconds(self.store.home)
+        return 0.0 if self.store is None else self.store.seconds
 
     def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config, self.notes)
-            self._run(owned(self.plan, 1, None), lambda call, outcome: put_cells(call, outcome, results.put))
+            self._run(owned(self.plan, 1, None), results.put)
             results.put_best()
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
@@ -157,7 +151,6 @@ class CheckedSweep:
         self.store.prepare()
         if self.fresh:
             self.store.clear()
-            computing_time.clear(self.store.home)
             (self.directory / RESULTS).unlink(missing_ok=True)
             self.fresh = False
         self.store.claim(self.config, self.common)
@@ -168,31 +161,25 @@ class CheckedSweep:
             wanted.append([] if key in seen else without(mine, seeds_of(chunks[key])))
             seen.add(key)
         if any(wanted):
-            clock = computing_time.Spent(self.store.home)
-
-            def write(call: Call, outcome: Outcome) -> None:
-                self._write(call, outcome)
-                clock.write()
-
+            self.clock = Clock(self.store.home)
             try:
-                self._run(wanted, write)
+                self._run(wanted)
             finally:
-                clock.write(last=True)
+                self.clock.write(last=True)
         elif self.progress and shard is None:
             estimate.say(self.summary(self.lanes_computed))
 
-    def _run(self, wanted: list[list[Interval]], sink: Callable[[Call, Outcome], None]) -> None:
-        """Compute the wanted seeds of every cell with a bar of progress; afterwards raise what went wrong."""
+    def _run(self, wanted: list[list[Interval]], put: Callable[[int, int, dict[str, Any]], None] | None = None) -> None:
+        """Compute the wanted seeds of every cell; afterwards raise what went wrong.
+
+        put: without a store, takes a cell, the first seed and the arrays of everything that may be kept.
+        """
         plan, store, machine = self.plan, self.store, self.engine.machine
-        before = []
-        if store is not None:
-            before = resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
+        before = [] if store is None else resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
         machine, calls = fitting(plan, wanted, machine, self.shapes)
         calls = before + calls
-        total = sum(weight(call, plan) for call in calls)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
-        said = self._announcement(calls, machine) if self.progress else []
 
         def failed(call: Call, reason: str, trace: str) -> None:
             label, seeds = plan.cells[call.cells[0]].label, range(call.first, call.first + call.seeds)
@@ -201,62 +188,37 @@ class CheckedSweep:
                 warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
         def finished(call: Call, outcome: Outcome) -> None:
-            sink(call, outcome)
-            broken = sorted(broken_cells(outcome.faults))
-            if broken and not broken_cells(seen) and len(calls) > 1:
-                label = plan.cells[broken[0]].label
-                warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
-            seen.extend(outcome.faults)
+            if put is not None:
+                for cell, arrays in outcome.sound():
+                    put(cell, outcome.first, arrays)
+            elif store is not None:
+                if outcome.regret is not None:
+                    keep_outcome(store, call, outcome, self.keys, self.block)
+                self.clock.write()
+            if outcome.faults:
+                broken = broken_cells(outcome.faults)
+                if broken and not broken_cells(seen) and len(calls) > 1:
+                    label = plan.cells[min(broken)].label
+                    warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
+                seen.extend(outcome.faults)
 
-        lock, quiet, left = threading.Lock(), not (self.progress and sys.stderr.isatty()), estimate.Left(plan, calls)
-        lanes, compiled = f"{sum(call.seeds * len(call.cells) for call in calls):,} lanes", math.inf
-        with estimate.progress_bar(
-            said, total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress, desc=lanes,
-            mininterval=30 if quiet else 0.1,
-        ) as bar:  # fmt: skip
-
-            def report(played: Progress) -> None:
-                nonlocal compiled
-                with lock:
-                    plays = min(played.plays, total - bar.n)
-                    if played.restored and not bar.disable:  # by an earlier run: they do not count for the rate
-                        bar.initial += plays
-                        bar.last_print_n += plays
-                        bar.n += plays
-                    else:
-                        bar.update(plays)
-                    left.note(played)
-                    if self.progress and time.monotonic() - compiled > estimate.LOOK and left.seconds() is not None:
-                        estimate.say_time(left, len(calls), machine, bar)
-                        compiled = math.inf  # said once
-
-            def compiling(done: int, of: int) -> None:
-                nonlocal compiled
-                with lock:
-                    bar.set_description(lanes if done == of else f"{lanes}, compiling {done} of {of}", refresh=False)
-                    if done == of:
-                        compiled = time.monotonic()
-
-            orders = Orders(
-                self.keys, store, self.block, finished, report, compiling, None if store is None else failed
-            )
+        orders = Orders(self.keys, store, self.block, finished, None if store is None else failed)
+        if self.progress:
+            meter = estimate.Meter(plan, calls, machine, self._announcement(calls, machine))
+            orders = orders._replace(report=meter.report, compiling=meter.compiling)
+        with contextlib.closing(meter.bar) if self.progress else contextlib.nullcontext():
             self.engine.run(plan, calls, machine, orders)
-        self.computed += total
-        self.lanes_computed += sum(call.seeds * len(call.cells) for call in calls)
+        for call in calls:
+            self.computed += weight(call, plan)
+            self.lanes_computed += call.seeds * len(call.cells)
         failed_calls = SweepError(failures, len(calls)) if failures else None
-        error = verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)
-        if error is not None:
+        if seen and (error := verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)) is not None:
             raise error from failed_calls
         if failed_calls is not None:
             raise failed_calls
 
     def _announcement(self, calls: list[Call], machine: Machine) -> list[str]:
         return estimate.announcement(self, calls, machine)
-
-    def _write(self, call: Call, outcome: Outcome) -> None:
-        assert self.store is not None
-        if outcome.regret is not None:
-            keep_outcome(self.store, call, outcome, self.keys, self.block)
 
     # docs/decisions.md#damage
     def _merge(self, store: Store) -> bool:
@@ -314,9 +276,3 @@ class CheckedSweep:
             span = [(call.first, call.first + call.seeds)]
             if not any(without(span, seeds_of(chunks[key])) for key in call.keys):
                 store.forget_begun(call)
-
-
-def put_cells(call: Call, outcome: Outcome, put: Callable[[int, int, dict[str, Any]], None]) -> None:
-    """Give `put` the arrays of every cell of a chunk that may be kept."""
-    for m, c in outcome.sound():
-        put(c, outcome.first, outcome.of(m))

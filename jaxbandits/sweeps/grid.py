@@ -1,5 +1,6 @@
 """The grid of a sweep: axes, keys, and which factory a key feeds."""
 
+import collections
 import functools
 import inspect
 from collections.abc import Iterable, Iterator
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.learners.transformations import is_transformation
-from jaxbandits.sweeps.arguments import PARTS, signature_of
+from jaxbandits.sweeps.arguments import PARTS, readable, signature_of
 from jaxbandits.validation import integer, nearest, shown
 
 # names that every result has
@@ -38,9 +39,26 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
         raise ValueError(
             f"points = {shown(points)} must be a non-empty list of dicts of settings, such as [{{'epsilon': 0.1}}]"
         )
-    for key in [
-        k for entry in (points or [grid]) for tied in entry for k in (tied if isinstance(tied, tuple) else (tied,))
-    ]:
+    for entry in points or [grid]:
+        for tied in entry:
+            _check_keys(tied if isinstance(tied, tuple) else (tied,))
+    if points is not None:
+        axes.append(_points(points))
+    for key, values in grid.items():
+        axes.append(_axis(key, values))
+    names = set[str]()
+    for axis in axes:
+        if axis.name in names:
+            raise ValueError(f"grid has two axes named {axis.name!r}")
+        names.add(axis.name)
+        for text in (axis.name, *axis.labels):
+            if isinstance(text, str):
+                readable(f"grid[{axis.name!r}]: the label", text)
+    return axes
+
+
+def _check_keys(keys: tuple[Any, ...]) -> None:
+    for key in keys:
         if not isinstance(key, str) or not key:
             raise ValueError(
                 f"grid key {shown(key)} must be an argument's name, or a tuple of names that move together"
@@ -53,14 +71,6 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
             )
         if "/" in key:
             raise ValueError(f"grid key {key!r} names a dimension of the result, which cannot hold a '/': relabel")
-    if points is not None:
-        return [*axes, _points(points)]
-    axes += [_axis(key, values) for key, values in grid.items()]
-    names = [axis.name for axis in axes]
-    twice = next((n for n in names if names.count(n) > 1), None)
-    if twice is not None:
-        raise ValueError(f"grid has two axes named {twice!r}")
-    return axes
 
 
 def _points(points: Any) -> Axis:
@@ -83,7 +93,8 @@ def _axis(key: Any, values: Any) -> Axis:
     keys = key if isinstance(key, tuple) else (key,)
     if not keys:
         raise ValueError("grid key () names no argument: give a tuple of names that move together")
-    if not _listable(values):
+    several = isinstance(values, Iterable) and not isinstance(values, str | bytes | Iterator)
+    if not several or getattr(values, "ndim", 1) == 0:
         instead = "list(...)" if isinstance(values, Iterator) else f"[{shown(values)}]"
         raise ValueError(f"grid[{key!r}] = {shown(values)} must be a list of values: {instead}")
     labels, values = list(values), list(values.values() if isinstance(values, dict) else values)
@@ -117,26 +128,13 @@ def _axis(key: Any, values: Any) -> Axis:
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 
-def _listable(values: Any) -> bool:
-    several = isinstance(values, Iterable) and not isinstance(values, str | bytes | Iterator)
-    return several and getattr(values, "ndim", 1) > 0
-
-
-def free_names(factory: Any) -> list[str]:
-    """The arguments of a factory that no partial binds."""
-    names, bound = signature_of(factory)
-    return [name for name in names if name not in bound]
-
-
 def takes(factory: Any, key: str) -> bool:
     """Whether a (possibly dotted) key reaches an argument of this factory that is not bound yet."""
     head, _, rest = key.partition(".")
-    if not rest:
-        return head in free_names(factory)
-    if head != "base":
-        return False
-    base = base_of(factory)
-    return base is not None and takes(base, rest)
+    if rest:
+        return head == "base" and (base := base_of(factory)) is not None and takes(base, rest)
+    names, bound = signature_of(factory)
+    return key in names and key not in bound
 
 
 def base_of(factory: Any) -> Any:
@@ -151,9 +149,9 @@ def base_of(factory: Any) -> Any:
 
 def known_keys(factory: Any) -> list[str]:
     """Every key that `takes` accepts."""
-    keys = free_names(factory)
-    base = base_of(factory)
-    return keys + ([f"base.{k}" for k in known_keys(base)] if base is not None else [])
+    (names, bound), base = signature_of(factory), base_of(factory)
+    keys = [name for name in names if name not in bound]
+    return keys if base is None else keys + [f"base.{key}" for key in known_keys(base)]
 
 
 def bind(factory: Any, key: str, value: Any) -> functools.partial[Any]:
@@ -164,43 +162,38 @@ def bind(factory: Any, key: str, value: Any) -> functools.partial[Any]:
     return functools.partial(factory, base=bind(base_of(factory), rest, value))
 
 
-class Route(NamedTuple):
-    """Where the keys of all axes go: for each target, entries (axis, position in the axis, key inside the target)."""
+def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -> dict[str, list[tuple[int, int, str]]]:
+    """Where the keys of all axes go: for every label and part, (axis, position in the axis, key inside the factory).
 
-    algorithms: dict[str, list[tuple[int, int, str]]]
-    parts: dict[str, list[tuple[int, int, str]]]
-
-
-def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -> Route:
-    """Find the factories that take each key. ValueError, with the most similar known key, where none does."""
-    to_algorithms: dict[str, list[tuple[int, int, str]]] = {label: [] for label in algorithms}
-    to_parts: dict[str, list[tuple[int, int, str]]] = {name: [] for name in PARTS}
+    ValueError, with the most similar known key, for a key that no factory takes.
+    """
+    routes = collections.defaultdict[str, list[tuple[int, int, str]]](list)
     for i, axis in enumerate(axes):
         for j, key in enumerate(axis.keys):
             if axis.name == "horizon" and key == "horizon":
                 continue
             label = max((name for name in algorithms if key.startswith(name + ".")), key=len, default=None)
             head, _, rest = key.partition(".") if label is None else (label, ".", key[len(label) + 1 :])
-            if head in PARTS and rest:
-                if parts.get(head) is None:
+            if rest and head in PARTS:
+                if parts[head] is None:
                     raise ValueError(f"grid key {key!r}: this sweep has no {head}")
                 # a part's own arguments may be set again, even where it was called
-                fed = [to_parts[head]] if rest in signature_of(parts[head])[0] else []
-            elif head in algorithms and rest:
-                fed = [to_algorithms[head]] if takes(algorithms[head], rest) else []
+                targets = [head] if rest in signature_of(parts[head])[0] else []
+            elif rest and head in algorithms:
+                targets = [head] if takes(algorithms[head], rest) else []
             else:
-                rest, fed = key, [to_algorithms[name] for name, factory in algorithms.items() if takes(factory, key)]
-            for target in fed:
-                target.append((i, j, rest))
-            if not fed:
-                own = {name: signature_of(f)[0] for name, f in parts.items() if f is not None}
-                known = [k for f in algorithms.values() for k in known_keys(f)]
-                known += [f"{name}.{k}" for name, names in own.items() for k in names]
-                known += [f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f)]
-                elsewhere = [f"{name}.{key}" for name, names in own.items() if key in names]
+                rest, targets = key, [name for name in algorithms if takes(algorithms[name], key)]
+            for target in targets:
+                routes[target].append((i, j, rest))
+            if not targets:
+                own = {slot: list(signature_of(part)[0]) for slot, part in parts.items() if part is not None}
+                elsewhere = [f"{slot}.{key}" for slot, names in own.items() if key in names]
                 bound = next((name for name, f in algorithms.items() if key in signature_of(f)[1]), None)
                 if bound is not None and not elsewhere:
                     raise ValueError(f"grid key {key!r} is already set in the partial of {bound!r}: leave it out there")
-                hint = f" (did you mean {elsewhere[0]!r}?)" if elsewhere else nearest(key, dict.fromkeys(known))
+                known = {label: known_keys(factory) for label, factory in algorithms.items()}
+                every = [k for keys in known.values() for k in keys]
+                every += [f"{target}.{k}" for target, keys in (own | known).items() for k in keys]
+                hint = f" (did you mean {elsewhere[0]!r}?)" if elsewhere else nearest(key, dict.fromkeys(every))
                 raise ValueError(f"grid key {key!r}: no factory of this sweep takes it, or it is already set{hint}")
-    return Route(to_algorithms, to_parts)
+    return routes

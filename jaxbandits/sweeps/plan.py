@@ -7,7 +7,8 @@ differ are not stacked, so that what depends on the seed alone is drawn once for
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +24,6 @@ from jaxbandits.sweeps.arguments import (
     labelled,
     name_of,
     part_factory,
-    readable,
     seed_range,
     signature_of,
 )
@@ -44,10 +44,6 @@ class Cell(NamedTuple):
     message_adversary: Adversary | None
     horizon: int
     place: tuple[int | None, ...]  # its index on every axis; None where the cell is constant along the axis
-
-    @property
-    def players(self) -> tuple[Algorithm, Environment, Adversary | None, Adversary | None]:
-        return self.algorithm, self.environment, self.reward_adversary, self.message_adversary
 
 
 class Group(NamedTuple):
@@ -71,38 +67,115 @@ class Plan(NamedTuple):
     constant_along: dict[str, list[str]]  # label -> names of axes
     seeds: range
     dtype: str
+    given: dict[str, Any]  # the arguments of `sweep` in one form, from which the same plan is made again
 
 
-def built(
-    factory: Callable[..., Any],
-    given: dict[str, Any],
-    facts: Mapping[str, Any],
-    horizon: int,
-    label: str,
-    prefix: str | None = None,
-) -> Algorithm:
-    """Call an algorithm factory. Arguments that the environment fixes are filled in where they are not given.
+def cell_words(laid_out: Plan, cell: Cell) -> str:
+    """The label of a cell and its point of the grid in words, such as `local EXP3, epsilon = 0.1`."""
+    at = zip(laid_out.axes, cell.place, strict=True)
+    return ", ".join([cell.label, *(f"{axis.name} = {axis.labels[i]}" for axis, i in at if i is not None)])
 
-    prefix: how grid keys that could give a missing argument begin; None without a grid.
+
+# The arguments that are filled in from an environment's facts.
+FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
+# What only some environments have, and which do.
+NEEDED = {
+    "num_agents": "federated_linear has agents",
+    "num_experts": "rotating_experts has experts",
+    "actions": "linear_arms has actions",
+    "dim": "its arms have no features; contextual_linear shows contexts, linear_arms has fixed actions",
+}
+
+
+def plan(
+    algorithms: Any,
+    environment: Any,
+    *,
+    horizon: Any,
+    seeds: Any,
+    grid: Any = None,
+    points: Any = None,
+    reward_adversary: Any = None,
+    message_adversary: Any = None,
+    checkpoints: Any = 200,
+    dtype: Any = "float32",
+) -> Plan:
+    """Check the arguments of `sweep`, build every algorithm at every point of its grid, and group what runs together.
+
+    A cell is built once, at the first of its places.
     """
-    names, bound = signature_of(factory)
-    fixed = {**facts, "horizon": horizon}
-    for name in names:
-        if name in bound or name in given:
-            if name in fixed:
-                whose = "the sweep's horizon" if name == "horizon" else "the environment's"
-                _agreed(label, name, bound.get(name, given.get(name)), fixed[name], whose)
-        elif name in fixed:
-            given = {**given, name: fixed[name]}
-        elif name == "num_arms" and names[name].default is names[name].empty:
-            raise ValueError(
-                f"{label} needs num_arms, and the environment's facts do not hold it: "
-                "Environment.facts = {'num_arms': ...}"
-            )
-    for name, needed in NEEDED.items():
-        if name in names and name not in bound and name not in given and names[name].default is names[name].empty:
-            raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {needed}")
-    return fitting_in(call(factory, "algorithm", prefix, **given), facts, label)
+    factories, parts = labelled(algorithms), (environment, reward_adversary, message_adversary)
+    makers = {slot: part_factory(part, slot) for slot, part in zip(PARTS, parts, strict=True)}
+    dtype, seeds, axes = floating(dtype), seed_range(seeds, factories), axes_of(grid, points, horizon)
+    moves = bool(axes) and axes[0].name == "horizon"
+    horizons = axes[0].labels if moves else (integer("horizon", horizon, 1, 2**31 - 2),)
+    times = {h: checkpoint_times(h, checkpoints) for h in horizons}
+    routes, shared = route(axes, factories, makers), dict[Any, Any]()
+    cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
+    for label, factory in factories.items():
+        # the keys that reach the algorithm or what it meets: (axis, position among the axis's keys, key)
+        keys = [(0, 0, "horizon")] if moves else []
+        for target in (label, *PARTS):
+            keys += routes[target]
+        alike = {i: _first_alike(axes[i], [j for k, j, _ in keys if k == i]) for i, _, _ in keys}
+        constant_along[label] = [axis.name for i, axis in enumerate(axes) if i not in alike]
+        built_at: dict[tuple[int | None, ...], int] = {}
+        for place in itertools.product(*(range(len(axis.values)) for axis in axes)):
+            index = tuple(alike[i][at] if i in alike else None for i, at in enumerate(place))
+            if index not in built_at:
+                built_at[index], length = len(cells), horizons[place[0] if moves else 0]
+                world, first, second = (
+                    _part(slot, makers[slot], routes[slot], axes, place, length, shared) for slot in PARTS
+                )
+                given = {key: axes[i].values[place[i]][j] for i, j, key in routes[label]}
+                algorithm = built(factory, given, world, length, label, "")
+                cells.append(Cell(label, algorithm, world, first, second, length, index))
+            places[(label, *place)] = built_at[index]
+    asked = {
+        "algorithms": factories, "horizon": horizon, "seeds": seeds, "grid": grid, "points": points,
+        "checkpoints": checkpoints, "dtype": dtype,
+    }  # fmt: skip
+    for slot, part in zip(PARTS, parts, strict=True):
+        asked[slot] = part if isinstance(part, Environment | Adversary) else makers[slot]
+    return Plan(
+        labels=list(factories), axes=axes, cells=cells, places=places, groups=grouped(cells, times, dtype),
+        times=times, constant_along=constant_along, seeds=seeds, dtype=dtype, given=asked,
+    )  # fmt: skip
+
+
+def _first_alike(axis: Axis, used: list[int]) -> list[int]:
+    """For each entry of an axis, the first one that is the same to an algorithm.
+
+    used: positions of the axis's keys that reach the algorithm; entries with equal values of these are the same to it.
+    """
+    seen: dict[tuple[Any, ...], int] = {}
+    firsts = []
+    for i, entry in enumerate(axis.values):
+        # plain values by type and value (1, 1.0 and True differ), everything else by identity
+        values = [entry[j] for j in used]
+        plain = tuple((type(v), v) if isinstance(v, str | bool | int | float) else id(v) for v in values)
+        firsts.append(seen.setdefault(plain, i))
+    return firsts
+
+
+def _part(
+    slot: str, maker: Any, keys: Any, axes: list[Axis], place: tuple[int, ...], horizon: int, shared: dict[Any, Any]
+) -> Any:
+    """The environment or an adversary at a place, called once for every setting of its own keys and the horizon.
+
+    Those that were called are in `shared`. ValueError where the horizon is longer than the environment's plays.
+    """
+    if maker is None:
+        return None
+    filled = slot != "environment" and "horizon" in signature_of(maker)[0]
+    setting = (slot, *(place[i] for i, _, _ in keys), horizon if filled else None)
+    if setting not in shared:
+        for i, j, key in keys:
+            maker = bind(maker, key, axes[i].values[place[i]][j])
+        shared[setting] = call(with_horizon(maker, horizon, slot) if filled else maker, slot, f"{slot}.")
+    if slot == "environment" and horizon > (limit := shared[setting].facts.get("max_horizon", horizon)):
+        raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
+    return shared[setting]
 
 
 def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
@@ -116,6 +189,38 @@ def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
     if bound.get("horizon") is not None:
         _agreed(slot, "horizon", bound["horizon"], horizon, "the run's horizon")
     return functools.partial(factory, horizon=horizon)
+
+
+def built(
+    factory: Any, given: dict[str, Any], environment: Environment, horizon: int, label: str, prefix: str | None = None
+) -> Algorithm:
+    """Call an algorithm's factory. Arguments that the environment fixes are filled in where they are not given.
+
+    given: arguments by their keys, which may be dotted. prefix: how grid keys that could give a missing argument begin;
+    None without a grid.
+    """
+    for key in sorted(given, key=operator.methodcaller("count", ".")):  # a base before its own
+        if "." in key or key == "base":
+            factory = bind(factory, key, given.pop(key))
+    names, bound = signature_of(factory)
+    arms, facts = environment.world.num_arms, environment.facts
+    fixed = {"num_arms": arms} if arms else {}
+    fixed |= {name: facts[name] for name in FILLED if name in facts} | {"horizon": horizon}
+    for name, parameter in names.items():
+        if name in bound or name in given:
+            if name in fixed:
+                whose = "the sweep's horizon" if name == "horizon" else "the environment's"
+                _agreed(label, name, bound.get(name, given.get(name)), fixed[name], whose)
+        elif name in fixed:
+            given = {**given, name: fixed[name]}
+        elif name == "num_arms" and parameter.default is parameter.empty:
+            raise ValueError(
+                f"{label} needs num_arms, and the environment's facts do not hold it: "
+                "Environment.facts = {'num_arms': ...}"
+            )
+        elif name in NEEDED and parameter.default is parameter.empty:
+            raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {NEEDED[name]}")
+    return fitting_in(call(factory, "algorithm", prefix, **given), fixed, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Algorithm:
@@ -139,138 +244,6 @@ def _agreed(label: str, name: str, value: Any, fixed: Any, whose: str) -> None:
         raise ValueError(
             f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed)}: leave it out, it is filled in"
         )
-
-
-def filled_in(environment: Environment) -> dict[str, Any]:
-    """The arguments that an environment fixes for algorithms that have them."""
-    arms = {"num_arms": environment.world.num_arms} if environment.world.num_arms else {}
-    return arms | {k: v for k, v in environment.facts.items() if k in FILLED}
-
-
-# The arguments that are filled in from an environment's facts.
-FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
-# What only some environments have, and which do.
-NEEDED = {
-    "num_agents": "federated_linear has agents",
-    "num_experts": "rotating_experts has experts",
-    "actions": "linear_arms has actions",
-    "dim": "its arms have no features; contextual_linear shows contexts, linear_arms has fixed actions",
-}
-
-
-def plan(
-    algorithms: Any,
-    environment: Any,
-    *,
-    horizon: Any,
-    seeds: Any,
-    grid: Any,
-    points: Any,
-    reward_adversary: Any,
-    message_adversary: Any,
-    checkpoints: Any,
-    dtype: Any,
-) -> Plan:
-    """Check the arguments of `sweep` and lay out its cells and groups."""
-    factories = labelled(algorithms)
-    seeds, dtype = seed_range(seeds), floating(dtype)
-    given = {"environment": environment, "reward_adversary": reward_adversary, "message_adversary": message_adversary}
-    makers = {slot: part_factory(part, slot) for slot, part in given.items()}
-    axes = axes_of(grid, points, horizon)
-    for axis in axes:
-        for text in (axis.name, *(x for x in axis.labels if isinstance(x, str))):
-            readable(f"grid[{axis.name!r}]: the label", text)
-    horizons = _horizons(axes, horizon)
-    times = {h: checkpoint_times(h, checkpoints) for h in horizons}
-    layout = _Layout(axes, route(axes, factories, makers), makers, horizons)
-    constant_along = {label: layout.add(label, factory) for label, factory in factories.items()}
-    groups = grouped(layout.cells, times, dtype)
-    return Plan(
-        list(factories), axes, layout.cells, layout.places, groups, times, constant_along, seeds=seeds, dtype=dtype
-    )
-
-
-def _horizons(axes: list[Axis], horizon: Any) -> tuple[int, ...]:
-    """The horizons of a sweep: those of its axis where there is one, which comes first."""
-    return axes[0].labels if _has_horizons(axes) else (integer("horizon", horizon, 1, 2**31 - 2),)
-
-
-def _has_horizons(axes: list[Axis]) -> bool:
-    return bool(axes) and axes[0].name == "horizon"
-
-
-class _Layout:
-    """Cells at the places of a grid. A cell is built once, at the first of its places."""
-
-    def __init__(self, axes: list[Axis], routes: Any, makers: dict[str, Any], horizons: tuple[int, ...]) -> None:
-        self.axes, self.routes, self.makers, self.horizons = axes, routes, makers, horizons
-        self.cells: list[Cell] = []
-        self.places: dict[tuple[Any, ...], int] = {}  # (label, *axis indices) -> position in cells
-        self._parts: dict[tuple[Any, ...], Any] = {}
-
-    def add(self, label: str, factory: Any) -> list[str]:
-        """Lay out an algorithm. Returns the names of the axes along which nothing about it changes."""
-        keys = self._keys(label)
-        moving = {i for i, _, _ in keys}
-        first = [_first_alike(axis, [j for k, j, _ in keys if k == i]) for i, axis in enumerate(self.axes)]
-        built_at: dict[tuple[int | None, ...], int] = {}
-        for place in itertools.product(*(range(len(axis.values)) for axis in self.axes)):
-            index = tuple(first[i][at] if i in moving else None for i, at in enumerate(place))
-            if index not in built_at:
-                built_at[index] = len(self.cells)
-                self.cells.append(self._cell(label, factory, place, index))
-            self.places[(label, *place)] = built_at[index]
-        return [axis.name for i, axis in enumerate(self.axes) if i not in moving]
-
-    def _keys(self, label: str) -> list[tuple[int, int, str]]:
-        """The keys that reach an algorithm or what it meets: (axis, position among the axis's keys, key)."""
-        others = [key for name in PARTS for key in self.routes.parts[name]]
-        return [*self.routes.algorithms[label], *others, *([(0, 0, "horizon")] if _has_horizons(self.axes) else [])]
-
-    def _cell(self, label: str, factory: Any, place: tuple[int, ...], index: tuple[int | None, ...]) -> Cell:
-        horizon = self.horizons[place[0]] if _has_horizons(self.axes) else self.horizons[0]
-        environment, first, second = (self._part(name, place, horizon) for name in PARTS)
-        limit = environment.facts.get("max_horizon")
-        if limit is not None and horizon > limit:
-            raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
-        arguments: dict[str, Any] = {}
-        for i, j, key in sorted(self.routes.algorithms[label], key=lambda k: k[2].count(".")):  # a base before its own
-            value = self.axes[i].values[place[i]][j]
-            if "." in key or key == "base":
-                factory = bind(factory, key, value)
-            else:
-                arguments[key] = value
-        algorithm = built(factory, arguments, filled_in(environment), horizon, label, "")
-        return Cell(label, algorithm, environment, first, second, horizon, index)
-
-    def _part(self, name: str, place: tuple[int, ...], horizon: int) -> Any:
-        """The environment or an adversary at a place, called once for every setting of its own keys and horizon."""
-        maker, keys = self.makers[name], self.routes.parts[name]
-        if maker is None:
-            return None
-        filled = name != "environment" and "horizon" in signature_of(maker)[0]
-        setting = (name, *(place[i] for i, _, _ in keys), horizon if filled else None)
-        if setting not in self._parts:
-            for i, j, key in keys:
-                maker = bind(maker, key, self.axes[i].values[place[i]][j])
-            if filled:
-                maker = with_horizon(maker, horizon, name)
-            self._parts[setting] = call(maker, name, f"{name}.")
-        return self._parts[setting]
-
-
-def _first_alike(axis: Axis, used: list[int]) -> list[int]:
-    """For each entry of an axis, the first one that is the same to an algorithm.
-
-    used: positions of the axis's keys that reach the algorithm; entries with equal values of these are the same to it.
-    """
-    seen: dict[tuple[Any, ...], int] = {}
-    firsts = []
-    for i, entry in enumerate(axis.values):
-        # plain values by type and value (1, 1.0 and True differ), everything else by identity
-        plain = [(type(v), v) if isinstance(v, str | bool | int | float) else id(v) for v in (entry[j] for j in used)]
-        firsts.append(seen.setdefault(tuple(plain), i))
-    return firsts
 
 
 def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dtype: str) -> list[Group]:
@@ -318,12 +291,12 @@ def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> No
 
 def host_case(cell: Cell) -> Case:
     """A cell's params, on the host."""
-    return case_of(*cell.players)
+    return case_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
 
 
 def parts_in(cell: Cell, dtype: str) -> Parts:
     """A cell's functions in a dtype."""
-    return parts_of(*cell.players, dtype)
+    return parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
 
 
 def cast(x: Any, dtype: str) -> Any:
@@ -338,12 +311,10 @@ def cast(x: Any, dtype: str) -> Any:
 
 def stacked(cases: Sequence[Case], dtype: str) -> tuple[Case, Case]:
     """The params of several cells stacked along a first axis, and marks: 0 where stacked, -1 where all are equal."""
-
-    def axis(*xs):
-        return -1 if all(same(xs[0], x) for x in xs[1:]) else 0
-
-    def join(*xs):
-        xs = [cast(x, dtype) for x in xs]
-        return xs[0] if axis(*xs) == -1 else np.stack(xs)
-
-    return jax.tree.map(join, *cases), jax.tree.map(lambda *xs: axis(*(cast(x, dtype) for x in xs)), *cases)
+    structure: Any = jax.tree.structure(cases[0])
+    values, marks = [], []
+    for column in zip(*map(structure.flatten_up_to, cases), strict=True):
+        numbers = [cast(x, dtype) for x in column]
+        marks.append(-1 if all(map(functools.partial(same, numbers[0]), numbers[1:])) else 0)
+        values.append(numbers[0] if marks[-1] else np.stack(numbers))
+    return jax.tree.unflatten(structure, values), jax.tree.unflatten(structure, marks)

@@ -25,13 +25,12 @@ from jaxbandits.sweeps.plan import (
     Group,
     built,
     check_range,
-    filled_in,
     fitting_in,
     host_case,
     parts_in,
     stacked,
     with_horizon,
-)
+)  # fmt: skip
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer
@@ -184,7 +183,7 @@ def simulate(
     label = algorithm.version[0]
     cell = Cell(label, algorithm, environment, first, second, horizon, place=())
     if not _traced(algorithm.params):
-        assumptions.warn([(label, algorithm, environment)], dtype, stacklevel=2)
+        assumptions.warn([cell], dtype, stacklevel=2)
         check_range(label, host_case(cell), dtype, {})
     if history and algorithm.program.hints.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
@@ -211,7 +210,7 @@ def simulate(
         watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
         counted = None if pulls is None else pulls[None, None]
         faults = contract_faults.found_in((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
-        error = contract_faults.verdict([cell], {horizon: times}, dtype, list(faults), stacklevel=2)
+        error = contract_faults.verdict([cell], {horizon: times}, dtype, faults, stacklevel=2)
         if error is not None:
             raise error
     return Run(regret=regret, t=times, pulls=pulls, state=lane.algorithm, diagnostics=diagnostics, history=plays)
@@ -229,7 +228,7 @@ def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: 
             raise ValueError(
                 f"{name_of(factory)} needs a horizon: bind it, functools.partial({public_name(factory)}, horizon=1000)"
             )
-        algorithm = built(factory, {}, filled_in(environment), bound["horizon"], name_of(factory))
+        algorithm = built(factory, {}, environment, bound["horizon"], name_of(factory))
     else:
         fields.check_algorithm(algorithm, "algorithm")
     return fitting_in(algorithm, environment.facts, algorithm.version[0])

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import jax
 import numpy as np
 
-from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, jax_flags
-from jaxbandits.sweeps.arguments import PARTS, floating, labelled, name_of, part_factory, signature_of
+from jaxbandits.sweeps.arguments import PARTS, name_of, signature_of
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import CheckedSweep
-from jaxbandits.sweeps.plan import Cell, Plan, plan
+from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
@@ -146,12 +146,6 @@ def sweep(
     ).dataset()
 
 
-DEFAULTS = {
-    "grid": None, "points": None, "dtype": "float32",
-    "reward_adversary": None, "message_adversary": None, "checkpoints": 200,
-}  # fmt: skip
-
-
 def prepared(
     algorithms: Algorithms,
     environment: "Environment | EnvironmentFactory | str",
@@ -171,96 +165,53 @@ def prepared(
     """
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     jax_flags.check()
-    rule = settings["seeds"] if isinstance(settings["seeds"], Until) else None
-    algorithms, environment, settings = _checked(algorithms, environment, settings)
     laid_out = plan(algorithms, environment, **settings)
-    assumptions.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], laid_out.dtype, stacklevel=3)
+    assumptions.warn(laid_out.cells, laid_out.dtype, stacklevel=3)
     directory = None if store is None else path_of(store, "store")
-    settings_run = {**settings, "seeds": laid_out.seeds}
-    config, common = (config_of(algorithms, environment, brief=brief, **settings_run) for brief in (False, True))
+    config, common = config_of(laid_out.given), {} if directory is None else config_of(laid_out.given, brief=True)
+    rule = settings["seeds"]
+    if isinstance(rule, Until):
+        config["until"] = rule._asdict()
+    config, common = json.loads(json.dumps([config, common]))
     runner: Any
     if engine == "ray":
         from jaxbandits.sweeps.engines.ray_cluster import Ray
 
-        runner = Ray(algorithms, environment, settings, devices, budget)
+        runner = Ray(laid_out.given, devices, budget)
     else:
         runner = Local(devices, budget)
-    if rule is not None:
-        config["until"] = rule._asdict()
-    config, common = json.loads(json.dumps([config, common]))
-    kind = CheckedSweep if rule is None else UntilDecided
+    kind = UntilDecided if isinstance(rule, Until) else CheckedSweep
     return kind(laid_out, config, common, runner, directory, progress=progress, fresh=fresh)
 
 
-def _checked(algorithms: Any, environment: Any, settings: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """Factories for names, and every setting that `plan` takes."""
-    settings, algorithms = DEFAULTS | settings, labelled(algorithms)
-    if isinstance(settings["seeds"], Until):
-        settings["seeds"].check(algorithms)
-        settings["seeds"] = range(settings["seeds"].most)
-    parts = {slot: settings.get(slot) for slot in PARTS} | {"environment": environment}
-    parts = {slot: x if isinstance(x, Environment | Adversary) else part_factory(x, slot) for slot, x in parts.items()}
-    environment = parts.pop("environment")
-    return algorithms, environment, settings | parts | {"dtype": floating(settings["dtype"])}
-
-
-def planned(algorithms: Any, environment: Any, **settings: Any) -> Plan:
-    """A sweep with every algorithm built at every point of its grid, and nothing run."""
-    algorithms, environment, settings = _checked(algorithms, environment, settings)
-    return plan(algorithms, environment, **settings)
-
-
-def built_cells(algorithms: Any, environment: Any, **settings: Any) -> list[tuple[str, Algorithm, Environment]]:
-    """Every algorithm of a sweep at every point of its grid, built: its label and point in words, and both parts."""
-    laid_out = planned(algorithms, environment, **settings)
-    return [(cell_words(laid_out, cell), cell.algorithm, cell.environment) for cell in laid_out.cells]
-
-
-def cell_words(laid_out: Plan, cell: Cell) -> str:
-    """The label of a cell and its point of the grid in words, such as `local EXP3, epsilon = 0.1`."""
-    at = zip(laid_out.axes, cell.place, strict=True)
-    return ", ".join([cell.label, *(f"{axis.name} = {axis.labels[i]}" for axis, i in at if i is not None)])
-
-
-def config_of(algorithms: Any, environment: Any, *, brief: bool, **settings: Any) -> dict[str, Any]:
-    """The arguments of a sweep as JSON.
+def config_of(given: dict[str, Any], *, brief: bool = False) -> dict[str, Any]:
+    """The arguments of a sweep (`Plan.given`) as JSON.
 
     brief: leave out arguments of the environment and the adversaries that have their default values, so that a
     release that adds arguments writes the same for the same run.
     """
-
-    def part(x: Any) -> dict[str, Any] | None:
-        if x is None:
-            return None
-        changed = False
-        if isinstance(x, Environment | Adversary):
-            config, defaults = x.config or {"name": "own"}, getattr(x.config, "defaults", {})
-            changed = isinstance(config, Arguments) and not config.describes(x)
-        else:
-            names, bound = signature_of(x)
-            defaults = {name: p.default for name, p in names.items() if p.default is not p.empty}
-            config = {"name": name_of(x), **defaults, **{name: bound[name] for name in names if name in bound}}
-        written = jsonable(config)
-        if brief:
-            written = {
-                k: v for k, v in written.items() if k == "name" or k not in defaults or v != jsonable(defaults[k])
-            }
-        # changed by `_replace`: no arguments say how
-        return written | ({"changed": True} if changed else {})
-
-    settings = {
-        key: part(value) if key.endswith("adversary") else _named_keys(value) if key == "grid" else jsonable(value)
-        for key, value in settings.items()
-    }
-    return {
-        "algorithms": {label: jsonable(f) for label, f in labelled(algorithms).items()},
-        "environment": part(environment),
-        **settings,
-    }
+    written = {key: _written(x, brief) if key in PARTS else jsonable(x) for key, x in given.items() if key != "grid"}
+    grid = given["grid"] or {}
+    return written | {"grid": {"+".join(k) if isinstance(k, tuple) else str(k): jsonable(v) for k, v in grid.items()}}
 
 
-def _named_keys(grid: Mapping[Any, Any] | None) -> dict[str, Any]:
-    return {"+".join(k) if isinstance(k, tuple) else str(k): jsonable(v) for k, v in (grid or {}).items()}
+def _written(part: Any, brief: bool) -> dict[str, Any] | None:
+    """An environment or an adversary, called or not, as JSON."""
+    if part is None:
+        return None
+    changed = False
+    if isinstance(part, Environment | Adversary):
+        config, defaults = part.config or {"name": "own"}, getattr(part.config, "defaults", {})
+        changed = isinstance(config, Arguments) and not config.describes(part)
+    else:
+        names, bound = signature_of(part)
+        defaults = {name: p.default for name, p in names.items() if p.default is not p.empty}
+        config = {"name": name_of(part), **defaults, **{name: bound[name] for name in names if name in bound}}
+    written: dict[str, Any] = jsonable(config)
+    if brief:
+        written = {k: v for k, v in written.items() if k == "name" or k not in defaults or v != jsonable(defaults[k])}
+    # changed by `_replace`: no arguments say how
+    return written | ({"changed": True} if changed else {})
 
 
 def parse_memory(memory: Any) -> int | None:

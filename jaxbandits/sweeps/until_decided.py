@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, coordinate_values
 from jaxbandits.sweeps.engines.calls import Call, Machine, owned
-from jaxbandits.sweeps.execution import TRIES, CheckedSweep, put_cells
+from jaxbandits.sweeps.execution import TRIES, CheckedSweep
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.sequential_test import SequentialTest
 from jaxbandits.sweeps.until import Until
@@ -103,10 +103,7 @@ class UntilDecided(CheckedSweep):
 
         if self.store is None:
             before = len(kept)
-            self._run(
-                owned(self.plan, 1, None),
-                lambda call, outcome: put_cells(call, outcome, lambda *arrays: kept.append(arrays)),
-            )
+            self._run(owned(self.plan, 1, None), lambda *arrays: kept.append(arrays))
             for outcome in kept[before:]:
                 put(*outcome)
             return regret

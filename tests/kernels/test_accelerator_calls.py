@@ -77,7 +77,7 @@ def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
     shapes, wanted = shapes_of(laid_out), owned(laid_out, 1, None)
-    monkeypatch.setattr(local, "pick_devices", lambda devices: [SimpleNamespace(platform="gpu")])
+    monkeypatch.setattr(local.jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
     machine = this_machine(None, memory)
     assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)
     assert fitting(laid_out, wanted, machine, shapes)[0] == machine

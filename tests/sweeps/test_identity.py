@@ -25,7 +25,6 @@ from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.identity import keys
 from jaxbandits.sweeps.identity.keys import identified, own_functions
 from jaxbandits.sweeps.simulate import algorithm_for
-from jaxbandits.sweeps.sweep import DEFAULTS
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 MEANS = (0.25, 0.75)  # exact in float32
@@ -36,7 +35,7 @@ PACKAGE = Path(jb.__file__).parent
 
 
 def key(algorithm=A.exp3, environment=ARMS, platform="cpu", **changes):
-    laid_out = plan.plan({"x": algorithm}, environment, **(DEFAULTS | BASE | changes))
+    laid_out = plan.plan({"x": algorithm}, environment, **(BASE | changes))
     (name,) = identified(laid_out, platform, stored=True).keys
     return name
 
@@ -363,7 +362,7 @@ def _again(*, num_arms, horizon):
 
 def test_labels_and_names_are_no_part_of_a_key():
     """Two algorithms that compute the same share what is finished, which holds nothing but what was computed."""
-    laid_out = plan.plan({"x": A.exp3, "y": _again}, ARMS, **(DEFAULTS | BASE))
+    laid_out = plan.plan({"x": A.exp3, "y": _again}, ARMS, **BASE)
     assert len(set(identified(laid_out, "cpu", stored=True).keys)) == 1
 
 
@@ -382,7 +381,7 @@ def test_a_factory_is_what_it_returns():
 
 def test_functions_of_anyone_else_have_no_name():
     def parts(algorithm, environment=ARMS):
-        (group,) = plan.plan({"x": algorithm}, environment, **(DEFAULTS | BASE)).groups
+        (group,) = plan.plan({"x": algorithm}, environment, **BASE).groups
         return group.parts
 
     def altered(*, num_arms, horizon):
@@ -427,7 +426,7 @@ def test_a_part_with_other_functions_is_played_as_it_is():
     laid_out = plan.plan(
         A.exp3,
         ARMS,
-        **(DEFAULTS | BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)}),
+        **(BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)}),
     )
     assert laid_out.cells[0].reward_adversary.params.corruption == 0.5
 

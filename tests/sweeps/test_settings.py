@@ -26,7 +26,7 @@ from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.identity.keys import identified
-from jaxbandits.sweeps.sweep import DEFAULTS, prepared
+from jaxbandits.sweeps.sweep import prepared
 
 ARMS = jb.environments.bernoulli_arms(means=[0.1, 0.5, 0.9])
 RUN = {"horizon": 12, "seeds": 4, "checkpoints": 1}
@@ -64,7 +64,7 @@ def algorithm(number=drawn, arm=lambda draws, t: jnp.int32(0)):
 
 
 def key(part):
-    laid_out = plan.plan({"x": part}, ARMS, **(DEFAULTS | RUN))
+    laid_out = plan.plan({"x": part}, ARMS, **RUN)
     (name,) = identified(laid_out, "cpu", stored=True).keys
     return name
 
@@ -116,7 +116,7 @@ def other_value(name, value):
 
 def test_every_setting_in_a_key_counts_alike_in_a_thread_in_its_workers_and_in_the_process():
     jnp.zeros(1).block_until_ready()  # a few cannot be set once JAX has started, and then not be in a key
-    counted = {name: jax.config.values[name] for name in settings._holders() if settings._counts(name)}
+    counted = {name: jax.config.values[name] for name in settings._holders() if not name.startswith(settings._BESIDE)}
     others = {name: other for name, value in counted.items() if (other := other_value(name, value)) is not None}
     before, found = settings.in_force(), set()
 
@@ -206,10 +206,10 @@ def test_a_context_manager_around_a_sweep_is_what_is_played_and_stored(name, val
 
 def test_programs_of_this_package_are_compiled_for_their_settings():
     """Inside a process too: nothing about its parts is traced, and JAX keeps what was compiled."""
-    first = plan.plan(jb.algorithms.ucb1, ARMS, **(DEFAULTS | RUN)).groups[0].parts
-    again = plan.plan(jb.algorithms.ucb1, ARMS, **(DEFAULTS | RUN)).groups[0].parts
+    first = plan.plan(jb.algorithms.ucb1, ARMS, **RUN).groups[0].parts
+    again = plan.plan(jb.algorithms.ucb1, ARMS, **RUN).groups[0].parts
     with jax.default_matmul_precision("highest"):
-        other = plan.plan(jb.algorithms.ucb1, ARMS, **(DEFAULTS | RUN)).groups[0].parts
+        other = plan.plan(jb.algorithms.ucb1, ARMS, **RUN).groups[0].parts
     assert first == again != other
 
 
@@ -288,7 +288,7 @@ def test_what_was_named_is_what_runs(tmp_path):
         return 2.0 if named else 1.0
 
     named = False
-    job = prepared(algorithm(number), ARMS, DEFAULTS | RUN, store=tmp_path, progress=False)
+    job = prepared(algorithm(number), ARMS, RUN, store=tmp_path, progress=False)
     named, before = True, len(asked)
     assert (job.dataset().total.values == 12).all() and len(asked) == before
 

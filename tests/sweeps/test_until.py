@@ -14,8 +14,8 @@ from scipy import integrate, stats
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps.execution import CheckedSweep
+from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.sequential_test import SequentialTest
-from jaxbandits.sweeps.sweep import built_cells
 from jaxbandits.sweeps.toml_file import read_config
 
 a = jb.algorithms
@@ -227,7 +227,7 @@ def test_a_file_says_the_same(tmp_path, capsys):
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
     assert "already holds this run" in capsys.readouterr().out
     settings = {key: x for key, x in read_config(file).items() if key != "figure"}
-    assert [label for label, *_ in built_cells(**settings)] == ["UCB", "uniform"]
+    assert [cell.label for cell in plan(**settings).cells] == ["UCB", "uniform"]
     assert main(["worker", str(file), "--out", str(out), "--shard", "0/2", "--quiet"]) == 2
     assert "use `run`, or give the shards a number of seeds (--seeds N)" in capsys.readouterr().err
     assert main(["worker", str(file), "--out", str(tmp_path / "n"), "--shard", "0/1", "--seeds", "16", "--quiet"]) == 0

@@ -14,7 +14,7 @@ from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked, ledger
 from jaxbandits.reports.page import sources
 from jaxbandits.reports.page.tables import MAX_ROWS, Cell, Table, cell
-from jaxbandits.sweeps.sweep import cell_words
+from jaxbandits.sweeps.plan import cell_words
 
 if TYPE_CHECKING:
     import pandas as pd

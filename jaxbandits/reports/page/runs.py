@@ -12,7 +12,7 @@ from jaxbandits import selection
 from jaxbandits.reports.page import sources
 from jaxbandits.sweeps import load
 from jaxbandits.sweeps.configurations import text
-from jaxbandits.sweeps.sweep import planned
+from jaxbandits.sweeps.plan import plan as laid_out
 from jaxbandits.sweeps.toml_file import config_arguments, parsed
 from jaxbandits.validation import path_of, shown
 
@@ -120,7 +120,7 @@ def _planned(raw: dict[str, Any], ds: xr.Dataset, path: Path) -> tuple[Plan | No
             warnings.simplefilter("ignore", UserWarning)  # the sweep itself has warned
             grid = sorted(settings["grid"].items(), key=lambda item: sources.place(item[0], ds))
             settings["grid"] = dict(grid)
-            plan = planned(settings.pop("algorithms"), settings.pop("environment"), **settings)
+            plan = laid_out(settings.pop("algorithms"), settings.pop("environment"), **settings)
     except Exception as error:  # data that moved away, or arrays of which the configuration holds a digest only
         return None, f"its parts cannot be built again ({' '.join(str(error).split())})"
     if [axis.name for axis in plan.axes] != selection.grid_dims(ds) or not all(_covers(axis, ds) for axis in plan.axes):

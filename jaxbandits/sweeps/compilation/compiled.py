@@ -20,9 +20,9 @@ from jaxbandits import simulator
 from jaxbandits.kernels.forms import GPUS, Form, form_on
 from jaxbandits.numerics import device_forms
 from jaxbandits.protocol import Case
+from jaxbandits.sweeps.compilation import executables
 from jaxbandits.sweeps.compilation.caller import CallerLeft, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
-from jaxbandits.sweeps.compilation.executables import classes_of, executable, key_of, name_of_parts, remembered
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
@@ -45,7 +45,8 @@ class Compiled:
     """The jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...]."""
 
     def __init__(self, parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> None:
-        self.name, self.about = name_of_parts(parts), (marks, str(treedef), classes_of(treedef), points, checkpoints)
+        self.name = executables.name_of_parts(parts)
+        self.about = marks, str(treedef), executables.classes_of(treedef), points, checkpoints
         axes = _axes(marks, treedef)
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
         lane_axes = Lane(
@@ -159,7 +160,7 @@ class Compiled:
         """A function of `functions`, compiled: from disk, or now, and then traced in the thread that called."""
         options = WIDE_VECTORS if device.platform == "cpu" else None
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
-        found = key_of(self.name, device, *self.about, function, *static, shapes, options)
+        found = executables.key_of(self.name, device, *self.about, function, *static, shapes, options)
 
         def traced():
             with settings_of(self.parts.dtype, device):
@@ -182,7 +183,7 @@ class Compiled:
                 with device_forms.forced("xla"):
                     return compile_now()
 
-        return executable(found, device, build, jax.tree.structure((args, {})))
+        return executables.executable(found, device, build, jax.tree.structure((args, {})))
 
     def choice(self, kind: tuple[int, bool, bool], case: Any) -> "Choice":
         """Whether windows of a kind can be kernels, and why not. case: numbers of the points, or their shapes."""
@@ -227,38 +228,31 @@ class LaneShape(NamedTuple):
     context: int
     counted: bool  # regret follows from pull counts and the arms' means
     arms: int | None  # length of the pull counts
+    slots: int  # plays of its longest window
     diagnostics: tuple[str, ...]
 
 
-def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
-    """The sizes of a lane and the names of its diagnostics."""
-    case = jax.tree.map(jax.typeof, case)
-    leaves, treedef = jax.tree.flatten(case)
-    return _lane_shape(parts, tuple(leaves), treedef, checkpoints, slots)
-
-
 @lru_cache(maxsize=1024)  # tracing a window takes up to a second
-def _lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
+def lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
+    """The sizes of a lane and the names of its diagnostics. leaves: shapes and dtypes of a case's params."""
     about = ("lane shape", [str(leaf) for leaf in leaves], str(treedef), checkpoints, slots, parts.program.hints.kept)
-    key = key_of(name_of_parts(parts), None, *about)
-    known = remembered(key, lambda: _traced_lane_shape(parts, leaves, treedef, checkpoints, slots)._asdict())
-    return LaneShape(**known | {"diagnostics": tuple(known["diagnostics"])})
+    build = partial(_traced_shape, parts, jax.tree.unflatten(treedef, leaves), checkpoints, slots)
+    known = executables.remembered(executables.key_of(executables.name_of_parts(parts), None, *about), build)
+    return LaneShape(*known)._replace(diagnostics=tuple(known[-1]))
 
 
-def _traced_lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
-    case = jax.tree.unflatten(treedef, leaves)
-    seed = jax.ShapeDtypeStruct((), jnp.uint32)
-
-    def begin(case, seed):
-        lane = simulator.begin(parts, case, seed, checkpoints)
-        return lane, simulator.finish(parts, case, lane)[1]
-
+def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
     def observe(case, seed, before=0):
         t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
         draws = streams(parts, seed)
         return parts.world.observe(case.environment, parts.world.init(case.environment, draws), draws, t)[0]
 
-    lane, diagnostics = jax.eval_shape(begin, case, seed)
+    def size(tree: Any) -> int:
+        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+    seed = jax.ShapeDtypeStruct((), jnp.uint32)
+    lane = jax.eval_shape(partial(simulator.begin, parts, checkpoints=checkpoints), case, seed)
+    diagnostics = jax.eval_shape(partial(simulator.finish, parts), case, lane)[1]
     context = jax.eval_shape(observe, case, seed)
     seeds, plays = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((2,), jnp.int32)
     # whether the context is the same for all seeds, or at all plays
@@ -268,19 +262,14 @@ def _traced_lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, chec
             context = ()
         except ValueError:
             pass
-
-    def size(tree: Any) -> int:
-        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
-
     record = size((lane.record.pulls_at, lane.record.regret_at))
-    arms = None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1])
-    only_written = size([getattr(lane.algorithm, name) for name in parts.program.hints.kept])
     return LaneShape(
         state=size(lane) - record,
-        kept=only_written,
+        kept=size([getattr(lane.algorithm, name) for name in parts.program.hints.kept]),
         record=record,
         context=size(context),
         counted=not lane.record.regret_at,
-        arms=arms,
+        arms=None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1]),
+        slots=slots,
         diagnostics=tuple(sorted(diagnostics)),
     )

@@ -9,6 +9,7 @@ pickle that JAX makes of a program, only the classes that it needs are admitted;
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -69,6 +70,7 @@ def name_of_parts(parts: Parts) -> str | None:
     return None if name is None else f"{sources} {name}"
 
 
+@functools.lru_cache(maxsize=256)
 def code_name(parts: Parts) -> str | None:
     """The name of a group's functions as they are written; None where one is not this package's."""
     return code_names.name_of(tuple(parts._replace(traces=None)))
@@ -117,7 +119,7 @@ def executable(key: str | None, device: jax.Device, build: Callable[[], Any], st
         serialized, inputs, outputs = serialize_executable.serialize(program)
         return json.dumps([described(inputs), described(outputs)]).encode() + b"\n" + serialized
 
-    return _kept(key, build, packed, load)
+    return remembered(key, build, packed, load)
 
 
 class _Unpickler(serialize_executable._JaxPjrtUnpickler):
@@ -137,17 +139,20 @@ _load = types.FunctionType(
 )
 
 
-def remembered(key: str | None, build: Callable[[], Any]) -> Any:
-    """Plain values of a key, such as the shapes of a lane: from disk where they are there, else built and kept.
-
-    JSON has no tuples: they come back as lists.
-    """
-    return _kept(key, build, lambda value: json.dumps(value).encode(), json.loads)
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
-def _kept(
-    key: str | None, build: Callable[[], Any], pack: Callable[[Any], bytes], unpack: Callable[[bytes], Any]
+def remembered(
+    key: str | None,
+    build: Callable[[], Any],
+    pack: Callable[[Any], bytes] = _as_json,
+    unpack: Callable[[bytes], Any] = json.loads,
 ) -> Any:
+    """The value of a key, such as the shapes of a lane: from disk where it is there, else built and kept.
+
+    JSON, which plain values are written as, has no tuples: they come back as lists.
+    """
     if key is None or (home := _home()) is None:
         return build()
     # damaged, or of a compiler that this one cannot read: built again

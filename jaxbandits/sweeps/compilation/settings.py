@@ -41,12 +41,12 @@ def in_force() -> str:
     """A hash of all settings of this thread, and flags of this process, that may change what a program computes."""
     config: Any = jax.config
     # an attribute gives the value of this thread; a few settings are flags without one
-    settings = [(name, str(getattr(config, name, value))) for name, value in config.values.items() if _counts(name)]
+    settings = [
+        (name, str(getattr(config, name, value)))
+        for name, value in config.values.items()
+        if not name.startswith(_BESIDE) and name not in _OF_A_SWEEP
+    ]
     return hashlib.sha256(repr([sorted(settings), *flags_in_force()]).encode()).hexdigest()
-
-
-def _counts(name: str) -> bool:
-    return not name.startswith(_BESIDE) and name not in _OF_A_SWEEP
 
 
 @functools.cache
@@ -76,8 +76,12 @@ def _variables_at_the_beginning() -> dict[str, str]:
 
 def of_this_thread() -> dict[str, Any]:
     """The settings that context managers have replaced in this thread, for `entered` in another one."""
-    holders = _holders()
-    return {name: x.value for name, x in holders.items() if not _same(x.value, x.get_global())}
+    replaced = {}
+    for name, holder in _holders().items():
+        here, usual = holder.value, holder.get_global()
+        if here is not usual and not (type(here) is type(usual) and here == usual):
+            replaced[name] = here
+    return replaced
 
 
 @contextlib.contextmanager
@@ -97,12 +101,11 @@ def _holders() -> dict[str, Any]:
     the process, for a while.
     """
     config: Any = jax.config
-    found = {name: x for name, x in config._value_holders.items() if hasattr(x, "get_global")}
-    return {name: x for name, x in found.items() if "cache" not in name and name not in _OF_A_SWEEP}
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and bool(a == b))
+    return {
+        name: holder
+        for name, holder in config._value_holders.items()
+        if hasattr(holder, "get_global") and "cache" not in name and name not in _OF_A_SWEEP
+    }
 
 
 @contextlib.contextmanager

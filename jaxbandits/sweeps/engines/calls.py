@@ -61,7 +61,7 @@ def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[In
     once for all cells. Where there are fewer blocks than shards, the cells of a block are divided among its shards.
     """
     if shard is None:
-        return [[(plan.seeds.start, plan.seeds.stop)] for _ in plan.cells]
+        return [[(plan.seeds.start, plan.seeds.stop)]] * len(plan.cells)
     i, n = shard
     low, high = plan.seeds.start // block, (plan.seeds.stop - 1) // block + 1
     number = high - low
@@ -144,27 +144,27 @@ def resumed(
 
 def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]) -> list[Call]:
     """Calls that cover the wanted seeds. Stretches end at multiples of their length, counted from seed 0."""
-    longest = [max((high - low for c in group.cells for low, high in wanted[c]), default=0) for group in plan.groups]
-    sizes = [
-        call_shape(group, plan, stretch, machine, shape) if stretch else (LEAST_LANES, 1)
-        for group, stretch, shape in zip(plan.groups, longest, shapes, strict=True)
-    ]
+    sizes: dict[int, tuple[int, int]] = {}  # seeds and points of the calls of every group that has any
+    for g, group in enumerate(plan.groups):
+        longest = max((high - low for c in group.cells for low, high in wanted[c]), default=0)
+        if longest:
+            sizes[g] = call_shape(group, plan, longest, machine, shapes[g])
     # few calls leave cores idle: halve the largest until every worker has two
     calls = _cut(plan, wanted, sizes)
     while len(calls) < 2 * machine.workers and machine.workers > 1:
-        largest = max((g for g, stretch in enumerate(longest) if stretch), key=lambda g: sizes[g][0], default=None)
-        if largest is None or sizes[largest][0] < 8 * LEAST_LANES:
+        largest = max(sizes, key=lambda g: sizes[g][0], default=-1)
+        if largest < 0 or sizes[largest][0] < 8 * LEAST_LANES:
             break
         sizes[largest] = (sizes[largest][0] // 2, sizes[largest][1])
         calls = _cut(plan, wanted, sizes)
     return calls
 
 
-def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]]) -> list[Call]:
+def _cut(plan: Plan, wanted: list[list[Interval]], sizes: Mapping[int, tuple[int, int]]) -> list[Call]:
     calls = list[Call]()
-    for g, (group, (seeds, points)) in enumerate(zip(plan.groups, sizes, strict=True)):
+    for g, (seeds, points) in sizes.items():
         together: dict[Interval, list[int]] = {}  # cells that want the same stretch run in one call
-        for c in group.cells:
+        for c in plan.groups[g].cells:
             for low, high in wanted[c]:
                 while low < high:
                     stop = min(high, (low // seeds + 1) * seeds)
@@ -205,18 +205,16 @@ def check_parts(plan: Plan) -> None:
 
 def shapes_of(plan: Plan) -> list[LaneShape]:
     """The sizes of one lane of every group."""
-    with jax.enable_x64(plan.dtype == "float64"):
-        return [_shape_of(group, plan) for group in plan.groups]
-
-
-def _shape_of(group: Group, plan: Plan) -> LaneShape:
-    first = plan.cells[group.cells[0]]
-    case, _ = stacked([host_case(first)], plan.dtype)
-    with naming(first.label):
-        shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
-    if shape.counted:
-        fields.check_means(first.environment)
-    return shape
+    shapes = []
+    for group in plan.groups:
+        first, slots = plan.cells[group.cells[0]], max(span.slots for span in group.schedule)
+        leaves, treedef = jax.tree.flatten(stacked([host_case(first)], plan.dtype)[0])
+        with jax.enable_x64(plan.dtype == "float64"), naming(first.label):
+            about = tuple(map(jax.typeof, leaves)), treedef
+            shapes.append(lane_shape(group.parts, *about, len(group.times), slots))
+        if shapes[-1].counted:
+            fields.check_means(first.environment)
+    return shapes
 
 
 def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
@@ -244,7 +242,7 @@ def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: 
     if not on_cpu:
         return _accelerator_shape(len(group.cells), longest, machine.workers, fits)
     seeds = LEAST_LANES
-    drawn = 1 if group.parts.program.hints.tally else max(span.slots for span in group.schedule)
+    drawn = 1 if group.parts.program.hints.tally else shape.slots
     max_lanes = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
     while fits(2 * seeds, points) and 2 * seeds * points <= max_lanes:
         if 2 * seeds * (points * (shape.state - shape.kept) + shape.context) > CACHE_BYTES:
@@ -311,10 +309,9 @@ def blocks(first: int, stop: int, block: int) -> list[Interval]:
 
 def total_bytes(plan: Plan, shapes: list[LaneShape]) -> int:
     """Size of the whole result."""
-    seeds = len(plan.seeds)
-    times = len({int(t) for checkpoints in plan.times.values() for t in checkpoints})
-    lane = [8 * (times + len(shape.diagnostics)) + 4 * (shape.arms or 0) for shape in shapes]
-    home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
+    times = len(np.unique(np.concatenate(list(plan.times.values()))))
+    lanes = np.empty(len(plan.cells), np.int64)
+    for group, shape in zip(plan.groups, shapes, strict=True):
+        lanes[group.cells] = 8 * (times + len(shape.diagnostics)) + 4 * (shape.arms or 0)
     seeded = any(cell.environment.world.seeded for cell in plan.cells)  # `best_reward` of every seed
-    per_seed = int(np.sum([lane[home[c]] for c in plan.places.values()], dtype=np.int64)) + 8 * times * seeded
-    return per_seed * seeds
+    return len(plan.seeds) * (int(lanes[list(plan.places.values())].sum()) + 8 * times * seeded)

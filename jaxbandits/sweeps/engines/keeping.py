@@ -1,17 +1,44 @@
-"""What an engine gives to the store: finished calls, and now and then the lanes of a running call, for the next run."""
+"""What a call gives back, and what the store gets: finished calls, and the lanes of running ones for the next run."""
 
 import time
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from jaxbandits.sweeps.engines.calls import Call, Keys, as_begun, blocks
-from jaxbandits.sweeps.engines.outcome import Outcome
+from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells
 from jaxbandits.sweeps.storage.store import Store
 
 # docs/decisions.md#saved-lanes
 KEEP_SECONDS = 60.0  # between two saves of a running call, or longer:
 KEEP_SHARE = 0.05  # saving takes at most this share of the time
+
+
+class Outcome(NamedTuple):
+    """What a call gives back, on the host."""
+
+    cells: tuple[int, ...]
+    first: int
+    regret: Any  # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
+    pulls: Any  # [S, M, K] int32 | None
+    diagnostics: dict[str, Any]  # name -> [S, M]
+    faults: tuple[Fault, ...] = ()
+
+    def sound(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The cells that may be kept, with their arrays."""
+        broken = broken_cells(self.faults) if self.faults else ()
+        for m, cell in enumerate(self.cells):
+            if cell not in broken:
+                yield cell, self.of(m)
+
+    def of(self, m: int) -> dict[str, Any]:
+        """One cell's arrays under the names of the store, seeds first."""
+        arrays = {"regret": self.regret[:, m]}
+        if self.pulls is not None:
+            arrays["pulls"] = self.pulls[:, m]
+        for name, x in self.diagnostics.items():
+            arrays[f"diagnostic.{name}"] = x[:, m]
+        return arrays
 
 
 class Keeper:
@@ -41,9 +68,8 @@ def saved(store: Store, call: Call, keys: Keys) -> dict[str, Any]:
 
 def keep_outcome(store: Store, call: Call, outcome: Outcome, keys: Keys, block: int) -> None:
     """Write a finished call as files, one for a cell and block of seeds; nothing of cells that broke the contract."""
-    for m, c in outcome.sound():
-        arrays = outcome.of(m)
+    for cell, arrays in outcome.sound():
         for low, high in blocks(call.first, call.first + call.seeds, block):
             at = slice(low - call.first, high - call.first)
-            store.write(keys[c], low, {name: x[at] for name, x in arrays.items()})
+            store.write(keys[cell], low, {name: x[at] for name, x in arrays.items()})
     store.forget_begun(as_begun(call, keys))

@@ -6,23 +6,23 @@ several devices, one thread feeds each. An accelerator is fed by two: while the 
 and written, it plays the other.
 """
 
+import contextlib
 import itertools
 import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 
 from jaxbandits.sweeps.compilation.caller import Caller
+from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Keys, Machine, default_memory
-from jaxbandits.sweeps.engines.compiled_ahead import compiled_ahead
-from jaxbandits.sweeps.engines.keeping import saved
-from jaxbandits.sweeps.engines.one_call import Progress, play_call, programs_of_calls
-from jaxbandits.sweeps.engines.outcome import Outcome
+from jaxbandits.sweeps.engines.keeping import Outcome, saved
+from jaxbandits.sweeps.engines.one_call import Player, Progress, play_call, programs_of_calls
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
@@ -67,30 +67,23 @@ def cores(n: int | None = None) -> int:
     return _cores or available
 
 
-def pick_devices(devices: int | Sequence[jax.Device] | None) -> list[jax.Device]:
-    """The devices to use: all local ones of the default backend, a count, or the given ones."""
-    known = jax.local_devices()
-    if devices is None:
-        return known
+def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None) -> Machine:
+    """The devices to use (all local ones, a count of them, or the given ones), and the memory of each worker."""
+    chosen = known = jax.local_devices()
     if isinstance(devices, int) and not isinstance(devices, bool):
         if not 1 <= devices <= len(known):
             raise ValueError(f"devices = {devices} but JAX has {len(known)} here: lower it, or set JAX_NUM_CPU_DEVICES")
-        return known[:devices]
-    if not isinstance(devices, list | tuple) or not devices or not all(isinstance(d, jax.Device) for d in devices):
-        raise ValueError(
-            f"devices = {devices!r} must be a count or a list of JAX devices, such as jax.local_devices()[:2]"
-        )
-    return list(devices)
-
-
-def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None) -> Machine:
-    """The devices of this process, and the memory each worker may use."""
-    chosen = pick_devices(devices)
+        chosen = known[:devices]
+    elif devices is not None:
+        if not isinstance(devices, list | tuple) or not devices or not all(isinstance(d, jax.Device) for d in devices):
+            raise ValueError(
+                f"devices = {devices!r} must be a count or a list of JAX devices, such as jax.local_devices()[:2]"
+            )
+        chosen = list(devices)
     platform = chosen[0].platform
     workers = len(chosen) if len(chosen) > 1 or platform != "cpu" else cores()
     at_once = 1 if platform == "cpu" else CALLS_OF_AN_ACCELERATOR
-    each = (memory or default_memory(platform)) // (workers * at_once)
-    return Machine(chosen, workers, platform, each, at_once)
+    return Machine(chosen, workers, platform, (memory or default_memory(platform)) // (workers * at_once), at_once)
 
 
 def described(error: BaseException) -> tuple[str, str]:
@@ -105,10 +98,10 @@ class Orders(NamedTuple):
     store: Store | None
     block: int  # seeds of a file
     sink: Callable[[Call, Outcome], None]  # called in the calling thread as calls finish
-    report: Callable[[Progress], None]
-    compiling: Callable[[int, int], None]  # told how many programs are compiled, and of how many
     # told the call, reason and traceback of a Python error while the others go on; None: it is raised
     failed: Callable[[Call, str, str], None] | None
+    report: Callable[[Progress], None] = lambda played: None
+    compiling: Callable[[int, int], None] = lambda done, of: None  # how many programs are compiled, and of how many
 
 
 class Local:
@@ -123,7 +116,7 @@ class Local:
         Programs are traced in the calling thread and compiled in threads of their own, while others play already. When
         the calling thread is interrupted, calls stop at their next segment, and those that are finished are still kept.
         """
-        keys, store, _, sink, report, compiling, failed = orders
+        keys, store, _, sink, failed, report, compiling = orders
         stop, lock = threading.Event(), threading.Lock()
         threads = machine.workers * machine.at_once
         shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
@@ -140,9 +133,9 @@ class Local:
                     free.append(device)
 
         # docs/decisions.md#threads
-        caller = Caller()
-        ahead = compiled_ahead(plan, calls, list(dict.fromkeys(free)), cores(), caller, compiling)
-        with ahead, ThreadPoolExecutor(threads) as pool:
+        caller, devices = Caller(), list(dict.fromkeys(free))
+        with ThreadPoolExecutor(1) as compiler, ThreadPoolExecutor(threads) as pool:
+            compiler.submit(_compile, plan, calls, devices, caller, stop, compiling)
             waiting, pending = iter(calls), dict[Future[Outcome], Call]()
             try:
                 while True:
@@ -174,4 +167,48 @@ class Local:
                             sink(pending[future], future.result())
                 raise
             finally:
+                stop.set()
                 caller.leave()
+
+
+def _compile(
+    plan: Plan,
+    calls: Sequence[Call],
+    devices: Sequence[jax.Device],
+    caller: Caller,
+    over: threading.Event,
+    tell: Callable[[int, int], None],
+) -> None:
+    """Compile `begin` of all calls, which says what their lanes hold, then the rest, calls of small lanes first."""
+    first: dict[Any, Call] = {}  # calls of one group and shape share their programs
+    for call in calls:
+        first.setdefault((call.group, len(call.cells), call.lanes), call)
+
+    def on(device: jax.Device, function: Callable[[], Any]) -> Any:
+        """What a function gives on a device. None: the run is over, or it failed, which a call will meet again."""
+        if not over.is_set():
+            with contextlib.suppress(Exception), settings_of(plan.dtype, device):
+                return function()
+        return None
+
+    def begun(call: Call, device: jax.Device) -> Any:
+        player = Player(call, plan, device, programs_of_calls(plan, call.group, call.cells, device))
+        return player, player.compile_begin()
+
+    with ThreadPoolExecutor(cores()) as pool:
+        both = list(itertools.product(first.values(), devices))
+        starts = [pool.submit(caller.run_in_worker, on, device, partial(begun, call, device)) for call, device in both]
+        begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
+        for player, lane in filter(None, (start.result() for start in starts)):
+            program = player.run, player.device, len(player.seeds)
+            begins.add(program)
+            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(player.seeds)
+            for name, compilation in player.others(lane).items():
+                rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, player.device, compilation)))
+        done, of = len(begins), len(begins) + len(rest)
+        tell(done, of)
+        for _ in as_completed(
+            [pool.submit(compilation) for _, compilation in sorted(rest.values(), key=lambda x: x[0])]
+        ):
+            done += 1
+            tell(done, of)

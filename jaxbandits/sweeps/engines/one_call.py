@@ -21,7 +21,7 @@ from jaxbandits.sweeps.compilation.regret_program import compiled_regret
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.engines.contract_faults import found_in
-from jaxbandits.sweeps.engines.outcome import Outcome
+from jaxbandits.sweeps.engines.keeping import Outcome
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import BegunCall
 from jaxbandits.validation import same
@@ -193,25 +193,6 @@ class _Reporter:
         self.report(Progress(self.group, (self.horizon - self.told) * self.lanes))
 
 
-class _SpanEnd:
-    """Whether a span that the algorithm ends by itself is over.
-
-    A segment without a play is no proof: the algorithm may be working between two plays, and then its state changes.
-    The span is over once a segment neither plays nor changes the state.
-    """
-
-    def __init__(self) -> None:
-        self.plays: int = -1
-        self.state: Any = None
-
-    def reached(self, lane: Any, plays: int) -> bool:
-        if plays != self.plays:
-            self.plays, self.state = plays, None
-            return False
-        before, self.state = self.state, _on_host(lane.algorithm)
-        return before is not None and all(map(same, self.state, before))
-
-
 def _play_span(
     player: Player,
     number: int,
@@ -222,8 +203,12 @@ def _play_span(
     stopped: Callable[[], bool],
     keep: Callable[..., None] | None,
 ) -> Any:
-    """The lanes after a span of which `done` windows are done."""
-    span, end = player.schedule[number], _SpanEnd()
+    """The lanes after a span of which `done` windows are done.
+
+    A segment without a play does not show that the algorithm has ended the span: it may be working between two plays,
+    and then its state changes. The span is over once a segment neither plays nor changes the state.
+    """
+    span, before, state = player.schedule[number], -1, None
     windows = windows_offered(span, len(player.times))
     # the windows for checkpoints that cut others come last and often are not needed: the first segment ends before them
     first_segment = FIRST_SEGMENT if span.full else min(FIRST_SEGMENT, span.repeats + 8)
@@ -235,7 +220,11 @@ def _play_span(
         lane = player.advance(lane, number, start, first, count)
         plays = np.asarray(lane.plays)
         progress.tell(plays)
-        if int(plays.min()) >= progress.horizon or end.reached(lane, int(plays.sum(dtype=np.int64))):
+        if int(plays.min()) >= progress.horizon:
+            return lane
+        last, before = before, int(plays.sum(dtype=np.int64))
+        earlier, state = state, None if before != last else _on_host(lane.algorithm)
+        if state is not None and earlier is not None and all(map(same, state, earlier)):
             return lane
         if keep is not None:
             keep(number, first + count, lambda lane=lane: _on_host(lane))

@@ -21,14 +21,12 @@ from typing import Any
 import jax
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.arguments import labelled
 from jaxbandits.sweeps.compilation.executables import HERE
 from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_thread
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weight
-from jaxbandits.sweeps.engines.keeping import keep_outcome, saved
+from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome, saved
 from jaxbandits.sweeps.engines.local import Orders, described
 from jaxbandits.sweeps.engines.one_call import Progress, play_call
-from jaxbandits.sweeps.engines.outcome import Outcome
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
@@ -43,9 +41,7 @@ MAX_RETRIES = 10  # of a call whose worker or node is lost
 class Ray:
     """An engine over the Ray cluster this process is connected to, or can find, or else starts on this machine."""
 
-    def __init__(
-        self, algorithms: Any, environment: Any, settings: dict[str, Any], devices: Any, memory: int | None
-    ) -> None:
+    def __init__(self, given: dict[str, Any], devices: Any, memory: int | None) -> None:
         try:
             import ray
         except ImportError:
@@ -65,9 +61,8 @@ class Ray:
         needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
         remote: Any = ray.remote
         self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
-        factories = {name: part.remake or part if isinstance(part, Environment | Adversary) else part
-                     for name, part in {"environment": environment, **settings}.items()}  # fmt: skip
-        self.arguments = _packed((labelled(algorithms), factories))
+        called = Environment | Adversary
+        self.arguments = _packed({k: x.remake or x if isinstance(x, called) else x for k, x in given.items()})
         platform, share = ray.get(self.remote(_describe).remote())
         self.versions = [__version__, *installed_versions(platform)]
         self.replaced = of_this_thread()
@@ -77,7 +72,7 @@ class Ray:
         """As `Local.run`."""
         import ray
 
-        keys, store, block, sink, report, _, failed = orders
+        keys, store, block, sink, failed, report, _ = orders
         remote_call = self.remote(_call)
         arguments = ray.put(self.arguments)
         digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()
@@ -180,9 +175,8 @@ def _planned(digest: str, arguments: bytes) -> Plan:
     """The plan of packed arguments; the digest, of them and of settings, is what the cache of plans knows them by."""
     from ray import cloudpickle
 
-    algorithms, settings = cloudpickle.loads(arguments)
-    environment = settings.pop("environment")
-    return identified(plan(algorithms, environment, **settings), jax.default_backend(), stored=False).plan
+    laid_out = plan(**cloudpickle.loads(arguments))
+    return identified(laid_out, jax.default_backend(), stored=False).plan
 
 
 @functools.cache

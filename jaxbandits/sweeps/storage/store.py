@@ -3,6 +3,7 @@
 DIR/chunks/sweep.json                           what every chunk of this directory has in common
 DIR/chunks/ab/<key>.<first>-<stop>.npz          seeds first .. stop - 1 of the cell with that key
 DIR/chunks/begun/<digest>.npz                   lanes of a long call on their way (see `BegunCall`)
+DIR/chunks/spent/<name>.txt                     seconds that one process has computed
 
 A file is written under a temporary name, fsynced and renamed: it is there whole or not at all. It carries a sha256 of
 its content and its own key, so that a flipped bit, a truncated or a foreign file is noticed when it is read. It is
@@ -31,6 +32,7 @@ from jaxbandits.validation import difference
 
 # Bytes of regret in one file: a crash between two renames can cost as much, and shards are made of whole files.
 CHUNK_BYTES = 1 << 18
+WRITE_SECONDS = 5.0  # between two writes of the seconds computed: what is lost where the process is killed
 STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
 # The version of keys: raise it when results change and no trace of a lane shows it, as after an edit of the host's
 # regret, of a rule of our own operations for `vmap` or for lowering, of a kernel or of compilers' options. Chunks of
@@ -65,6 +67,23 @@ class BegunCall(NamedTuple):
 def block_of(checkpoints: int) -> int:
     """The largest number of seeds in a file, a power of two. Files begin at multiples of it."""
     return 1 << int(np.clip(np.log2(CHUNK_BYTES / (8 * checkpoints)), 3, 10))
+
+
+class Clock:
+    """The seconds since this object was built, written down from time to time in a file of its own."""
+
+    def __init__(self, chunks: Path) -> None:
+        self.path = chunks / "spent" / f"{uuid.uuid4().hex[:12]}.txt"
+        self.began = self.written = time.perf_counter()
+
+    def write(self, last: bool = False) -> None:
+        """Write the seconds down if it is time; last: in any case. A full disk is no reason to stop."""
+        now = time.perf_counter()
+        if last or now - self.written > WRITE_SECONDS:
+            self.written = now
+            with contextlib.suppress(OSError):
+                self.path.parent.mkdir(exist_ok=True)
+                self.path.write_text(f"{now - self.began:.3f}\n")
 
 
 class Store:
@@ -107,8 +126,17 @@ class Store:
         """Remove what a store writes, and nothing else."""
         ours = [p for p in self.home.rglob("*") if p.name in ("sweep.json", "token") or p.suffix in (".bad", ".part")]
         ours += [p for p in self.home.glob("*/*.npz") if _NAME.fullmatch(p.name) or p.parent.name == "begun"]
-        for path in ours:
+        for path in [*ours, *self.home.glob("spent/*.txt")]:
             path.unlink(missing_ok=True)
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that all processes together have computed for this store (`Clock`)."""
+        total = 0.0
+        for path in self.home.glob("spent/*.txt"):
+            with contextlib.suppress(OSError, ValueError):  # half written by a process that was killed
+                total += float(path.read_text())
+        return total
 
     def claim(self, config: dict[str, Any], common: dict[str, Any]) -> None:
         """Record what all chunks here have in common; ValueError names what differs from an earlier run.
