@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
 from jaxbandits.source_places import place_of_equation
 
@@ -18,6 +18,7 @@ from jaxbandits.source_places import place_of_equation
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
 # JAX's operations that draw, and how many of their first inputs are the key; None: all of them.
 DRAWING_OPERATIONS = {"random_bits": 1, "random_gamma": 1, "rng_bit_generator": 1, "threefry2x32": None}
+LANES = 7919  # a number of lanes that no other axis has
 REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
 
 
@@ -72,16 +73,17 @@ def _is_users(module: str | None) -> bool:
     return top == "__main__" or not (top in LIBRARIES or top in sys.stdlib_module_names)
 
 
-def constant_draws(closed: ClosedJaxpr, lane_inputs: list[bool] | None = None) -> list[str]:
-    """Where a program draws with a key that depends on nothing of the lane: the same numbers in every lane.
+def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
+    """Where a program draws with a key that depends on nothing of the lane, so that all lanes meet the same numbers.
+
+    JAX's own rules for batches tell: over many lanes, such a key has no axis of lanes.
 
     Parameters
     ----------
     closed : ClosedJaxpr
         The traced program of one function of a part.
-    lane_inputs : list of bool, optional
-        For each input, whether it differs between lanes or plays: the seed, the state, the context, the reward, or
-        the play index, where a key made of that alone is meant. The default: all do.
+    varies : sequence of bool
+        For each input, whether it differs between lanes or plays.
 
     Returns
     -------
@@ -92,61 +94,34 @@ def constant_draws(closed: ClosedJaxpr, lane_inputs: list[bool] | None = None) -
     --------
 
     >>> import jax
-    >>> len(constant_draws(jax.make_jaxpr(lambda t: jax.random.uniform(jax.random.key(0)) + t)(1.0)))
+    >>> len(constant_draws(jax.make_jaxpr(lambda t: jax.random.uniform(jax.random.key(0)) + t)(1.0), [True]))
     1
-    >>> constant_draws(jax.make_jaxpr(lambda t: jax.random.uniform(jax.random.key(t)))(1))
+    >>> constant_draws(jax.make_jaxpr(lambda t: jax.random.uniform(jax.random.key(t)))(1), [True])
     []
     """
-    inputs = [True] * len(closed.jaxpr.invars) if lane_inputs is None else lane_inputs
-    moving = [isinstance(x, jax.core.Tracer) for x in closed.consts]  # of a program that is traced within another
-    return list(dict.fromkeys(_follow(closed.jaxpr, moving + inputs)[1]))
+    # a constant may be traced, where the program is traced within another
+    moving = [*(isinstance(x, jax.core.Tracer) for x in closed.consts), *varies]
+    variables, number = [*closed.jaxpr.constvars, *closed.jaxpr.invars], len(closed.consts)
+    shapes = [
+        jax.ShapeDtypeStruct((LANES, *x.aval.shape) if moves else x.aval.shape, x.aval.dtype)
+        for x, moves in zip(variables, moving, strict=True)
+    ]
+
+    def lane(*inputs: Any) -> Any:
+        return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, inputs[:number]))(*inputs[number:])
+
+    lanes = jax.vmap(lane, [0 if moves else None for moves in moving], axis_size=LANES)
+    # the outermost line: an inner function is traced for its first caller, and names that one
+    places = [place_of_equation(equation) for equation in jax.make_jaxpr(lanes)(*shapes).eqns if _draws_alike(equation)]
+    return list(dict.fromkeys(places))
 
 
-def _follow(jaxpr: Jaxpr, inputs: list[bool]) -> tuple[list[bool], list[str]]:
-    """Which outputs depend on the marked inputs, and the places of draws that do not."""
-    variables = [*jaxpr.constvars, *jaxpr.invars]
-    inputs = [False] * (len(variables) - len(inputs)) + inputs
-    moving = {v for v, moves in zip(variables, inputs, strict=True) if moves}
-    places: list[str] = []
-
-    def moves(x) -> bool:
-        return not isinstance(x, Literal) and x in moving
-
-    for eqn in jaxpr.eqns:
-        marks, name = [moves(x) for x in eqn.invars], eqn.primitive.name
-        outputs, inside = [any(marks)] * len(eqn.outvars), list[str]()
-        if name in DRAWING_OPERATIONS:
-            inside = [] if any(marks[: DRAWING_OPERATIONS[name]]) else [name]
-        elif name == "while":
-            conditions, bodies = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
-            constants, carry = marks[conditions : conditions + bodies], marks[conditions + bodies :]
-            outputs, inside = _follow_loop(eqn.params["body_jaxpr"].jaxpr, constants, carry, [])
-            inside += _follow(eqn.params["cond_jaxpr"].jaxpr, marks[:conditions] + outputs)[1]
-        elif name == "scan":
-            body = eqn.params["jaxpr"].jaxpr
-            # A row has one axis less inside than outside. Versions of JAX name the counts of the other inputs
-            # differently.
-            carries, others = _of_one_rank(body.outvars, eqn.outvars), _of_one_rank(body.invars, eqn.invars)
-            constants = others - carries
-            outputs, inside = _follow_loop(body, marks[:constants], marks[constants:others], marks[others:])
-        else:
-            for inner in inner_programs(eqn):
-                # Branches of a cond lack the index. Where the inputs do not match otherwise, all depend or none does.
-                passed = marks[len(marks) - len(inner.invars) :] if len(inner.invars) <= len(marks) else []
-                passed = passed if len(passed) == len(inner.invars) else [any(marks)] * len(inner.invars)
-                returned, drawn = _follow(inner, passed)
-                inside += drawn
-                if len(returned) == len(outputs) and name in ("pjit", "jit", "closed_call", "remat", "checkpoint"):
-                    outputs = returned
-        if inside:  # the outermost line: an inner function is traced for its first caller, and names that one
-            places.append(place_of_equation(eqn))
-        moving.update(v for v, out in zip(eqn.outvars, outputs, strict=True) if out)
-    return [moves(x) for x in jaxpr.outvars], places
-
-
-def _of_one_rank(inner: Sequence[Any], outer: Sequence[Any]) -> int:
-    """How many variables inside a loop have as many axes as outside."""
-    return sum(len(x.aval.shape) == len(y.aval.shape) for x, y in zip(inner, outer, strict=True))
+def _draws_alike(equation: JaxprEqn) -> bool:
+    """Whether an operation over lanes, or one inside of it, draws with one key for all of them."""
+    if equation.primitive.name in DRAWING_OPERATIONS:
+        keys = equation.invars[: DRAWING_OPERATIONS[equation.primitive.name]]
+        return not any(LANES in key.aval.shape for key in keys)
+    return any(_draws_alike(inner) for program in inner_programs(equation) for inner in program.eqns)
 
 
 def inner_programs(equation: JaxprEqn) -> list[Jaxpr]:
@@ -171,15 +146,3 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
 def is_program(x: Any) -> bool:
     """Whether something is a traced program, open or closed."""
     return isinstance(x, ClosedJaxpr | Jaxpr)
-
-
-def _follow_loop(
-    body: Jaxpr, constants: list[bool], carry: list[bool], rows: list[bool]
-) -> tuple[list[bool], list[str]]:
-    """What `_follow` gives for a loop's body once its carry marks no longer change."""
-    while True:
-        outputs, places = _follow(body, constants + carry + rows)
-        dependent = [a or b for a, b in zip(carry, outputs[: len(carry)], strict=True)]
-        if dependent == carry:
-            return dependent + outputs[len(carry) :], places
-        carry = dependent

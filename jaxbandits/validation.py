@@ -106,7 +106,7 @@ def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
     """
     function = unwrapped(factory).function
     told = getattr(algorithm, "plays_on", None) or getattr(function, "plays_on", None)
-    return told or told_by(inspect.signature(function).parameters)
+    return told if isinstance(told, str) else told_by(inspect.signature(function).parameters)
 
 
 class Arguments(dict[str, Any]):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jaxbandits import adversaries, algorithms, environments
-from jaxbandits.checking import building, claims, playing, tracing
+from jaxbandits.checking import building, claims, playing
 from jaxbandits.checking.child import in_child
-from jaxbandits.checking.findings import Check, Faults, Finding, found_by, name_of_part
+from jaxbandits.checking.findings import Check, Faults, Finding, found_by
 from jaxbandits.checking.lookup import looked_up, small_environment
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer
 
@@ -25,10 +25,10 @@ class Rule(NamedTuple):
 
 RULES = (
     Rule(building.builds, "parts"),  # a sweep looks at them, too: `sweeps.part_checks.fields`
-    Rule(tracing.shapes, "functions"),  # a sweep looks at a user's: `sweeps.part_checks.examination`
-    Rule(tracing.traces_once, "traces"),
-    Rule(tracing.draws, "traces"),
-    Rule(tracing.addresses, "traces"),
+    Rule(building.shapes, "functions"),  # a sweep looks at a user's: `sweeps.part_checks.examination`
+    Rule(building.traces_once, "traces"),
+    Rule(building.draws, "traces"),
+    Rule(building.addresses, "traces"),
     Rule(claims.guarantee, "a claim"),
     Rule(claims.short_audit, "an audit"),
     Rule(playing.plays, "lanes"),
@@ -87,27 +87,24 @@ def check(
     Raises
     ------
     ValueError
-        For a name that is not known or cannot be imported, and for a horizon or seeds that are no positive integers.
+        For a name that is not known or cannot be loaded, and for a horizon or seeds that are no positive integers.
         A broken part raises nothing.
 
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> message = jb.check("ldp_ucb").findings[0].message
-    >>> message.partition(";")[0]
-    'algorithm: epsilon must be given: functools.partial(ldp_ucb, epsilon=...)'
+    >>> jb.check("ldp_ucb").findings[0].message
+    'ldp_ucb needs epsilon: functools.partial(jb.algorithms.ldp_ucb, epsilon=...)'
     """
-    algorithm = looked_up("algorithm", algorithm, algorithms)
-    chosen = (
-        small_environment(algorithm) if environment is None else looked_up("environment", environment, environments)
-    )
+    algorithm = looked_up("algorithm", algorithm)
+    chosen = small_environment(algorithm) if environment is None else looked_up("environment", environment)
     others = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
     subject = Subject(
-        algorithm, chosen, **{slot: looked_up(slot, part, adversaries) for slot, part in others.items()},
+        algorithm, chosen, **{slot: looked_up(slot, part) for slot, part in others.items()},
         horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
     )  # fmt: skip
     findings, rules = in_child(subject) or here(subject)
-    return Check(f"{name_of_part(algorithm)} on {name_of_part(chosen)}", tuple(findings), tuple(rules))
+    return Check(f"{name_of(algorithm)} on {name_of(chosen)}", tuple(findings), tuple(rules))
 
 
 def here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:

@@ -34,7 +34,7 @@ def guarantee(subject: Subject) -> Faults:
         return
     yield from _spending(claim, params, where)
     view = place_of_function(claim.view) or where
-    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traces().shown)):
+    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traced(subject.sizes[-1]).shown)):
         yield "guarantee.view shows nothing: return what the theorem covers, of message, released and action", view
 
 

@@ -1,11 +1,10 @@
 """The findings of a check, in words."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 from jaxbandits.source_places import place_of_error
-from jaxbandits.validation import unwrapped
 
 # messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
 _WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")
@@ -69,29 +68,23 @@ def one_line(text: object) -> str:
     return words.split(" -------------------- For simplicity, JAX has removed")[0]
 
 
-def name_of_part(part: Any) -> str:
-    """What a factory, a partial of one or a called part is called."""
-    part = unwrapped(part).function
-    config = getattr(part, "config", None)
-    if isinstance(config, dict) and "name" in config:
-        return str(config["name"])
-    return str(getattr(part, "__name__", type(part).__name__))
-
-
 def described(error: BaseException) -> str:
     """An error as a line of text."""
     return f"{type(error).__name__}: {one_line(error)}"
 
 
-def told(label: str, where: str, look: Callable[..., Any], *arguments: Any) -> Faults:
-    """Call what raises ValueError about a part, as sweeps do before they run: its message, and the place that it
-    names, else `where`.
+def told(label: str, where: str, look: Callable[..., Any], *arguments: Any) -> Generator[tuple[str, str], None, Any]:
+    """Call what raises an error about a part, as sweeps do before they run: its message, and the place that it names,
+    else `where`. Returns what the call gives, None where it fails.
 
     label: what the message calls the algorithm; the check is about nothing else.
     """
     try:
-        look(*arguments)
-    except ValueError as error:
+        return look(*arguments)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TypeError) and place_of_error(error):  # the part's own code fails
+            raise
+        where = (place_of_error(error.__cause__) if error.__cause__ is not None else "") or where
         text = str(error).removeprefix(f"{label}: ").removeprefix(f"{label!r}: ").removeprefix(f"{label!r} ")
         named = _WITH_PLACE.fullmatch(one_line(text))
         if named is None:

@@ -7,8 +7,6 @@ import jax
 import numpy as np
 
 from jaxbandits import adversaries
-from jaxbandits.checking.findings import name_of_part
-from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Call
@@ -16,10 +14,13 @@ from jaxbandits.sweeps.engines.one_call import play_call
 from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
+from jaxbandits.sweeps.part_checks.examination import Examination
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, parts_in, plan, stacked
 from jaxbandits.sweeps.simulate import History, flattened
-from jaxbandits.window import Parts
+from jaxbandits.sweeps.wording import name_of
 
+CHECKPOINTS = 8
+MAX_WINDOW_SIZES = 6  # so many sizes of windows are traced at most
 SLOTS = ("algorithm", "environment", "reward_adversary", "message_adversary")
 
 
@@ -55,13 +56,13 @@ class Subject:
         self.algorithm, self.environment = algorithm, environment
         self.reward_adversary, self.message_adversary = reward_adversary, message_adversary
         self.horizon, self.seeds, self.lanes, self.audit = horizon, seeds, lanes, audit
-        self._traces: dict[int, Traces] = {}
+        self._traced: dict[tuple[int, str], Examination] = {}
         self._played: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     @property
     def label(self) -> str:
         """What errors call the algorithm."""
-        name = name_of_part(self.algorithm)
+        name = name_of(self.algorithm)
         return "algorithm" if name.split(".")[0] in (*PARTS, "base") else name
 
     @functools.cached_property
@@ -106,16 +107,27 @@ class Subject:
         """The numbers of the cell, as the engine is given them."""
         return stacked([host_case(self.cell)], dtype)[0]
 
-    def shapes(self, dtype: str = "float32") -> tuple[Parts, Case]:
-        """The functions of the cell, and the shapes of its numbers."""
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.case(dtype))
-        return parts_in(self.cell, dtype), shapes
+    @functools.cached_property
+    def sizes(self) -> list[int]:
+        """The plays of the windows that are traced: one, the largest of the schedule, and some between."""
+        # a lane is begun from the shapes of a window of one play
+        sizes = sorted({1, *(span.slots for span in self.cell.algorithm.schedule if span.repeats)})
+        few = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_WINDOW_SIZES)).round()
+        return [sizes[int(i)] for i in few]
 
-    def traces(self, turn: int = 0) -> Traces:
-        """One lane, traced and not compiled. turn: another number traces it anew."""
-        if turn not in self._traces:
-            self._traces[turn] = traced(*self.shapes(), self.cell.algorithm.schedule)
-        return self._traces[turn]
+    def traced(self, slots: int, dtype: str = "float32") -> Examination:
+        """A window of so many plays, traced and not compiled. ValueError where a function is malformed.
+
+        In float32, functions are traced twice.
+        """
+        if (slots, dtype) not in self._traced:
+            cell, claim, twice = self.cell, self.cell.algorithm.guarantee, dtype == "float32"
+            view, agents = None if claim.model == "none" else claim.view, cell.environment.facts.get("num_agents")
+            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.case(dtype))
+            with jax.enable_x64(dtype == "float64"):
+                look = Examination(cell.label, parts_in(cell, dtype), slots, agents, checked=True, repeated=twice)
+                self._traced[slots, dtype] = look.of(shapes, view)
+        return self._traced[slots, dtype]
 
     def played(
         self, *, lanes: int | None = None, first: int = 0, seeds: int | None = None, evenly: bool = False

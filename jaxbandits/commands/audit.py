@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
 from jaxbandits.checking.findings import described
-from jaxbandits.checking.lookup import here_first, imported, small_environment
+from jaxbandits.checking.lookup import here_first, small_environment
 from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.reports import plot
+from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.toml_file import read_config
@@ -100,11 +101,7 @@ def _own(name: str) -> tuple[Algorithm, Environment]:
     not fill in.
     """
     here_first()
-    factory = imported("audit", name)
-    if not callable(factory):
-        raise ValueError(
-            f"audit = {name!r} is no factory: name a function that returns an Algorithm, or a partial of one"
-        )
+    factory = own_factory(name, Path())
     environment = small_environment(factory)()
     try:
         algorithm = algorithm_for(partial(factory, horizon=OWN_HORIZON), environment)

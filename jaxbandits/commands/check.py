@@ -7,7 +7,7 @@ EXIT_FOUND = 1
 
 
 def run(given) -> int:
-    """Print what was found; 0 where that is nothing, 1 otherwise. ValueError where the part cannot be imported."""
+    """Print what was found; 0 where that is nothing, 1 otherwise. ValueError where the part cannot be loaded."""
     here_first()
     result = check(given.algorithm, given.environment, audit=given.audit)
     print(result)

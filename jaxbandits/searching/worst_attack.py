@@ -19,8 +19,9 @@ from jaxbandits.searching.tuning import ends, label_of
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import call, labelled, name_of, part_factory, signature_of
+from jaxbandits.sweeps.arguments import call, labelled, part_factory, signature_of
 from jaxbandits.sweeps.sweep import Seeds, sweep
+from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import choice, integer, nearest, path_of, shown
 

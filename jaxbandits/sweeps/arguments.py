@@ -14,6 +14,7 @@ from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refused
+from jaxbandits.sweeps.wording import name_of
 from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
@@ -24,12 +25,6 @@ KINDS: dict[str, tuple[Any, Any, str]] = {
     "reward_adversary": (adversaries, Adversary, "an adversary"),
     "message_adversary": (adversaries, Adversary, "an adversary"),
 }
-
-
-def name_of(factory: Any) -> str:
-    """A factory's own name."""
-    function = unwrapped(factory).function
-    return getattr(function, "__name__", type(function).__name__)
 
 
 def public_name(factory: Any) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.learners.transformations import is_transformation, maker, program_of
-from jaxbandits.sweeps.arguments import name_of
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
+from jaxbandits.sweeps.wording import name_of
 from jaxbandits.validation import unwrapped
 
 

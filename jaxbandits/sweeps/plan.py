@@ -22,7 +22,6 @@ from jaxbandits.sweeps.arguments import (
     call,
     floating,
     labelled,
-    name_of,
     part_factory,
     seed_range,
     signature_of,
@@ -30,6 +29,7 @@ from jaxbandits.sweeps.arguments import (
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
+from jaxbandits.sweeps.wording import name_of
 from jaxbandits.validation import integer, same, shown
 from jaxbandits.window import Parts
 

@@ -12,7 +12,7 @@ from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.sweeps import assumptions, jax_flags
-from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
+from jaxbandits.sweeps.arguments import call, factory_of, floating, part_factory, public_name, signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.engines import contract_faults
@@ -31,6 +31,7 @@ from jaxbandits.sweeps.plan import (
     stacked,
     with_horizon,
 )  # fmt: skip
+from jaxbandits.sweeps.wording import name_of
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer

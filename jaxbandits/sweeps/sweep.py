@@ -11,13 +11,14 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, jax_flags
-from jaxbandits.sweeps.arguments import PARTS, name_of, signature_of
+from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import CheckedSweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
+from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import Arguments, choice, path_of, shown
 

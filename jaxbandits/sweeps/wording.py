@@ -82,10 +82,13 @@ def a_kind(kind: type) -> str:
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def named(factory: Any) -> str:
-    """A factory's own name."""
-    function = unwrapped(factory).function
-    return getattr(function, "__name__", repr(function))
+def name_of(part: Any) -> str:
+    """What a factory, a partial of one or a called part is called."""
+    part = unwrapped(part).function
+    config = getattr(part, "config", None)
+    if isinstance(config, dict) and "name" in config:
+        return str(config["name"])
+    return str(getattr(part, "__name__", type(part).__name__))
 
 
 def at_line(function: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxbandits import statistics, theory
 from jaxbandits.selection import grid_dims
-from jaxbandits.sweeps.arguments import name_of
+from jaxbandits.sweeps.wording import name_of
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -5,21 +5,24 @@ Nothing is compiled and nothing is played. Every function is put into the engine
 still not be meant, such as a draw that is the same at every play.
 """
 
+import contextlib
 import functools
 import inspect
 import typing
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxbandits import simulator
 from jaxbandits.contract import REMEDY, constant_draws, runs_own_code
 from jaxbandits.protocol import Attack, Case, Guarantee, Hints, Program, Score, Truth, World
-from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.random import Draws
+from jaxbandits.source_places import place_of_caller, place_of_error, place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.fields import check_claim, functions_of
 from jaxbandits.sweeps.wording import (
@@ -79,22 +82,31 @@ class Examination:
     Parameters
     ----------
     label : str
-        What errors and doubts call the algorithm.
+        What errors call the algorithm.
     parts : Parts
         The functions.
     slots : int
         Plays of the window.
     agents : int, optional
         How many agents the environment has, where it has any.
-    unread : bool
-        For checks: also look at what this case does not need and others may, such as truths that nobody reads and
-        rewards that are no floats. There are no doubts then: a check has rules of its own for them.
+    checked : bool
+        For checks: look at what this case does not need and others may, such as truths that nobody reads, rewards that
+        are no floats, and draws that are the same in every lane alone, in functions of this package too.
+    repeated : bool
+        Whether functions are traced twice, which tells what is doubtful about them.
     """
 
-    def __init__(self, label: str, parts: Parts, slots: int, agents: int | None, unread: bool = False) -> None:
-        self.label, self.slots, self.agents, self.unread = label, slots, agents, unread
+    def __init__(
+        self, label: str, parts: Parts, slots: int, agents: int | None, checked: bool = False, repeated: bool = True
+    ) -> None:
+        self.label, self.slots, self.agents, self.checked, self.repeated = label, slots, agents, checked, repeated
         self.given: Any = parts
-        self.doubts, self.diagnostics, self.seen = list[str](), list[str](), set[Any]()
+        self.doubts: list[tuple[str, str]] = []  # text and place
+        self.programs: dict[str, ClosedJaxpr] = {}  # of the functions that were traced twice, by name
+        # (path, shape of one play's draw or "at", first position, place) of what a checked window draws
+        self.addresses: list[tuple[str, Any, int, str]] = []
+        self.counted = False  # whether regret follows from counts of pulls
+        self.diagnostics, self.seen = list[str](), set[Any]()
         # Where the last traced function of the user is defined: later errors inside this package name it.
         self.latest = ""
         self.parts = parts._replace(
@@ -104,27 +116,31 @@ class Examination:
             message_attack=parts.message_attack and self._with_rules(parts.message_attack, "messages"),
         )
 
-    def of(self, case: Case, view: Callable[..., Any] | None) -> list[str]:
-        """What is doubtful, a line each; ValueError with label, function and line where something is malformed.
+    def of(self, case: Case, view: Callable[..., Any] | None) -> "Examination":
+        """Itself, with what was found; ValueError with label, function and line where something is malformed.
 
         case: the params as shapes. view: that of a guarantee, where it is to be looked at.
         """
         numbers = [jax.ShapeDtypeStruct((), dtype) for dtype in (jnp.uint32, jnp.int32, jnp.int32)]
-        jax.eval_shape(lambda *given: self._window(view, *given), case, *numbers)
-        return self.doubts
+        # message, released and actions, as shapes
+        self.shown = jax.eval_shape(lambda *given: self._window(view, *given), case, *numbers)
+        return self
 
-    def _window(self, view: Callable[..., Any] | None, case: Case, seed: Any, before: Any, limit: Any) -> None:
+    def _window(self, view: Callable[..., Any] | None, case: Case, seed: Any, before: Any, limit: Any) -> Any:
         parts = self.parts
         lane = as_arrays(simulator.begun(parts, case, seed))
-        if parts.program.hints.tally:  # rewards come as counts of values: `reward` is not called
+        if parts.program.hints.tally and not self.checked:  # rewards come as counts of values: `reward` is not called
             t, draws = before + 1 + jnp.arange(self.slots, dtype=jnp.int32), streams(parts, seed)
             context, _ = parts.world.observe(case.environment, lane.environment, draws.child("environment/context"), t)
             parts.program.act(case.algorithm, lane.algorithm, draws.child("alg/act"), t, context)
-            return
-        _, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
+            return ()
+        with logged_draws(self.addresses) if self.checked else contextlib.nullcontext():
+            _, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
         simulator.close(parts, case, seed, lane)
+        self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
         if view is not None:
-            self._look("Guarantee.view", view)(seen.message, seen.released, seen.action)
+            self._look("Guarantee.view", view)(*shown)
+        return shown
 
     def _with_rules(self, part: Any, slot: str = "") -> Any:
         """The part, each of whose functions is looked at when it is first called. slot: what an attack attacks."""
@@ -160,7 +176,8 @@ class Examination:
         except ValueError:  # no signature: a builtin
             pass
         try:
-            returned = self._twice(name, function, args) if own and not self.unread else function(*args)
+            repeated = self.repeated and (own or self.checked)
+            returned = self._twice(name, function, args) if repeated else function(*args)
         except Exception as error:
             where = place_of_error(error) or (place_of_function(function) if own else self.latest)
             inside = f"in {name}, {where}" if where else f"in {name}"
@@ -182,12 +199,13 @@ class Examination:
         return returned
 
     def _twice(self, name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """What a user's function returns; doubts about draws that differ from trace to trace or are always the same."""
+        """What a function returns; doubts about draws that differ from trace to trace or are always the same."""
         leaves, treedef = jax.tree.flatten(args)
-        arrays, result = [x for x in leaves if is_array(x)], list[Any]()
+        arrays, result, logged = [x for x in leaves if is_array(x)], list[Any](), self.addresses[:]
 
         def whole(*arrays: Any) -> list[Any]:
             """The call. What is no array, such as a number inside a note, is passed as it is."""
+            self.addresses[:] = logged
             remaining = iter(arrays)
             full = [next(remaining) if is_array(x) else x for x in leaves]
             result.append(function(*jax.tree.unflatten(treedef, full)))
@@ -195,27 +213,49 @@ class Examination:
 
         # The lambda makes JAX trace once more: a function that it has seen before is answered from its cache.
         closed, again = jax.make_jaxpr(whole)(*arrays), jax.make_jaxpr(lambda *xs: whole(*xs))(*arrays)
-        takes = arguments_of(name).split(", ")
-        lane = [takes[i] != "params" for i, arg in enumerate(args) for x in jax.tree.leaves(arg) if is_array(x)]
-        changes, constant = first_difference(closed, again), constant_draws(closed, lane)
-        text, place = "", ""
+        self.programs[name], takes = closed, arguments_of(name).split(", ")
+
+        def constant(*fixed: str) -> list[str]:
+            """Places of draws whose key depends on the arguments called so alone, which all lanes share."""
+            moving = [takes[i] not in fixed for i, arg in enumerate(args) for x in jax.tree.leaves(arg) if is_array(x)]
+            return constant_draws(closed, moving)
+
+        changes = first_difference(closed, again)
         if changes is not None:
-            text, place = (
+            text, places = (
                 "is another program every time it is traced: it calls np.random or reads a clock, so that "
                 "all lanes and plays share one number",
-                changes,
+                [changes],
             )
-        elif name not in MAY_DRAW_ONCE and constant:
-            text, place = (
+        elif name not in MAY_DRAW_ONCE and (places := constant("params")):
+            text = (
                 "draws with a key that depends neither on the lane's seed nor on the play, such as "
-                "PRNGKey(0): every lane and play meets the same numbers",
-                constant[0],
+                "PRNGKey(0): every lane and play meets the same numbers"
             )
-        if text:
-            where = in_brackets(place or place_of_function(function))
-            self.doubts.append(f"{self.label}: {name} {text}; {REMEDY}{where}")
+        elif self.checked and (places := constant("params", "t", "t_last")):
+            text = "draws with a key that is the same in every lane"
+        else:
+            places = []
+        self.doubts += [(f"{name} {text}; {REMEDY}", place or place_of_function(function)) for place in places[:1]]
         outputs = iter(jaxpr_as_fun(closed)(*arrays))
         return jax.tree.map(lambda x: next(outputs) if is_array(x) else x, result[0])
+
+
+@contextlib.contextmanager
+def logged_draws(log: list[Any]) -> Iterator[None]:
+    """Note every address that is drawn meanwhile."""
+    words, at = Draws.words, Draws.at
+
+    def logged_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
+        log.append((self.path, tuple(shape), first, place_of_caller()))
+        return words(self, t, shape, first)
+
+    def logged_at(self: Draws, t: Any, position: Any) -> Any:
+        log.append((self.path, "at", 0, place_of_caller()))
+        return at(self, t, position)
+
+    with mock.patch.object(Draws, "words", logged_words), mock.patch.object(Draws, "at", logged_at):
+        yield
 
 
 class Call(NamedTuple):
@@ -269,7 +309,7 @@ def keeps_state(name: str, before: int, after: int | None) -> Callable[[Call], N
 
 def truth_is_told(call: Call) -> None:
     one = call.examination
-    if one.unread or one.given.reward_attack is not None or one.given.message_attack is not None:
+    if one.checked or one.given.reward_attack is not None or one.given.message_attack is not None:
         params, _, _, t = call.args
         one.parts.world.truth(params, call.returned[1], t, call.returned[0])
 
@@ -338,7 +378,7 @@ def pays_rewards(call: Call) -> None:
             remedy = "where there are agents it must be one action for each of them, [P, N]"
             raise one.wrong("Program.act", one.given.program.act, f"{text}: {remedy}")
         raise call.wrong(f"must return rewards of {row_text(slots, agents)}, it returns {shape_text(reward)}")
-    if one.unread and not jnp.issubdtype(reward.dtype, jnp.floating):
+    if one.checked and not jnp.issubdtype(reward.dtype, jnp.floating):
         raise call.wrong(f"must return floats, it returns {shape_text(reward)}: .astype(draws.dtype)")
 
 
@@ -410,7 +450,8 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
     agents, slots = cell.environment.facts.get("num_agents"), max(span.slots for span in algorithm.schedule)
     # a lane is begun from the shapes of a window of one play
     sizes = sorted({1, slots})
-    return [line for size in sizes for line in Examination(cell.label, parts, size, agents).of(shapes, view)]
+    looks = [Examination(cell.label, parts, size, agents).of(shapes, view) for size in sizes]
+    return [f"{cell.label}: {text}{in_brackets(place)}" for look in looks for text, place in look.doubts]
 
 
 def doubts_of_builders(cells: Iterable[Any]) -> list[str]:

@@ -28,7 +28,7 @@ from jaxbandits.protocol import (
 )
 from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.spans import batch_length
-from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, named, what
+from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, name_of, what
 from jaxbandits.validation import nearest, shown
 
 # What fields must be, in words. The types are those of `protocol`, where also stands which fields are functions.
@@ -78,7 +78,7 @@ TYPES = {kind: _types(kind) for kind in KINDS}
 def check_part(part: Any, kind: type, factory: Any) -> None:
     """Raise ValueError unless the factory of an environment or adversary returned one that is well formed."""
     if not isinstance(part, kind):
-        raise ValueError(f"{named(factory)} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
+        raise ValueError(f"{name_of(factory)} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
     rules: dict[type, Any] = {Environment: _of_environment, Adversary: _of_adversary}
     _raise_first(rules[kind](part))
 
