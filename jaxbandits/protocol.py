@@ -242,6 +242,16 @@ class Rewards(NamedTuple):
     outside: str = "accept"
 
 
+class Tails(NamedTuple):
+    """What an algorithm's theory assumes of the tails of rewards X: a bound on a moment of every arm."""
+
+    order: Any
+    bound: Any  # of E|X|^order, or of what `of` says in place of X
+    of: str = "X"  # "X" | "X - mean" | "1 - X"
+    mean_bound: Any = None  # the largest absolute mean; None: no bound on it is assumed
+    declared_by: tuple[str, str] = ("moment_bound", "moment_order")  # the arguments to change where it does not hold
+
+
 class Algorithm(NamedTuple):
     """One algorithm with its numbers: what an algorithm factory returns."""
 
@@ -256,6 +266,7 @@ class Algorithm(NamedTuple):
     rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
     # what it plays on: "arms", "decision set", "fixed set", "advice" or "agents"; None: what its arguments' names say
     plays_on: str | None = None
+    tails: Tails | None = None  # those that it assumes; None: not declared, and nothing is held against them
 
     def __repr__(self) -> str:
         """The call that built it, its numbers, and what it claims and spends, a line each."""

@@ -19,7 +19,6 @@ from jaxbandits.sweeps.spent import overspent, paid, reach
 ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
 # what becomes of rewards outside the range, by `Rewards.outside`
 FATES = {"clip": "clips others", "zero": "counts others as 0", "accept": "takes others as they are"}
-CENTRAL_ESTIMATORS = ("median_of_means", "catoni")  # estimators whose moment bound is about X - mean
 
 
 def unread(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
@@ -65,49 +64,37 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
         bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
         text = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond"
         return np.inf, text + ": it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
-    config, moment = algorithm.config, environment.facts.get("moment")
-    if moment is not None and config.get("tail_index") is not None:
-        return _tails(algorithm, environment)
-    bound, order = config.get("moment_bound"), config.get("moment_order")
-    if moment is None or bound is None or order is None:
+    assumed, moment = algorithm.tails, environment.facts.get("moment")
+    if assumed is None or moment is None:
         return None
-    if np.isinf(order):  # rewards are bounded then, which `Rewards` declares
-        return None
-    central = config.get("moment") == "central" or config.get("estimator") in CENTRAL_ESTIMATORS
-    what = f"E|X - mean|^{order:g}" if central else f"E|X|^{order:g}"
-    found = [_excess(moment(order, central), what, "moment_bound", bound, "moment_order")]
-    limit = config.get("mean_bound")
-    if central and limit is not None:
-        found.append(_excess(np.abs(environment.facts.get("means", [0.0])), "|mean|", "mean_bound", limit))
+    order, bound, names, means = (
+        assumed.order,
+        assumed.bound,
+        assumed.declared_by,
+        environment.facts.get("means", [0.0]),
+    )
+    what = f"E|{assumed.of}|^{order:g}"
+    if assumed.of == "1 - X":
+        # The moments of X are known. The triangle inequality and Jensen's each bound that of 1 - X from below.
+        sizes = np.maximum(np.abs(moment(order) ** (1 / order) - 1), np.abs(np.asarray(means) - 1))
+        text = f"is at least {{:.4g}}^{order:g}, above that of {{}} = {{:.4g}}"
+        return _excess(sizes, what, bound ** (1 / order), *names, text=text)
+    found = [_excess(moment(order, assumed.of == "X - mean"), what, bound, *names)]
+    if assumed.mean_bound is not None:
+        found.append(_excess(np.abs(means), "|mean|", assumed.mean_bound, "mean_bound"))
     return max(filter(None, found), default=None)
 
 
-def _excess(sizes: Any, what: str, name: str, limit: float, order: str = "") -> tuple[float, str] | None:
+def _excess(
+    sizes: Any, what: str, limit: float, name: str, order: str = "", text: str = "is {:.4g}, above {} = {:g}"
+) -> tuple[float, str] | None:
     """How many times the size of the worst arm exceeds a declared limit, and text about it; None where it does not."""
     arm = int(np.argmax(sizes))
     if sizes[arm] <= limit * (1 + ROUNDING):
         return None
     remedy = f"lower {order}" if order and np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
-    text = f"{what} of arm {arm} is {sizes[arm]:.4g}, above {name} = {limit:g}: {remedy}"
-    return sizes[arm] / limit if limit > 0 else np.inf, text
-
-
-def _tails(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:
-    """The assumption of HTINF: losses 1 - X have E|1 - X|^tail_index of at most tail_scale^tail_index."""
-    order, scale = algorithm.config["tail_index"], float(algorithm.params.tail_scale)
-    means = np.asarray(environment.facts["means"])
-    norm = environment.facts["moment"](order) ** (1 / order)
-    # The moments of X are known. The triangle inequality and Jensen's each bound that of 1 - X from below.
-    sizes = np.maximum(np.abs(norm - 1), np.abs(means - 1))
-    arm = int(np.argmax(sizes))
-    if sizes[arm] <= scale * (1 + ROUNDING):
-        return None
-    remedy = "lower tail_index" if np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
-    text = (
-        f"E|1 - X|^{order:g} of arm {arm} is at least {sizes[arm]:.4g}^{order:g}, "
-        f"above that of tail_scale = {scale:.4g}: {remedy}"
-    )
-    return sizes[arm] / scale, text
+    said = f"{what} of arm {arm} {text.format(sizes[arm], name, limit)}: {remedy}"
+    return sizes[arm] / limit if limit > 0 else np.inf, said
 
 
 def doubted(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
@@ -140,9 +127,7 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     points: dict[tuple[str, str], int] = {}
     checked: dict[Any, list[Any]] = {}
     for label, algorithm, environment, *_ in cells:
-        config = algorithm.config
-        names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound", "tail_index", "tail_scale")
-        key = (id(environment), overspent(algorithm, environment), *map(str, map(config.get, names)))
+        key = id(environment), overspent(algorithm, environment), algorithm.tails
         if key not in checked:  # a grid over other arguments repeats the same assumption
             excess = exceeded(algorithm, environment)
             checked[key] = [] if excess is None else [("moments", *excess, "its guarantee does not hold")]

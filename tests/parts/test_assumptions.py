@@ -6,6 +6,7 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits.environments import bernoulli_losses, pareto_arms, student_arms
+from jaxbandits.protocol import Tails
 from jaxbandits.validation import factory
 
 HEAVY = pareto_arms(means=[0.95, 0.5])  # second moment 1.0744 and 0.2976
@@ -17,7 +18,9 @@ def believer(
     *, num_arms, horizon, moment="raw", moment_order=2.0, moment_bound=1.0, mean_bound=5.0, estimator="truncated"
 ):
     """UCB1 with beliefs."""
-    return jb.algorithms.ucb1(num_arms=num_arms, horizon=horizon)
+    central = moment == "central" or estimator != "truncated"
+    tails = Tails(moment_order, moment_bound, *(("X - mean", mean_bound) if central else ()))
+    return jb.algorithms.ucb1(num_arms=num_arms, horizon=horizon)._replace(tails=tails)
 
 
 def said(environment=HEAVY, **beliefs):

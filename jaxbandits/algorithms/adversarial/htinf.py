@@ -15,7 +15,7 @@ from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Tails
 from jaxbandits.typing import Array, Int, Scalar
 from jaxbandits.validation import factory
 
@@ -116,5 +116,7 @@ def htinf(
     >>> jb.algorithms.htinf(num_arms=3, horizon=100, tail_scale=2.0).params
     Params(tail_scale=2.0)
     """
-    params = Params(math.sqrt(6) if tail_scale is None else tail_scale)
-    return Algorithm(program(num_arms, float(tail_index)), (Span(1, horizon),), params, rewards=Rewards())
+    scale = math.sqrt(6) if tail_scale is None else tail_scale
+    tails = Tails(tail_index, scale**tail_index, "1 - X", declared_by=("tail_scale", "tail_index"))
+    schedule = (Span(1, horizon),)
+    return Algorithm(program(num_arms, float(tail_index)), schedule, Params(scale), rewards=Rewards(), tails=tails)

@@ -10,7 +10,7 @@ from annotated_types import Ge
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.algorithms.stochastic.dp_se import Params, events, rules, tables
 from jaxbandits.declared import Epsilon, Example, Horizon, Inside, NumArms, Positive, Remedy
-from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.protocol import Algorithm, Rewards, Tails
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
@@ -98,4 +98,5 @@ def dprse(
         params,
         episodes.claim(partial(events, None)),
         rewards=Rewards(),
+        tails=Tails(moment_order, moment_bound),
     )

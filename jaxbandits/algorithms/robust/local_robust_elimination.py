@@ -20,7 +20,7 @@ from jaxbandits.estimators.local_mean import within
 from jaxbandits.mechanisms.composition import guarantee, response_event, view_message
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import count, materialize
-from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.protocol import Algorithm, Rewards, Tails
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
@@ -271,4 +271,5 @@ def local_robust_elimination(
         params,
         guarantee("local", "reward", _events, view_message),
         rewards=Rewards(-float(moment_bound), float(moment_bound), truncation) if math.isinf(order) else Rewards(),
+        tails=None if math.isinf(order) else Tails(order, moment_bound),
     )

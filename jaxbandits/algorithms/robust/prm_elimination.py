@@ -278,4 +278,5 @@ def prm_elimination(
         params,
         guarantee("central", "reward", partial(_events, prm.central), view_released),
         rewards=Rewards(),
+        tails=prm.tails,
     )

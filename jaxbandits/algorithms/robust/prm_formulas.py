@@ -15,6 +15,7 @@ from annotated_types import Ge, Le
 
 from jaxbandits.declared import HOST, LATER, STATIC, Default, Epsilon, Inside, NonNegative, Positive, Remedy, Share
 from jaxbandits.mechanisms.composition import laplace_event
+from jaxbandits.protocol import Tails
 from jaxbandits.typing import Float, Int, Scalar
 from jaxbandits.validation import number
 
@@ -111,6 +112,13 @@ class Prm(NamedTuple):
     def central(self) -> bool:
         """Whether moments are central."""
         return self.moment == "central"
+
+    @property
+    def tails(self) -> Tails:
+        """What is assumed of rewards."""
+        if self.central:
+            return Tails(self.moment_order, self.moment_bound, "X - mean", self.mean_bound)
+        return Tails(self.moment_order, self.moment_bound)
 
     @property
     def explicit(self) -> bool:

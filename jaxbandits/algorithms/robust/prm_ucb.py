@@ -216,7 +216,8 @@ def index_over_private_means(
     program = episodes.program(rules(num_arms, bins, thompson_scale is not None), shortcut)
     windows = 1 if not bins else 1 + max(1, bins // BINS_PER_WINDOW)
     schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length(), shortcut)
-    return Algorithm(program, schedule, params, episodes.claim(partial(_events, prm.central)), rewards=Rewards())
+    claim = episodes.claim(partial(_events, prm.central))
+    return Algorithm(program, schedule, params, claim, rewards=Rewards(), tails=prm.tails)
 
 
 @factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))

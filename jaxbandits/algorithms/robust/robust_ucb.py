@@ -8,7 +8,7 @@ from annotated_types import Ge
 from jaxbandits.algorithms.robust import catoni_ucb, median_of_means_ucb, truncated_ucb
 from jaxbandits.algorithms.robust.stored_rewards import places
 from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive, Remedy
-from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Tails
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
@@ -89,4 +89,5 @@ def robust_ucb(
         own = catoni_ucb if estimator == "catoni" else median_of_means_ucb
         room = places(horizon, f"estimator = {estimator!r}", "estimator = 'truncated'")
         program, params = own.program(num_arms, room), own.Params(bound)
-    return Algorithm(program, (Span(1, horizon),), params, rewards=Rewards())
+    tails = Tails(moment_order, moment_bound, "X" if estimator == "truncated" else "X - mean")
+    return Algorithm(program, (Span(1, horizon),), params, rewards=Rewards(), tails=tails)

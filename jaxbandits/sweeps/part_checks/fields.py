@@ -40,6 +40,7 @@ MUST_BE = {
     "Algorithm.schedule": "a tuple of Span, such as (Span(1, horizon),)",
     "Algorithm.version": "a tuple (name, version, static values)",
     "Algorithm.rewards": "a Rewards, such as Rewards(0.0, 1.0, 'clip')",
+    "Algorithm.tails": "a Tails, such as Tails(2.0, 1.0)",
     "Algorithm.config": "a dict of the arguments (jaxbandits.validation.factory keeps them)",
     "Algorithm.guarantee": "a Guarantee (Guarantee() where nothing is private)",
     "Guarantee.spend": "a function of (params)",
