@@ -120,7 +120,7 @@ def _draws_alike(equation: JaxprEqn) -> bool:
     """Whether an operation over lanes, or one inside of it, draws with one key for all of them."""
     if equation.primitive.name in DRAWING_OPERATIONS:
         keys = equation.invars[: DRAWING_OPERATIONS[equation.primitive.name]]
-        return not any(LANES in key.aval.shape for key in keys)
+        return not any(LANES in getattr(key.aval, "shape", ()) for key in keys)
     return any(_draws_alike(inner) for program in inner_programs(equation) for inner in program.eqns)
 
 

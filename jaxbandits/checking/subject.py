@@ -121,12 +121,10 @@ class Subject:
         In float32, functions are traced twice.
         """
         if (slots, dtype) not in self._traced:
-            cell, claim, twice = self.cell, self.cell.algorithm.guarantee, dtype == "float32"
-            view, agents = None if claim.model == "none" else claim.view, cell.environment.facts.get("num_agents")
-            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.case(dtype))
             with jax.enable_x64(dtype == "float64"):
-                look = Examination(cell.label, parts_in(cell, dtype), slots, agents, checked=True, repeated=twice)
-                self._traced[slots, dtype] = look.of(shapes, view)
+                parts, twice = parts_in(self.cell, dtype), dtype == "float32"
+                look = Examination(self.cell, parts, slots, checked=True, repeated=twice)
+                self._traced[slots, dtype] = look.of(self.case(dtype))
         return self._traced[slots, dtype]
 
     def played(

@@ -102,6 +102,11 @@ def in_brackets(place: str) -> str:
     return f" ({place})" if place else ""
 
 
+def not_traced(label: str, error: BaseException, where: str) -> ValueError:
+    """The error about a part that fails while it is traced, to be raised."""
+    return ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {first_line(error)}{in_brackets(where)}")
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's text."""
     return (str(error).splitlines() or [""])[0]

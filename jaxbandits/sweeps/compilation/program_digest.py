@@ -17,21 +17,13 @@ from jax.extend import core
 from jaxbandits.contract import expansion
 from jaxbandits.numerics.device_forms import plain_program
 from jaxbandits.source_places import place_of_equation, place_of_error
-from jaxbandits.sweeps.wording import in_brackets
+from jaxbandits.sweeps.wording import not_traced
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is
 # another parameter.
 _UNREAD = {
-    "name",
-    "computation",
-    "jvp_jaxpr_fun",
-    "fwd_jaxpr_thunk",
-    "bwd",
-    "debug_info",
-    "in_tree",
-    "out_tree",
-    "out_trees",
-}
+    "name", "computation", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "debug_info", "in_tree", "out_tree", "out_trees",
+}  # fmt: skip
 # Settings under which a single operation was traced, as by `with jax.threefry_partitionable(False):`.
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
@@ -53,9 +45,7 @@ def naming(label: str) -> Iterator[None]:
     except NoIdentity:
         raise
     except Exception as error:
-        where = place_of_error(error)
-        reason = (str(error).splitlines() or [""])[0]
-        raise ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {reason}{in_brackets(where)}") from error
+        raise not_traced(label, error, place_of_error(error)) from error
 
 
 def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: bool = True) -> str:
@@ -73,16 +63,10 @@ def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: 
 def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str | None:
     """Where two traces of one function, on the same shapes, are different programs; None where they are alike.
 
-    Numbers from `np.random` or a clock are written into a program when it is traced. Then its results are those of one
-    trace, not of the function.
+    Numbers from `np.random` or a clock are written into a program when it is traced: its results are then those of one
+    trace, not of the function. The place is the author's line, ``file:line``, of the first operation that differs, or
+    an empty string where it is not known.
 
-    Returns
-    -------
-    str or None
-        The author's line, ``file:line``, of the first operation that differs; an empty string where it is not known.
-
-    Examples
-    --------
     >>> import jax
     >>> import numpy as np
     >>> traces = [jax.make_jaxpr(lambda x: x + np.random.rand())(1.0) for _ in range(2)]

@@ -26,13 +26,11 @@ def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -
 
     @wraps(function)
     def lean(*args: Any) -> Any:
+        def call(*args: Any) -> Any:  # another function each time: what JAX has traced before, it does not trace again
+            return function(*args)
+
+        closed, result = jax.make_jaxpr(call, static_argnums=static, return_shape=True)(*args)
         traced = [x for i, x in enumerate(args) if i not in static]
-
-        def call(*traced: Any) -> Any:
-            rest = iter(traced)
-            return function(*(x if i in static else next(rest) for i, x in enumerate(args)))
-
-        closed, result = jax.make_jaxpr(call, return_shape=True)(*traced)
         leaves = jaxpr_as_fun(_lean(closed, {}))(*jax.tree.leaves(traced))
         return jax.tree.unflatten(jax.tree.structure(result), leaves)
 

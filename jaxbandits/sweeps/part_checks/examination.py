@@ -29,12 +29,12 @@ from jaxbandits.sweeps.wording import (
     array_text,
     as_arrays,
     at_line,
-    first_line,
     fits,
     in_brackets,
     is_array,
     is_scalar,
     is_traceable,
+    not_traced,
     row_text,
     shape_text,
     what,
@@ -77,29 +77,16 @@ def arguments_of(name: str) -> str:
 
 
 class Examination:
-    """The functions of a case in one window of `slots` plays, each with its rules around it.
+    """The functions of a cell in one window of `slots` plays, each with its rules around it.
 
-    Parameters
-    ----------
-    label : str
-        What errors call the algorithm.
-    parts : Parts
-        The functions.
-    slots : int
-        Plays of the window.
-    agents : int, optional
-        How many agents the environment has, where it has any.
-    checked : bool
-        For checks: look at what this case does not need and others may, such as truths that nobody reads, rewards that
-        are no floats, and draws that are the same in every lane alone, in functions of this package too.
-    repeated : bool
-        Whether functions are traced twice, which tells what is doubtful about them.
+    checked: for checks, look at what this case does not need and others may, such as truths that nobody reads, rewards
+    that are no floats, and draws that are the same in every lane alone, in functions of this package too. repeated:
+    whether functions are traced twice, which tells what is doubtful about them.
     """
 
-    def __init__(
-        self, label: str, parts: Parts, slots: int, agents: int | None, checked: bool = False, repeated: bool = True
-    ) -> None:
-        self.label, self.slots, self.agents, self.checked, self.repeated = label, slots, agents, checked, repeated
+    def __init__(self, cell: Any, parts: Parts, slots: int, *, checked: bool = False, repeated: bool = True) -> None:
+        self.label, self.slots, self.checked, self.repeated = cell.label, slots, checked, repeated
+        self.agents, self.claim = cell.environment.facts.get("num_agents"), cell.algorithm.guarantee
         self.given: Any = parts
         self.doubts: list[tuple[str, str]] = []  # text and place
         self.programs: dict[str, ClosedJaxpr] = {}  # of the functions that were traced twice, by name
@@ -116,17 +103,18 @@ class Examination:
             message_attack=parts.message_attack and self._with_rules(parts.message_attack, "messages"),
         )
 
-    def of(self, case: Case, view: Callable[..., Any] | None) -> "Examination":
+    def of(self, case: Case) -> "Examination":
         """Itself, with what was found; ValueError with label, function and line where something is malformed.
 
-        case: the params as shapes. view: that of a guarantee, where it is to be looked at.
+        case: the params, of which only shapes matter.
         """
         numbers = [jax.ShapeDtypeStruct((), dtype) for dtype in (jnp.uint32, jnp.int32, jnp.int32)]
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), jax.tree.map(jax.typeof, case))
         # message, released and actions, as shapes
-        self.shown = jax.eval_shape(lambda *given: self._window(view, *given), case, *numbers)
+        self.shown = jax.eval_shape(self._window, shapes, *numbers)
         return self
 
-    def _window(self, view: Callable[..., Any] | None, case: Case, seed: Any, before: Any, limit: Any) -> Any:
+    def _window(self, case: Case, seed: Any, before: Any, limit: Any) -> Any:
         parts = self.parts
         lane = as_arrays(simulator.begun(parts, case, seed))
         if parts.program.hints.tally and not self.checked:  # rewards come as counts of values: `reward` is not called
@@ -138,8 +126,8 @@ class Examination:
             _, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
-        if view is not None:
-            self._look("Guarantee.view", view)(*shown)
+        if _has_view(self.claim, self.checked):
+            self._look("Guarantee.view", self.claim.view)(*shown)
         return shown
 
     def _with_rules(self, part: Any, slot: str = "") -> Any:
@@ -180,9 +168,7 @@ class Examination:
             returned = self._twice(name, function, args) if repeated else function(*args)
         except Exception as error:
             where = place_of_error(error) or (place_of_function(function) if own else self.latest)
-            inside = f"in {name}, {where}" if where else f"in {name}"
-            text = f"{self.label!r} cannot be traced: {type(error).__name__}: {first_line(error)} ({inside})"
-            raise ValueError(text) from error
+            raise not_traced(self.label, error, f"in {name}, {where}" if where else f"in {name}") from error
         if own:
             self.latest = f"it was given what {name} returns, {place_of_function(function)}"
         # A note never leaves the window, so it may hold anything.
@@ -201,18 +187,18 @@ class Examination:
     def _twice(self, name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """What a function returns; doubts about draws that differ from trace to trace or are always the same."""
         leaves, treedef = jax.tree.flatten(args)
-        arrays, result, logged = [x for x in leaves if is_array(x)], list[Any](), self.addresses[:]
+        arrays, result = [x for x in leaves if is_array(x)], list[Any]()
 
         def whole(*arrays: Any) -> list[Any]:
             """The call. What is no array, such as a number inside a note, is passed as it is."""
-            self.addresses[:] = logged
             remaining = iter(arrays)
             full = [next(remaining) if is_array(x) else x for x in leaves]
             result.append(function(*jax.tree.unflatten(treedef, full)))
             return [x for x in jax.tree.leaves(result[-1]) if is_array(x)]
 
         # The lambda makes JAX trace once more: a function that it has seen before is answered from its cache.
-        closed, again = jax.make_jaxpr(whole)(*arrays), jax.make_jaxpr(lambda *xs: whole(*xs))(*arrays)
+        closed, drawn = jax.make_jaxpr(whole)(*arrays), len(self.addresses)
+        again = jax.make_jaxpr(lambda *xs: whole(*xs))(*arrays)
         self.programs[name], takes = closed, arguments_of(name).split(", ")
 
         def constant(*fixed: str) -> list[str]:
@@ -237,6 +223,7 @@ class Examination:
         else:
             places = []
         self.doubts += [(f"{name} {text}; {REMEDY}", place or place_of_function(function)) for place in places[:1]]
+        del self.addresses[drawn:]  # those of the first trace are enough
         outputs = iter(jaxpr_as_fun(closed)(*arrays))
         return jax.tree.map(lambda x: next(outputs) if is_array(x) else x, result[0])
 
@@ -442,16 +429,18 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
     own_claim = runs_own_code(claim.spend) or runs_own_code(claim.events)
     if own_claim and not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(algorithm.params)):
         check_claim(algorithm, cell.label)
-    view = claim.view if claim.model != "none" and runs_own_code(claim.view) else None
     functions = (parts.program, parts.world, parts.reward_attack, parts.message_attack)
-    if view is None and not any(map(runs_own_code, functions)):
+    if not _has_view(claim) and not any(map(runs_own_code, functions)):
         return []
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), jax.tree.map(jax.typeof, case))
-    agents, slots = cell.environment.facts.get("num_agents"), max(span.slots for span in algorithm.schedule)
     # a lane is begun from the shapes of a window of one play
-    sizes = sorted({1, slots})
-    looks = [Examination(cell.label, parts, size, agents).of(shapes, view) for size in sizes]
+    sizes = sorted({1, max(span.slots for span in algorithm.schedule)})
+    looks = [Examination(cell, parts, size).of(case) for size in sizes]
     return [f"{cell.label}: {text}{in_brackets(place)}" for look in looks for text, place in look.doubts]
+
+
+def _has_view(claim: Guarantee, checked: bool = False) -> bool:
+    """Whether a guarantee's view is to be looked at."""
+    return claim.model != "none" and (checked or runs_own_code(claim.view))
 
 
 def doubts_of_builders(cells: Iterable[Any]) -> list[str]:

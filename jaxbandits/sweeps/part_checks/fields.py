@@ -7,10 +7,9 @@ the first that is broken becomes a ValueError with the author's file and line.
 import functools
 import inspect
 import operator
-import typing
 from collections.abc import Callable, Iterator
 from types import UnionType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import jax
 import numpy as np
@@ -55,21 +54,23 @@ WORDS = {
     "Guarantee.unit": ("loss_vector", "reward", "user", "message"),
     "Rewards.outside": ("clip", "zero", "accept"),
 }
+OPTIONAL: Any = Callable | None
 IS_NONE = functools.partial(operator.is_, None)
 
 
 def _types(kind: type) -> dict[str, Any]:
-    """The fields of a part that are looked at, with their types; Callable: a function."""
+    """The fields of a part that are looked at, with their types; functions are Callable, or may be None."""
     hints: dict[str, Any] = kind.__annotations__
     named = {name: hint for name, hint in hints.items() if f"{kind.__name__}.{name}" in MUST_BE}
-    plain = {name: typing.get_origin(hint) or hint for name, hint in named.items()}
-    unions = {name: hint for name, hint in named.items() if isinstance(hint, UnionType)}
-    return plain | unions | dict.fromkeys(functions_of(kind), Callable)
+    types = {name: hint if isinstance(hint, UnionType) else get_origin(hint) or hint for name, hint in named.items()}
+    optional = dict.fromkeys(functions_of(kind, optional=True), OPTIONAL)
+    return types | optional | dict.fromkeys(functions_of(kind), Callable)
 
 
-def functions_of(kind: type) -> list[str]:
-    """The fields of a part that must be functions: those with a call of their own in `protocol`."""
-    return [name for name, hint in kind.__annotations__.items() if getattr(hint, "_is_protocol", False)]
+def functions_of(kind: type, optional: bool = False) -> list[str]:
+    """The fields of a part that must be functions, or may be: those with a call of their own in `protocol`."""
+    hints = {name: get_args(hint) if optional else (hint,) for name, hint in kind.__annotations__.items()}
+    return [name for name, kinds in hints.items() if any(getattr(x, "_is_protocol", False) for x in kinds)]
 
 
 KINDS: tuple[type, ...] = (Program, Hints, Algorithm, Guarantee, Environment, World, Adversary, Attack)
@@ -199,7 +200,7 @@ def _of_types(part: Any, kind: type, name: str, where: str | None = None) -> Ite
         yield _wrong_type(name, part, where or "", a_kind(kind))
     for field, types in TYPES[kind].items():
         value = getattr(part, field)
-        if callable(value) if types is Callable else where is None or isinstance(value, types):
+        if isinstance(value, types) or (where is None and types not in (Callable, OPTIONAL)):
             continue
         if where is None:
             place = at_line(next(filter(inspect.isfunction, part), None))
