@@ -18,7 +18,7 @@ Every function below is written for one lane (one seed, one parameter point); `v
 import functools
 import html
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from jaxtyping import Array, Bool, Float, Int
 
@@ -214,11 +214,15 @@ class Program(NamedTuple):
     float32_plays: int | None = None
 
 
+Model: TypeAlias = Literal["none", "local", "central", "shuffle", "federated"]
+Unit: TypeAlias = Literal["loss_vector", "reward", "user", "message"]
+
+
 class Guarantee(NamedTuple):
     """What an algorithm claims about privacy. `unit` is the pair of inputs the claim is about."""
 
-    model: str = "none"  # "local" | "central" | "shuffle" | "federated" | "none"
-    unit: str = "reward"  # "loss_vector" | "reward" | "user" | "message"
+    model: Model = "none"
+    unit: Unit = "reward"
     spend: Callable[[Params], tuple[float, float]] = _spend_infinite  # params -> (epsilon, delta) truly spent
     view: View = _no_view
     scales: tuple[str, ...] = ()  # leaves of params that scale privacy noise
@@ -239,7 +243,7 @@ class Rewards(NamedTuple):
     high: float = float("inf")
     # "clip": counts as the nearer end; "zero": counts as 0; "accept": taken as it is, though the theory does not hold.
     # About finite rewards: every algorithm has a rule of its own for those that are not
-    outside: str = "accept"
+    outside: Literal["clip", "zero", "accept"] = "accept"
 
 
 class Tails(NamedTuple):
@@ -247,7 +251,7 @@ class Tails(NamedTuple):
 
     order: Any
     bound: Any  # of E|X|^order, or of what `of` says in place of X
-    of: str = "X"  # "X" | "X - mean" | "1 - X"
+    of: Literal["X", "X - mean", "1 - X"] = "X"
     mean_bound: Any = None  # the largest absolute mean; None: no bound on it is assumed
     declared_by: tuple[str, str] = ("moment_bound", "moment_order")  # the arguments to change where it does not hold
 

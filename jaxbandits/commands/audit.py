@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.checking.check import small_environment
 from jaxbandits.checking.findings import described
-from jaxbandits.checking.lookup import here_first, small_environment
 from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.reports import plot
-from jaxbandits.sweeps.own_factory import own_factory
+from jaxbandits.sweeps.own_factory import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.toml_file import read_config

@@ -1,7 +1,7 @@
 """`jaxbandits check module:factory`."""
 
 from jaxbandits.checking.check import check
-from jaxbandits.checking.lookup import here_first
+from jaxbandits.sweeps.own_factory import here_first
 
 EXIT_FOUND = 1
 

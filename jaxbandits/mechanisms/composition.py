@@ -17,7 +17,7 @@ from annotated_types import Ge, Lt
 from jaxbandits.declared import LATER, Kind
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
-from jaxbandits.protocol import Algorithm, Guarantee
+from jaxbandits.protocol import Algorithm, Guarantee, Model, Unit
 from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import checked, integer, number
 
@@ -337,8 +337,8 @@ def view_released(message: Any, released: Any, action: Any) -> Any:
 
 
 def guarantee(
-    model: str,
-    unit: str,
+    model: Model,
+    unit: Unit,
     events: Callable[[Any], tuple[Event, ...]],
     view: Callable[[Any, Any, Any], Any],
     *,

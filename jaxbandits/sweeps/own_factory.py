@@ -40,6 +40,12 @@ def own_factory(name: str, beside: Path) -> Callable[..., Any]:
     return factory
 
 
+def here_first() -> None:
+    """Let modules of the working directory be imported, as `python -m` does."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+
+
 def _refuse(module: str, name: str, beside: Path) -> None:
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names and top != "__main__":

@@ -15,9 +15,8 @@ import pytest
 import jaxbandits as jb
 from jaxbandits import catalogue, checking
 from jaxbandits.checking import child, claims
-from jaxbandits.checking.check import RULES
+from jaxbandits.checking.check import RULES, small_environment
 from jaxbandits.checking.findings import found_by, one_line
-from jaxbandits.checking.lookup import small_environment
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
 from jaxbandits.mechanisms import guarantee, laplace_event

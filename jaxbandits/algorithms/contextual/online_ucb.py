@@ -37,7 +37,7 @@ from jaxbandits.mechanisms.composition import Event, gaussian_event, given_delta
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
-from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer
@@ -330,7 +330,7 @@ def online_ucb(
     )
     if sigma > 0:
         _warn(calibration, float(epsilon), delta, ratio(private_features, params))
-    unit = "user" if private_features else "reward"
+    unit: Unit = "user" if private_features else "reward"
     claim = guarantee("local", unit, partial(events, private_features), view_message, delta=given_delta)
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
     return Algorithm(

@@ -91,16 +91,12 @@ def verdict(
             program, world = cells[fault.cell].algorithm.program, cells[fault.cell].environment.world
             function = {"reward": world.reward, "message": program.encode, "state": program.update}[kind]
             number = "1 lane" if lanes[label, kind] == 1 else f"{lanes[label, kind]:,} lanes"
-            warnings.warn(
-                f"{label}: {NAN_FAULTS[kind]} from play {fault.play} on (seed {fault.seed}; {number} in all)"
-                f"{at_line(function)}",
-                UserWarning,
-                stacklevel=stacklevel + 1,
-            )
+            began = f"from play {fault.play} on (seed {fault.seed}; {number} in all){at_line(function)}"
+            warnings.warn(f"{label}: {NAN_FAULTS[kind]} {began}", UserWarning, stacklevel=stacklevel + 1)
     sentences = []
     for label in labels:
-        kind = next((kind for kind in BREAKING if (label, kind) in firsts), None)
-        if kind is not None:
+        kinds = [kind for kind in BREAKING if (label, kind) in firsts]
+        for kind in kinds[:1]:  # an earlier one explains the later ones
             fault = firsts[label, kind]
             cell = cells[fault.cell]
             sentences.append(_sentence(cell, fault, times[cell.horizon], dtype, lanes[label, kind]))
@@ -109,25 +105,24 @@ def verdict(
 
 def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> str:
     """How a lane broke the contract, as part of the error's text."""
-    arms = simulator.arms_of(cell.environment) or 0
     seen = witness(cell, fault.seed, times, dtype)
-    count = f"seed {fault.seed}" if lanes == 1 else f"seed {fault.seed}, the first of {lanes:,} lanes"
-    inside = f"arms are 0..{arms - 1}"
+    inside = f"arms are 0..{(simulator.arms_of(cell.environment) or 0) - 1}"
     if fault.kind == "action":
         play, arm = seen.get("action", (0, 0))
-        arm = f"arm {arm}" if play == fault.play else "an arm that is not there"
-        return f"{cell.label} played {arm} at play {fault.play}; {inside} ({count}; nothing of it is kept)"
-    if fault.kind == "pulls":
+        played = f"arm {arm}" if play == fault.play else "an arm that is not there"
+        said = f" played {played} at play {fault.play}; {inside}"
+    elif fault.kind == "pulls":
+        what = f"`rest` or `score` names no arm from some play on; {inside}"
         if "arm" in seen:
             what = f"the environment's score counted arm {seen['arm'][1]} at play {seen['arm'][0]}; {inside}"
-        else:
-            what = f"`rest` or `score` names no arm from some play on; {inside}"
-        return f"{cell.label}'s pulls do not add up to its {fault.play} plays: {what} ({count}; nothing of it is kept)"
-    if "regret" in seen:
-        what = f"at play {seen['regret'][0]}, where it played arm {seen['regret'][1]}"
+        said = f"'s pulls do not add up to its {fault.play} plays: {what}"
     else:
-        what = f"at checkpoint {fault.play}"
-    return f"{cell.label}'s regret is not finite {what} ({count}; nothing of it is kept)"
+        where = f"at checkpoint {fault.play}"
+        if "regret" in seen:
+            where = f"at play {seen['regret'][0]}, where it played arm {seen['regret'][1]}"
+        said = f"'s regret is not finite {where}"
+    first = "" if lanes == 1 else f", the first of {lanes:,} lanes"
+    return f"{cell.label}{said} (seed {fault.seed}{first}; nothing of it is kept)"
 
 
 # ---------------------------------------------------------------------------- one lane again
@@ -152,21 +147,20 @@ def witness(cell: Cell, seed: int, times: Any, dtype: str) -> dict[str, tuple[in
 
 def _faults_of(parts: Parts, windows: Window) -> dict[str, tuple[int, int]]:
     """Of stacked windows [W, P]."""
-    t = windows.t
-    played = np.arange(t.shape[1]) < windows.used[:, None]
+    played = np.arange(windows.t.shape[1]) < windows.used[:, None]
 
-    def rows(values: Any) -> Any:
-        """As [W, P, N]; one agent where there are none."""
+    def plays(values: Any) -> Any:
+        """Of the plays that were made, [plays, N]; one agent where there are none."""
         values = values.reshape(*values.shape[:2], -1)
-        return np.broadcast_to(values, (*t.shape, values.shape[2]))
+        return np.broadcast_to(values, (*played.shape, values.shape[2]))[played]
 
-    action, bad = rows(windows.action), dict[str, tuple[Any, Any]]()
+    t, action, bad = windows.t[played], plays(windows.action), dict[str, tuple[Any, Any]]()
     if parts.arms is not None:
         bad["action"] = action, (action < 0) | (action >= parts.arms)
     if windows.arm is not None:
-        arm = rows(windows.arm)
+        arm = plays(windows.arm)
         bad["arm"] = arm, (arm < 0) | (arm >= parts.world.num_arms)
     if windows.regret is not None:
-        bad["regret"] = action, ~np.isfinite(rows(windows.regret))
-    places = {kind: np.argwhere(wrong & played[..., None]) for kind, (_, wrong) in bad.items()}
-    return {kind: (int(t[tuple(at[0][:2])]), int(bad[kind][0][tuple(at[0])])) for kind, at in places.items() if len(at)}
+        bad["regret"] = action, ~np.isfinite(plays(windows.regret))
+    first = {kind: tuple(np.argwhere(wrong)[0]) for kind, (_, wrong) in bad.items() if wrong.any()}
+    return {kind: (int(t[at[0]]), int(bad[kind][0][at])) for kind, at in first.items()}

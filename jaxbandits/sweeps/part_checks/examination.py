@@ -39,7 +39,7 @@ from jaxbandits.sweeps.wording import (
     shape_text,
     what,
 )
-from jaxbandits.window import Parts, offer, streams
+from jaxbandits.window import Parts, offer
 
 # Names of results, where a function returns several.
 RESULTS = {
@@ -117,11 +117,6 @@ class Examination:
     def _window(self, case: Case, seed: Any, before: Any, limit: Any) -> Any:
         parts = self.parts
         lane = as_arrays(simulator.begun(parts, case, seed))
-        if parts.program.hints.tally and not self.checked:  # rewards come as counts of values: `reward` is not called
-            t, draws = before + 1 + jnp.arange(self.slots, dtype=jnp.int32), streams(parts, seed)
-            context, _ = parts.world.observe(case.environment, lane.environment, draws.child("environment/context"), t)
-            parts.program.act(case.algorithm, lane.algorithm, draws.child("alg/act"), t, context)
-            return ()
         with logged_draws(self.addresses) if self.checked else contextlib.nullcontext():
             _, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
         simulator.close(parts, case, seed, lane)
@@ -218,7 +213,7 @@ class Examination:
                 "draws with a key that depends neither on the lane's seed nor on the play, such as "
                 "PRNGKey(0): every lane and play meets the same numbers"
             )
-        elif self.checked and (places := constant("params", "t", "t_last")):
+        elif self.checked and (places := constant("params", "t")):
             text = "draws with a key that is the same in every lane"
         else:
             places = []

@@ -49,11 +49,6 @@ MUST_BE = {
     "Environment.config": "a dict of the arguments",
     "Adversary.config": "a dict of the arguments",
 }
-WORDS = {
-    "Guarantee.model": ("none", "local", "central", "shuffle", "federated"),
-    "Guarantee.unit": ("loss_vector", "reward", "user", "message"),
-    "Rewards.outside": ("clip", "zero", "accept"),
-}
 OPTIONAL: Any = Callable | None
 IS_NONE = functools.partial(operator.is_, None)
 
@@ -170,15 +165,14 @@ def _of_algorithm(algorithm: Algorithm) -> Iterator[str]:
         yield _wrong_type("Algorithm.version", algorithm.version, where)
     yield from _of_numbers(algorithm.params, "Algorithm.params", program.act)
     yield from _of_types(claim, Guarantee, "Algorithm.guarantee", where)
-    words = {"Guarantee.model": claim.model, "Guarantee.unit": claim.unit}
-    if read is not None:
-        if not (_is_number(read.low) and _is_number(read.high) and read.low < read.high):
-            yield f"Rewards.low = {read.low!r} must be a number below Rewards.high = {read.high!r}{where}"
-        words["Rewards.outside"] = read.outside
-    for name, word in words.items():
-        if word not in WORDS[name]:
-            hint = nearest(str(word), WORDS[name])
-            yield f"{name} = {word!r} must be one of {', '.join(map(repr, WORDS[name]))}{hint}{where}"
+    if read is not None and not (_is_number(read.low) and _is_number(read.high) and read.low < read.high):
+        yield f"Rewards.low = {read.low!r} must be a number below Rewards.high = {read.high!r}{where}"
+    for part, field in ((claim, "model"), (claim, "unit"), (read, "outside"), (algorithm.tails, "of")):
+        known = () if part is None else get_args(type(part).__annotations__[field])
+        if known and getattr(part, field) not in known:
+            name, word = f"{type(part).__name__}.{field}", getattr(part, field)
+            hint = nearest(str(word), known)
+            yield f"{name} = {word!r} must be one of {', '.join(map(repr, known))}{hint}{where}"
     scales, fields = claim.scales, getattr(algorithm.params, "_fields", ())
     if not isinstance(scales, tuple):
         example = "a tuple of names of params, such as ('mechanism_scale',)"
