@@ -13,7 +13,7 @@ from jaxbandits.protocol import Environment
 from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.arguments import call, factory_of, part_factory, signature_of
 from jaxbandits.sweeps.part_checks.fields import check_means
-from jaxbandits.sweeps.plan import built, filled_in, parts_in, with_horizon
+from jaxbandits.sweeps.plan import built, parts_in, with_horizon
 
 REMEDY = "decorate the factory with jaxbandits.validation.factory"
 ANY = "*args or **kwargs: name its arguments, they are filled in by name"
@@ -61,8 +61,7 @@ def _built(
             yield f"{slot}: the factory takes {UNNAMED[parameter.kind]}", where
             return None
     if environment is not None:
-        known = filled_in(environment)
-        return (yield from told(subject.label, where, built, factory, {}, known, horizon, subject.label))
+        return (yield from told(subject.label, where, built, factory, {}, environment, horizon, subject.label))
     factory = factory if slot == "environment" else with_horizon(factory, horizon, slot)
     return (yield from told(subject.label, where, call, factory, slot))
 
