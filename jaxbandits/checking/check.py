@@ -14,6 +14,7 @@ from jaxbandits.checking import building, claims, playing
 from jaxbandits.checking.child import in_child
 from jaxbandits.checking.findings import Check, Faults, Finding, found_by
 from jaxbandits.checking.subject import Subject
+from jaxbandits.contract import runs_own_code
 from jaxbandits.declared import told_by
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import factory_of, signature_of
@@ -141,7 +142,7 @@ def _says_something(rule: Rule, subject: Subject, broken: set[str]) -> bool:
         return subject.audit and "guarantee" not in broken
     if rule.look in (playing.lane_alone, playing.chunks):
         return "draws" not in broken  # where it is, every program is compiled with other numbers
-    return rule.needs != "a policy" or subject.own_environment
+    return rule.needs != "a policy" or runs_own_code(subject.cell.environment.world)
 
 
 def looked_up(slot: str, part: Any) -> Any:

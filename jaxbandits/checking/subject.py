@@ -1,13 +1,13 @@
 """What the rules look at: an algorithm in its environment, with what was traced and played of it so far."""
 
 import functools
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxbandits import adversaries
-from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Call
 from jaxbandits.sweeps.engines.one_call import play_call
@@ -24,6 +24,7 @@ MAX_WINDOW_SIZES = 6  # so many sizes of windows are traced at most
 SLOTS = ("algorithm", "environment", "reward_adversary", "message_adversary")
 
 
+@dataclass(eq=False, repr=False)
 class Subject:
     """An algorithm in its environment, perhaps under adversaries.
 
@@ -41,21 +42,17 @@ class Subject:
         Whether the rule `short_audit` is looked at.
     """
 
-    def __init__(
-        self,
-        algorithm: Any,
-        environment: Any,
-        reward_adversary: Any = None,
-        message_adversary: Any = None,
-        *,
-        horizon: int = 256,
-        seeds: int = 8,
-        lanes: int = LEAST_LANES,
-        audit: bool = False,
-    ) -> None:
-        self.algorithm, self.environment = algorithm, environment
-        self.reward_adversary, self.message_adversary = reward_adversary, message_adversary
-        self.horizon, self.seeds, self.lanes, self.audit = horizon, seeds, lanes, audit
+    algorithm: Any
+    environment: Any
+    reward_adversary: Any = None
+    message_adversary: Any = None
+    _: KW_ONLY
+    horizon: int = 256
+    seeds: int = 8
+    lanes: int = LEAST_LANES
+    audit: bool = False
+
+    def __post_init__(self) -> None:
         self._traced: dict[tuple[int, str], Examination] = {}
         self._played: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -73,17 +70,10 @@ class Subject:
     def again(self) -> Plan:
         """The same, built anew."""
         return plan(
-            {self.label: self.algorithm},
-            self.environment,
-            horizon=self.horizon,
-            seeds=self.seeds,
-            grid=None,
-            points=None,
-            reward_adversary=self.reward_adversary,
-            message_adversary=self.message_adversary,
-            checkpoints=CHECKPOINTS,
-            dtype="float32",
-        )
+            {self.label: self.algorithm}, self.environment, reward_adversary=self.reward_adversary,
+            message_adversary=self.message_adversary, horizon=self.horizon, seeds=self.seeds, grid=None, points=None,
+            checkpoints=CHECKPOINTS, dtype="float32",
+        )  # fmt: skip
 
     @functools.cached_property
     def current(self) -> Plan:
@@ -97,11 +87,6 @@ class Subject:
     def cell(self) -> Cell:
         """The algorithm and its environment, built."""
         return self.plan.cells[0]
-
-    @property
-    def own_environment(self) -> bool:
-        """Whether a function of the environment is the author's, not the package's."""
-        return runs_own_code(self.cell.environment.world)
 
     def case(self, dtype: str = "float32") -> Case:
         """The numbers of the cell, as the engine is given them."""
@@ -132,18 +117,18 @@ class Subject:
     ) -> dict[str, Any]:
         """Arrays of seeds first, first + 1, ... by name, played in calls of `lanes` lanes each.
 
-        lanes: None for the subject's. seeds: how many; None: all of the subject's. evenly: the same number of
-        checkpoints at other times.
+        lanes: None for the subject's. seeds: how many; None: all of the subject's. evenly: as many
+        checkpoints up to the same horizon, at equal distances: few of them are checkpoints otherwise.
         """
         seeds = self.seeds if seeds is None else seeds
         lanes = self.lanes if lanes is None else lanes
         key = (lanes, first, seeds, evenly)
         if key not in self._played:
-            laid_out = self.current
+            laid_out, calls = self.current, []
             if evenly:
-                group = laid_out.groups[0]
-                laid_out = laid_out._replace(groups=[group._replace(times=evenly_spaced(group.times))])
-            calls = []
+                group, count = laid_out.groups[0], len(laid_out.groups[0].times)
+                times = np.linspace(self.horizon / count, self.horizon, count).astype(np.int64)
+                laid_out = laid_out._replace(groups=[group._replace(times=np.unique(times))])
             for start in range(first, first + seeds, lanes):
                 call = Call(0, (0,), start, lanes, min(lanes, first + seeds - start))
                 calls.append(play_call(call, laid_out, jax.local_devices()[0]).of(0))
@@ -161,8 +146,3 @@ class Subject:
         case, seed, times = stacked([host_case(cell)], "float32")[0], np.uint32(0), np.array([self.horizon], np.int32)
         states, windows = zip(*watched(parts, cell.algorithm.schedule, case, seed, times), strict=True)
         return flattened(windows, False), states[-1].algorithm
-
-
-def evenly_spaced(times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """As many times up to the same horizon, at equal distances: few of them are checkpoints otherwise."""
-    return np.unique(np.linspace(times[-1] / len(times), times[-1], len(times)).astype(np.int64))

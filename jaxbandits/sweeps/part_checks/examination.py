@@ -94,8 +94,8 @@ class Examination:
         self.addresses: list[tuple[str, Any, int, str]] = []
         self.counted = False  # whether regret follows from counts of pulls
         self.diagnostics, self.seen = list[str](), set[Any]()
-        # Where the last traced function of the user is defined: later errors inside this package name it.
-        self.latest = ""
+        # The user's function that was traced last, by part, and "" of any: later errors inside this package name it.
+        self.latest: dict[str, str] = {}
         self.parts = parts._replace(
             program=self._with_rules(parts.program),
             world=self._with_rules(parts.world),
@@ -118,7 +118,8 @@ class Examination:
         parts = self.parts
         lane = as_arrays(simulator.begun(parts, case, seed))
         with logged_draws(self.addresses) if self.checked else contextlib.nullcontext():
-            _, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
+            after, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
+        simulator.finish(parts, case, after)
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
         if _has_view(self.claim, self.checked):
@@ -151,7 +152,8 @@ class Examination:
 
     def _traced(self, name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """What the function returns, as the engine goes on with it."""
-        takes, own = arguments_of(name), runs_own_code(function)
+        takes, own, (kind, field) = arguments_of(name), runs_own_code(function), name.split(".")
+        giver = kind if field == "diagnose" else ""  # of the state it is given
         try:
             inspect.signature(function).bind(*args)
         except TypeError:
@@ -162,10 +164,10 @@ class Examination:
             repeated = self.repeated and (own or self.checked)
             returned = self._twice(name, function, args) if repeated else function(*args)
         except Exception as error:
-            where = place_of_error(error) or (place_of_function(function) if own else self.latest)
+            where = place_of_error(error) or (place_of_function(function) if own else self.latest.get(giver, ""))
             raise not_traced(self.label, error, f"in {name}, {where}" if where else f"in {name}") from error
-        if own:
-            self.latest = f"it was given what {name} returns, {place_of_function(function)}"
+        if own and field not in ("diagnose", "rest"):  # what these return is given to nobody
+            self.latest[kind] = self.latest[""] = f"it was given what {name} returns, {place_of_function(function)}"
         # A note never leaves the window, so it may hold anything.
         outside = returned[:2] if name == "Program.act" and isinstance(returned, tuple) else returned
         for x in jax.tree.leaves(outside):
@@ -333,23 +335,16 @@ def hints_hold(call: Call) -> None:
 
 def diagnoses(call: Call) -> None:
     """Diagnostics are numbers under names that nothing else of the run has."""
-    one, kind, function = call.examination, type(call.part).__name__, call.part.diagnose
-    name, taken = f"{kind}.diagnose", one.diagnostics
-    diagnostics = one._look(name, function, slot=call.slot)(*call.args[:2])
-
-    def wrong(text: str) -> ValueError:
-        return one.wrong(name, function, text)
-
-    if not isinstance(diagnostics, dict):
-        raise wrong(f"must return a dict of numbers, not {what(diagnostics)}")
-    for key, value in diagnostics.items():
+    if not isinstance(call.returned, dict):
+        raise call.wrong(f"must return a dict of numbers, not {what(call.returned)}")
+    for key, value in call.returned.items():
         if key in RESERVED_NAMES or (isinstance(key, str) and (not key.strip() or "/" in key)):
-            raise wrong(f"gives {key!r}, which a result cannot hold under that name: call it otherwise")
-        if key in taken:
-            raise wrong(f"gives {key!r}, and so does another part of this run: call one of them otherwise")
+            raise call.wrong(f"gives {key!r}, which a result cannot hold under that name: call it otherwise")
+        if key in call.examination.diagnostics:
+            raise call.wrong(f"gives {key!r}, and so does another part of this run: call one of them otherwise")
         if not isinstance(key, str) or not (is_scalar(value, jnp.number) or is_scalar(value, jnp.bool_)):
-            raise wrong(f"must return {{name: number}}, its entry {key!r} is {shape_text(value)}")
-    taken += diagnostics
+            raise call.wrong(f"must return {{name: number}}, its entry {key!r} is {shape_text(value)}")
+    call.examination.diagnostics += call.returned
 
 
 def pays_rewards(call: Call) -> None:
@@ -404,11 +399,13 @@ RULES: dict[str, tuple[Callable[[Call], None], ...]] = {
     "World.truth": (returns_truth,),
     "World.reward": (pays_rewards,),
     "World.score": (scores,),
-    "Program.act": (returns_arms, hints_hold, diagnoses),
+    "Program.act": (returns_arms, hints_hold),
     "Program.update": (keeps_state("update", 1, 0),),
     "Program.close": (keeps_state("close", 1, None),),
+    "Program.diagnose": (diagnoses,),
     "Attack.init": (counts_arms,),
-    "Attack.corrupt": (diagnoses, keeps_payload, keeps_state("corrupt", 1, 2)),
+    "Attack.corrupt": (keeps_payload, keeps_state("corrupt", 1, 2)),
+    "Attack.diagnose": (diagnoses,),
 }
 
 
