@@ -76,22 +76,9 @@ def _is_users(module: str | None) -> bool:
 def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
     """Where a program draws with a key that depends on nothing of the lane, so that all lanes meet the same numbers.
 
-    JAX's own rules for batches tell: over many lanes, such a key has no axis of lanes.
-
-    Parameters
-    ----------
-    closed : ClosedJaxpr
-        The traced program of one function of a part.
-    varies : sequence of bool
-        For each input, whether it differs between lanes or plays.
-
-    Returns
-    -------
-    list of str
-        The author's lines, ``file:line``, each once; an empty string among them where a line is not known.
-
-    Examples
-    --------
+    JAX's own rules for batches tell: over many lanes, such a key has no axis of lanes. varies: for each input of the
+    program, whether it differs between lanes or plays. Returns the author's lines, ``file:line``, each once, and an
+    empty string for a line that is not known.
 
     >>> import jax
     >>> len(constant_draws(jax.make_jaxpr(lambda t: jax.random.uniform(jax.random.key(0)) + t)(1.0), [True]))
@@ -110,10 +97,12 @@ def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
     def lane(*inputs: Any) -> Any:
         return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, inputs[:number]))(*inputs[number:])
 
-    lanes = jax.vmap(lane, [0 if moves else None for moves in moving], axis_size=LANES)
+    try:
+        lanes = jax.make_jaxpr(jax.vmap(lane, [0 if moves else None for moves in moving], axis_size=LANES))(*shapes)
+    except (NotImplementedError, ValueError):  # such as a host callback, which one lane alone may make
+        return []
     # the outermost line: an inner function is traced for its first caller, and names that one
-    places = [place_of_equation(equation) for equation in jax.make_jaxpr(lanes)(*shapes).eqns if _draws_alike(equation)]
-    return list(dict.fromkeys(places))
+    return list(dict.fromkeys(place_of_equation(equation) for equation in lanes.eqns if _draws_alike(equation)))
 
 
 def _draws_alike(equation: JaxprEqn) -> bool:
