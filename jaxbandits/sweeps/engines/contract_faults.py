@@ -95,8 +95,8 @@ def verdict(
             warnings.warn(f"{label}: {NAN_FAULTS[kind]} {began}", UserWarning, stacklevel=stacklevel + 1)
     sentences = []
     for label in labels:
-        kinds = [kind for kind in BREAKING if (label, kind) in firsts]
-        for kind in kinds[:1]:  # an earlier one explains the later ones
+        kind = next((kind for kind in BREAKING if (label, kind) in firsts), None)
+        if kind is not None:
             fault = firsts[label, kind]
             cell = cells[fault.cell]
             sentences.append(_sentence(cell, fault, times[cell.horizon], dtype, lanes[label, kind]))
