@@ -38,10 +38,7 @@ def marks(name: str) -> tuple[str, str]:
 def written(name: str, docs: Path) -> str:
     """What stands between a study's marks now.
 
-    Raises
-    ------
-    ValueError
-        There is no such page, or the marks are not there once each and in order.
+    ValueError where there is no such page, or the marks are not there once each and in order.
     """
     page, (begin, end) = page_of(name, docs), marks(name)
     if not page.exists():
@@ -53,15 +50,20 @@ def written(name: str, docs: Path) -> str:
     return found[0]
 
 
+def replace(name: str, docs: Path, text: str) -> Path:
+    """Put a text between a study's marks; the page."""
+    page, (begin, end) = page_of(name, docs), marks(name)
+    before = f"{begin}{written(name, docs)}{end}"
+    page.write_text(page.read_text(encoding="utf-8").replace(before, f"{begin}{text}{end}"), encoding="utf-8")
+    return page
+
+
 def write(name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: "") -> list[Path]:
     """Put a study's full run into its page and its pictures and their data beside; the paths written.
 
     `about`: the claim of a line and its word (`verdicts.worded`).
     """
-    page, (begin, end) = page_of(name, docs), marks(name)
-    block = f"{begin}\n{claims_table(done.claims, about)}\n\n{how_it_was_run(name, done)}\n{end}"
-    before = f"{begin}{written(name, docs)}{end}"
-    page.write_text(page.read_text(encoding="utf-8").replace(before, block), encoding="utf-8")
+    page = replace(name, docs, f"\n{claims_table(done.claims, about)}\n\n{how_it_was_run(name, done)}\n")
     paper, figure = name.split("/")
     directory = docs / "figures" / paper
     directory.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,9 @@ import xarray as xr
 
 from jaxbandits import statistics
 from jaxbandits.formatting import brackets
-from jaxbandits.papers.study import Claim
-from jaxbandits.reports.plot import Plot, lines
+from jaxbandits.papers.study import Claim, Results
+from jaxbandits.reports import plot
+from jaxbandits.reports.plot import Plot
 from jaxbandits.selection import final_regret, grid_dims, tidy
 from jaxbandits.statistics import mean_interval
 from jaxbandits.typing import Tensor
@@ -76,7 +77,16 @@ def curve(line: str, x: str, xs: Iterable[Any], y: str, values: Any) -> list[dic
 
 def drawn(rows: list[dict[str, Any]], x: str, y: str, log: Literal["x", "y", "both"] = "both", **more: Any) -> Plot:
     """The picture of the rows of `curve`."""
-    return lines(pd.DataFrame(rows), x, y, line="line", log=log, **more)
+    return plot.lines(pd.DataFrame(rows), x, y, line="line", log=log, **more)
+
+
+def against(data: str | Callable[[Results], xr.Dataset], key: str, **settings: Any) -> Callable[[Results], Plot]:
+    """A figure: final regret against a key, of a sweep by its name or of a Dataset made from the results."""
+
+    def draw(results: Results) -> Plot:
+        return plot.against(results[data] if isinstance(data, str) else data(results), key, **settings)
+
+    return draw
 
 
 def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, Any]:

@@ -88,6 +88,10 @@ class Exact(NamedTuple):
     at_least: float = -math.inf
     at_most: float = math.inf
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.value, self.value
+
 
 class Interval(NamedTuple):
     """The 95% interval of a mean, a difference, a ratio or a probability, and the constant that the paper states."""
@@ -97,6 +101,10 @@ class Interval(NamedTuple):
     high: float
     at_least: float = -math.inf
     at_most: float = math.inf
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
 
 
 Evidence: TypeAlias = Exact | Interval
@@ -299,14 +307,9 @@ def judged(claims: list[Claim], *, full: bool) -> list[Claim]:
     """The claims of a study with their intervals in what is measured; those of a quick run lose their evidence.
 
     This is the rule of docs/reproductions.md: "yes" and "no" need a statement with a number that can fail and evidence
-    against which it could, and a quick run gives neither.
-
-    Raises
-    ------
-    ValueError
-        Evidence without a statement of the paper or without a limit, an interval that is none.
-    TypeError
-        Evidence that is no Exact or Interval, such as a verdict given by hand.
+    against which it could, and a quick run gives neither. ValueError for evidence without a statement of the paper or
+    without a limit, and for an interval that is none; TypeError for evidence that is neither Exact nor Interval, such
+    as a verdict given by hand.
     """
     return [_judged(claim, full) for claim in claims]
 
@@ -320,37 +323,29 @@ def _judged(claim: Claim, full: bool) -> Claim:
             f"{name}: evidence = {evidence!r} is no verdict's ground: give Exact or Interval, or leave it out, and "
             "the table says '-'"
         )
+    low, high = evidence.ends
     if not claim.paper:
         raise ValueError(f"{name}: paper is empty: write what it states, or leave evidence out")
     if math.isinf(evidence.at_least) and math.isinf(evidence.at_most):
         raise ValueError(f"{name}: evidence has no limit: name at_least or at_most, or leave it out")
-    if math.isnan(evidence.at_least) or math.isnan(evidence.at_most) or evidence.at_least > evidence.at_most:
+    if not evidence.at_least <= evidence.at_most:
         raise ValueError(
             f"{name}: at_least = {evidence.at_least} and at_most = {evidence.at_most} leave no value: give a range"
         )
     if isinstance(evidence, Exact):
-        if math.isnan(evidence.value):
-            raise ValueError(f"{name}: value = {evidence.value} is no value: leave evidence out")
-    elif not evidence.low <= evidence.high:
+        if math.isnan(low):
+            raise ValueError(f"{name}: value = {low} is no value: leave evidence out")
+        return claim if full else claim._replace(evidence=None)
+    if not low <= high:
         raise ValueError(
-            f"{name}: low = {evidence.low} and high = {evidence.high} are no interval: give it from several seeds, "
-            "or leave evidence out"
+            f"{name}: low = {low} and high = {high} are no interval: give it from several seeds, or leave evidence out"
         )
-    shown = claim._replace(measured="; ".join(part for part in (claim.measured, _interval_text(evidence)) if part))
-    return shown if full else shown._replace(evidence=None)
-
-
-def _interval_text(evidence: Evidence) -> str:
-    if isinstance(evidence, Exact):
-        return ""
-    return f"{evidence.what} {brackets(evidence.low, evidence.high)}"
+    parts = (claim.measured, f"{evidence.what} {brackets(low, high)}")
+    return claim._replace(measured="; ".join(filter(None, parts)), evidence=evidence if full else None)
 
 
 def _verdict(evidence: Evidence) -> bool | None:
-    if isinstance(evidence, Exact):
-        low = high = evidence.value
-    else:
-        low, high = evidence.low, evidence.high
+    low, high = evidence.ends
     if evidence.at_least <= low and high <= evidence.at_most:
         return True
     return False if high < evidence.at_least or low > evidence.at_most else None

@@ -71,15 +71,13 @@ def _bound(
     return lambda horizon: bounds(*sizes, horizon, EPSILON, **more)[name]
 
 
+_OF_ARMS = f"K = {ARMS[0]}, ε = {EPSILON}"
+_OF_EXPERTS = f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}"
 # name -> the bound with its constants as a function of T, and the sizes in words
 BOUNDS = {
-    name: (_bound(theory.arms_bounds, ARMS, name, corrected=False), f"K = {ARMS[0]}, ε = {EPSILON}")
-    for name in ("htinf", "exp3", "ftpl")
+    name: (_bound(theory.arms_bounds, ARMS, name, corrected=False), _OF_ARMS) for name in ("htinf", "exp3", "ftpl")
 } | {
-    name: (
-        _bound(theory.experts_bounds, EXPERTS, name, delta=DELTA),
-        f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}",
-    )
+    name: (_bound(theory.experts_bounds, EXPERTS, name, delta=DELTA), _OF_EXPERTS)
     for name in ("bandit_to_experts", "local_exp4", "batched_exp4")
 }
 
@@ -130,36 +128,18 @@ def reworded(study: str, docs: Path) -> str:
 def write(docs: Path, studies: dict[str, Study]) -> list[Path]:
     """Write the tables into docs/verdicts.md, between their marks, and each claim's word into the reproductions.
 
-    Parameters
-    ----------
-    docs : Path
-        The directory of the documentation.
-    studies : dict
-        All studies by name, which say their seeds.
-
-    Returns
-    -------
-    list of Path
-        The page, and those of the reproductions.
-
-    Raises
-    ------
-    ValueError
-        The page has no marks, a row names a study, a statement or an algorithm that is not there, or two claims name
-        the same line.
+    The paths written. ValueError where the page has no marks, a row names a study, a statement or an algorithm that is
+    not there, or two claims name the same line.
     """
     page = docs / "verdicts.md"
     text = page.read_text(encoding="utf-8")
     if len(re.findall(f"^{BEGIN}$.*^{END}$", text, flags=re.M | re.S)) != 1:
         raise ValueError(f"{page}: give it one pair of lines, {BEGIN} and {END}")
-    written = {pages.page_of(name, docs): "" for name in studies}
     for name in studies:
-        path, (begin, end) = pages.page_of(name, docs), pages.marks(name)
-        whole, old = path.read_text(encoding="utf-8"), f"{begin}{pages.written(name, docs)}{end}"
-        path.write_text(whole.replace(old, f"{begin}{reworded(name, docs)}{end}"), encoding="utf-8")
+        pages.replace(name, docs, reworded(name, docs))
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     page.write_text(f"{before}{BEGIN}\n{tables(docs, studies)}\n{END}{after}", encoding="utf-8")
-    return [page, *written]
+    return list(dict.fromkeys([page, *(pages.page_of(name, docs) for name in studies)]))
 
 
 def tables(docs: Path, studies: dict[str, Study]) -> str:
@@ -212,29 +192,30 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
 def evidence(row: Verdict, docs: Path) -> str:
     """In brackets, how many instances do not contradict a claim, and the largest ratio to its bound among them.
 
-    They are the lines about it that decide: where what is measured could have been outside.
-
-    Raises
-    ------
-    ValueError
-        There are none, one contradicts the claim, or the largest ratio asks for another word.
+    They are the lines about it that decide: where what is measured could have been outside. ValueError where there are
+    none, one contradicts the claim, or the largest ratio asks for another word.
     """
     if row.verdict not in (REACHED, NOT_CONTRADICTED):
         return ""
     ratios = []
-    for pattern in row.rows:
-        study = pattern.partition(": ")[0]
-        for found in map(_cells, pages.written(study, docs).splitlines()):
-            if len(found) < 4 or not row.about(study, found[0]) or found[3] not in ("yes", "**no**"):
+    for study in dict.fromkeys(pattern.partition(": ")[0] for pattern in row.rows):
+        for statement, _, measured, here in lines_of(study, docs):
+            if not row.about(study, statement) or here not in ("yes", "**no**"):
                 continue
-            ratio = re.search(r"([\d.]+) of (?:it|the bound|the radius)\b", found[2])
-            if found[3] == "**no**" or not ratio:
-                raise ValueError(f"{row.number}: {row.verdict}: {study}: {found[0]!r} has {found[3]}, {found[2]}")
+            ratio = re.search(r"([\d.]+) of (?:it|the bound|the radius)\b", measured)
+            if here == "**no**" or not ratio:
+                raise ValueError(f"{row.number}: {row.verdict}: {study}: {statement!r} has {here}, {measured}")
             ratios.append(float(ratio[1]))
     if not ratios or (max(ratios) >= NEAR) != (row.verdict == REACHED):
         raise ValueError(f"{row.number}: {row.verdict}: its lines have ratios {ratios}: {REACHED} is from {NEAR} on")
     instances = "1 instance" if len(ratios) == 1 else f"{len(ratios)} instances"
     return f" ({instances}; largest ratio {max(ratios):g})"
+
+
+def lines_of(study: str, docs: Path) -> list[list[str]]:
+    """The first four cells of every line of a study's table."""
+    found = map(_cells, pages.written(study, docs).splitlines())
+    return [cells[:4] for cells in found if len(cells) >= 4]
 
 
 def useful_from(bound: Callable[[int], float]) -> int:
@@ -254,9 +235,9 @@ def useful_from(bound: Callable[[int], float]) -> int:
 
 def _measured(row: Verdict, docs: Path) -> str:
     """What the page of a study says about the row's statement."""
-    for found in map(_cells, pages.written(row.study, docs).splitlines()):
-        if len(found) >= 4 and found[0] == row.statement:
-            return found[2]
+    for statement, _, measured, _ in lines_of(row.study, docs):
+        if statement == row.statement:
+            return measured
     raise ValueError(f"{row.number}: {pages.page_of(row.study, docs)} has no row {row.statement!r} of {row.study}")
 
 

@@ -86,9 +86,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "An atlas of private arms: regret over the lower bound",
-    "docs/formulas/private_frontier.md#lower-bounds",
-    sweeps,
-    {name: partial(draw, name) for name in INSTANCES},
-    claims,
-)
+    "An atlas of private arms: regret over the lower bound", "docs/formulas/private_frontier.md#lower-bounds", sweeps,
+    {name: partial(draw, name) for name in INSTANCES}, claims,
+)  # fmt: skip

@@ -104,8 +104,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Corruption before or after local privacy",
-    "docs/formulas/private_frontier.md#local-privacy-and-corruption",
+    "Corruption before or after local privacy", "docs/formulas/private_frontier.md#local-privacy-and-corruption",
     sweeps,
     {
         "ldp-ucb": partial(draw, "binary", LDP_UCB, "rewards of 0 and 1"),
@@ -114,4 +113,4 @@ STUDY = Study(
         "heavy": partial(draw, "heavy", TOLD, "Pareto rewards"),
     },
     claims,
-)
+)  # fmt: skip

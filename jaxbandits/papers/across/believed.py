@@ -113,13 +113,11 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Believed against true corruption",
-    "the papers with corruption",
-    sweeps,
+    "Believed against true corruption", "the papers with corruption", sweeps,
     {
         "agents": partial(draw, "agents", hatched="helps"),
         "blocks": partial(draw, "blocks", hatched="helps"),
         "reports": partial(draw, "reports"),
     },
     claims,
-)
+)  # fmt: skip

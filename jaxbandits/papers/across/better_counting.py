@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.calibrations import BOUNDED, DP
-from jaxbandits.papers.shared import points, ratio_interval, times
+from jaxbandits.papers.shared import against, points, ratio_interval, times
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -52,31 +52,26 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-def draw_every_play(results: Results) -> plot.Plot:
-    """Agents' regret against epsilon, a message after every play."""
-    caption = "Byzantine-UCB, ten agents, no attack; a message after every play"
-    return plot.against(results["every-play"].squeeze("window", drop=True), "epsilon", caption=caption, width=6.0)
-
-
-def draw_episodes(results: Results) -> plot.Plot:
-    """Agents' regret against the number of plays in an episode, at epsilon = 1."""
-    names = {"window": "plays L of an episode"}
-    caption = "Byzantine-UCB, ten agents, no attack; ε = 1"
-    return plot.against(results["episodes"], "window", select={"epsilon": 1.0}, names=names, caption=caption, width=6.0)
-
-
 def draw_users(results: Results) -> plot.Plot:
     """Users' regret against epsilon at one horizon."""
     ds = results["users"]
     horizon = HORIZON if HORIZON in ds["horizon"].values else int(ds["horizon"].values[-1])
-    caption = "jointly private LinUCB, 20 arms, d = 5"
-    return plot.against(ds, "epsilon", select={"horizon": horizon}, caption=caption, width=6.0)
+    return plot.against(ds, "epsilon", select={"horizon": horizon}, caption=JOINTLY, width=6.0)
 
 
-def draw_horizons(results: Results) -> plot.Plot:
-    """Users' regret against the horizon, at epsilon = 1."""
-    caption = "jointly private LinUCB, 20 arms, d = 5; ε = 1"
-    return plot.against(results["users"], "horizon", select={"epsilon": 1.0}, caption=caption, width=6.0)
+JOINTLY, QUIET = "jointly private LinUCB, 20 arms, d = 5", "Byzantine-UCB, ten agents, no attack"
+PICTURES = {
+    "agents": against(
+        lambda results: results["every-play"].squeeze("window", drop=True), "epsilon",
+        caption=f"{QUIET}; a message after every play", width=6.0,
+    ),
+    "episodes": against(
+        "episodes", "window", select={"epsilon": 1.0}, names={"window": "plays L of an episode"},
+        caption=f"{QUIET}; ε = 1", width=6.0,
+    ),
+    "users": draw_users,
+    "horizons": against("users", "horizon", select={"epsilon": 1.0}, caption=f"{JOINTLY}; ε = 1", width=6.0),
+}  # fmt: skip
 
 
 def cells(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
@@ -107,9 +102,5 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "What better counting buys",
-    "docs/formulas/counting.md",
-    sweeps,
-    {"agents": draw_every_play, "episodes": draw_episodes, "users": draw_users, "horizons": draw_horizons},
-    claims,
-)
+    "What better counting buys", "docs/formulas/counting.md", sweeps, PICTURES, claims,
+)  # fmt: skip

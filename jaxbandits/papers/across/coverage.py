@@ -240,9 +240,6 @@ def claims(results: Results) -> list[Claim]:
 
 PICTURES = {"online": "OnlineUCB", "agents": "Byzantine-UCB", "blocks": "PRM", "elimination": "elimination"}
 STUDY = Study(
-    "Coverage of confidence sets and radii",
-    "all papers that have a radius",
-    sweeps,
-    {key: partial(draw, name) for key, name in PICTURES.items()},
-    claims,
-)
+    "Coverage of confidence sets and radii", "all papers that have a radius", sweeps,
+    {key: partial(draw, name) for key, name in PICTURES.items()}, claims,
+)  # fmt: skip

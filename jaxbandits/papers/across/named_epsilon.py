@@ -179,11 +179,8 @@ def _spending(row: dict[Any, Any]) -> Claim:
 
 
 STUDY = Study(
-    "Named epsilon against spent epsilon, and regret at equal spent epsilon",
-    "all five papers",
-    sweeps,
+    "Named epsilon against spent epsilon, and regret at equal spent epsilon", "all five papers", sweeps,
     {group: partial(draw_group, group) for group in GROUPS}
     | {f"regret-{name}": partial(draw_regret, name) for name in CAPTIONS},
-    claims,
-    computed,
-)
+    claims, computed,
+)  # fmt: skip

@@ -68,10 +68,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "How private is plain Thompson sampling?",
-    "docs/formulas/private_frontier.md#gdp-thompson",
-    nothing,  # but what the audit plays
-    {"g": draw, "audits": draw_audits},
-    claims,
-    computed,
-)
+    "How private is plain Thompson sampling?", "docs/formulas/private_frontier.md#gdp-thompson", nothing,
+    {"g": draw, "audits": draw_audits}, claims, computed,
+)  # fmt: skip

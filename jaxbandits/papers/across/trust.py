@@ -11,9 +11,8 @@ from scipy.optimize import brentq
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.across.atlas import INSTANCES
-from jaxbandits.papers.shared import by_value, numbers, ratios
+from jaxbandits.papers.shared import against, by_value, numbers, ratios
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
-from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.theory import skellam_epsilon
 
@@ -48,25 +47,26 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {"models": swept(few(TRUSTED, full, QUICK), arms, horizon, seeds, grid=grid)}
 
 
-def draw(results: Results) -> plot.Plot:
-    """Regret against what is spent."""
-    caption = f"Bernoulli arms {MEANS}; at the same spent ε, Skellam noise at δ = {DELTA:g}"
-    ds = numbers(results["models"], "epsilon")
-    return plot.against(ds, "epsilon", names={"epsilon": "spent ε"}, caption=caption, width=6.0)
+def by_budget(results: Results):
+    """The Dataset along `epsilon`, what is spent."""
+    return numbers(results["models"], "epsilon")
+
+
+PICTURE = against(
+    by_budget, "epsilon", names={"epsilon": "spent ε"}, width=6.0,
+    caption=f"Bernoulli arms {MEANS}; at the same spent ε, Skellam noise at δ = {DELTA:g}",
+)  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
     """Regret of every model, and of the models without a server over secure aggregation."""
-    ds = numbers(results["models"], "epsilon")
+    ds = by_budget(results)
     final, entries = final_regret(ds), by_value(ds, ["epsilon"], "regret at ε = {:g} spent".format)
     there = [label for label in (SERVER, BITS) if label in final["algorithm"].values]
     return entries + [Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)) for label in there]
 
 
 STUDY = Study(
-    "Whom to trust: server, secure aggregation, nobody",
-    "docs/formulas/private_frontier.md#secure-aggregation",
-    sweeps,
-    {"models": draw},
-    claims,
-)
+    "Whom to trust: server, secure aggregation, nobody", "docs/formulas/private_frontier.md#secure-aggregation", sweeps,
+    {"models": PICTURE}, claims,
+)  # fmt: skip

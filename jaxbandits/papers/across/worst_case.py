@@ -188,10 +188,6 @@ def _interval(values: Any) -> str:
 
 
 STUDY = Study(
-    "The worst attack found on every robust algorithm",
-    "docs/formulas/robust_frontier.md#robust-frontier-worst-case",
-    sweeps,
-    {},
-    claims,
-    searches=searches,
-)
+    "The worst attack found on every robust algorithm", "docs/formulas/robust_frontier.md#robust-frontier-worst-case",
+    sweeps, {}, claims, searches=searches,
+)  # fmt: skip

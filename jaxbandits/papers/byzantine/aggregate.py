@@ -172,10 +172,5 @@ def search_claims(found: pd.DataFrame) -> list[Claim]:
 
 
 STUDY = Study(
-    "How far the aggregate is from the honest mean",
-    "Lemmas 3, 10, 11 and 13",
-    sweeps,
-    {"map": draw},
-    claims,
-    computed,
-)
+    "How far the aggregate is from the honest mean", "Lemmas 3, 10, 11 and 13", sweeps, {"map": draw}, claims, computed,
+)  # fmt: skip

@@ -100,8 +100,6 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Every aggregation rule under every attack",
-    "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules",
-    sweeps,
-    {"map": draw},
+    "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules", sweeps, {"map": draw},
     claims,
-)
+)  # fmt: skip

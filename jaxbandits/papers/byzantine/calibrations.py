@@ -52,9 +52,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "The price of privacy by calibration and length of an episode",
-    "Theorem 6; docs/reproductions/byzantine.md",
-    sweeps,
-    {"one": partial(draw, 1), "twenty": partial(draw, 20)},
-    claims,
-)
+    "The price of privacy by calibration and length of an episode", "Theorem 6; docs/reproductions/byzantine.md",
+    sweeps, {"one": partial(draw, 1), "twenty": partial(draw, 20)}, claims,
+)  # fmt: skip

@@ -2,9 +2,8 @@
 
 from jaxbandits.formatting import percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, an_agent, honest, target
-from jaxbandits.papers.shared import MESSAGE_SHARE, by_value, ratio_interval
+from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_value, ratio_interval
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
-from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 SCALE, WINDOW = 5.0, 10
@@ -26,11 +25,10 @@ def per_agent(results: Results):
     return an_agent(results["rules"].squeeze(["window", "radius_scale"], drop=True), honest)
 
 
-def draw(results: Results) -> plot.Plot:
-    """Regret an honest agent against the share of attacked agents."""
-    caption = f"{NUM_AGENTS} agents, regret of an honest one; target attack of scale {SCALE:g}"
-    names = {"corruption_bound": "share of attacked agents"}
-    return plot.against(per_agent(results), "corruption_bound", names=names, caption=caption, width=5.5)
+PICTURE = against(
+    per_agent, "corruption_bound", names={"corruption_bound": "share of attacked agents"}, width=5.5,
+    caption=f"{NUM_AGENTS} agents, regret of an honest one; target attack of scale {SCALE:g}",
+)  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -52,9 +50,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Regret against the share of attacked agents",
-    "Theorem 2; docs/reproductions/byzantine.md",
-    sweeps,
-    {"share": draw},
-    claims,
-)
+    "Regret against the share of attacked agents", "Theorem 2; docs/reproductions/byzantine.md", sweeps,
+    {"share": PICTURE}, claims,
+)  # fmt: skip

@@ -5,9 +5,8 @@ from functools import partial
 import xarray as xr
 
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, an_agent, honest, target
-from jaxbandits.papers.shared import REGRET, points, regrets
+from jaxbandits.papers.shared import REGRET, against, points, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
-from jaxbandits.reports import plot
 
 SCALE, SHARE = 5.0, 0.2
 
@@ -32,12 +31,10 @@ def together(results):
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
-def draw(results: Results) -> plot.Plot:
-    """Final regret against the plays of an episode."""
-    return plot.against(
-        together(results), "window", names={"window": "plays L of an episode"}, width=5.5,
-        caption=f"regret of an honest agent; target attack of scale {SCALE:g}",
-    )  # fmt: skip
+PICTURE = against(
+    together, "window", names={"window": "plays L of an episode"}, width=5.5,
+    caption=f"regret of an honest agent; target attack of scale {SCALE:g}",
+)  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -58,9 +55,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "How rarely the agents may communicate",
-    "Theorem 2; docs/reproductions/byzantine.md",
-    sweeps,
-    {"window": draw},
+    "How rarely the agents may communicate", "Theorem 2; docs/reproductions/byzantine.md", sweeps, {"window": PICTURE},
     claims,
-)
+)  # fmt: skip

@@ -12,9 +12,8 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS
-from jaxbandits.papers.shared import by_algorithm, ratio_interval
+from jaxbandits.papers.shared import against, by_algorithm, ratio_interval
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
-from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 SHARE, PROB = 0.2, 0.5  # of attacked agents, and of their attacked plays
@@ -29,15 +28,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {"poisoned": swept(algorithms, FEDERATED, horizons, seeds, reward_adversary=attack)}
 
 
-def draw(results: Results) -> plot.Plot:
-    """Regret of all agents against the horizon, with a line that grows as T."""
-    ds = results["poisoned"]
-    reference = {"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20}
-    caption = (
-        f"regret summed over {NUM_AGENTS} agents and the plays that were not attacked; "
-        f"{SHARE:.0%} of the agents have half of their rewards from -θ"
-    )
-    return plot.against(ds, "horizon", reference=reference, caption=caption, width=5.5)
+PICTURE = against(
+    "poisoned", "horizon", width=5.5, reference={"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20},
+    caption=f"regret summed over {NUM_AGENTS} agents and the plays that were not attacked; "
+    f"{SHARE:.0%} of the agents have half of their rewards from -θ",
+)  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -61,9 +56,5 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Without communication the regret is linear",
-    "Proposition 1; Theorem 2",
-    sweeps,
-    {"horizon": draw},
-    claims,
-)
+    "Without communication the regret is linear", "Proposition 1; Theorem 2", sweeps, {"horizon": PICTURE}, claims,
+)  # fmt: skip

@@ -155,9 +155,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "What the bonus sets of the regret, and what the attack sets",
-    "Theorems 2 and 7",
-    sweeps,
-    {"horizon": draw},
+    "What the bonus sets of the regret, and what the attack sets", "Theorems 2 and 7", sweeps, {"horizon": draw},
     claims,
-)
+)  # fmt: skip

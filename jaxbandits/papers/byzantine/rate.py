@@ -10,9 +10,8 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, an_agent, honest, target
-from jaxbandits.papers.shared import exponent, points, regrets
+from jaxbandits.papers.shared import against, exponent, points, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
-from jaxbandits.reports import plot
 
 SCALE = 5.0  # of the target attack
 RATES = partial(a.byzantine_ucb, radius_scale=RATE)  # a radius large enough for the bonus to set the rate
@@ -35,13 +34,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-def draw(results: Results) -> plot.Plot:
-    """Final regret against the horizon, on logarithmic axes."""
-    caption = (
-        f"regret of an honest agent; target attack of scale {SCALE:g}; scales of ridge and radius: {RATE:g} for the "
-        "medians, 1 for the mean, whose episodes have one play"
-    )
-    return plot.against(together(results), "horizon", caption=caption, width=5.5)
+CAPTION = (
+    f"regret of an honest agent; target attack of scale {SCALE:g}; scales of ridge and radius: {RATE:g} for the "
+    "medians, 1 for the mean, whose episodes have one play"
+)
 
 
 def together(results):
@@ -63,9 +59,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "The growth of robust regret with the horizon",
-    "Theorems 2 and 7; docs/reproductions/byzantine.md",
-    sweeps,
-    {"horizon": draw},
-    claims,
-)
+    "The growth of robust regret with the horizon", "Theorems 2 and 7; docs/reproductions/byzantine.md", sweeps,
+    {"horizon": against(together, "horizon", caption=CAPTION, width=5.5)}, claims,
+)  # fmt: skip

@@ -6,9 +6,8 @@ from functools import cache, partial
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered, of_each
-from jaxbandits.papers.shared import REGRET, numbers, points, regrets
+from jaxbandits.papers.shared import REGRET, against, numbers, points, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
-from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 
@@ -50,10 +49,7 @@ def by_truth(results):
     return numbers(results["budgets"], f"{next(iter(SPENDING))}.epsilon", "epsilon")
 
 
-def draw(results: Results) -> plot.Plot:
-    """Final regret against what is truly spent."""
-    caption = f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn"
-    return plot.against(by_truth(results), "epsilon", caption=caption, width=6.0)
+CAPTION = f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn"
 
 
 def claims(results: Results) -> list[Claim]:
@@ -75,9 +71,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Regret at equal true budget",
-    "Figure 1's algorithms, at what they truly spend",
-    sweeps,
-    {"budget": draw},
-    claims,
-)
+    "Regret at equal true budget", "Figure 1's algorithms, at what they truly spend", sweeps,
+    {"budget": against(by_truth, "epsilon", caption=CAPTION, width=6.0)}, claims,
+)  # fmt: skip

@@ -191,15 +191,16 @@ def first_power(holds) -> int:
 
 def draw_combiner(results: Results) -> plot.Plot:
     """What the combiner's bases assume, what is possible and what they are charged, against T."""
-    plays = 10.0 ** np.arange(3, 12)
+    plays = [10.0**k for k in range(3, 12)]
     values = {
-        "λ₂ = 2 T^(-1/8), the second base's": 2 * plays**-0.125,
-        f"1/d = {1 / DIM:g}, the most for norm 1": np.full(len(plays), 1 / DIM),
-        f"{LARGEST:g}, the most for these features": np.full(len(plays), LARGEST),
+        "λ₂ = 2 T^(-1/8), the second base's": [2 * x**-0.125 for x in plays],
+        f"1/d = {1 / DIM:g}, the most for norm 1": 1 / DIM,
+        f"{LARGEST:g}, the most for these features": LARGEST,
         "the least penalty R / T, ε = 1": [penalties(x, 1.0).min() for x in plays],
-        "1, the largest reward": np.ones(len(plays)),
+        "1, the largest reward": 1.0,
     }
-    table = pd.DataFrame({"T": plays} | values).melt("T", var_name="line", value_name="bound")
+    rows = pd.DataFrame(values, pd.Index(plays, name="T")).rename_axis(columns="line").stack(future_stack=True)
+    table = rows.rename("bound").reset_index()[["T", "bound", "line"]]
     caption = f"d = {DIM}; λ₂ is possible where it is below the most that λ_min can be"
     return plot.lines(table, "T", "bound", line="line", log="both", names=WORDS, caption=caption, width=6.5)
 
@@ -298,9 +299,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Where the favourable case ends",
-    "Corollary 3.6, Remark 3.1, Theorem 4.1",
-    sweeps,
+    "Where the favourable case ends", "Corollary 3.6, Remark 3.1, Theorem 4.1", sweeps,
     {
         "spread": draw_spread,
         "epochs": draw_epochs,
@@ -308,6 +307,5 @@ STUDY = Study(
         "horizon-paper": partial(draw_horizon, "paper"),
         "combiner": draw_combiner,
     },
-    claims,
-    computed,
-)
+    claims, computed,
+)  # fmt: skip

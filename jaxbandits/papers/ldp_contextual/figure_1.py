@@ -138,8 +138,7 @@ def _of(claim: Claim, whose: str) -> Claim:
 
 
 STUDY = Study(
-    "Regret of OnlineUCB and its rivals at three privacy levels",
-    "Figure 1; docs/formulas/ldp_contextual.md#figure-1",
+    "Regret of OnlineUCB and its rivals at three privacy levels", "Figure 1; docs/formulas/ldp_contextual.md#figure-1",
     sweeps,
     {
         "printed": partial(draw, "as printed"),
@@ -149,4 +148,4 @@ STUDY = Study(
         "reward-only-fixed": partial(draw, "reward only", contexts="fixed"),
     },
     claims,
-)
+)  # fmt: skip

@@ -77,9 +77,5 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2",
-    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration",
-    nothing,
-    {"reach": draw},
-    claims,
-    computed,
-)
+    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration", nothing, {"reach": draw}, claims, computed,
+)  # fmt: skip

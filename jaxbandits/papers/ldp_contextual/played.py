@@ -65,22 +65,7 @@ def watched(
 ) -> Algorithm:
     """An algorithm with the diagnostics `lambda_min_0`, `lambda_min_1`, ...: one for every epoch of 2^k plays.
 
-    Parameters
-    ----------
-    num_arms, dim, horizon, feature_norm
-        As the algorithm's.
-    base : callable
-        A factory of algorithms, or a partial of one, that plays one play a window.
-
-    Returns
-    -------
-    Algorithm
-        The base's guarantee does not cover the diagnostics.
-
-    Raises
-    ------
-    ValueError
-        The run is longer than the epochs, or the base plays windows.
+    The base plays one play a window; its guarantee does not cover the diagnostics.
     """
     horizon = integer("horizon", horizon, 1, 2**EPOCHS - 1, remedy="later epochs are not measured")
     fixed = {"num_arms": num_arms, "dim": dim, "horizon": horizon, "feature_norm": feature_norm}

@@ -56,9 +56,5 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Figure 1 with Algorithm 1 wholly as printed",
-    "Figure 1, Algorithm 1",
-    sweeps,
-    {"curves": draw},
-    claims,
-)
+    "Figure 1 with Algorithm 1 wholly as printed", "Figure 1, Algorithm 1", sweeps, {"curves": draw}, claims,
+)  # fmt: skip

@@ -214,9 +214,6 @@ def rivals(ds) -> Claim:
 
 STUDY = Study(
     "Which orders of Figure 1 hold where: calibration, what is noised, clip, width, contexts, features, delta",
-    "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1",
-    sweeps,
-    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")},
-    claims,
-    following=confirmed,
-)
+    "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1", sweeps,
+    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")}, claims, following=confirmed,
+)  # fmt: skip

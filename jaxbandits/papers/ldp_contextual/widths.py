@@ -4,6 +4,7 @@ The map has three widths. Here features and reward are perturbed, as Algorithm 1
 the least that delivers the claim.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
     RIVALS,
     excess,
 )
-from jaxbandits.papers.shared import REGRET, numbers, points
+from jaxbandits.papers.shared import REGRET, against, numbers, points
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -47,11 +48,11 @@ def by_width(results: Results):
     return numbers(ds, next(str(dim) for dim in ds.dims if str(dim) in KEYS), "width")
 
 
-def draw(epsilon, results: Results) -> plot.Plot:
+def picture(epsilon: float) -> Callable[[Results], plot.Plot]:
     """Final regret against the scale of the width, at one epsilon."""
     caption = f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn"
-    ds, names = by_width(results), {"width": "scale of the width"}
-    return plot.against(ds, "width", select={"epsilon": epsilon}, names=names, caption=caption, width=6.0)
+    names, select = {"width": "scale of the width"}, {"epsilon": epsilon}
+    return against(by_width, "width", select=select, names=names, caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -86,9 +87,6 @@ def along_width(here, label: str) -> dict[float, Any]:
 
 
 STUDY = Study(
-    "Figure 1's orders at every width",
-    "Figure 1",
-    sweeps,
-    {f"epsilon-{epsilon:g}": partial(draw, epsilon) for epsilon in EPSILONS},
-    claims,
-)
+    "Figure 1's orders at every width", "Figure 1", sweeps,
+    {f"epsilon-{epsilon:g}": picture(epsilon) for epsilon in EPSILONS}, claims,
+)  # fmt: skip

@@ -98,9 +98,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Central against local privacy below epsilon = 1 / sqrt(T)",
-    "Corollary 3.2 and the introduction",
-    sweeps,
-    {"share": draw},
-    claims,
-)
+    "Central against local privacy below epsilon = 1 / sqrt(T)", "Corollary 3.2 and the introduction", sweeps,
+    {"share": draw}, claims,
+)  # fmt: skip

@@ -138,8 +138,5 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "The bounds with their constants, where they are below what uniform play costs",
-    "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4",
-    sweeps,
-    {"epsilon": draw},
-    claims,
-)
+    "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4", sweeps, {"epsilon": draw}, claims,
+)  # fmt: skip

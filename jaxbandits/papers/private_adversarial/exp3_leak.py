@@ -195,10 +195,6 @@ def _exact(value, stated) -> Exact:
 
 
 STUDY = Study(
-    "What plain EXP3 gives away",
-    "Appendix G.1 and its figure",
-    sweeps,
-    {"forced": draw_forced, "empirical": draw_free},
-    claims,
-    computed,
-)
+    "What plain EXP3 gives away", "Appendix G.1 and its figure", sweeps,
+    {"forced": draw_forced, "empirical": draw_free}, claims, computed,
+)  # fmt: skip

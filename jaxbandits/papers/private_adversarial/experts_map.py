@@ -181,10 +181,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Which expert algorithm is best where",
-    "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5",
-    sweeps,
-    {"bounds": draw_bounds, "measured": draw_measured, "regrets": draw_regrets},
-    claims,
-    computed,
-)
+    "Which expert algorithm is best where", "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5", sweeps,
+    {"bounds": draw_bounds, "measured": draw_measured, "regrets": draw_regrets}, claims, computed,
+)  # fmt: skip

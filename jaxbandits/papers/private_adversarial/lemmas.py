@@ -229,10 +229,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "The cited lemmas with explicit constants, enumerated",
-    "Theorem 3.5, Lemmas A.4 to A.8, B.3, E.2 and F.1",
-    nothing,
-    {"norms": draw},
-    claims,
-    computed,
-)
+    "The cited lemmas with explicit constants, enumerated", "Theorem 3.5, Lemmas A.4 to A.8, B.3, E.2 and F.1", nothing,
+    {"norms": draw}, claims, computed,
+)  # fmt: skip

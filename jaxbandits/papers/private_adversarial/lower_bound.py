@@ -235,9 +235,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "The lower bound of Lemma 5.1: two sequences, its statistics and the regret of every base",
-    "Lemma 5.1",
-    sweeps,
-    {"regret": draw, "bound": draw_bound},
-    claims,
-)
+    "The lower bound of Lemma 5.1: two sequences, its statistics and the regret of every base", "Lemma 5.1", sweeps,
+    {"regret": draw, "bound": draw_bound}, claims,
+)  # fmt: skip

@@ -244,10 +244,8 @@ def draw_bounds(results: Results) -> plot.Plot:
 
 STUDY = Study(
     "The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1",
-    "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5",
-    sweeps,
+    "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5", sweeps,
     {f"{kind}_{key}": partial(figure, kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")}
     | {"bounds": draw_bounds},
-    claims,
-    computed,
-)
+    claims, computed,
+)  # fmt: skip

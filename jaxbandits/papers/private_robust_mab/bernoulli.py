@@ -54,13 +54,11 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Bernoulli arms, as in papers on private bandits",
-    "docs/reproductions/private_robust_mab.md",
-    sweeps,
+    "Bernoulli arms, as in papers on private bandits", "docs/reproductions/private_robust_mab.md", sweeps,
     {
         "time": partial(draw_time, "spread", 1.0),
         "one-close": partial(draw_epsilon, "one close"),
         "spread": partial(draw_epsilon, "spread"),
     },
     claims,
-)
+)  # fmt: skip

@@ -65,9 +65,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Regret between the lower and the upper bound",
-    "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
-    sweeps,
-    {"epsilon": partial(draw, "epsilon"), "share": partial(draw, "share")},
-    claims,
-)
+    "Regret between the lower and the upper bound", "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
+    sweeps, {"epsilon": partial(draw, "epsilon"), "share": partial(draw, "share")}, claims,
+)  # fmt: skip

@@ -92,8 +92,6 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Rewards far from zero: a bound on the means and a central moment",
-    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md",
-    sweeps,
-    {"time": draw_time, "mean-bound": draw_bound},
-    claims,
-)
+    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md", sweeps,
+    {"time": draw_time, "mean-bound": draw_bound}, claims,
+)  # fmt: skip

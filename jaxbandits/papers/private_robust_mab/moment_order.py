@@ -121,9 +121,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "The order of the moment, on the lower bound's own instance",
-    "Theorems 4.1 and 6.2",
-    sweeps,
-    {"epsilon": draw},
+    "The order of the moment, on the lower bound's own instance", "Theorems 4.1 and 6.2", sweeps, {"epsilon": draw},
     claims,
-)
+)  # fmt: skip

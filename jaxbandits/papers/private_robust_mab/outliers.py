@@ -77,9 +77,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Five per cent of rewards replaced: who breaks",
-    "docs/formulas/private_robust_mab.md#contamination",
-    sweeps,
-    {},
+    "Five per cent of rewards replaced: who breaks", "docs/formulas/private_robust_mab.md#contamination", sweeps, {},
     claims,
-)
+)  # fmt: skip

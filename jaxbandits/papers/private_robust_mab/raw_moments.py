@@ -133,8 +133,6 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
-    "Theorem 6.2; docs/reproductions/private_robust_mab.md",
-    sweeps,
-    {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share},
-    claims,
-)
+    "Theorem 6.2; docs/reproductions/private_robust_mab.md", sweeps,
+    {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share}, claims,
+)  # fmt: skip

@@ -59,8 +59,6 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Tsallis-INF between stochastic and adversarial rewards",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets",
-    sweeps,
-    {"strong": partial(draw, "strong"), "weak": partial(draw, "weak")},
-    claims,
-)
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets", sweeps,
+    {"strong": partial(draw, "strong"), "weak": partial(draw, "weak")}, claims,
+)  # fmt: skip

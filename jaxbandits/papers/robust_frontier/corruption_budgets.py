@@ -80,12 +80,11 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Budgets of corruption: told, told wrongly, told nothing",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets",
-    sweeps,
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets", sweeps,
     {
         "early": partial(draw, "strong-early"),
         "burst": partial(draw, "strong-burst"),
         "weak": partial(draw, "weak-early"),
     },
     claims,
-)
+)  # fmt: skip

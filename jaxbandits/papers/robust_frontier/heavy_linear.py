@@ -80,9 +80,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Linear bandits with heavy-tailed noise",
-    "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb",
-    sweeps,
+    "Linear bandits with heavy-tailed noise", "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb", sweeps,
     {"gaussian": partial(draw, "gaussian"), "student": partial(draw, "student"), "pareto": partial(draw, "pareto")},
     claims,
-)
+)  # fmt: skip

@@ -51,13 +51,11 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Late feedback",
-    "docs/formulas/robust_frontier.md#robust-frontier-delay",
-    sweeps,
+    "Late feedback", "docs/formulas/robust_frontier.md#robust-frontier-delay", sweeps,
     {
         "fixed": partial(draw, "fixed", "delay"),
         "geometric": partial(draw, "geometric", "mean delay"),
         "changing": partial(draw, "changing", "delay", where="four arms; another one is the best from the middle on"),
     },
     claims,
-)
+)  # fmt: skip

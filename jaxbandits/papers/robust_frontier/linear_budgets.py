@@ -41,9 +41,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Linear bandits under a budget of corruption",
-    "docs/formulas/robust_frontier.md#cw-oful",
-    sweeps,
-    {"linear": draw},
+    "Linear bandits under a budget of corruption", "docs/formulas/robust_frontier.md#cw-oful", sweeps, {"linear": draw},
     claims,
-)
+)  # fmt: skip

@@ -8,9 +8,8 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import points
+from jaxbandits.papers.shared import against, points
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
-from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 MEANS = [1.0, 0.0, 0.0, -1.0]
@@ -36,11 +35,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {"shares": swept(learners, arms, horizon, seeds, grid=grid, reward_adversary=attack)}
 
 
-def draw(results: Results) -> plot.Plot:
-    """Regret against the share."""
-    caption = f"Gaussian arms {MEANS}; a corrupted reward is {-SIZE:g} on the best arm and {SIZE:g} on others"
-    names = {SHARE: "share of corrupted rewards"}
-    return plot.against(results["shares"], SHARE, names=names, caption=caption, width=6.0)
+PICTURE = against(
+    "shares", SHARE, names={SHARE: "share of corrupted rewards"}, width=6.0,
+    caption=f"Gaussian arms {MEANS}; a corrupted reward is {-SIZE:g} on the best arm and {SIZE:g} on others",
+)  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -55,9 +53,5 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "A share of corrupted rewards",
-    "docs/formulas/robust_frontier.md#crimed",
-    sweeps,
-    {"shares": draw},
-    claims,
-)
+    "A share of corrupted rewards", "docs/formulas/robust_frontier.md#crimed", sweeps, {"shares": PICTURE}, claims,
+)  # fmt: skip

@@ -11,7 +11,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, horizon_sweeps, joined, target, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, by_value, regrets
+from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_value, regrets
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -61,17 +61,12 @@ def orders(at):
     return {"order, M1": along(first), "order, M2 (α = 0)": along(second)}
 
 
-def draw_horizon(results: Results) -> plot.Plot:
-    """Final regret against the horizon at one epsilon, with both orders."""
-    reference, caption = orders(lambda x: (x, EPSILON, 0.0)), f"rewards of ±1, ε = {EPSILON:g}, no corruption"
-    select = {"epsilon": EPSILON}
-    return plot.against(joined(results), "horizon", select=select, reference=reference, caption=caption, width=5.5)
+PRIVATELY = f"rewards of ±1, ε = {EPSILON:g}, no corruption"
 
 
 def draw_time(results: Results) -> plot.Plot:
     """Regret against plays at one epsilon."""
-    caption = f"rewards of ±1, ε = {EPSILON:g}, no corruption"
-    return plot.regret(results["epsilon"], select={"epsilon": EPSILON}, log="both", caption=caption)
+    return plot.regret(results["epsilon"], select={"epsilon": EPSILON}, log="both", caption=PRIVATELY)
 
 
 def draw_epsilon(results: Results) -> plot.Plot:
@@ -109,9 +104,14 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Regret of both client models against plays, privacy level and corruption",
-    "Theorems 1.3, 1.4, 3.4 and 3.9",
+    "Regret of both client models against plays, privacy level and corruption", "Theorems 1.3, 1.4, 3.4 and 3.9",
     sweeps,
-    {"horizon": draw_horizon, "time": draw_time, "epsilon": draw_epsilon, "share": draw_share},
+    {
+        "horizon": against(
+            joined, "horizon", select={"epsilon": EPSILON}, reference=orders(lambda x: (x, EPSILON, 0.0)),
+            caption=PRIVATELY, width=5.5,
+        ),
+        "time": draw_time, "epsilon": draw_epsilon, "share": draw_share,
+    },
     claims,
-)
+)  # fmt: skip

@@ -102,8 +102,6 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Where each estimator breaks: corruption against the size of what is reported",
-    "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter",
-    sweeps,
-    {"first": partial(draw, FIRST), "second": partial(draw, SECOND)},
-    claims,
-)
+    "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter", sweeps,
+    {"first": partial(draw, FIRST), "second": partial(draw, SECOND)}, claims,
+)  # fmt: skip

@@ -128,9 +128,5 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "What the dimension costs",
-    "Theorems 1.3 and 1.4",
-    sweeps,
-    {"dim": draw},
-    claims,
-)
+    "What the dimension costs", "Theorems 1.3 and 1.4", sweeps, {"dim": draw}, claims,
+)  # fmt: skip

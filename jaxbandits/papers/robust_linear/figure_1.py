@@ -167,9 +167,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "Figure 1: the orders that the paper draws, and measured regret",
-    "Figure 1",
-    sweeps,
-    {panel: partial(draw, panel) for panel in PANELS},
-    claims,
-)
+    "Figure 1: the orders that the paper draws, and measured regret", "Figure 1", sweeps,
+    {panel: partial(draw, panel) for panel in PANELS}, claims,
+)  # fmt: skip

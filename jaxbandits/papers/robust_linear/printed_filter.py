@@ -139,10 +139,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "The printed filter, and its repair",
-    "Algorithm 2; Proposition 2.1",
-    nothing,
-    {"share": draw_share, "reports": draw_reports},
-    claims,
-    computed,
-)
+    "The printed filter, and its repair", "Algorithm 2; Proposition 2.1", nothing,
+    {"share": draw_share, "reports": draw_reports}, claims, computed,
+)  # fmt: skip
