@@ -5,43 +5,18 @@ One module a paper, `across` for what concerns several, `robust_frontier` for ro
 
 from importlib import import_module
 
-from jaxbandits.papers.study import (
-    Claim,
-    Exact,
-    Interval,
-    Search,
-    Study,
-    Sweep,
-    Tuning,
-    claims_table,
-    reproduce,
-)
+from jaxbandits.papers.study import Claim, Exact, Interval, Search, Study, Sweep, Tuning, claims_table, reproduce
 from jaxbandits.validation import nearest
 
 PAPERS = (
-    "private_adversarial",
-    "private_robust_mab",
-    "robust_linear",
-    "byzantine",
-    "ldp_contextual",
-    "across",
+    "private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual", "across",
     "robust_frontier",
-)
+)  # fmt: skip
 
 __all__ = [
-    "PAPERS",
-    "Claim",
-    "Exact",
-    "Interval",
-    "Search",
-    "Study",
-    "Sweep",
-    "Tuning",
-    "claims_table",
-    "find",
-    "known",
+    "PAPERS", "Claim", "Exact", "Interval", "Search", "Study", "Sweep", "Tuning", "claims_table", "find", "known",
     "reproduce",
-]
+]  # fmt: skip
 
 
 def known() -> dict[str, Study]:

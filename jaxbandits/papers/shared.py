@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -55,11 +56,7 @@ def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form
 
 
 def by_value(
-    ds: xr.Dataset,
-    keys: Sequence[str],
-    statement: Callable[..., str],
-    form: str = REGRET,
-    separator: str = ", ",
+    ds: xr.Dataset, keys: Sequence[str], statement: Callable[..., str], form: str = REGRET, separator: str = ", "
 ) -> list[Claim]:
     """A line for each value of the keys: the mean regret of every algorithm there."""
     return [
@@ -80,13 +77,18 @@ def drawn(rows: list[dict[str, Any]], x: str, y: str, log: Literal["x", "y", "bo
     return plot.lines(pd.DataFrame(rows), x, y, line="line", log=log, **more)
 
 
-def against(data: str | Callable[[Results], xr.Dataset], key: str, **settings: Any) -> Callable[[Results], Plot]:
-    """A figure: final regret against a key, of a sweep by its name or of a Dataset made from the results."""
+def picture(
+    draw: Callable[..., Plot], data: str | Callable[[Results], Any], *columns: str, **settings: Any
+) -> Callable[[Results], Plot]:
+    """A figure: a function of `jb.plot` of one result, by its name, or of what `data` makes from the results."""
 
-    def draw(results: Results) -> Plot:
-        return plot.against(results[data] if isinstance(data, str) else data(results), key, **settings)
+    def drawing(results: Results) -> Plot:
+        return draw(results[data] if isinstance(data, str) else data(results), *columns, **settings)
 
-    return draw
+    return drawing
+
+
+against = partial(picture, plot.against)
 
 
 def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, Any]:

@@ -131,6 +131,9 @@ class Claim(NamedTuple):
         return None if self.evidence is None else _verdict(self.evidence)
 
 
+Claims: TypeAlias = Iterable[Claim]
+
+
 class Study(NamedTuple):
     """A figure or table of a paper.
 
@@ -142,7 +145,7 @@ class Study(NamedTuple):
     source: str  # paper, section, figure or table
     sweeps: Callable[[bool], dict[str, Sweep]]  # full? -> the sweeps: about 20 s in all unless full
     figures: dict[str, Callable[[dict], plot.Plot]]
-    claims: Callable[[dict], list[Claim]]
+    claims: Callable[[dict], Claims]
     computed: Callable[[bool], dict[str, Any]] = nothing  # what is no sweep: plain NumPy on the host
     # full?, results -> sweeps that the first ones' results ask for
     following: Callable[[bool, dict], dict[str, Sweep]] = lambda full, results: {}
@@ -303,7 +306,7 @@ def crossing(x: Vector, difference: Vector) -> float:
     return math.nan
 
 
-def judged(claims: list[Claim], *, full: bool) -> list[Claim]:
+def judged(claims: Claims, *, full: bool) -> list[Claim]:
     """The claims of a study with their intervals in what is measured; those of a quick run lose their evidence.
 
     This is the rule of docs/reproductions.md: "yes" and "no" need a statement with a number that can fail and evidence

@@ -14,7 +14,7 @@ from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.shared import by_value, ratios
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -91,16 +91,14 @@ def draw(kind: str, algorithm: str, caption: str, results: Results) -> plot.Plot
     return plot.against(placed(results, kind, algorithm), "epsilon", caption=text, width=6.0)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret by place and epsilon, and what corruption after privacy costs over corruption before it."""
-    entries = []
     said = provenance.records()["local_robust_orders"].said("c^(1 - 1/k) times as much")
     for kind, label in ((kind, label) for kind, (*_, algorithms) in KINDS.items() for label in algorithms):
         ds = placed(results, kind, label)
-        entries += by_value(ds, ["epsilon"], f"{kind}: regret of {label} at ε = {{:g}}".format, separator="; ")
+        yield from by_value(ds, ["epsilon"], f"{kind}: regret of {label} at ε = {{:g}}".format, separator="; ")
         compared = ratios(final_regret(ds), LABELS[IN_RANGE], LABELS[BEFORE])
-        entries.append(Claim(f"{kind}: {label}, reports by honest ones over rewards", said, compared))
-    return entries
+        yield Claim(f"{kind}: {label}, reports by honest ones over rewards", said, compared)
 
 
 STUDY = Study(

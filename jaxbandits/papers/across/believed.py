@@ -16,7 +16,7 @@ from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
 from jaxbandits.papers.shared import points, ratio_interval, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, tidy
 
@@ -94,22 +94,21 @@ def draw(kind: str, results: Results, hatched: str | None = None) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret at each truth by belief, the truth's price, and in how many cells a belief helps."""
-    frame, entries = cells(results), []
+    frame = cells(results)
     for label, part in frame.groupby("algorithm", sort=False):
         for true, row in part.groupby("true"):
             measured = points(map(percent, row["believed"]), row["mean"], "{y:,.0f} believing {x}")
-            entries.append(Claim(f"regret of {label}, {percent(true)} true", "", measured))
+            yield Claim(f"regret of {label}, {percent(true)} true", "", measured)
         told = part[(part["believed"] == part["true"]) & (part["true"] > 0)]
         ratio, low, high = (told[column].map(_ratio_text) for column in ("ratio", "low", "high"))
         measured = points(map(percent, told["true"]), ratio + " [" + low + ", " + high + "]", "{y} at {x}")
-        entries.append(Claim(f"{label}: told the truth over believing in nothing", "", measured))
+        yield Claim(f"{label}: told the truth over believing in nothing", "", measured)
         corrupted = part[(part["true"] > 0) & (part["believed"] > 0)]
         less, more = int(corrupted["helps"].sum()), int((corrupted["low"] > 1).sum())
         measured = f"less regret in {less}, more in {more} of {len(corrupted)} cells with corruption"
-        entries.append(Claim(f"{label}: a belief against none", "", measured))
-    return entries
+        yield Claim(f"{label}: a belief against none", "", measured)
 
 
 STUDY = Study(

@@ -13,7 +13,7 @@ from jaxbandits import environments as e
 from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.calibrations import BOUNDED, DP
 from jaxbandits.papers.shared import against, points, ratio_interval, times
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -83,9 +83,8 @@ def cells(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
         yield ", ".join(f"{letters[key]} = {x:,g}" for key, x in values.items()), final.sel(cell=cell)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret of every form in every cell, and the better form's over the tree's."""
-    entries = []
     for name, ds in results.items():
         who, best = ("users", "BLT, largest") if name == "users" else ("agents", BEST)
         beyond = []
@@ -93,12 +92,11 @@ def claims(results: Results) -> list[Claim]:
             mean = regret.mean("seed")
             pair = regret.sel(algorithm=best).values, regret.sel(algorithm=TREE).values
             measured = points(mean["algorithm"], map(number, mean.values), "{x} {y}")
-            entries.append(Claim(f"regret of {who}, {where}", "", f"{measured}; {best} over {TREE}: {times(*pair)}"))
+            yield Claim(f"regret of {who}, {where}", "", f"{measured}; {best} over {TREE}: {times(*pair)}")
             beyond.append(ratio_interval(*pair)[2] < 1)
         what = {"every-play": ", a message after every play", "episodes": ", in episodes"}.get(name, "")
         statement = f"{who}: {best} has less regret than the tree{what}"
-        entries.append(Claim(statement, "", f"beyond chance in {sum(beyond)} of {len(beyond)} cells"))
-    return entries
+        yield Claim(statement, "", f"beyond chance in {sum(beyond)} of {len(beyond)} cells")
 
 
 STUDY = Study(

@@ -26,7 +26,7 @@ from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.raw_moments import MEANS, PARETO
 from jaxbandits.papers.robust_linear.instance import PRIVATE, THETA, batches, target
 from jaxbandits.papers.shared import MESSAGE_SHARE, REWARD_SHARE
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.protocol import Algorithm, Environment, World
 from jaxbandits.reports import plot
 from jaxbandits.typing import AlgorithmFactory
@@ -217,9 +217,8 @@ def draw(name: str, results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """The share of runs with the truth outside, beside the failure probability, for every set and setting."""
-    entries = []
     for name in results:
         for row in cells(results, name).to_dict("records"):
             setting = row["setting"].replace("\n", " ")
@@ -234,8 +233,7 @@ def claims(results: Results) -> list[Claim]:
                 measured += f"; share [{row['low']:.3f}, {row['high']:.3f}]"
             if row["set"].endswith(OPEN):
                 paper = "at most δ, constants hidden"
-            entries.append(Claim(f"{name}: {row['set']}, {setting}", paper, measured, evidence))
-    return entries
+            yield Claim(f"{name}: {row['set']}, {setting}", paper, measured, evidence)
 
 
 PICTURES = {"online": "OnlineUCB", "agents": "Byzantine-UCB", "blocks": "PRM", "elimination": "elimination"}

@@ -20,7 +20,7 @@ from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED
 from jaxbandits.papers.across.shown_linear import shown_linear
 from jaxbandits.papers.robust_linear.instance import batches, unit
 from jaxbandits.papers.shared import by_value, numbers, ratios
-from jaxbandits.papers.study import Claim, Evidence, Exact, Interval, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Evidence, Exact, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -149,18 +149,17 @@ def draw_regret(name: str, results: Results) -> plot.Plot:
     return plot.against(ds, "epsilon", names={"epsilon": "spent ε"}, caption=CAPTIONS[name], width=6.0)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Each mechanism's spending beside its name, and regret at equal budget."""
-    entries = [_spending(row) for row in results["mechanisms"].to_dict("records")]
+    yield from [_spending(row) for row in results["mechanisms"].to_dict("records")]
     spent = by_budget(results)
     for name, ds in spent.items():
-        entries += by_value(ds, ["epsilon"], f"regret on {name} at ε = {{:g}} spent".format)
+        yield from by_value(ds, ["epsilon"], f"regret on {name} at ε = {{:g}} spent".format)
     for name, ours, theirs in PAIRS:
         final = final_regret(spent[name])
         if {ours, theirs} <= set(final.algorithm.values):
             statement = f"{name}: regret of {ours} over that of {theirs}"
-            entries.append(Claim(statement, "", ratios(final, ours, theirs)))
-    return entries
+            yield Claim(statement, "", ratios(final, ours, theirs))
 
 
 def _spending(row: dict[Any, Any]) -> Claim:

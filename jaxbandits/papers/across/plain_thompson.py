@@ -9,7 +9,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import privacy, provenance
 from jaxbandits.auditing.audit import audit
-from jaxbandits.papers.study import Claim, Results, Study, nothing
+from jaxbandits.papers.shared import picture, points
+from jaxbandits.papers.study import Claim, Claims, Results, Study, nothing
 from jaxbandits.reports import plot
 
 NUM_ARMS, DELTA = 5, 1e-2
@@ -34,40 +35,39 @@ def computed(full: bool) -> dict[str, Any]:
     return {"claims": pd.DataFrame(rows), "audits": pd.DataFrame(audited)}
 
 
-def draw(results: Results) -> plot.Plot:
-    """g of Gaussian privacy by horizon."""
-    names = {"horizon": "plays T", "g": "g of Gaussian privacy"}
-    caption = f"{NUM_ARMS} arms; by composition over all plays"
-    return plot.lines(
-        results["claims"], "horizon", "g", line="form", log="both", names=names, caption=caption, width=6.0
-    )
-
-
-def draw_audits(results: Results) -> plot.Plot:
-    """What is claimed and what is proven, at short horizons."""
-    frame = results["audits"].melt("horizon", var_name="bound", value_name="epsilon")
-    names = {"horizon": "plays T", "epsilon": f"ε at δ = {DELTA:g}"}
-    return plot.lines(frame, "horizon", "epsilon", line="bound", log="both", names=names, width=6.0)
-
-
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """The claim at T = 10,000, and every audit."""
-    entries = []
     for label, part in results["claims"].groupby("form", sort=False):
-        measured = ", ".join(
-            f"g = {row.g:.3g}, ε = {row.epsilon:.4g} at T = {row.horizon:,}" for row in part.itertuples()
-        )
-        entries.append(Claim(f"{label}: Gaussian privacy", "", measured))
+        both = [f"g = {row.g:.3g}, ε = {row.epsilon:.4g}" for row in part.itertuples()]
+        yield Claim(f"{label}: Gaussian privacy", "", points(part["horizon"], both, "{y} at T = {x:,}"))
     plain = results["claims"].query("form == 'plain' and horizon == 10000").iloc[0]
     said = provenance.records()["gdp_thompson"].said("of the order 1")
-    entries.append(Claim("plain: g over √T at T = 10,000", said, f"{plain['g'] / math.sqrt(10_000):.3f}"))
+    yield Claim("plain: g over √T at T = 10,000", said, f"{plain['g'] / math.sqrt(10_000):.3f}")
     for row in results["audits"].to_dict("records"):
         measured = f"claimed {row[CLAIMED]:.3g}, proven {row[PROVEN]:.3g}"
-        entries.append(Claim(f"plain: ε at T = {row['horizon']:g}", "", measured))
-    return entries
+        yield Claim(f"plain: ε at T = {row['horizon']:g}", "", measured)
+
+
+def audits(results: Results) -> pd.DataFrame:
+    """What is claimed and what is proven, at short horizons."""
+    return results["audits"].melt("horizon", var_name="bound", value_name="epsilon")
+
+
+PICTURES = {
+    "g": picture(
+        plot.lines, "claims", "horizon", "g", line="form", log="both", width=6.0,
+        names={"horizon": "plays T", "g": "g of Gaussian privacy"},
+        caption=f"{NUM_ARMS} arms; by composition over all plays",
+    ),
+    "audits": picture(
+        plot.lines, audits, "horizon", "epsilon", line="bound", log="both", width=6.0,
+        names={"horizon": "plays T", "epsilon": f"ε at δ = {DELTA:g}"},
+    ),
+}  # fmt: skip
+# nothing is simulated but what the audits play
 
 
 STUDY = Study(
-    "How private is plain Thompson sampling?", "docs/formulas/private_frontier.md#gdp-thompson", nothing,
-    {"g": draw, "audits": draw_audits}, claims, computed,
+    "How private is plain Thompson sampling?", "docs/formulas/private_frontier.md#gdp-thompson", nothing, PICTURES,
+    claims, computed,
 )  # fmt: skip

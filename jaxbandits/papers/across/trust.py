@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.across.atlas import INSTANCES
 from jaxbandits.papers.shared import against, by_value, numbers, ratios
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.selection import final_regret
 from jaxbandits.theory import skellam_epsilon
 
@@ -58,12 +58,13 @@ PICTURE = against(
 )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret of every model, and of the models without a server over secure aggregation."""
     ds = by_budget(results)
-    final, entries = final_regret(ds), by_value(ds, ["epsilon"], "regret at ε = {:g} spent".format)
+    final = final_regret(ds)
+    yield from by_value(ds, ["epsilon"], "regret at ε = {:g} spent".format)
     there = [label for label in (SERVER, BITS) if label in final["algorithm"].values]
-    return entries + [Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)) for label in there]
+    yield from [Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)) for label in there]
 
 
 STUDY = Study(

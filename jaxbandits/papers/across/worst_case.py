@@ -17,7 +17,7 @@ from jaxbandits.formatting import number, percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
-from jaxbandits.papers.study import Claim, Results, Search, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Search, Study, Sweep, swept
 from jaxbandits.searching import WorstCase
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -151,9 +151,8 @@ def again(label: str, *, full: bool = True, **attack: Any) -> xr.Dataset:
     return sweep(**one | {slot: partial(one[slot], **attack)}, progress=False)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """For each algorithm the attack found, its regret beside that of the default attack, and how to run it again."""
-    entries = []
     for label in [name for name in results if _attacked(name) in results]:
         found: WorstCase = results[_attacked(label)]
         about = found.trials.attrs
@@ -161,16 +160,14 @@ def claims(results: Results) -> list[Claim]:
         exact = [f"{key}={x!r}" for key, x in found.params.items()]
         default = final_regret(results[label]).isel(algorithm=0).values
         report = found.trials["report_regret"].values
-        entries += [
-            Claim(f"{label}: the worst attack found", "", f"{attack}, {_corrupted(about)}"),
-            Claim(
-                f"{label}: regret under it; the default attack; the difference", "",
-                f"{_interval(report)}; {_interval(default)}; {_interval(report - default)}",
-            ),
-            Claim(f"{label}: search value (biased upwards)", "", number(float(found.trials.search_value.max()))),
-            Claim(f"{label}: again", "", f"`{__name__}.again({', '.join([repr(label), *exact])})`"),
-        ]  # fmt: skip
-    return entries
+        yield Claim(f"{label}: the worst attack found", "", f"{attack}, {_corrupted(about)}")
+        yield Claim(
+            f"{label}: regret under it; the default attack; the difference",
+            "",
+            f"{_interval(report)}; {_interval(default)}; {_interval(report - default)}",
+        )
+        yield Claim(f"{label}: search value (biased upwards)", "", number(float(found.trials.search_value.max())))
+        yield Claim(f"{label}: again", "", f"`{__name__}.again({', '.join([repr(label), *exact])})`")
 
 
 def _corrupted(about: dict[str, Any]) -> str:

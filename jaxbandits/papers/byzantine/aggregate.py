@@ -22,7 +22,7 @@ from jaxbandits.papers import watched as w
 from jaxbandits.papers.byzantine import placements
 from jaxbandits.papers.byzantine.calibrations import BOUNDED
 from jaxbandits.papers.shared import MESSAGE_SHARE
-from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Exact, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.protocol import Algorithm
 from jaxbandits.reports import plot
 from jaxbandits.selection import tidy
@@ -144,18 +144,17 @@ def draw(results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """The share of runs in which a bound is exceeded beside delta / 2; the largest ratios of Lemma 10's search."""
-    entries = []
     for row in cells(results).to_dict("records"):
         measured = f"exceeded in {row['failures']} of {row['runs']} runs, at most {row['ratio']:.2g} of the bound"
         interval = Interval("share", row["low"], row["high"], at_most=FAILURE / 2)
         statement, paper = f"{row['rule']}: {setting(row)}", f"exceeded in at most {FAILURE / 2:g}"
-        entries.append(Claim(statement, paper, measured, interval))
-    return entries + search_claims(results["placements"])
+        yield Claim(statement, paper, measured, interval)
+    yield from search_claims(results["placements"])
 
 
-def search_claims(found: pd.DataFrame) -> list[Claim]:
+def search_claims(found: pd.DataFrame) -> Claims:
     """The largest ratios of Lemma 10's search: one above 1 contradicts it; that none is found proves nothing."""
     placed, moved = f"{found['placements'].sum():,}", f"{found['moves'].sum():,}"
     ways = {
@@ -163,12 +162,10 @@ def search_claims(found: pd.DataFrame) -> list[Claim]:
         "climbed": ("after climbing", f"{moved} moves from the worst of them, kept where the ratio grows"),
         "line": ("the worst case of the proof", "exact, half of the points at z_0 and half at the median"),
     }
-    entries = []
     for key, (name, words) in ways.items():
         worst = float(found[key].max())
         evidence = Exact(worst, at_most=1.0) if key == "line" or worst > 1 else None
-        entries.append(Claim(f"Lemma 10, {name}", "at most 1", f"{worst:.6g} of the bound: {words}", evidence))
-    return entries
+        yield Claim(f"Lemma 10, {name}", "at most 1", f"{worst:.6g} of the bound: {words}", evidence)
 
 
 STUDY = Study(

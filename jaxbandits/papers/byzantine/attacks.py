@@ -8,7 +8,7 @@ import pandas as pd
 from jaxbandits import adversaries as v
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest
 from jaxbandits.papers.shared import MESSAGE_SHARE, points, ratio_interval, regrets, short
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -77,25 +77,25 @@ def draw(results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """The robustness table: each rule under each attack, by share; the geometric median up to 30%; the mean breaks."""
-    frame, entries = cells(results), []
+    frame = cells(results)
     for (attack, label), part in frame.groupby(["attack", "algorithm"], sort=False):
         ordered = part.sort_values("share")
         measured, shares = (points(ordered["share"], ordered["ratio"], form) for form in ("{y:.2f}", "{x:g}"))
-        entries.append(Claim(f"{attack}: {label} at {shares}", "", measured))
+        yield Claim(f"{attack}: {label} at {shares}", "", measured)
     median = frame[(frame["algorithm"] == "geometric median") & (frame["share"] <= 0.3)]
     worst = median.loc[median["ratio"].idxmax()]
     measured = f"{worst['ratio']:.2f} at worst, {worst['attack']} at {worst['share']:g}"
     paper = "Õ(T^(3/4)) for every share below 1/2 (Theorem 2), constants hidden"
-    entries.append(Claim("geometric median against the attack-free mean, up to 30%", paper, measured))
+    yield Claim("geometric median against the attack-free mean, up to 30%", paper, measured)
     mean = frame[(frame["algorithm"] == "mean") & (frame["share"] > 0)]
     measured = f"more than {BROKEN:g} times the attack-free regret in {int(mean['broke'].sum())} of {len(mean)} cells"
     one = mean[mean["share"] == mean["share"].min()]
     hardest = one.loc[one["ratio"].idxmax()]
     what = f"ratio under {hardest['attack']} at {hardest['share']:g}"
     evidence = Interval(what, hardest["low"], hardest["high"], at_least=BROKEN)
-    return [*entries, Claim("the mean breaks", "vulnerable to attacks on even a single agent", measured, evidence)]
+    yield Claim("the mean breaks", "vulnerable to attacks on even a single agent", measured, evidence)
 
 
 STUDY = Study(

@@ -8,7 +8,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, an_agent
 from jaxbandits.papers.shared import points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 BOUNDED = partial(FEDERATED, reward="bounded", theta_norm=0.7, noise_scale=0.3)  # |r| <= 1, Assumption 2
@@ -37,18 +37,17 @@ def draw(window, results: Results) -> plot.Plot:
     return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret at every epsilon and length of an episode."""
-    entries = []
     frame = regrets(an_agent(results["calibrations"], NUM_AGENTS))
     cells = frame.set_index(["window", "epsilon", "algorithm"])["mean"].unstack()[list(CALIBRATIONS)]
     for (window, epsilon), row in cells.iterrows():
         measured = points(row.index, map(number, row), "{x} {y}")
-        entries.append(Claim(f"regret of an agent, L = {window}, ε = {epsilon:g}", "", measured))
+        yield Claim(f"regret of an agent, L = {window}, ε = {epsilon:g}", "", measured)
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer, ratio = private["exact"] <= private["paper"], private["exact"] / private["paper"]
     measured = f"in {int(fewer.sum())} of {len(private)} cells; on average {float(ratio.mean()):.2f} of it"
-    return [*entries, Claim("exact calibration has no more regret than the reconstructed noise", "", measured)]
+    yield Claim("exact calibration has no more regret than the reconstructed noise", "", measured)
 
 
 STUDY = Study(

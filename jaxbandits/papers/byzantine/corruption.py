@@ -3,7 +3,7 @@
 from jaxbandits.formatting import percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, an_agent, honest, target
 from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_value, ratio_interval
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.selection import final_regret
 
 SCALE, WINDOW = 5.0, 10
@@ -31,22 +31,22 @@ PICTURE = against(
 )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Everyone's regret at every share."""
     ds = per_agent(results)
     statement = lambda share: f"regret of an honest agent, {percent(share)} attacked"
-    entries = by_value(ds, ["corruption_bound"], statement)
+    yield from by_value(ds, ["corruption_bound"], statement)
     final = final_regret(ds).transpose("algorithm", "corruption_bound", "seed").reset_coords(drop=True)
     mean, shares = final.sel(algorithm="mean"), final["corruption_bound"].values
     median = final.sel(algorithm="geometric median").mean("seed")
     ratio = float((median[shares <= 0.3] / mean[0].mean()).max())
     measured = f"{ratio:.2f} times the attack-free mean at worst"
     paper = "Õ(T^(3/4)) for every share below 1/2 (Theorem 2), constants hidden"
-    entries.append(Claim("geometric median up to 30% attacked", paper, measured))
+    yield Claim("geometric median up to 30% attacked", paper, measured)
     ratio, low, high = (float(x) for x in ratio_interval(mean.values[1], mean.values[0]))  # the smallest share attacked
     paper, measured = "vulnerable to attacks on even a single agent", f"{ratio:.1f} times the attack-free mean"
     evidence = Interval("interval", low, high, at_least=BROKEN)
-    return [*entries, Claim(f"mean at {percent(shares[1])} attacked", paper, measured, evidence)]
+    yield Claim(f"mean at {percent(shares[1])} attacked", paper, measured, evidence)
 
 
 STUDY = Study(

@@ -6,7 +6,7 @@ import xarray as xr
 
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, an_agent, honest, target
 from jaxbandits.papers.shared import REGRET, against, points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 
 SCALE, SHARE = 5.0, 0.2
 
@@ -37,21 +37,21 @@ PICTURE = against(
 )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret and bytes of every episode length."""
     ds = together(results)
-    horizon, entries = int(ds.t[-1]), []
+    horizon = int(ds.t[-1])
     cells = regrets(ds).set_index(["window", "algorithm"])["mean"].unstack()
     sent = ds["bytes_sent"].isel(algorithm=0).mean("seed")
     for window, row in cells.iterrows():
         measured = f"{points(row.index, row, REGRET)}; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
         statement = f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes"
-        entries.append(Claim(statement, "", measured))
+        yield Claim(statement, "", measured)
     first = cells.iloc[:, 0]
     flat = first[[horizon / window >= horizon**0.5 for window in first.index]]
     measured = f"within a factor of {float(flat.max() / flat.min()):.2f}"
     paper = "the order does not change while K is at least √T (Theorem 2), constants hidden"
-    return [*entries, Claim("regret while K is at least √T", paper, measured)]
+    yield Claim("regret while K is at least √T", paper, measured)
 
 
 STUDY = Study(

@@ -13,7 +13,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS
 from jaxbandits.papers.shared import against, by_algorithm, ratio_interval
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.selection import final_regret
 
 SHARE, PROB = 0.2, 0.5  # of attacked agents, and of their attacked plays
@@ -35,10 +35,10 @@ PICTURE = against(
 )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret a play where the horizon ends over that where it begins, and the regrets."""
     ds = results["poisoned"]
-    final, entries = final_regret(ds), []
+    final = final_regret(ds)
     first, last = (int(ds["horizon"].values[i]) for i in (0, -1))
     statements = {
         ALONE: "at least c α N T for a constant c (Proposition 1)",
@@ -49,10 +49,10 @@ def claims(results: Results) -> list[Claim]:
         ratio, low, high = ratio_interval(here.sel(horizon=last).values / last, here.sel(horizon=first).values / first)
         measured = f"{float(ratio):.3g} of the regret a play is left when T grows {last // first}-fold"
         measured += f"; share left {brackets(low, high)}" if label == ALONE else ""
-        entries.append(Claim(f"{label}: regret", paper, measured))
-    entries += by_algorithm(ds, "horizon", "{}: regret at each T".format, "{y:,.1f} at {x:,}")
+        yield Claim(f"{label}: regret", paper, measured)
+    yield from by_algorithm(ds, "horizon", "{}: regret at each T".format, "{y:,.1f} at {x:,}")
     end = float(final.sel(algorithm=ALONE, horizon=last).mean() / (SHARE * NUM_AGENTS * last))
-    return [*entries, Claim("isolated agents: regret over α N T at the longest horizon", "", f"{end:.3f}")]
+    yield Claim("isolated agents: regret over α N T at the longest horizon", "", f"{end:.3f}")
 
 
 STUDY = Study(

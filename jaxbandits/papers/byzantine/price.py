@@ -18,7 +18,7 @@ from jaxbandits import theory
 from jaxbandits.papers.byzantine.attacks import ATTACKS
 from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE, honest
 from jaxbandits.papers.shared import MESSAGE_SHARE, curve, drawn, exponent, points, times
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 from jaxbandits.statistics import slope
@@ -87,35 +87,33 @@ def printed_bonus(horizon: float, share: float = SHARE) -> float:
     return theory.byzantine_radius(episode, window=window, **setting) / math.sqrt(gathered)
 
 
-def horizon_claims(results: Results) -> list[Claim]:
+def horizon_claims(results: Results) -> Claims:
     """Exponents of T, what the attack adds and what the bonus adds."""
     ends = results[ATTACKED]["horizon"].values
     attacked, quiet = each(results, ATTACKED), each(results, QUIET)
-    entries = []
     for name in (ATTACKED, QUIET):
         for label in ALGORITHMS:
             fitted, interval = exponent(results[name].sel(algorithm=[label]), "horizon")
             paper = "at most 3/4 (Theorem 2)" if name == ATTACKED else "1/2 is known without attackers"
             measured = f"{fitted:.2f}; {interval}" if name == ATTACKED and label != PRINTED else f"{fitted:.2f}"
-            entries.append(Claim(f"exponent of T, {label}, {name}", paper, measured))
+            yield Claim(f"exponent of T, {label}, {name}", paper, measured)
     for row, label in enumerate(ALGORITHMS):
         for name, table in ((ATTACKED, attacked), (QUIET, quiet)):
             measured = points(ends, table[row].mean(-1), "{y:,.0f} at {x:,}")
-            entries.append(Claim(f"regret of an honest agent, {label}, {name}", "", measured))
+            yield Claim(f"regret of an honest agent, {label}, {name}", "", measured)
         measured = f"{times(attacked[row, -1], quiet[row, -1])} times the regret without an attack at the longest T"
-        entries.append(Claim(f"what the attack sets, {label}", "", measured))
+        yield Claim(f"what the attack sets, {label}", "", measured)
     ratio = times(attacked[0, -1], attacked[1, -1], 1)
     measured = f"{ratio} times the regret without a bonus, attacked, at the longest T"
-    entries.append(Claim(f"what the bonus sets: {BONUS}", "", measured))
+    yield Claim(f"what the bonus sets: {BONUS}", "", measured)
     power = next(k for k in range(3, 60) if printed_bonus(10.0**k) < 2)
     measured = f"{printed_bonus(float(ends[-1])):.1f} at T = {ends[-1]:,}; below 2 from 10^{power} plays on"
     statement = "the printed bonus of a unit arm in the last episode, where 2 is the largest gap"
-    return [*entries, Claim(statement, "", measured)]
+    yield Claim(statement, "", measured)
 
 
-def law_claims(results: Results) -> list[Claim]:
+def law_claims(results: Results) -> Claims:
     """Exponents of N, d and alpha at one horizon."""
-    entries = []
     agents = {
         "agents": lambda num_agents: honest(SHARE, num_agents=int(num_agents)),
         "dim": lambda dim: honest(SHARE),
@@ -127,8 +125,7 @@ def law_claims(results: Results) -> list[Claim]:
         regret = ds["regret"] / ds[key].copy(data=[of(x) for x in ds[key].values])
         for label in ds["algorithm"].values:
             one = regret.sel(algorithm=[label]).to_dataset(name="regret").assign_attrs(ds.attrs)
-            entries.append(_power(*_stated(name, label), one, key))
-    return entries
+            yield _power(*_stated(name, label), one, key)
 
 
 def _stated(name: str, label: str) -> tuple[str, str]:

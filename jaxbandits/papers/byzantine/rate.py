@@ -11,7 +11,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, an_agent, honest, target
 from jaxbandits.papers.shared import against, exponent, points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 
 SCALE = 5.0  # of the target attack
 RATES = partial(a.byzantine_ucb, radius_scale=RATE)  # a radius large enough for the bonus to set the rate
@@ -46,16 +46,14 @@ def together(results):
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Fitted exponents next to the theorems'."""
-    entries = []
     for label, (_, _, stated) in SETTINGS.items():
         fitted, interval = exponent(results[label], "horizon")
-        entries.append(Claim(f"exponent of T, {label}", f"at most {stated:g}", f"{fitted:.2f}; {interval}"))
+        yield Claim(f"exponent of T, {label}", f"at most {stated:g}", f"{fitted:.2f}; {interval}")
         frame = regrets(together({label: results[label]}))
         measured = points(frame["horizon"], frame["mean"], "T = {x:,}: {y:,.1f}")
-        entries.append(Claim(f"regret of an honest agent, {label}", "", measured))
-    return entries
+        yield Claim(f"regret of an honest agent, {label}", "", measured)
 
 
 STUDY = Study(

@@ -7,7 +7,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered, of_each
 from jaxbandits.papers.shared import REGRET, against, numbers, points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 
@@ -52,14 +52,14 @@ def by_truth(results):
 CAPTION = f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn"
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret at each true epsilon, and the epsilon that each must be given for it."""
-    ds, entries = by_truth(results), []
+    ds = by_truth(results)
     table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()[ds["algorithm"].values]
     for epsilon, row in table.iterrows():
-        entries.append(Claim(f"regret at ε = {epsilon:g} truly spent", "", points(row.index, row, REGRET)))
+        yield Claim(f"regret at ε = {epsilon:g} truly spent", "", points(row.index, row, REGRET))
         given = points(SPENDING, [claimed(label, float(epsilon)) for label in SPENDING], "{x} {y:.3g}")
-        entries.append(Claim(f"ε to be given for it, ε = {epsilon:g}", "", given))
+        yield Claim(f"ε to be given for it, ε = {epsilon:g}", "", given)
     most, last = table.index[-1], table.iloc[-1]
     rival = min(("LDP", "SDP-Amp"), key=lambda name: last[name])
     measured = f"{last['OnlineUCB, pair'] / last[rival]:.2f} times the better of LDP and SDP-Amp at ε = {most:g}"
@@ -67,7 +67,7 @@ def claims(results: Results) -> list[Claim]:
     _, low, high = mean_interval(here["OnlineUCB, pair"] - here[rival])
     measured += f"; OnlineUCB minus {rival} {brackets(low, high)}"
     paper = "below (at the named ε, Figure 1)"  # which a comparison at the true one cannot contradict
-    return [*entries, Claim("OnlineUCB with the pair private against the local comparators", paper, measured)]
+    yield Claim("OnlineUCB with the pair private against the local comparators", paper, measured)
 
 
 STUDY = Study(

@@ -21,7 +21,7 @@ from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.ldp_contextual.played import watched
 from jaxbandits.papers.shared import curve, drawn, exponent, points, ratio_interval, times
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, crossing, swept
+from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, crossing, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -205,9 +205,8 @@ def draw_combiner(results: Results) -> plot.Plot:
     return plot.lines(table, "T", "bound", line="line", log="both", names=WORDS, caption=caption, width=6.5)
 
 
-def eigenvalue_claims(results: Results) -> list[Claim]:
+def eigenvalue_claims(results: Results) -> Claims:
     """lambda_min in the paper's experiment and with Gaussian arms; where the favourable case ends."""
-    entries = []
     for name, law in LAWS.items():
         ds, best = of_law(results, name), results["best"][1.0 if name == "unit" else "gaussian"]
         limit, last = horizon_of(ds) ** -0.25, last_epoch(ds)
@@ -218,10 +217,8 @@ def eigenvalue_claims(results: Results) -> list[Claim]:
             evidence = Interval("interval", low, high, at_least=limit) if name == "unit" else None
             paper = f"the favourable case needs more than T^(-1/4) = {limit:.3f} (Corollary 3.6)"
             begins = f"{min(10.0**99, mean**-4):.1e} plays"
-            entries += [
-                Claim(f"λ_min played, {law}: {label}", paper, measured, evidence),
-                Claim(f"the favourable case begins, {law}: {label}", "", begins),
-            ]
+            yield Claim(f"λ_min played, {law}: {label}", paper, measured, evidence)
+            yield Claim(f"the favourable case begins, {law}: {label}", "", begins)
         k = epochs_of(horizon_of(ds))[-1]
         early = max(4, k - GROWTH)
         paper = f"does not fall with T ({'Remark 3.1' if name == 'gaussian' else 'Corollary 3.6'})"
@@ -230,13 +227,12 @@ def eigenvalue_claims(results: Results) -> list[Claim]:
             ratio, low, high = ratio_interval(*ends)
             measured = f"{float(ratio):.2f} of λ_min is left while plays grow {2 ** (k - early)}-fold"
             measured += f"; share left {brackets(low, high)}"
-            entries.append(Claim(f"λ_min as learning goes on, {law}: {label}", paper, measured))
-    return entries
+            yield Claim(f"λ_min as learning goes on, {law}: {label}", paper, measured)
 
 
-def spread_claims(results: Results) -> list[Claim]:
+def spread_claims(results: Results) -> Claims:
     """The spread at which lambda_min crosses T^(-1/4)."""
-    ds, entries = results["spread"], []
+    ds = results["spread"]
     limit, last = horizon_of(ds) ** -0.25, last_epoch(ds).mean("seed")
     along = ds["environment.spread"].values.astype(float)
     curves = {str(label): last.sel(algorithm=label).values for label in list(PLAYED)[:-1]}
@@ -245,13 +241,11 @@ def spread_claims(results: Results) -> list[Claim]:
         where = crossing(along, np.log(values) - math.log(limit))
         end = f"ends at spread {where:.2f}" if math.isfinite(where) else "is at no spread left"
         measured = f"{end}; λ_min {points(along, values, '{y:.2g} at {x:g}')}"
-        entries.append(Claim(f"the favourable case at this T: {label}", "", measured))
-    return entries
+        yield Claim(f"the favourable case at this T: {label}", "", measured)
 
 
-def regret_claims(results: Results) -> list[Claim]:
+def regret_claims(results: Results) -> Claims:
     """Exponents of T in both cases, and Algorithm 7 beside Algorithm 1."""
-    entries = []
     for case, eps in product(TOLD, EPSILONS):
         ds, found, where = results[case], regret_of(results, case), f"{CASES[case]}, ε = {eps:g}"
         ends = ds["horizon"].values
@@ -261,35 +255,34 @@ def regret_claims(results: Results) -> list[Claim]:
         if case == "alike" and shares.max() < 0.5:  # it has learned
             measured += f"; {interval}"
         paper = f"{'√T' if case == 'alike' else 'more than √T'}, logarithms dropped (Corollary 3.6)"
-        entries.append(Claim(f"exponent of T, {where}: {ONE}", paper, measured))
+        yield Claim(f"exponent of T, {where}: {ONE}", paper, measured)
         for label in (ONE, SEVEN):
             measured = points(ends, found[label, eps].mean(-1), "{y:,.0f} at {x:,}")
-            entries.append(Claim(f"regret at each T, {where}: {label}", "", measured))
+            yield Claim(f"regret at each T, {where}: {label}", "", measured)
         ratio = times(found[SEVEN, eps][-1], found[ONE, eps][-1])
         measured = f"{ratio} times Algorithm 1's regret at the longest T"
-        entries.append(Claim(f"not knowing T, {where}: {SEVEN}", "", measured))
-    return entries
+        yield Claim(f"not knowing T, {where}: {SEVEN}", "", measured)
 
 
-def combiner_claims(results: Results) -> list[Claim]:
+def combiner_claims(results: Results) -> Claims:
     """From which T on the combiner of Theorem 4.1 can matter; no draw enters."""
     measured = (
         f"λ₂ = {2 * HORIZON**-0.125:.2f} is above 1/d = {1 / DIM:g}, the most for features of norm 1; possible "
         f"from (2d)⁸ = {(2 * DIM) ** 8:.0e} plays on"
     )
     paper = "bases for λ_i = 2^(i-1) T^(-1/8) (Theorem 4.1); no T is stated"
-    entries = [Claim(f"a second base of the combiner at T = {HORIZON:,}, d = {DIM}", paper, measured)]
+    yield Claim(f"a second base of the combiner at T = {HORIZON:,}, d = {DIM}", paper, measured)
     measured = f"from {(2 / LARGEST) ** 8:.1e} plays on for these features, whose λ_min is at most {LARGEST:g}"
-    entries.append(Claim("the combiner can matter, arms alike", "", measured))
+    yield Claim("the combiner can matter, arms alike", "", measured)
     for eps in EPSILONS:
         one, two = (
             first_power(lambda plays, eps=eps, base=base: np.sort(penalties(plays, eps))[base] < 1) for base in (0, 1)
         )
         measured = f"from 10^{one} plays on for one base, from 10^{two} on for two (P = P' = 1)"
-        entries.append(Claim(f"penalties R_i / T are below the largest reward, ε = {eps:g}", "", measured))
+        yield Claim(f"penalties R_i / T are below the largest reward, ε = {eps:g}", "", measured)
     worst = float(last_epoch(of_law(results, "unit")).sel(algorithm=next(iter(PLAYED))).mean())
     measured = f"λ_min ≥ T^(-1/8) from {worst**-8:.0e} plays on"
-    return [*entries, Claim("the condition of Theorem 4.1 in the paper's experiment", "", measured)]
+    yield Claim("the condition of Theorem 4.1 in the paper's experiment", "", measured)
 
 
 def claims(results: Results) -> list[Claim]:

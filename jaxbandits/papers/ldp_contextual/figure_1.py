@@ -8,23 +8,21 @@ from functools import partial
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import (
-    BELOW,
     CONTEXTUAL,
     DELTA,
     EPSILONS,
     HORIZON,
-    ORDERS,
     PRIVATE_RIVALS,
     RIVALS,
     SDP,
     as_good,
     below,
     delivered,
-    excess,
     of_each,
+    order,
 )
 from jaxbandits.papers.shared import REGRET, points
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, decisive, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, decisive, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -59,40 +57,30 @@ def draw(reading, results: Results, contexts="redraw", trials=None) -> plot.Plot
 NEIGHBOURS = [("LinUCB", "JDP"), *(("JDP", name) for name in SDP), *((name, "LDP") for name in SDP)]  # of O5
 
 
-def orders(final, label) -> list[Claim]:
-    """The figure's three orders for one algorithm: name, what is claimed, what is measured, whether it holds.
-
-    final: final regrets (algorithm, epsilon, seed). An order holds where the 95% interval of the paired difference to
-    every rival is below zero.
-    """
-    entries = []
-    for epsilon, rivals in BELOW.items():
+def orders(final, label) -> Claims:
+    """The figure's orders for one algorithm, from final regrets (algorithm, epsilon, seed)."""
+    for epsilon in EPSILONS:
         here = of_each(final.sel(epsilon=epsilon))
-        mean, low, high, worst = excess(here[label], {name: here[name] for name in rivals})
-        measured, evidence = f"nearest rival {worst}: {mean:+,.0f}", Interval("interval", low, high, at_most=0.0)
-        claimed = f"below {', '.join(rivals)}"
-        entries.append(Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", claimed, measured, evidence))
-    here = of_each(final.sel(epsilon=EPSILONS[0]))
-    ratios = {name: as_good(f"ratio to {name}", here[label], here[name]) for name in SDP}
-    measured = ", ".join(f"{ratio:.2f} times {name}" for name, (ratio, _) in ratios.items())
-    nearest = min(ratios.values(), key=lambda found: abs(found[0] - 1))[1]
-    entries.insert(1, Claim(f"O1, ε = {EPSILONS[0]:g}", "like SDP", measured, nearest))
-    return entries
+        yield order(epsilon, here[label], here)
+        if epsilon == EPSILONS[0]:
+            ratios = {name: as_good(f"ratio to {name}", here[label], here[name]) for name in SDP}
+            measured = ", ".join(f"{ratio:.2f} times {name}" for name, (ratio, _) in ratios.items())
+            nearest = min(ratios.values(), key=lambda found: abs(found[0] - 1))[1]
+            yield Claim(f"O1, ε = {epsilon:g}", "like SDP", measured, nearest)
 
 
-def comparators(final) -> list[Claim]:
+def comparators(final) -> Claims:
     """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises."""
-    entries = []
     for epsilon in EPSILONS:
         regret = of_each(final.sel(epsilon=epsilon))
         measured = points(RIVALS, [regret[name].mean() for name in RIVALS], REGRET)
         evidence = decisive([below(f"{low} minus {high}", regret[low] - regret[high]) for low, high in NEIGHBOURS])
-        entries.append(Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", measured, evidence))
+        yield Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", measured, evidence)
     steps = {x: final.sel(algorithm=x).diff("epsilon").transpose("epsilon", "seed").values for x in PRIVATE_RIVALS}
     rising = [name for name, differences in steps.items() if not (differences.mean(1) < 0).all()]
     measured = f"not {', '.join(rising)}" if rising else "all fall"
     evidence = decisive([below(f"{name}, one step of ε", step) for name, found in steps.items() for step in found])
-    return [*entries, Claim("O5", "each private curve falls as ε rises", measured, evidence)]
+    yield Claim("O5", "each private curve falls as ε rises", measured, evidence)
 
 
 def alike(final, labels) -> Claim:
@@ -104,27 +92,28 @@ def alike(final, labels) -> Claim:
     return Claim("O4", "OGD matches Maler", measured, furthest)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's.
 
     The last lines say what privacy either reading delivers.
     """
-    final, entries = final_regret(results["curves"]), []
+    final = final_regret(results["curves"])
     for contexts, words in CONTEXTS.items():
         here = final.sel({"environment.contexts": contexts})
-        entries += [_of(claim, words) for claim in comparators(here)]
+        yield from [_of(claim, words) for claim in comparators(here)]
         for reading, labels in READINGS.items():
             for label in labels:
-                entries += [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
+                yield from [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
                 held: dict[str, list[bool | None]] = {}
                 for claim in orders(here.isel(seed=slice(PAPER_TRIALS)), label):
                     held.setdefault(claim.statement, []).append(claim.holds)
                 found = ["yes" if all(one) else "no" if False in one else "open" for one in held.values()]
                 trials = min(PAPER_TRIALS, here.sizes["seed"])
                 statement = f"the same at {trials} trials: {label}, {words}"
-                entries.append(Claim(statement, "", points(held, found, "{x} {y}")))
-            entries.append(_of(alike(here, list(labels)), f"{reading}, {words}"))
-    return entries + [privacy_of("as printed", PRINTED), privacy_of("reward only", REWARD_ONLY)]
+                yield Claim(statement, "", points(held, found, "{x} {y}"))
+            yield _of(alike(here, list(labels)), f"{reading}, {words}")
+    yield privacy_of("as printed", PRINTED)
+    yield privacy_of("reward only", REWARD_ONLY)
 
 
 def privacy_of(name: str, algorithm) -> Claim:

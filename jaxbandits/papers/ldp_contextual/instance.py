@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.shared import ratio_interval
-from jaxbandits.papers.study import Interval
+from jaxbandits.papers.study import Claim, Interval
 from jaxbandits.statistics import mean_interval
 
 NUM_ARMS, DIM, HORIZON = 100, 5, 20_000
@@ -62,6 +62,13 @@ def excess(ours, rivals) -> tuple[float, float, float, str]:
     differences = {name: mean_interval(np.asarray(ours) - np.asarray(theirs)) for name, theirs in rivals.items()}
     worst = max(differences, key=lambda name: differences[name][0])
     return (*map(float, differences[worst]), worst)
+
+
+def order(epsilon: float, ours, regret) -> Claim:
+    """The figure's order at a privacy level: it holds where the interval of `excess` over its rivals is below zero."""
+    mean, low, high, worst = excess(ours, {name: regret[name] for name in BELOW[epsilon]})
+    measured, evidence = f"nearest rival {worst}: {mean:+,.0f}", Interval("interval", low, high, at_most=0.0)
+    return Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", f"below {', '.join(BELOW[epsilon])}", measured, evidence)
 
 
 def in_order(regret):

@@ -12,7 +12,7 @@ import pandas as pd
 from jaxbandits import theory
 from jaxbandits.formatting import number
 from jaxbandits.papers.shared import points
-from jaxbandits.papers.study import Claim, Exact, Results, Study, nothing
+from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
 
 RANGES = {"y public": 0.0, "y in [0, 1]": 1.0, "y in [-1, 1], as in the paper": 2.0}  # length of the rewards' range
@@ -57,22 +57,20 @@ def smallest_delta(epsilon: float, length: float) -> float:
     return float(np.exp(high))
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """The reach at each delta, and from which delta on the noise is right wherever the classical formula is proved."""
-    entries = []
     for words, length in RANGES.items():
         reach = [theory.printed_noise_reach(delta, length) for delta in DELTAS]
         paper, evidence = "", None
         if words == PAPER:
             paper, evidence = "(ε, δ) for every ε (Theorem 3.2)", Exact(max(reach), at_least=EVERY_EPSILON)
         measured = points(DELTAS, map(number, reach), "{y} at {x:g}")
-        entries.append(Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence))
+        yield Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence)
     for words, length in RANGES.items():
         delta = smallest_delta(CLASSICAL, length)
         measured = f"{delta:.3g}" + (", the smallest looked at" if delta == DELTAS[-1] else "")
         statement = f"smallest δ in [{DELTAS[-1]:g}, {DELTAS[0]:g}] with the claim true for all ε ≤ {CLASSICAL:g}"
-        entries.append(Claim(f"{statement}: {words}", "", measured))
-    return entries
+        yield Claim(f"{statement}: {words}", "", measured)
 
 
 STUDY = Study(

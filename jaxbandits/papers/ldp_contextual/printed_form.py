@@ -12,7 +12,7 @@ from jaxbandits.papers.ldp_contextual.favourable import TOLD
 from jaxbandits.papers.ldp_contextual.figure_1 import PAPER_TRIALS, PRINTED, orders, privacy_of
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, RIVALS
 from jaxbandits.papers.shared import by_algorithm, ratios
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -42,17 +42,17 @@ def draw(results: Results) -> plot.Plot:
     return plot.regret(ds.isel(t=ds["t"] >= ds["t"][-1] / 50), log="y", caption="as printed; contexts redrawn")
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """The figure's orders for the printed form, every form's regret, and what the printed noise delivers."""
-    final, entries = final_regret(results["curves"]), []
+    final = final_regret(results["curves"])
     for label in FORMS:
-        entries += [claim._replace(statement=f"{claim.statement}: {label}") for claim in orders(final, label)]
+        yield from [claim._replace(statement=f"{claim.statement}: {label}") for claim in orders(final, label)]
     own = results["curves"].sel(algorithm=[*FORMS, *DEPARTURES])
-    entries += by_algorithm(own, "epsilon", "regret: {}".format, "{y:,.0f} at ε = {x:g}")
+    yield from by_algorithm(own, "epsilon", "regret: {}".format, "{y:,.0f} at ε = {x:g}")
     for label in ["as printed, OGD", *list(DEPARTURES)[:2]]:
         measured = ratios(final, label, FAVOURABLE, form="{y} at ε = {x:g}")
-        entries.append(Claim(f"regret over that of the most favourable reading: {label}", "", measured))
-    return [*entries, privacy_of("as printed", FORMS["as printed, OGD"])]
+        yield Claim(f"regret over that of the most favourable reading: {label}", "", measured)
+    yield privacy_of("as printed", FORMS["as printed, OGD"])
 
 
 STUDY = Study(

@@ -28,7 +28,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
     verdict,
 )
 from jaxbandits.papers.shared import points
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, tidy
 
@@ -157,12 +157,12 @@ def draw(clip, results: Results) -> plot.Plot:
     return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """In how many settings each order holds, and again; what each setting delivers; the comparators' own order.
 
     No verdicts: the paper states the orders of its Figure 1, not in how many of our settings they should hold.
     """
-    labels, entries = {"map": OURS, "again": OURS, "maler": MALER}, []
+    labels = {"map": OURS, "again": OURS, "maler": MALER}
     tables = {name: cells(results[name], label) for name, label in labels.items() if name in results}
     settings = product(VALUES["calibration"], VALUES["private_features"], EPSILONS)
     for calibration, noised, epsilon in settings:
@@ -182,8 +182,9 @@ def claims(results: Results) -> list[Claim]:
         parts.append(f"spends {points(DELTAS, spent, '{y:.3g} at δ = {x:g}')}")
         what = "pair noised" if noised else "reward alone noised"
         statement = f"{ORDERS[epsilon]} ({CLAIMED[epsilon]}), ε = {epsilon:g}: {calibration}, {what}"
-        entries.append(Claim(statement, "", "; ".join(parts)))
-    return entries + [alike(results["maler"])] * ("maler" in results) + [rivals(results["map"])]
+        yield Claim(statement, "", "; ".join(parts))
+    yield from [alike(results["maler"])] * ("maler" in results)
+    yield rivals(results["map"])
 
 
 def chosen(table, calibration, noised, epsilon):

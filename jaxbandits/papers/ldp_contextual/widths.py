@@ -9,26 +9,14 @@ from functools import partial
 from typing import Any
 
 from jaxbandits import algorithms as a
-from jaxbandits.papers.ldp_contextual.instance import (
-    BELOW,
-    CONTEXTUAL,
-    DELTA,
-    EPSILONS,
-    HORIZON,
-    ORDERS,
-    RIVALS,
-    excess,
-)
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, EPSILONS, HORIZON, RIVALS, of_each, order
 from jaxbandits.papers.shared import REGRET, against, numbers, points
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 OGD = partial(a.online_ucb, learner="ogd", delta=DELTA)
-NOISES = {
-    "printed noise": partial(OGD, calibration="paper"),
-    "least noise": partial(OGD, calibration="exact"),
-}
+NOISES = {"printed noise": partial(OGD, calibration="paper"), "least noise": partial(OGD, calibration="exact")}
 GREEDY = {f"{label}, no width": partial(algorithm, radius_scale=0.0) for label, algorithm in NOISES.items()}
 KEYS = tuple(f"{label}.radius_scale" for label in NOISES)
 WIDTHS = [0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
@@ -55,29 +43,26 @@ def picture(epsilon: float) -> Callable[[Results], plot.Plot]:
     return against(by_width, "width", select=select, names=names, caption=caption, width=6.0)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """The figure's orders at the width of least regret, which favours them, and the regrets."""
-    final, entries = final_regret(by_width(results)).transpose("algorithm", "epsilon", "width", "seed"), []
+    final = final_regret(by_width(results)).transpose("algorithm", "epsilon", "width", "seed")
     for epsilon in EPSILONS:
         here = final.sel(epsilon=epsilon)
-        rivals = {name: here.sel(algorithm=name).isel(width=0).values for name in BELOW[epsilon]}
         for label in NOISES:
             at = along_width(here, label)
             best = min(at, key=lambda x: at[x].mean())
-            mean, low, high, worst = excess(at[best], rivals)
-            measured = f"width {best:g}: regret {at[best].mean():,.0f}; nearest rival {worst}: {mean:+,.0f}"
-            statement = f"{ORDERS[epsilon]}, ε = {epsilon:g}: {label}, at the width of least regret"
-            evidence = Interval("interval", low, high, at_most=0.0)
-            entries.append(Claim(statement, f"below {', '.join(BELOW[epsilon])}", measured, evidence))
+            held = order(epsilon, at[best], of_each(here.isel(width=0)))
+            statement = f"{held.statement}: {label}, at the width of least regret"
+            measured = f"width {best:g}: regret {at[best].mean():,.0f}; {held.measured}"
+            yield held._replace(statement=statement, measured=measured)
     for epsilon in EPSILONS:
         here = final.sel(epsilon=epsilon)
         for label in NOISES:
             at = along_width(here, label)
             measured = points(at, [regret.mean() for regret in at.values()])
-            entries.append(Claim(f"regret by width, ε = {epsilon:g}: {label}", "", measured))
+            yield Claim(f"regret by width, ε = {epsilon:g}: {label}", "", measured)
         others = here.isel(width=0).sel(algorithm=list(RIVALS)).mean("seed")
-        entries.append(Claim(f"rivals, ε = {epsilon:g}", "", points(RIVALS, others, REGRET)))
-    return entries
+        yield Claim(f"rivals, ε = {epsilon:g}", "", points(RIVALS, others, REGRET))
 
 
 def along_width(here, label: str) -> dict[float, Any]:

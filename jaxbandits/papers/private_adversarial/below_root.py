@@ -17,7 +17,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.shared import as_sweep, curve, drawn, exponent, points, ratio_interval, times
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -65,9 +65,9 @@ def draw(results: Results) -> plot.Plot:
     return drawn(rows, "horizon", "share", dotted=dotted, names=words, caption=caption, width=6.5)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Exponents along epsilon = T^-a, the local algorithm's share, and all shares."""
-    share, entries = shares(results), []
+    share = shares(results)
     first, last = (int(share["horizon"][i]) for i in (0, -1))
     for power in POWERS:
         stated, here = (1 + power) / 2, share.sel(algorithm=CENTRAL, power=power)
@@ -77,24 +77,23 @@ def claims(results: Results) -> list[Claim]:
         else:
             measured = "{:.2f}; {}".format(*exponent(as_sweep(learnt * learnt["horizon"]), "horizon"))
         paper = f"at most {stated:g}: √(KT/ε) (Corollary 3.2)"
-        entries.append(Claim(f"exponent of T along ε = T^-{power:g}: {CENTRAL}", paper, measured))
+        yield Claim(f"exponent of T along ε = T^-{power:g}: {CENTRAL}", paper, measured)
     for power in POWERS:
         here = share.sel(algorithm=LOCAL, power=power)
         ratio, low, high = map(float, ratio_interval(here.sel(horizon=last).values, here.sel(horizon=first).values))
         measured = f"{ratio:.2f} of the regret a play is left when T grows {last // first:,}-fold"
         measured += f"; share left {brackets(low, high)}" if power >= 0.5 else ""
         bound = "of order T under local privacy (introduction)" if power >= 0.5 else "√(KT)/ε, below T"
-        entries.append(Claim(f"regret a play along ε = T^-{power:g}: {LOCAL}", bound, measured))
+        yield Claim(f"regret a play along ε = T^-{power:g}: {LOCAL}", bound, measured)
     for power in POWERS:
         for label in ALGORITHMS:
             means = share.sel(algorithm=label, power=power).mean("seed")
             measured = points(means["horizon"], means, "{y:.3f} at {x:,}")
-            entries.append(Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", measured))
+            yield Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", measured)
     for power in POWERS:
         ends = [np.asarray(share.sel(algorithm=label, power=power, horizon=last)) for label in (CENTRAL, LOCAL)]
         measured = f"{times(ends[0], ends[1], 3)} of the local regret at T = {last:,}, ε = {last**-power:.2g}"
-        entries.append(Claim(f"central over local along ε = T^-{power:g}", "", measured))
-    return entries
+        yield Claim(f"central over local along ε = T^-{power:g}", "", measured)
 
 
 STUDY = Study(

@@ -18,7 +18,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.papers.shared import curve, drawn, regrets
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 NUM_ARMS = NUM_EXPERTS = 2
@@ -110,9 +110,9 @@ def draw(results: Results) -> plot.Plot:
     return drawn(rows, "epsilon", "regret", dotted=dotted, names=words, caption=caption, width=5.5)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Each algorithm's largest mean regret beside its printed bound; a verdict where the bound is below T."""
-    horizon, entries = int(results["arms"].t[-1]), []
+    horizon = int(results["arms"].t[-1])
     sources = {label: source for label, (_, _, source) in (ARMS | EXPERTS).items()}
 
     def bounded(row, statement: str, limit: float, source: str, *, decides: bool = True) -> Claim:
@@ -124,16 +124,15 @@ def claims(results: Results) -> list[Claim]:
         statement = f"{row.algorithm}, ε = {row.epsilon:g}"
         if row.algorithm == NOISY:
             scale = 1 / row.epsilon
-            entries.append(bounded(row, f"{NOISY} = {scale:g}", lemma_e4(horizon, scale), "Lemma E.4"))
+            yield bounded(row, f"{NOISY} = {scale:g}", lemma_e4(horizon, scale), "Lemma E.4")
         elif row.algorithm == UNIFORM:
             measured = f"{row.mean:,.0f} at a gap of {row.gap:g}"
-            entries.append(Claim(f"{statement}: largest mean regret", "", measured))
+            yield Claim(f"{statement}: largest mean regret", "", measured)
         else:
             limit = bound(row.algorithm, horizon, row.epsilon)
-            entries.append(bounded(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2))
+            yield bounded(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2)
         if row.algorithm == "HTINF in batches" and row.epsilon == 1:  # batches of one play
-            entries.append(bounded(row, "HTINF, noise of scale 1", theorem_d1(horizon), "Theorem D.1"))
-    return entries
+            yield bounded(row, "HTINF, noise of scale 1", theorem_d1(horizon), "Theorem D.1")
 
 
 STUDY = Study(

@@ -16,8 +16,8 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.auditing.confidence_bounds import clopper_pearson
-from jaxbandits.papers.shared import points
-from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep, swept
+from jaxbandits.papers.shared import picture, points
+from jaxbandits.papers.study import Claim, Claims, Exact, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 RATE = 1e-4  # learning rate and mixing of the paper's appendix G.1; T = 100 / RATE
@@ -131,45 +131,40 @@ def leak_frame(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["algorithm", "horizon", "epsilon", "markers"])
 
 
-def draw_forced(results: Results) -> plot.Plot:
-    """The figure of the paper's appendix G.1, every 500th play."""
+def forced_frame(results: Results) -> pd.DataFrame:
+    """The curves of the paper's appendix G.1, every 500th play."""
     p = pd.DataFrame(results["forced"].T, columns=["on l", "on l', the neighbour"])[::500]
     frame = p.rename_axis("t").reset_index().melt("t", var_name="data", value_name="probability")
-    words = {"t": "play t", "probability": "probability of arm 1"}
-    caption = (
-        "EXP3 on two tables that differ in the first play, actions forced to alternate; learning rate = mixing = "
-        "0.0001; arm 1 is the paper's action 2"
-    )
-    frame = frame[["t", "probability", "data"]]
-    return plot.lines(frame, "t", "probability", line="data", names=words, caption=caption, width=4.5)
+    return frame[["t", "probability", "data"]]
 
 
-def draw_free(results: Results) -> plot.Plot:
-    """The empirical epsilon of EXP3 that plays by itself."""
-    words = {"horizon": "horizon T", "epsilon": "ε, lower bound"}
-    caption = (
-        "an attacker sees how often arm 1 was played; 95% lower confidence "
-        "bounds; dotted: exact, over events of probability 1% at least"
-    )
-    dotted = {f"{label}: exact": f"{label}: measured" for label in (FIXED, TUNED)}
-    return plot.lines(
-        leak_frame(results), "horizon", "epsilon", line="algorithm", log="x", dotted=dotted, names=words,
-        caption=caption, width=5.5,
-    )  # fmt: skip
+PICTURES = {
+    "forced": picture(
+        plot.lines, forced_frame, "t", "probability", line="data", width=4.5,
+        names={"t": "play t", "probability": "probability of arm 1"},
+        caption="EXP3 on two tables that differ in the first play, actions forced to alternate; learning rate = "
+        "mixing = 0.0001; arm 1 is the paper's action 2",
+    ),
+    "empirical": picture(
+        plot.lines, leak_frame, "horizon", "epsilon", line="algorithm", log="x", width=5.5,
+        dotted={f"{label}: exact": f"{label}: measured" for label in (FIXED, TUNED)},
+        names={"horizon": "horizon T", "epsilon": "ε, lower bound"},
+        caption="an attacker sees how often arm 1 was played; 95% lower confidence bounds; dotted: exact, over events "
+        "of probability 1% at least",
+    ),
+}  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """End values and crossings of the forced history; growth of the measured epsilon."""
     p = results["forced"]
     gap = p[0] - p[1]
     half, most = (f"{int(np.argmax(gap > share)):,}" for share in (0.5, 0.9))
     ratio = max(np.log(p[0] / p[1]).max(), np.log((1 - p[1]) / (1 - p[0])).max())
-    entries = [
-        Claim("end value on l", "1 - γ/2 = 0.99995", f"{p[0, -1]:.6f}", _exact(p[0, -1], 1 - RATE / 2)),
-        Claim("end value on l'", "γ/2 = 0.00005", f"{p[1, -1]:.6f}", _exact(p[1, -1], RATE / 2)),
-        Claim("plays until the gap exceeds 0.5 and 0.9", "", f"{half} and {most}"),
-        Claim("privacy loss of one play, largest log ratio", "grows with t (no figure)", f"{ratio:.2f}"),
-    ]
+    yield Claim("end value on l", "1 - γ/2 = 0.99995", f"{p[0, -1]:.6f}", _exact(p[0, -1], 1 - RATE / 2))
+    yield Claim("end value on l'", "γ/2 = 0.00005", f"{p[1, -1]:.6f}", _exact(p[1, -1], RATE / 2))
+    yield Claim("plays until the gap exceeds 0.5 and 0.9", "", f"{half} and {most}")
+    yield Claim("privacy loss of one play, largest log ratio", "grows with t (no figure)", f"{ratio:.2f}")
     frame = leak_frame(results).set_index(["algorithm", "horizon"])["epsilon"]
     for label in (FIXED, TUNED, PRIVATE):
         bounds = frame[f"{label}: measured"]
@@ -185,8 +180,7 @@ def claims(results: Results) -> list[Claim]:
             paper = "the loss of plain EXP3 grows with t (no figure)"
             least = float(frame[f"{label}: exact", first])
             evidence = Interval(f"ε at T = {last:,}", float(bounds[last]), math.inf, at_least=least)
-        entries.append(Claim(f"ε, 95% lower bound, {label}", paper, measured, evidence))
-    return entries
+        yield Claim(f"ε, 95% lower bound, {label}", paper, measured, evidence)
 
 
 def _exact(value, stated) -> Exact:
@@ -195,6 +189,5 @@ def _exact(value, stated) -> Exact:
 
 
 STUDY = Study(
-    "What plain EXP3 gives away", "Appendix G.1 and its figure", sweeps,
-    {"forced": draw_forced, "empirical": draw_free}, claims, computed,
+    "What plain EXP3 gives away", "Appendix G.1 and its figure", sweeps, PICTURES, claims, computed,
 )  # fmt: skip

@@ -11,8 +11,8 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, swept
+from jaxbandits.papers.shared import picture, regrets
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, Tuning, swept
 from jaxbandits.reports import plot
 
 NUM_ARMS, DELTA = 3, 1e-5
@@ -75,16 +75,16 @@ def computed(full: bool) -> dict[str, Any]:
 def cells(results: Results) -> pd.DataFrame:
     """Mean final regret with its interval for each algorithm and cell.
 
-    `valid` says whether the theory's own tuning is valid there.
+    `no_tuning` says whether the theory's own tuning is not valid there.
     """
     parts = []
     for n, ds in by_experts(results).items():
         frame, horizon = regrets(ds).rename(columns={"mean": "regret"}), int(ds.t[-1])
         tuned = [valid(label, n, horizon, x) for label, x in zip(frame["algorithm"], frame["epsilon"], strict=True)]
         parts.append(frame.assign(num_experts=n, valid=tuned))
-    return pd.concat(parts, ignore_index=True)[
-        ["num_experts", "epsilon", "algorithm", "regret", "low", "high", "valid"]
-    ]
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame[["num_experts", "epsilon", "algorithm", "regret", "low", "high", "valid"]]
+    return frame.assign(text=frame["regret"].map("{:,.0f}".format), no_tuning=~frame["valid"])
 
 
 def by_experts(results: Results) -> dict[int, xr.Dataset]:
@@ -115,44 +115,30 @@ def winners(results: Results) -> pd.DataFrame:
         rows.append({
             "num_experts": int(n), "epsilon": epsilon, "winner": best.algorithm, "regret": best.regret,
             "clear": bool(best.high < second.low), "predicted": WORDS[min(rates, key=rates.__getitem__)],
-            "no_tuning": not best.valid, "text": f"{best.regret:,.0f}",
+            "no_tuning": best.no_tuning, "text": best.text,
         })  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def draw_bounds(results: Results) -> plot.Plot:
-    """The maps by theory alone."""
-    caption = (
-        f"the smallest of the three at K = {NUM_ARMS} and δ = 1e-5 by theory "
-        "alone; rates have no constants; white: all are at least T, or ε < 1/T"
-    )
-    return plot.heatmap(
-        results["bounds"], "num_experts", "epsilon", "smallest", panel="panel", names=NAMES, caption=caption
-    )
+PICTURES = {
+    "bounds": picture(
+        plot.heatmap, "bounds", "num_experts", "epsilon", "smallest", panel="panel", names=NAMES,
+        caption=f"the smallest of the three at K = {NUM_ARMS} and δ = 1e-5 by theory alone; rates have no constants; "
+        "white: all are at least T, or ε < 1/T",
+    ),
+    "measured": picture(
+        plot.heatmap, winners, "num_experts", "epsilon", "winner", text="text", hatched="no_tuning", names=NAMES,
+        caption="least mean regret after tuning on other seeds, written in the cell", width=4.5,
+        hatch="the winner has no valid theory tuning",
+    ),
+    "regrets": picture(
+        plot.heatmap, cells, "num_experts", "epsilon", "regret", panel="algorithm", text="text", names=NAMES,
+        hatched="no_tuning", hatch="no valid theory tuning", caption="mean regret after tuning on other seeds",
+    ),
+}  # fmt: skip
 
 
-def draw_measured(results: Results) -> plot.Plot:
-    """The measured map: who is best, with its regret."""
-    frame = winners(results)
-    caption = "least mean regret after tuning on other seeds, written in the cell"
-    return plot.heatmap(
-        frame, "num_experts", "epsilon", "winner", text="text", hatched="no_tuning", names=NAMES, caption=caption,
-        hatch="the winner has no valid theory tuning", width=4.5,
-    )  # fmt: skip
-
-
-def draw_regrets(results: Results) -> plot.Plot:
-    """The regret of each algorithm in each cell, hatched where its theory has no valid tuning."""
-    frame = cells(results)
-    frame["text"], frame["no_tuning"] = frame["regret"].map("{:,.0f}".format), ~frame["valid"]
-    caption = "mean regret after tuning on other seeds"
-    return plot.heatmap(
-        frame, "num_experts", "epsilon", "regret", panel="algorithm", text="text", hatched="no_tuning", names=NAMES,
-        caption=caption, hatch="no valid theory tuning",
-    )  # fmt: skip
-
-
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """How often the rates name the measured winner, and where each theory's tuning is valid."""
     frame, every = winners(results), cells(results)
     right, clear = int((frame["winner"] == frame["predicted"]).sum()), frame[frame["clear"]]
@@ -161,11 +147,11 @@ def claims(results: Results) -> list[Claim]:
         f"interval is apart, in {int((clear.winner == clear.predicted).sum())}"
     )
     statement = "the smallest rate names the algorithm of least regret"
-    entries = [Claim(statement, "rates only, constants dropped", measured)]
+    yield Claim(statement, "rates only, constants dropped", measured)
     for label, part in every.groupby("algorithm", sort=False):
         won, predicted = (int((frame[column] == label).sum()) for column in ("winner", "predicted"))
         measured = f"least regret in {won} of {len(frame)} cells; theory tuning valid in {int(part.valid.sum())}"
-        entries.append(Claim(str(label), f"smallest rate in {predicted} of {len(frame)} cells", measured))
+        yield Claim(str(label), f"smallest rate in {predicted} of {len(frame)} cells", measured)
     bounds = results["bounds"]
     rates = bounds[bounds["region"] & bounds["panel"].str.startswith("rates")]
     least = rates["least"] == "batched EXP4"
@@ -173,14 +159,14 @@ def claims(results: Results) -> list[Claim]:
         f"in {int(least.sum())} of the {len(rates):,} cells of that region; "
         f"in {int((least & rates['smallest'].notna()).sum())} of them below T"
     )
-    entries.append(Claim("batched EXP4 has the smallest rate", "for N ≥ K and ε ≤ 1/√T (Table 2)", measured))
+    yield Claim("batched EXP4 has the smallest rate", "for N ≥ K and ε ≤ 1/√T (Table 2)", measured)
     below = bounds["smallest"].notna().groupby(bounds["panel"]).agg(["sum", "size"])
     counts = {word: below.loc[f"bounds, T = {word}"] for word in BOUNDS_HORIZONS}
     measured = ", ".join(f"{few:,} of {many:,} at T = {word}" for word, (few, many) in counts.items())
-    return [*entries, Claim("cells of the theory map where some bound with constants is below T", "", measured)]
+    yield Claim("cells of the theory map where some bound with constants is below T", "", measured)
 
 
 STUDY = Study(
     "Which expert algorithm is best where", "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5", sweeps,
-    {"bounds": draw_bounds, "measured": draw_measured, "regrets": draw_regrets}, claims, computed,
+    PICTURES, claims, computed,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from jaxbandits.formatting import number
 from jaxbandits.mechanisms.composition import composed_epsilon
-from jaxbandits.papers.study import Claim, Exact, Results, Study, nothing
+from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
 
 ROUNDING = 1e-9  # of a ratio
@@ -193,7 +193,7 @@ def draw(results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Every lemma's ratio, with what it is of."""
     found, sequences, small = results["ratios"], f"{results['sequences']:,}", f"{results['games']:,}"
     tried = f"{MECHANISMS} finite mechanisms"
@@ -207,25 +207,26 @@ def claims(results: Results) -> list[Claim]:
         ("Lemma A.8, k ε: inputs that differ in k of four records", "group", tried),
         ("Lemma B.3: largest coordinate, by the union bound", "norms", f"N to {EXPERTS[-1]:,}, T to {PLAYS[-1]:,}"),
     ]
-    entries = [
+    yield from [
         Claim(
-            statement, "at most 1 of the bound", f"{number(found[key])} at most ({of})",
+            statement,
+            "at most 1 of the bound",
+            f"{number(found[key])} at most ({of})",
             Exact(found[key], at_most=1 + ROUNDING),
         )
         for statement, key, of in rows
-    ]  # fmt: skip
+    ]
     regret, bound = unbounded()
     ratio = regret / bound
     measured = f"regret {regret:,.0f} of {bound:,.0f}, {ratio:.2f} times it (all play mixed in)"
     statement = f"Lemma E.2: EXP3, losses 0 and {LARGE:g}"
-    entries.append(Claim(statement, "at most 1 of the bound", measured, Exact(ratio, at_most=1.0)))
+    yield Claim(statement, "at most 1 of the bound", measured, Exact(ratio, at_most=1.0))
     for plays in PLAYS[1:]:
         experts = int(next(n for n in EXPERTS if passing(int(n), plays) > 1 / plays))
         chance = passing(experts, plays)
         measured = f"passed with probability {chance:.2f} at least, at one play, from N = {experts:,} on (powers of 2)"
         statement = f"Lemma B.3: Euclidean norm, T = {plays:,}"
-        entries.append(Claim(statement, "probability 1/T at most", measured, Exact(chance, at_most=1 / plays)))
-    return entries
+        yield Claim(statement, "probability 1/T at most", measured, Exact(chance, at_most=1 / plays))
 
 
 STUDY = Study(

@@ -19,7 +19,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
 from jaxbandits.papers.shared import points
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept, worst
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.statistics import mean_interval
 
@@ -194,14 +194,14 @@ def draw_bound(results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """What the lemma yields for each algorithm and epsilon, and the regrets."""
-    frame, entries = statistics_frame(results), []
+    frame = statistics_frame(results)
     for row in frame.to_dict("records"):
         measured = f"regrets {row['regret_l']:,.0f} on l, {row['regret_primed']:,.0f} on the worst l'"
         statement = f"{row['algorithm']}, ε = {row['epsilon']:g}"
         if not row["satisfying"]:
-            entries.append(Claim(statement, "satisfied by no triple: says nothing", measured))
+            yield Claim(statement, "satisfied by no triple: says nothing", measured)
             continue
         ratio = row["bound"] / row["rate"]
         paper = f"{row['satisfying']:,} triples; regret at least {row['bound']:,.0f} = {ratio:.2f} √(T/ε)"
@@ -214,24 +214,24 @@ def claims(results: Results) -> list[Claim]:
             # is far below every regret, so that neither could fail.
             measured += f"; second term {row['second']:,.0f}, worst regret {row['worst']:,.0f} "
             measured += f"[{number(row['worst_low'])}, ∞]"
-        entries.append(Claim(statement, paper, measured))
+        yield Claim(statement, paper, measured)
     applies = frame["satisfying"] > 0
     measured = f"at {int(applies.sum())} of {len(frame)} points"
-    entries.append(Claim("some γ, p and τ₀ satisfy the lemma", "", measured))
+    yield Claim("some γ, p and τ₀ satisfy the lemma", "", measured)
     early = bool((frame["latest"][applies] < np.ceil(1 / frame["epsilon"][applies])).all())
     measured = f"{'in all' if early else 'not in all'} of these triples"
-    entries.append(Claim("τ₀ lies within the first batch of ⌈1/ε⌉ plays", "", measured))
+    yield Claim("τ₀ lies within the first batch of ⌈1/ε⌉ plays", "", measured)
     share = frame["second"] / frame["rate"]
     measured = (
         f"at most {share.max():.3f} √(T/ε); above γT/4 at {int((frame['second'] >= frame['bound']).sum())} points"
     )
-    entries.append(Claim("the lemma's second term, the one about privacy", "", measured))
+    yield Claim("the lemma's second term, the one about privacy", "", measured)
     for label, part in frame.groupby("algorithm", sort=False):
         counts = points(part["epsilon"], part["satisfying"], "{y:,} at ε = {x:g}")
-        entries.append(Claim(f"triples that satisfy the lemma, {label}", "", counts))
+        yield Claim(f"triples that satisfy the lemma, {label}", "", counts)
     ratio = frame["worst"] / frame["rate"]
     measured = f"between {ratio.min():.2f} and {ratio.max():.2f}"
-    return [*entries, Claim("worst regret over √(T/ε)", "at least a constant where the lemma applies", measured)]
+    yield Claim("worst regret over √(T/ε)", "at least a constant where the lemma applies", measured)
 
 
 STUDY = Study(

@@ -15,8 +15,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import exponent, points
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, swept, worst
+from jaxbandits.papers.shared import exponent, picture, points
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, Tuning, crossing, over_horizons, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -144,14 +144,14 @@ def figure(kind, key, results: Results) -> plot.Plot:
     return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
 
 
-def slopes(ds, exponents, key, sign, uniform):
+def slopes(ds, exponents, key, sign, uniform) -> Claims:
     """Claims: the fitted slope of each algorithm with its interval next to the exponent of its rate, an upper bound.
 
     Fitted where the mean regret is below half of what playing at random costs on the largest gap, `uniform` a play:
     above it the adversary has run out of gaps, and regret grows with T as any would.
     """
     what, column = ("T", 0) if key == "horizon" else ("1/ε", 1)
-    mean, entries = final_regret(ds).mean("seed"), []
+    mean = final_regret(ds).mean("seed")
     half = uniform * (ds["horizon"] if key == "horizon" else int(ds.t[-1])) / 2
     for label in [x for x in ds["algorithm"].values if x in exponents]:
         learnt = ds[key].values[(mean.sel(algorithm=label) < half).values]
@@ -160,19 +160,18 @@ def slopes(ds, exponents, key, sign, uniform):
         else:
             slope, interval = exponent(ds.sel({"algorithm": [label], key: learnt}), key, sign=sign)
             measured = f"{slope:.2f} over {len(learnt)} points; {interval}"
-        entries.append(Claim(f"exponent of {what}, {label}", f"at most {exponents[label][column]:.2f}", measured))
-    return entries
+        yield Claim(f"exponent of {what}, {label}", f"at most {exponents[label][column]:.2f}", measured)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Exponents, and where the conversion overtakes noise on every play."""
     arms = worst(results["arms"], "environment.gap")
     uniform = float(results["arms"]["environment.gap"].max()) * (NUM_ARMS - 1) / NUM_ARMS
-    entries = slopes(worst(horizons_of(results, "arms"), "environment.gap"), EXPONENTS, "horizon", 1, uniform)
-    entries += slopes(arms, EXPONENTS, "epsilon", -1, uniform)
+    yield from slopes(worst(horizons_of(results, "arms"), "environment.gap"), EXPONENTS, "horizon", 1, uniform)
+    yield from slopes(arms, EXPONENTS, "epsilon", -1, uniform)
     uniform = GAP * (1 - SPREAD) * 2 / 3
-    entries += slopes(horizons_of(results, "experts"), EXPERTS, "horizon", 1, uniform)
-    entries += slopes(results["experts"], EXPERTS, "epsilon", -1, uniform)
+    yield from slopes(horizons_of(results, "experts"), EXPERTS, "horizon", 1, uniform)
+    yield from slopes(results["experts"], EXPERTS, "epsilon", -1, uniform)
     final, horizon = final_regret(arms).transpose("algorithm", "epsilon", "seed"), int(arms.t[-1])
     epsilons, many = final["epsilon"].values, np.geomspace(10 / horizon, 1, 200)
     slow = f"√(KT log K) log(KT)/√ε < √(KT log KT)/ε below ε = 1/(log K log KT) = {_cheaper_below(horizon):.2g}"
@@ -187,11 +186,11 @@ def claims(results: Results) -> list[Claim]:
         clear = ", ".join(f"{x:g}" for x, a, b in zip(epsilons, low, high, strict=True) if a <= 0 <= b)
         where_less = _where(epsilons, difference) + (f"; within noise at {clear}" if clear else "")
         # The paper compares upper bounds: whose regret is smaller on one instance cannot contradict it.
-        entries.append(Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less))
+        yield Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less)
     mean = final.mean("seed")
     price = mean.sel(algorithm="HTINF") / mean.sel(algorithm="no privacy")
     statement = "price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy"
-    return [*entries, Claim(statement, "", points(epsilons, price, "{y:.1f} at ε = {x:g}"))]
+    yield Claim(statement, "", points(epsilons, price, "{y:.1f} at ε = {x:g}"))
 
 
 def _cheaper_below(horizon: int) -> float:
@@ -230,22 +229,18 @@ def computed(full: bool) -> dict[str, Any]:
     return {"bounds": pd.DataFrame(rows)}
 
 
-def draw_bounds(results: Results) -> plot.Plot:
-    """The bounds as shares of T."""
-    words = {"horizon": "horizon T", "share": "bound / T"}
-    caption = (
-        f"bounds with constants by theory alone, ε = {EPSILON}: 8 arms, "
-        f"or 3 arms and {NUM_EXPERTS} experts; at 1 they say nothing"
-    )
-    return plot.lines(
-        results["bounds"], "horizon", "share", line="bound", log="both", names=words, caption=caption, width=5.5
-    )
+BOUNDS = picture(
+    plot.lines, "bounds", "horizon", "share", line="bound", log="both", width=5.5,
+    names={"horizon": "horizon T", "share": "bound / T"},
+    caption=f"bounds with constants by theory alone, ε = {EPSILON}: 8 arms, or 3 arms and {NUM_EXPERTS} experts; "
+    "at 1 they say nothing",
+)  # fmt: skip
 
 
 STUDY = Study(
     "The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1",
     "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5", sweeps,
     {f"{kind}_{key}": partial(figure, kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")}
-    | {"bounds": draw_bounds},
+    | {"bounds": BOUNDS},
     claims, computed,
 )  # fmt: skip

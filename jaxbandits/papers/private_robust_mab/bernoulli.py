@@ -5,7 +5,7 @@ from functools import partial
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.shared import REGRET, points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 MEANS = {"one close": [0.7, 0.7, 0.75, 0.7, 0.7], "spread": [0.5, 0.25, 0.75, 0.375, 0.625]}  # best in the middle
@@ -42,15 +42,14 @@ def draw_epsilon(instance, results: Results) -> plot.Plot:
     return plot.against(results["arms"], "epsilon", select={"environment.means": instance}, caption=caption, width=5.5)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Mean regrets, best first."""
-    entries, frame = [], regrets(results["arms"])
+    frame = regrets(results["arms"])
     private = frame[frame["algorithm"].isin(PRIVATE)]
     for (instance, epsilon), part in private.groupby(["environment.means", "epsilon"], sort=False):
         ordered = part.sort_values("mean")
         measured = points(ordered["algorithm"], ordered["mean"], REGRET)
-        entries.append(Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured))
-    return entries
+        yield Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured)
 
 
 STUDY = Study(

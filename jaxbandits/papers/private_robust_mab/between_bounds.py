@@ -5,7 +5,7 @@ from functools import partial
 from jaxbandits import statistics
 from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, order_lines
 from jaxbandits.papers.shared import REWARD_SHARE, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 
@@ -37,9 +37,8 @@ def draw(name, results: Results) -> plot.Plot:
     return plot.against(results[name], key, reference=reference, names=AXES, caption=caption, width=5.5)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regrets between the bounds' orders, and fitted exponents next to the theorem's."""
-    entries = []
     exponents = {
         "epsilon": ("1/ε", -1, "1/2 (k = 2), uniformly over instances"),
         "share": ("α", 1, "1/2 (k = 2), and -1 where T₀ rules"),
@@ -51,7 +50,7 @@ def claims(results: Results) -> list[Claim]:
         for label, row in fitted.iterrows():
             low, high = sorted((sign * row.ci_low, sign * row.ci_high))
             measured = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"
-            entries.append(Claim(f"exponent of {what}, {label}", paper, measured))
+            yield Claim(f"exponent of {what}, {label}", paper, measured)
         for label, part in regrets(results[name]).groupby("algorithm", sort=False):
             x, mean = part[key].to_numpy(), part["mean"].to_numpy()
             above, ratio = int((mean >= lower(x)).sum()), mean / upper(x)
@@ -60,8 +59,7 @@ def claims(results: Results) -> list[Claim]:
                 f"points; {ratio.min():.2f} to {ratio.max():.2f} of the upper"
             )
             paper = "orders, constants unspecified; the upper is proved for PRM elimination"
-            entries.append(Claim(f"between the bounds along {what}, {label}", paper, measured))
-    return entries
+            yield Claim(f"between the bounds along {what}, {label}", paper, measured)
 
 
 STUDY = Study(

@@ -17,7 +17,7 @@ from jaxbandits import theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.private_robust_mab.raw_moments import AXES, PRM, along_both
 from jaxbandits.papers.shared import REGRET, points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep
 from jaxbandits.reports import plot
 
 OFFSETS = np.array([-1.0, -3.0, 1.0, -2.0, 0.0])  # of the means from D / 2
@@ -70,9 +70,9 @@ def draw_bound(results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """What a central moment is worth, what D costs, and the regrets at one epsilon."""
-    entries, own = [], {}
+    own = {}
     for bound in bounds_of(results):
         cells = regrets(results[f"D-{bound}"]).set_index(["epsilon", "corruption_bound", "algorithm"])
         mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
@@ -80,14 +80,14 @@ def claims(results: Results) -> list[Claim]:
         apart, ratio = high["PRM elimination"] < low[RAW], mean[RAW] / mean["PRM elimination"]
         measured = f"in {int(apart.sum())} of {len(mean)} cells; {ratio.min():.1f} to {ratio.max():.1f} times less"
         paper = "the upper bound adds a term in D instead of a factor D (Theorem 6.12 against 6.2)"
-        entries.append(Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured))
+        yield Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured)
         for share, row in mean.loc[EPSILON].iterrows():
             attack = f"{percent(share)} Cauchy" if share else "no contamination"
             statement = f"regret, D = {bound}, ε = {EPSILON:g}, {attack}"
-            entries.append(Claim(statement, "", points(row.index, row, REGRET)))
+            yield Claim(statement, "", points(row.index, row, REGRET))
     ratio = own[max(own)] / own[min(own)]
     measured = f"{ratio.min():.2f} to {ratio.max():.2f} times the regret of PRM elimination, over the cells"
-    return [*entries, Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured)]
+    yield Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured)
 
 
 STUDY = Study(

@@ -18,7 +18,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.shared import as_sweep, curve, drawn, exponent, points
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -101,9 +101,9 @@ def horizon_of(results: Results) -> int:
     return int(next(iter(results.values()))["t"][-1])
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Exponents of 1/epsilon beside 1 - 1/k, and regret over the order."""
-    cost, horizon, entries = costs(results), horizon_of(results), []
+    cost, horizon = costs(results), horizon_of(results)
     for order, label in product(ORDERS, PRM):
         here = cost.sel(algorithm=label, order=order)
         at, means = here["factor"].values, here.mean("seed")
@@ -113,11 +113,10 @@ def claims(results: Results) -> list[Claim]:
         paper = f"1 - 1/k = {1 - 1 / order:.2f} (Theorem{'s 4.1 and 6.2' if proved else ' 4.1'})"
         measured = f"{fitted:.2f}; {min(ratios):.2f} to {max(ratios):.2f} of the order with a constant of 1; "
         measured += f"c = {at.min():g} to {at.max():g} costs most" + (f"; {interval}" if proved else "")
-        entries.append(Claim(f"exponent of 1/ε, k = {order}: {label}", paper, measured))
+        yield Claim(f"exponent of 1/ε, k = {order}: {label}", paper, measured)
     for order, label in product(ORDERS, PRM):
         means = cost.sel(algorithm=label, order=order).mean("seed")
-        entries.append(Claim(f"regret by ε, k = {order}: {label}", "", points(means["epsilon"], means)))
-    return entries
+        yield Claim(f"regret by ε, k = {order}: {label}", "", points(means["epsilon"], means))
 
 
 STUDY = Study(

@@ -10,7 +10,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.shared import RATIO, points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 
 BOUND = 0.05
 ATTACKS = {
@@ -56,9 +56,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret with the attack over regret without it."""
-    attacks, entries = [name for name in results if not name.endswith("-kept")], []
+    attacks = [name for name in results if not name.endswith("-kept")]
     for group in ("", "-kept"):
         first = results[attacks[0] + group]
         means = {
@@ -72,8 +72,7 @@ def claims(results: Results) -> list[Claim]:
             measured += f"{float(nonfinite.sel(algorithm=label)):,.0f} of them a run"
             clean = means[attacks[0]][0.0, label]
             statement = f"{label}, T = {int(first.t[-1]):,}: regret {clean:,.0f} without; ratio with"
-            entries.append(Claim(statement, SAID if label in OURS else "", measured))
-    return entries
+            yield Claim(statement, SAID if label in OURS else "", measured)
 
 
 STUDY = Study(

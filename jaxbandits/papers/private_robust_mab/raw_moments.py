@@ -15,7 +15,7 @@ from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.shared import REGRET, REWARD_SHARE, points, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 MEANS = [0.5, 0.1, 0.9, 0.3, 0.7]  # best in the middle: some rivals play arm by arm, and barely finish one
@@ -103,18 +103,17 @@ def draw_share(results: Results) -> plot.Plot:
     return _against(results, "corruption_bound", {"epsilon": EPSILON}, lambda x: (EPSILON, x), caption)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """PRM-UCB against each rival over all cells, and the regrets of everyone at one epsilon."""
     frame = pd.concat([regrets(ds).assign(attack=name) for name, ds in results.items()], ignore_index=True)
     frame = frame[(frame["corruption_bound"] > 0) | (frame["attack"] == first(results))]  # without contamination once
     cells = frame.set_index(["attack", "epsilon", "corruption_bound", "algorithm"])
     mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
-    entries = []
     for rival, what in ASKED_OF.items():
         fewer = mean["PRM-UCB"] < mean[rival]
         apart = (high["PRM-UCB"] < low[rival]) | (high[rival] < low["PRM-UCB"])
         measured = f"in {int(fewer.sum())} of {len(mean)} cells; intervals overlap in {int((~apart).sum())}"
-        entries.append(Claim(f"PRM-UCB has less regret than {rival}, {what}", "", measured))
+        yield Claim(f"PRM-UCB has less regret than {rival}, {what}", "", measured)
     sizes = len(MEANS), int(next(iter(results.values())).t[-1])
     upper = [theory.prm_raw_bound(*sizes, epsilon, corruption_bound=share) for _, epsilon, share in mean.index]
     ratio = mean["PRM elimination"].to_numpy() / np.array(upper)
@@ -122,13 +121,12 @@ def claims(results: Results) -> list[Claim]:
         f"{ratio.min():.2f} to {ratio.max():.2f} of it; at most 1 in {int((ratio <= 1).sum())} of {len(ratio)} cells"
     )
     statement = "PRM elimination against the order of Theorem 6.2"
-    entries.append(Claim(statement, "at most the order, constants hidden", measured))
+    yield Claim(statement, "at most the order, constants hidden", measured)
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
             attack = f"{percent(share)} {name}" if share else "no contamination"
             everyone = list(PRM | RIVALS)
-            entries.append(Claim(f"regret, ε = {epsilon:g}, {attack}", "", points(everyone, row[everyone], REGRET)))
-    return entries
+            yield Claim(f"regret, ε = {epsilon:g}, {attack}", "", points(everyone, row[everyone], REGRET))
 
 
 STUDY = Study(

@@ -9,7 +9,7 @@ from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.papers.robust_frontier.corruption_budgets import BUDGET, MEANS, against_budget
 from jaxbandits.papers.shared import by_algorithm, points
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -42,19 +42,17 @@ def draw(strength: str, results: Results) -> plot.Plot:
     return against_budget(results[strength if strength in results else "strong"], caption)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret by budget, and what a unit of the budget costs."""
-    entries = []
     for strength, ds in results.items():
-        entries += by_algorithm(ds, BUDGET, f"{strength}: regret of {{}}, by C".format)
+        yield from by_algorithm(ds, BUDGET, f"{strength}: regret of {{}}, by C".format)
         ours = final_regret(ds).sel(algorithm="Tsallis-INF").transpose(BUDGET, "seed")
         budgets = ds[BUDGET].values[1:]
         added = mean_interval((ours.values[1:] - ours.values[0]) / budgets[:, None])
         parts = ["{:.2f} [{:.2f}, {:.2f}]".format(*row) for row in zip(*added, strict=True)]
         said = provenance.records()["tsallis_inf_corrupted"].said("of order C and √(C Σ ln T/Δ)")
         statement = f"{strength}: Tsallis-INF, regret added by a unit of C"
-        entries.append(Claim(statement, said, points(budgets, parts, "{y} at {x:g}")))
-    return entries
+        yield Claim(statement, said, points(budgets, parts, "{y} at {x:g}"))
 
 
 STUDY = Study(

@@ -9,7 +9,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.shared import by_algorithm, points, ratios
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -64,18 +64,16 @@ def against_budget(ds: xr.Dataset, caption: str) -> plot.Plot:
     return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret by budget, what was spent, and what it is worth to be told."""
-    entries = []
     for attack, ds in results.items():
         name = words(attack)
         spent = ds[SPENT].sel({BUDGET: BELIEVED}).mean("seed")
-        entries += by_algorithm(ds, BUDGET, f"{name}: regret of {{}}, by C".format)
+        yield from by_algorithm(ds, BUDGET, f"{name}: regret of {{}}, by C".format)
         measured = points(ds["algorithm"], spent, "{x} {y:.0f}")
-        entries.append(Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", measured))
+        yield Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", measured)
         told = ratios(final_regret(ds), AGNOSTIC, TOLD, BUDGET)
-        entries.append(Claim(f"{name}: elimination told nothing over told C", "", told))
-    return entries
+        yield Claim(f"{name}: elimination told nothing over told C", "", told)
 
 
 STUDY = Study(

@@ -9,7 +9,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.robust_frontier.corruption_budgets import BUDGET as TOTAL
 from jaxbandits.papers.shared import points
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -63,9 +63,8 @@ def draw(law: str, results: Results) -> plot.Plot:
     return plot.regret(results[shown].sel({TOTAL: 0.0}), log="none", caption=caption, width=6.0)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Mean and largest regret by law and budget."""
-    entries = []
     for law, ds in results.items():
         final = final_regret(ds).transpose("algorithm", TOTAL, "seed")
         for label in ds["algorithm"].values:
@@ -75,8 +74,7 @@ def claims(results: Results) -> list[Claim]:
                 for y, z in zip(one.mean("seed").values, one.max("seed").values, strict=True)
             ]
             measured = points(one[TOTAL], both, "{y} at {x:g}")
-            entries.append(Claim(f"{law}: regret of {label}, by C", "", measured))
-    return entries
+            yield Claim(f"{law}: regret of {label}, by C", "", measured)
 
 
 STUDY = Study(

@@ -5,7 +5,7 @@ from functools import partial
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.shared import by_algorithm, numbers
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 MEANS = [0.8, 0.6, 0.5, 0.3]
@@ -42,12 +42,10 @@ def draw(name: str, what: str, results: Results, where: str = f"arms {MEANS}") -
     return plot.against(ds, "delay", names={"delay": f"{what}, plays"}, caption=where, width=6.0)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Regret by delay."""
-    entries = []
     for name, ds in results.items():
-        entries += by_algorithm(numbers(ds, "delay"), "delay", f"{name}: regret of {{}}, by delay".format)
-    return entries
+        yield from by_algorithm(numbers(ds, "delay"), "delay", f"{name}: regret of {{}}, by delay".format)
 
 
 STUDY = Study(

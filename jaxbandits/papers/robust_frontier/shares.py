@@ -9,7 +9,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
 from jaxbandits.papers.shared import against, points
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.selection import final_regret
 
 MEANS = [1.0, 0.0, 0.0, -1.0]
@@ -41,15 +41,14 @@ PICTURE = against(
 )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Mean and median regret by share: a few runs may be bad."""
-    entries, final = [], final_regret(results["shares"]).transpose("algorithm", SHARE, "seed")
+    final = final_regret(results["shares"]).transpose("algorithm", SHARE, "seed")
     for label in final["algorithm"].values:
         one = final.sel(algorithm=label).values
         both = [f"{row.mean():,.0f} (median {np.median(row):,.0f})" for row in one]
         measured = points(map(percent, final[SHARE].values), both, "{y} at {x}")
-        entries.append(Claim(f"regret of {label}, by share", "", measured))
-    return entries
+        yield Claim(f"regret of {label}, by share", "", measured)
 
 
 STUDY = Study(

@@ -11,8 +11,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, horizon_sweeps, joined, target, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_value, regrets
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_value, picture, regrets
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 OURS = {"M1": M1, "M2": M2}
@@ -64,11 +64,6 @@ def orders(at):
 PRIVATELY = f"rewards of ±1, ε = {EPSILON:g}, no corruption"
 
 
-def draw_time(results: Results) -> plot.Plot:
-    """Regret against plays at one epsilon."""
-    return plot.regret(results["epsilon"], select={"epsilon": EPSILON}, log="both", caption=PRIVATELY)
-
-
 def draw_epsilon(results: Results) -> plot.Plot:
     """Final regret against epsilon, private rivals beside."""
     ds, caption = results["epsilon"], "rewards of ±1, no corruption"
@@ -86,21 +81,20 @@ def draw_share(results: Results) -> plot.Plot:
     return plot.against(ds, "corruption_bound", names=names, reference=reference, width=5.5, caption=caption)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Exponents next to the theorems', M2 against M1, and everyone's regrets."""
-    entries = []
     for row in statistics.slope(joined(results), over="horizon").itertuples():
         measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
         paper = "1/2 in the upper bound, logarithms dropped"
-        entries.append(Claim(f"exponent of T, {row.algorithm}, ε = {row.epsilon:g}", paper, measured))
+        yield Claim(f"exponent of T, {row.algorithm}, ε = {row.epsilon:g}", paper, measured)
     frame = regrets(results["epsilon"])
     cells = frame[np.isfinite(frame["epsilon"])].set_index(["epsilon", "algorithm"])["mean"].unstack()
     measured = f"at {int((cells['M2'] < cells['M1']).sum())} of {len(cells)} values of ε"
     paper = "the upper bound of M2 grows more slowly as ε falls (Theorem 1.4)"
-    entries.append(Claim("private, no corruption: M2 has less regret than M1", paper, measured))
-    entries += by_value(results["epsilon"], ["epsilon"], "regret, ε = {:g}, no corruption".format)
+    yield Claim("private, no corruption: M2 has less regret than M1", paper, measured)
+    yield from by_value(results["epsilon"], ["epsilon"], "regret, ε = {:g}, no corruption".format)
     statement = lambda share: f"regret, ε = ∞, {percent(share)} of ±{VALUE:g}"
-    return entries + by_value(results["share"], ["corruption_bound"], statement)
+    yield from by_value(results["share"], ["corruption_bound"], statement)
 
 
 STUDY = Study(
@@ -111,7 +105,8 @@ STUDY = Study(
             joined, "horizon", select={"epsilon": EPSILON}, reference=orders(lambda x: (x, EPSILON, 0.0)),
             caption=PRIVATELY, width=5.5,
         ),
-        "time": draw_time, "epsilon": draw_epsilon, "share": draw_share,
+        "time": picture(plot.regret, "epsilon", select={"epsilon": EPSILON}, log="both", caption=PRIVATELY),
+        "epsilon": draw_epsilon, "share": draw_share,
     },
     claims,
 )  # fmt: skip

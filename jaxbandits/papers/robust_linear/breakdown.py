@@ -11,7 +11,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.formatting import compact
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, target, with_batches
 from jaxbandits.papers.shared import MESSAGE_SHARE, points, regrets, short
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 PLAIN = partial(M1, presieve=False)
@@ -78,26 +78,26 @@ def draw(group, results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """In how many cells each one broke, and the printed forms against what they should be."""
-    frame, entries = cells(results), []
+    frame = cells(results)
     alone = clean(next(iter(results.values())))
     for label, part in frame.groupby("algorithm", sort=False):
         worst = part.loc[part["ratio"].idxmax()]
         measured = f"breaks in {int(part['broke'].sum())} of {len(part)} cells; "
         measured += f"worst {worst['ratio']:.1f} at share {worst['share']:g}, size {worst['size']:g}"
-        entries.append(Claim(f"{label}: regret {alone[label]:,.0f} without corruption", "", measured))
+        yield Claim(f"{label}: regret {alone[label]:,.0f} without corruption", "", measured)
     removed = max(float(ds["removals"].sel(algorithm="as printed").max()) for ds in results.values())
     measured = f"at most {removed:g} removals in any run"
     evidence = Exact(removed, at_least=1)  # none whatever the data: docs/deviations/robust_linear.md#threshold
-    entries.append(Claim("the printed variance bound lets the filter remove something", "a filter", measured, evidence))
+    yield Claim("the printed variance bound lets the filter remove something", "a filter", measured, evidence)
     size = min(results, key=float)
     left = results[size]["active_arms"].sel(algorithm="as printed").isel(corruption_bound=slice(1, None)).min()
     measured = f"at least {float(left):g} of {len(ACTIONS)} arms are left in every run with reports of size {size}"
-    entries.append(Claim("arms that the printed radius leaves under corruption", "constants hidden", measured))
+    yield Claim("arms that the printed radius leaves under corruption", "constants hidden", measured)
     worst = frame[frame["algorithm"] == "tight, presieve"].groupby("size")["ratio"].max()
     measured = points(worst.index, worst, "size {x:g}: up to {y:.1f}", "; ")
-    return [*entries, Claim("tight bound and presieve, by size", "", measured)]
+    yield Claim("tight bound and presieve, by size", "", measured)
 
 
 STUDY = Study(

@@ -17,9 +17,9 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
-from jaxbandits.papers.robust_linear.instance import M1, M2, target, unit, with_batches
+from jaxbandits.papers.robust_linear.instance import M1, M2, gaps, target, unit, with_batches
 from jaxbandits.papers.shared import MESSAGE_SHARE, REGRET, curve, drawn, numbers, points, times
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -73,7 +73,7 @@ def draw(results: Results) -> plot.Plot:
             values = regret.sel(algorithm=label, share=share).values
             rows += curve(f"{label}, {words}", "dim", dims, "regret", values)
     horizon = horizon_of(results)
-    rows += curve(UNIFORM, "dim", dims, "regret", [horizon * gaps(dim).mean() for dim in dims])
+    rows += curve(UNIFORM, "dim", dims, "regret", [horizon * gaps(world(dim)).mean() for dim in dims])
     caption = f"T = {horizon:,}; reports of ∓{VALUE:g}, everybody told the share; dotted: no corruption"
     names = {"dim": "dimension d", "regret": "cumulative regret"}
     return drawn(rows, "dim", "regret", dotted=dotted, names=names, caption=caption, width=6.5)
@@ -89,16 +89,9 @@ def useful_share(dim: int, gap: float) -> float:
     return gap / (2 * 2 * (VALUE + 1) * first * math.sqrt(8 * dim))
 
 
-def gaps(dim: int) -> np.ndarray:
-    """Of all arms of a dimension; uniform play costs their mean a play."""
-    bound = world(dim).keywords
-    means = bound["actions"] @ bound["theta"]
-    return means.max() - means
-
-
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Growth with d, the factor to the rival, and the regrets."""
-    regret, entries = along(results), []
+    regret = along(results)
     dims, most = regret["dim"].values, float(regret["share"][-1])
     stated = {
         "M1": ("1/2: √(dT) (Theorem 1.3)", "1/2: T√(αd), as αd < 1 (Theorem 1.3)"),
@@ -108,23 +101,22 @@ def claims(results: Results) -> list[Claim]:
         for share, paper in zip((0.0, most), stated[label], strict=True):
             means = regret.sel(algorithm=label, share=share).mean("seed").values
             slope = np.polyfit(np.log(dims), np.log(means), 1)[0]
-            over = means / [horizon_of(results) * gaps(dim).mean() for dim in dims]
+            over = means / [horizon_of(results) * gaps(world(dim)).mean() for dim in dims]
             measured = f"{slope:.2f}; {', '.join(f'{y:.3f}' for y in over)} of uniform play's regret"
             words = f"share {percent(share)}" if share else "no corruption"
-            entries.append(Claim(f"exponent of d, {label}, {words}", paper, measured))
+            yield Claim(f"exponent of d, {label}, {words}", paper, measured)
     for dim in dims:
         known, first = (regret.sel(dim=dim, algorithm=label, share=most).values for label in (KNOWN, "M1"))
         paper = f"d√α = {dim * math.sqrt(most):.1f} times the size, in orders (αd < 1)"
         measured = f"{times(known, first, 1)} times M1's regret"
-        entries.append(Claim(f"{KNOWN}, d = {dim}, share {percent(most)}", paper, measured))
+        yield Claim(f"{KNOWN}, d = {dim}, share {percent(most)}", paper, measured)
     for dim in dims:
-        measured = f"no arm is dropped above a share of {useful_share(dim, gaps(dim).max()):.1e}, at any T"
-        entries.append(Claim(f"the radius of {KNOWN}, d = {dim}", "", measured))
+        measured = f"no arm is dropped above a share of {useful_share(dim, gaps(world(dim)).max()):.1e}, at any T"
+        yield Claim(f"the radius of {KNOWN}, d = {dim}", "", measured)
     for dim, share in product(dims, regret["share"].values):
         means = regret.sel(dim=dim, share=share).mean("seed")
         measured = points(means["algorithm"], means, REGRET)
-        entries.append(Claim(f"regret, d = {dim}, share {percent(share)}", "", measured))
-    return entries
+        yield Claim(f"regret, d = {dim}, share {percent(share)}", "", measured)
 
 
 STUDY = Study(

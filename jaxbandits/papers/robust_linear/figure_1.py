@@ -13,12 +13,11 @@ import pandas as pd
 from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.papers.robust_linear.instance import (
-    ACTIONS,
     DIM,
     M1,
     M2,
     PRIVATE,
-    THETA,
+    gaps,
     horizon_sweeps,
     joined,
     target,
@@ -26,7 +25,7 @@ from jaxbandits.papers.robust_linear.instance import (
     with_batches,
 )
 from jaxbandits.papers.shared import MESSAGE_SHARE, curve, drawn, points, regrets
-from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
 HORIZON = 10_000  # where the center panel ends, and of both other panels
@@ -36,16 +35,11 @@ CENTER_EPSILON, CENTER_DIM, CENTER_ARMS = 0.1, 50, 100
 LARGEST_SHARE = 0.5  # where the right panel ends
 
 _RNG = np.random.default_rng(50)
-CENTER_ACTIONS = unit(_RNG.normal(size=(CENTER_ARMS, CENTER_DIM)))
-CENTER_THETA = unit(_RNG.normal(size=CENTER_DIM))
-CENTER = partial(e.linear_arms, actions=CENTER_ACTIONS, theta=CENTER_THETA, noise="rademacher")
+CENTER = partial(
+    e.linear_arms, actions=unit(_RNG.normal(size=(CENTER_ARMS, CENTER_DIM))), theta=unit(_RNG.normal(size=CENTER_DIM)),
+    noise="rademacher",
+)  # fmt: skip
 CENTER_MODELS = {"M1": M1, "M2": partial(M2, weight_floor=1 / CENTER_DIM)}  # the order of M2 is that of 1/d
-
-
-def largest_gap(actions, theta) -> float:
-    """The gap of the worst arm: regret is at most this a play."""
-    means = actions @ theta
-    return float(means.max() - means.min())
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -83,7 +77,7 @@ def left(results: Results) -> list[dict[str, Any]]:
         *(row for x in ends for row in _measured(free.assign(epsilon=x), "epsilon", "not private")),
         *line("private: √(dT)(1 + 1/ε)", xs=xs, values=orders),
         *line("not private: √(dT)", xs=ends, values=[theory.robust_linear_reward_bound(DIM, horizon)] * 2),
-        *line(WORST, xs=ends, values=[largest_gap(ACTIONS, THETA) * horizon] * 2),
+        *line(WORST, xs=ends, values=[gaps(PRIVATE).max() * horizon] * 2),
     ]
 
 
@@ -97,7 +91,7 @@ def center(results: Results) -> list[dict[str, Any]]:
         "M1: √(dT)(1 + 1/ε)": [theory.robust_linear_reward_bound(CENTER_DIM, x, CENTER_EPSILON) for x in xs],
         "M2: d√T + d/ε": [action(horizon=x, source="theorem") for x in xs],
         "M2, the proof's: d√T + d^(3/2) ln(T)/ε": [action(horizon=x, source="proof") for x in xs],
-        WORST: largest_gap(CENTER_ACTIONS, CENTER_THETA) * xs,
+        WORST: gaps(CENTER).max() * xs,
     }
     return rows + [row for line, values in orders.items() for row in curve(line, "horizon", xs, "regret", values)]
 
@@ -111,7 +105,7 @@ def right(results: Results) -> list[dict[str, Any]]:
     return [
         *_measured(frame, "share", "M1"),
         *line("M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)", xs=xs, values=orders),
-        *line(WORST, xs=xs[[0, -1]], values=[largest_gap(ACTIONS, THETA) * horizon] * 2),
+        *line(WORST, xs=xs[[0, -1]], values=[gaps(PRIVATE).max() * horizon] * 2),
     ]
 
 
@@ -143,27 +137,26 @@ def draw(panel, results: Results) -> plot.Plot:
     return drawn(rows, AXES[panel], "regret", log, dotted=dotted, names=WORDS, caption=caption, width=5.5)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> Claims:
     """Measured regret beside each order, and the orders of the center panel where they end."""
-    entries = []
     for panel, rows in PANELS.items():
         frame, x = pd.DataFrame(rows(results)), AXES[panel]
         for order, line in DOTTED[panel].items():
             measured, stated = frame[frame["line"] == line], frame[frame["line"] == order]
             ratio = measured["regret"].to_numpy() / np.interp(measured[x], stated[x], stated["regret"])
             spread = " to ".join(dict.fromkeys(f"{y:.2f}" for y in (ratio.min(), ratio.max())))
-            entries.append(Claim(f"{panel}, {order}: measured over it", "at most the order, constants hidden", spread))
+            yield Claim(f"{panel}, {order}: measured over it", "at most the order, constants hidden", spread)
         listed = frame[frame["line"].isin(DOTTED[panel].values())]
         for line, part in listed.groupby("line", sort=False):
             across = part["regret"].nunique() == 1  # a line across the panel
             measured = f"{part['regret'].iloc[0]:,.0f}" if across else points(part[x], part["regret"])
-            entries.append(Claim(f"{panel}, {line}: regret", "", measured))
+            yield Claim(f"{panel}, {line}: regret", "", measured)
     at = CENTER_DIM, HORIZON, CENTER_EPSILON
     first = theory.robust_linear_reward_bound(*at)
     second, proof = (theory.robust_linear_action_bound(*at, source=source) for source in ("theorem", "proof"))
     measured = f"M1 {first:,.0f}; M2 {second:,.0f} by Theorem 1.4 and {proof:,.0f} by the proof"
     statement, paper = f"center, the orders at T = {HORIZON:,}", "that of M2 (Theorem 1.4) is below that of M1"
-    return [*entries, Claim(statement, paper, measured, Exact(second - first, at_most=0.0))]
+    yield Claim(statement, paper, measured, Exact(second - first, at_most=0.0))
 
 
 STUDY = Study(

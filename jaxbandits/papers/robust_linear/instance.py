@@ -20,6 +20,12 @@ def unit(x):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
+def gaps(environment) -> np.ndarray:
+    """Of all arms of an instance; uniform play costs their mean a play."""
+    means = environment.keywords["actions"] @ environment.keywords["theta"]
+    return means.max() - means
+
+
 _RNG = np.random.default_rng(2023)
 ACTIONS = unit(_RNG.normal(size=(NUM_ARMS, DIM)))
 THETA = unit(_RNG.normal(size=DIM))

@@ -103,7 +103,8 @@ def paired(runs: Sequence[Run]) -> Table:
     if all(frame.empty for frame in frames):
         return Table([], [], "One algorithm: there is nothing to compare it with.")
     corrected = iter(statistics.holm(np.concatenate([frame["p_value"] for frame in frames if not frame.empty])))
-    reach = max(float(np.nanmax([0.0, *np.abs(_finite(frame)).ravel()])) for frame in frames if not frame.empty)
+    ends = np.concatenate([frame[["ci_low", "ci_high", "difference"]] for frame in frames if not frame.empty])
+    reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
     rows = []
     for frame, run in zip(frames, runs, strict=True):
         frame = frame.assign(p_holm=[next(corrected) for _ in range(len(frame))])
@@ -122,11 +123,6 @@ def paired(runs: Sequence[Run]) -> Table:
     if not all_pairs:
         note += f" Above {MAX_PAIRED} algorithms each is compared with the first one only."
     return _table(rows, runs, note)
-
-
-def _finite(frame: pd.DataFrame) -> np.ndarray[Any, Any]:
-    values = frame[["ci_low", "ci_high", "difference"]].to_numpy(float)
-    return np.where(np.isfinite(values), values, 0.0)
 
 
 def _bars(frame: pd.DataFrame, reach: float) -> list[Any]:

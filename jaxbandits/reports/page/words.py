@@ -28,12 +28,7 @@ def number(x: Any) -> str:
     x = float(x)
     if math.isnan(x):
         return "–"
-    return minus(compact(x, None if x == int_or_zero(x) and abs(x) < 1e6 else 4))
-
-
-def int_or_zero(x: float) -> int:
-    """The whole number that a number is cut to; 0 for an infinity."""
-    return 0 if math.isinf(x) else int(x)
+    return minus(compact(x, None if x.is_integer() and abs(x) < 1e6 else 4))
 
 
 def value(ds: xr.Dataset, key: str, place: int) -> str:

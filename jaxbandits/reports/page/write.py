@@ -120,8 +120,8 @@ def _page(reported: list[Run], path: Path, title: str | None) -> str:
         charts.append(chart)
         return len(charts) - 1
 
-    keys = list(dict.fromkeys(d for run in reported for d in grid_dims(run.ds) if run.ds.sizes[d] > 1))
     sides = [(run, [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]) for run in reported]
+    keys = dict.fromkeys(d for _, has in sides for d in has)
     about = {
         "title": title or listing([run.label for run in reported]),
         "several": len(reported) > 1,
@@ -157,10 +157,11 @@ def _page(reported: list[Run], path: Path, title: str | None) -> str:
         "again": sources.page_again(reported, path),
         "version": __version__,
     }  # fmt: skip
-    scripts = [_resource(name) for name in SCRIPTS]
+    scripts, styles = ([_resource(name) for name in names] for names in (SCRIPTS, STYLES))
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     return _template().render(
-        about, charts=charts, scripts=scripts, styles=[_resource(name) for name in STYLES],
-        digests=" ".join(f"'sha256-{_digest(script)}'" for script in scripts), license=_resource("uplot/LICENSE"),
+        about, charts=charts, scripts=scripts, styles=styles, license=_resource("uplot/LICENSE"),
+        digests=" ".join(f"'sha256-{digest}'" for digest in digests),
     )  # fmt: skip
 
 
@@ -193,19 +194,12 @@ def _resource(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
 @functools.cache
 def _template() -> Any:
     import jinja2
 
     made = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
-    )
+    )  # fmt: skip
     return made.from_string(_resource("template.html"))
