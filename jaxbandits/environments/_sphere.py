@@ -42,7 +42,9 @@ def direction(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any)
     most of the cost of a step.
     """
     if dim > 4:
-        return _gaussian(words, dim, dtype)
+        x, squares = _half_variance(words, dim, dtype)
+        inverse = jax.lax.rsqrt(squares)
+        return [z * inverse for z in x]
     low, high = words(0)
     if dim == 1:
         return [jnp.where(low >> np.uint32(31) == 0, -1, 1).astype(dtype)]
@@ -65,12 +67,6 @@ def gaussian(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any) 
     words(k): both words of every vector's counter block k.
     """
     return [math.sqrt(2) * z for z in _half_variance(words, dim, dtype)[0]]
-
-
-def _gaussian(words, dim: int, dtype) -> list:
-    x, squares = _half_variance(words, dim, dtype)
-    inverse = jax.lax.rsqrt(squares)
-    return [z * inverse for z in x]
 
 
 def _half_variance(words, dim: int, dtype) -> tuple[list, Any]:

@@ -33,11 +33,13 @@ from .federated import byzantine_ucb_bound as byzantine_ucb_bound
 from .federated import byzantine_ucb_dp_bound as byzantine_ucb_dp_bound
 from .federated import byzantine_ucb_dp_mom_bound as byzantine_ucb_dp_mom_bound
 from .federated import byzantine_window as byzantine_window
+from .linear import cw_bound as cw_bound
 from .linear import robust_linear_action_bound as robust_linear_action_bound
 from .linear import robust_linear_reward_bound as robust_linear_reward_bound
-from .linear_robust import cw_bound as cw_bound
 from .local_privacy import local_mean_rate as local_mean_rate
 from .local_privacy import local_robust_rate as local_robust_rate
+from .local_privacy import skellam_epsilon as skellam_epsilon
+from .local_privacy import skellam_rdp as skellam_rdp
 from .private_arms import adac_ucb_bound as adac_ucb_bound
 from .private_arms import dp_index_bound as dp_index_bound
 from .private_arms import private_bandit_lower_bound as private_bandit_lower_bound
@@ -55,8 +57,6 @@ from .private_linear import printed_noise_reach as printed_noise_reach
 from .robust import private_robust_lower_bound as private_robust_lower_bound
 from .robust import prm_central_bound as prm_central_bound
 from .robust import prm_raw_bound as prm_raw_bound
-from .skellam import skellam_epsilon as skellam_epsilon
-from .skellam import skellam_rdp as skellam_rdp
 from .tunings import batched_exp4_tuning as batched_exp4_tuning
 from .tunings import check_epsilon as check_epsilon
 from .tunings import check_mixing as check_mixing

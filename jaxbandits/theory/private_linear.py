@@ -20,9 +20,6 @@ from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 
 PAPER = '"Improved rate for locally differentially private linear bandits"'
-CALIBRATIONS = ("exact", "paper", "reference")
-WIDTHS = ("scaled", "theory")
-GRADIENT_BOUNDS = ("practical", "theory")
 REACH = (1e-4, 50.0)  # where `printed_noise_reach` looks for the largest epsilon
 HALVINGS = 60  # of its logarithm: more than a float64 has room for
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.contextual.linucb import Contexts, FailureProb, Ridge, ThetaNorm, program
 from jaxbandits.declared import Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
-from jaxbandits.theory.linear_robust import weighted_radius
+from jaxbandits.theory.linear import weighted_radius
 from jaxbandits.typing import Array, Float
 from jaxbandits.validation import factory
 

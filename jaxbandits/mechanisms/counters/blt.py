@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.mechanisms.counters import blt_parameters as parameters
-from jaxbandits.mechanisms.counters.form import Form
+from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 
 
 class Params(NamedTuple):
@@ -40,16 +40,13 @@ def added_up(rows: Any) -> Any:
 def functions(buffers: int) -> tuple[Any, Any, Any]:
     """begin, move and noise of so many decaying sums."""
 
-    def begin(shape, dtype):
-        return jnp.zeros((buffers + 1, *shape), dtype)
-
     def move(params, state, draws, t, shape):
         return state - column(params.gap, state) * state + draws.normal(t, shape)[None]
 
     def noise(params, state, t):
         return added_up(column(params.weight, state) * state)
 
-    return begin, move, noise
+    return rows_of_zeros(buffers + 1), move, noise
 
 
 def blt(releases: int, error: str, buffers: int, participations: int, separation: int) -> Form:

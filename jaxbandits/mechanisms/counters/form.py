@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 
 class Form(NamedTuple):
     """The noise of running sums, without the sums.
@@ -25,6 +27,11 @@ class Form(NamedTuple):
     column_norm: float
     # numbers that the noise of one entry needs
     size: int
+
+
+def rows_of_zeros(number: int) -> Callable[..., Any]:
+    """A `begin` whose state is so many numbers for each entry of a message."""
+    return lambda shape, dtype: jnp.zeros((number, *shape), dtype)
 
 
 class Given(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.mechanisms.counters.blt import added_up, column
-from jaxbandits.mechanisms.counters.form import Form
+from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 from jaxbandits.mechanisms.tree import tree as binary_tree
 
 # Above so many releases the exact column norm of Honaker's noise would take too long, and a bound is used.
@@ -68,9 +68,6 @@ def honaker_functions(levels: int) -> tuple[Any, Any, Any]:
     shrink = 1 / (2 - 0.5**level)
     fresh_scale = np.sqrt((4 - 0.25**level) / 3)
 
-    def begin(shape, dtype):
-        return jnp.zeros((levels, *shape), dtype)
-
     def move(params, state, draws, t, shape):
         closed = lax.population_count((t & -t) - 1)
         numbers = jnp.arange(levels, dtype=jnp.int32)
@@ -83,7 +80,7 @@ def honaker_functions(levels: int) -> tuple[Any, Any, Any]:
         share = jnp.where((t >> numbers) & 1 == 1, jnp.asarray(shrink, state.dtype), 0)
         return added_up(column(share, state) * state)
 
-    return begin, move, noise
+    return rows_of_zeros(levels), move, noise
 
 
 def honaker_norm(releases: int) -> float:

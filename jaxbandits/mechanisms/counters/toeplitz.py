@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxbandits.mechanisms.counters.blt import column
 from jaxbandits.mechanisms.counters.blt_parameters import column_norm
-from jaxbandits.mechanisms.counters.form import Form
+from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 from jaxbandits.numerics import fixed_sum
 
 MOST_RELEASES = 1024  # of `square_root`, which keeps every draw
@@ -32,9 +32,6 @@ def coefficients(number: int) -> np.ndarray:
 def square_root_functions(releases: int) -> tuple[Any, Any, Any]:
     """begin, move and noise with every past draw."""
 
-    def begin(shape, dtype):
-        return jnp.zeros((releases, *shape), dtype)
-
     def move(params, state, draws, t, shape):
         return state.at[t - 1].set(draws.normal(t, shape))
 
@@ -43,7 +40,7 @@ def square_root_functions(releases: int) -> tuple[Any, Any, Any]:
         share = jnp.asarray(params.coefficient, state.dtype)[jnp.clip(back, 0, releases - 1)]
         return fixed_sum(column(jnp.where(back >= 0, share, 0), state) * state, axis=0)
 
-    return begin, move, noise
+    return rows_of_zeros(releases), move, noise
 
 
 def square_root(releases: int, participations: int, separation: int) -> Form:
@@ -63,9 +60,6 @@ def square_root(releases: int, participations: int, separation: int) -> Form:
 def banded_functions(bands: int) -> tuple[Any, Any, Any]:
     """begin, move and noise: the state is the noise and the last bands - 1 terms that it adds up."""
 
-    def begin(shape, dtype):
-        return jnp.zeros((bands, *shape), dtype)
-
     def move(params, state, draws, t, shape):
         fresh = draws.normal(t, shape)
         if bands > 1:
@@ -75,7 +69,7 @@ def banded_functions(bands: int) -> tuple[Any, Any, Any]:
     def noise(params, state, t):
         return state[0]
 
-    return begin, move, noise
+    return rows_of_zeros(bands), move, noise
 
 
 def banded(releases: int, bands: int, participations: int, separation: int) -> Form:
