@@ -3,13 +3,15 @@
 import inspect
 from typing import Annotated, Literal, Required, TypedDict, Unpack
 
+import jax
+import jax.numpy as jnp
 import pytest
 from annotated_doc import Doc
 from annotated_types import Ge, Gt
 
 import jaxbandits as jb
-from jaxbandits.declared import LATER, Axes, Default, sections
-from jaxbandits.typing import Scalar, Vector
+from jaxbandits.declared import LATER, TRACED, Axes, Default, Kind, sections
+from jaxbandits.typing import Float, Scalar, Vector
 from jaxbandits.validation import checked
 
 
@@ -95,6 +97,37 @@ def test_a_returned_value_without_a_text_is_what_the_summary_says():
     bound = sections(jb.theory.byzantine_ucb_bound.__doc__)
     assert bound["Returns"].strip() == f"float\n    {bound[''].splitlines()[0]}"
     assert "It may exceed T." in sections(jb.theory.htinf_bound.__doc__)["Returns"]
+
+
+@checked(source="A page of a paper.")
+def root(
+    x: Annotated[Scalar | jax.Array, TRACED, Ge(0), Kind("number"), Doc("Of what.")],
+) -> Annotated[Float[jax.Array, ""], Doc("Its root.")]:
+    """Take a root.
+
+    Notes
+    -----
+    Of any number.
+
+    >>> float(root(4.0))
+    2.0
+    """
+    return jnp.sqrt(x)
+
+
+def test_source_and_example_need_no_section():
+    found = sections(root.__doc__)
+    assert list(found) == ["", "Parameters", "Returns", "Raises", "Notes", "References", "Examples"]
+    assert found["Parameters"].strip() == "x : number\n    Of what. At least 0. It may be traced."
+    assert found["Returns"].strip() == "float array of shape []\n    Its root."
+    assert found["References"].strip() == "A page of a paper."
+    assert found["Examples"].strip() == ">>> float(root(4.0))\n2.0"
+
+
+def test_what_is_traced_is_not_checked():
+    with pytest.raises(ValueError, match=r"x = -1.0 must be a number in \[0, inf\)"):
+        root(-1.0)
+    assert float(jax.jit(root)(4.0)) == 2.0
 
 
 def test_an_annotation_that_only_type_checkers_can_read_stays():
