@@ -9,10 +9,11 @@
             Multiplies the bonus.
         \"""
 
-From that follow the check and its message (`validation.factory`), the docstring's Parameters and Raises as users see
-them, and the ranges and static marks of `jaxbandits list`. Ranges are annotated-types'. What means the same in many
-functions has a name for its annotation and text, such as `NumArms`; several arguments that go together are a TypedDict,
-`**given: Unpack[Group]`.
+From that follow the check and its message (`validation.factory`, `validation.checked`), the docstring's Parameters,
+Returns and Raises as users see them, and the ranges and static marks of `jaxbandits list`. Ranges are annotated-types'.
+What means the same in many functions has a name for its annotation and text, such as `NumArms`; a text of one line may
+stand there too. Several arguments that go together are a TypedDict, `**given: Unpack[Group]`. The decorator's `source`
+becomes the References, and an example at the end of the docstring needs no title.
 """
 
 import functools
