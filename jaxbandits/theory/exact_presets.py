@@ -13,13 +13,13 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from annotated_doc import Doc
 
-from jaxbandits.declared import LATER, Delta
+from jaxbandits.declared import LATER, Delta, FeatureNorm
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale
 from jaxbandits.mechanisms.shuffle import MAX_TRIALS, SHARE, VectorCode, amplified_epsilon, vector_epsilon
 from jaxbandits.theory.linear_widths import REWARD_SCALE, Tuning, Width, moment_sensitivity
-from jaxbandits.theory.quantities import Epsilon, FeatureNorm, Features, Plays, ThetaNorm
+from jaxbandits.theory.quantities import Epsilon, Features, Plays, ThetaNorm
 from jaxbandits.validation import checked, choice, integer
 
 # Forms of running sums that are not the binary tree (`mechanisms.counter`).

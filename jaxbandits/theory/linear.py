@@ -14,11 +14,10 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 
-from jaxbandits.declared import LATER, NonNegative
+from jaxbandits.declared import LATER, FeatureNorm, NonNegative
 from jaxbandits.theory.quantities import (
     Epsilon,
     FailureProb,
-    FeatureNorm,
     Features,
     Length,
     MaxGap,

@@ -12,10 +12,9 @@ from typing import Annotated, Literal
 
 from annotated_doc import Doc
 
-from jaxbandits.declared import LATER, Delta, Epsilon, NonNegative, Positive, Remedy
+from jaxbandits.declared import LATER, Delta, Epsilon, FeatureNorm, NonNegative, Positive, Remedy
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_scale
 from jaxbandits.theory.linear_widths import REWARD_SCALE
-from jaxbandits.theory.quantities import FeatureNorm
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 

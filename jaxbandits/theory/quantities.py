@@ -28,7 +28,6 @@ FiniteEpsilon = Annotated[Scalar, Gt(0), Doc("Privacy budget of the whole run, f
 SmallDelta = Annotated[Scalar, Gt(0), Le(0.4), Doc("Failure probability of the privacy claim.")]
 FailureProb = Annotated[Scalar, Gt(0), Lt(1), Doc("Failure probability of the bound. The default: 1 / T.")]
 NoiseScale = Annotated[Scalar, Ge(0), Doc("Sub-Gaussian scale of the rewards.")]
-FeatureNorm = Annotated[Scalar, Gt(0), Doc("The largest norm L of a feature.")]
 ThetaNorm = Annotated[Scalar, Gt(0), Doc("Bound B on the norm of theta.")]
 CorruptionBound = Annotated[Scalar, Ge(0), Lt(0.5), Doc("Share of contaminated rewards that the learner believes in.")]
 Corruption = Annotated[Scalar, Ge(0), Lt(0.5), Doc("True share of contaminated rewards or reports.")]
