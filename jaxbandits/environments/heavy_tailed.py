@@ -90,7 +90,9 @@ def student_arms(
     *,
     means: Means,
     scale: Annotated[NonNegative, Doc("Multiplies the noise.")] = 1.0,
-    df: Annotated[DegreesOfFreedom, Doc("Degrees of freedom. Fewer degrees mean heavier tails.")] = 3.0,
+    df: Annotated[
+        DegreesOfFreedom, Doc("Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.")
+    ] = 3.0,
 ) -> ArmsEnvironment:
     """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
@@ -113,7 +115,9 @@ def student_arms(
 def pareto_arms(
     *,
     means: PositiveMeans,
-    shape: Annotated[TailExponent, Doc("Exponent of the tail. A smaller exponent means a heavier tail.")] = 3.5,
+    shape: Annotated[
+        TailExponent, Doc("Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.")
+    ] = 3.5,
 ) -> ArmsEnvironment:
     """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
