@@ -59,33 +59,18 @@ class Encode(Protocol):
     """What the clients send of their rewards. Local noise is drawn here; the state is never seen here."""
 
     def __call__(
-        self,
-        params: Params,
-        note: Note,
-        draws: "Draws",
-        t: Int[Array, " P"],
-        context: Context,
-        action: Int[Array, "P ..."],
-        reward: Float[Array, "P ..."],
-        play: Bool[Array, " P"],
-        /,
-    ) -> Message: ...
+        self, params: Params, note: Note, draws: "Draws", t: Int[Array, " P"], context: Context,
+        action: Int[Array, "P ..."], reward: Float[Array, "P ..."], play: Bool[Array, " P"], /,
+    ) -> Message: ...  # fmt: skip
 
 
 class Update(Protocol):
     """The server's new state, and what it releases (the audit reads that). Central noise is drawn here."""
 
     def __call__(
-        self,
-        params: Params,
-        state: State,
-        draws: "Draws",
-        t_last: Int[Array, ""],
-        note: Note,
-        message: Message,
-        used: int | Int[Array, ""],
-        /,
-    ) -> tuple[State, Any]: ...
+        self, params: Params, state: State, draws: "Draws", t_last: Int[Array, ""], note: Note, message: Message,
+        used: int | Int[Array, ""], /,
+    ) -> tuple[State, Any]: ...  # fmt: skip
 
 
 class Relay(Protocol):
@@ -372,15 +357,9 @@ class Reward(Protocol):
     """The rewards [P] (or [P, N]) of the actions. Draws do not depend on the action: every arm's reward is defined."""
 
     def __call__(
-        self,
-        params: Params,
-        state: State,
-        draws: "Draws",
-        t: Int[Array, " P"],
-        context: Context,
-        action: Int[Array, "P ..."],
-        /,
-    ) -> Float[Array, "P ..."]: ...
+        self, params: Params, state: State, draws: "Draws", t: Int[Array, " P"], context: Context,
+        action: Int[Array, "P ..."], /,
+    ) -> Float[Array, "P ..."]: ...  # fmt: skip
 
 
 class Scores(Protocol):

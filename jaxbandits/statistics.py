@@ -405,7 +405,8 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     note = many if seeds > 1 else "Regret of one seed, hence no interval"
     said = spending.sentence(ds)
     note = f"{note}{fixed}.{_doubt(final.values)}{f' {said}.' if said else ''}"
-    plain, readable = 1 + len(shown), _escape if latex else inert  # LaTeX's other cells are LaTeX, except in the head
+    # LaTeX's other cells are LaTeX, except in the head
+    plain, readable = 1 + len(shown), (lambda cell: cell.translate(_SIGNS)) if latex else inert
     cells = [[readable(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     if not latex:
         return _Table(f"{markdown(cells)}\n\n{note}")
@@ -490,7 +491,3 @@ _SIGNS = str.maketrans({
     "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "<": r"\textless ",
     ">": r"\textgreater ", **{sign: f"\\{sign}" for sign in "_%&#${}"},
 })  # fmt: skip
-
-
-def _escape(cell: str) -> str:
-    return cell.translate(_SIGNS)

@@ -305,11 +305,9 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
     asked, name = row.range, row.name
     ends: dict[str, Any] = {} if asked is None else {"low": asked.low, "high": asked.high, "remedy": row.remedy}
     check: Callable[..., Any]
-    if not row.checked:
-        return None
-    if row.kinds == [bool]:
+    if row.checked and row.kinds == [bool]:
         check = functools.partial(boolean, name)
-    elif asked is None or (asked.kind == "choice" and len(row.kinds) > 1):
+    elif not row.checked or asked is None or (asked.kind == "choice" and len(row.kinds) > 1):
         return None  # of texts beside something else, the function itself sees which it was given
     elif asked.kind == "choice":
         check = functools.partial(choice, name, known=asked.values)
@@ -362,16 +360,9 @@ def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
 
 
 def number(
-    name: str,
-    value: Any,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    open_low: bool = False,
-    open_high: bool = False,
-    finite: bool = True,
-    remedy: str = "",
-) -> float:
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False,
+    open_high: bool = False, finite: bool = True, remedy: str = "",
+) -> float:  # fmt: skip
     """Check that an argument is a real number in a range, and return it as a float; ValueError otherwise.
 
     Booleans, text and arrays are no numbers. low, high: the ends of the range, inside unless open_low and open_high say
@@ -527,15 +518,9 @@ def numbers(name: str, value: Any, remedy: str = "") -> np.ndarray[Any, Any]:
 
 
 def array(
-    name: str,
-    value: Any,
-    ndim: int,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    shape: Sequence[int | None] | None = None,
-    remedy: str = "",
-) -> np.ndarray[Any, Any]:
+    name: str, value: Any, ndim: int, low: float = -math.inf, high: float = math.inf, *,
+    shape: Sequence[int | None] | None = None, remedy: str = "",
+) -> np.ndarray[Any, Any]:  # fmt: skip
     """Check that an argument is an array of finite numbers, and return it as float64; ValueError otherwise.
 
     As `numbers`, with `ndim` axes, none of them empty. low, high: the ends of the range of its entries, inclusive.

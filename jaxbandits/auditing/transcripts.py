@@ -153,15 +153,9 @@ def lanes(number: int) -> int:
 
 
 def transcripts(
-    setting: Setting,
-    params: Any,
-    environment: Any,
-    edits: Any,
-    which: Int[np.ndarray, " L"],
-    seeds: Int[np.ndarray, " L"],
-    columns: Int[np.ndarray, " F"] | None = None,
-    size: int | None = None,
-) -> tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]:
+    setting: Setting, params: Any, environment: Any, edits: Any, which: Int[np.ndarray, " L"],
+    seeds: Int[np.ndarray, " L"], columns: Int[np.ndarray, " F"] | None = None, size: int | None = None,
+) -> tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]:  # fmt: skip
     """The transcripts of many runs: their numbers, the plays done after each window, and whether it told a number.
 
     params, environment: of the algorithm and of the audited environment (`neighbours.Input`). edits: every field with a

@@ -93,12 +93,9 @@ def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[Setting]:
         if steps < (2 if ranges else 1) or (not ranges and listed > trials):
             least = listed * 2 ** len(ranges)
             raise ValueError(f"trials = {trials} is too few for a grid of {least} settings: give more, or 'random'")
-    values = [_steps(d, steps) if d.is_range else list(d.values) for d in dimensions]
+    apart = np.linspace(0.0, 1.0, steps).tolist()
+    values = [dict.fromkeys(value_at(d, x) for x in apart) if d.is_range else d.values for d in dimensions]
     return [dict(zip((d.key for d in dimensions), row, strict=True)) for row in itertools.product(*values)]
-
-
-def _steps(dimension: Dimension, steps: int) -> list[Any]:
-    return list(dict.fromkeys(value_at(dimension, float(x)) for x in np.linspace(0.0, 1.0, steps)))
 
 
 def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[Setting]:
@@ -161,15 +158,10 @@ def halving(
                     regret[label][o, at, :, done[label] : done[label] + more[1]] = found[label][o]
                 done[label] += more[1]
                 if stage + 1 < len(stages[label]):
-                    alive[label] = [
-                        _better_half(judging.means_of(judge(regret[label][o, at][..., : done[label]])), at)
-                        for o, at in enumerate(alive[label])
-                    ]
+                    for o, at in enumerate(alive[label]):
+                        means = judging.means_of(judge(regret[label][o, at][..., : done[label]]))
+                        alive[label][o] = np.sort(at[np.argsort(means, kind="stable")[: math.ceil(len(at) / 2)]])
     return Tried({label: [list(at)] * points for label, at in first.items()}, regret)
-
-
-def _better_half(means: np.ndarray[Any, Any], at: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.sort(at[np.argsort(means, kind="stable")[: math.ceil(len(at) / 2)]])
 
 
 def by_generations(
@@ -206,7 +198,10 @@ class _Optuna(NamedTuple):
 
     def ask(self, number: int, /) -> list[Setting]:
         self.asked[:] = [self.study.ask(self.laws) for _ in range(number)]
-        return [_setting(self.dimensions, trial.params) for trial in self.asked]
+        return [
+            {d.key: trial.params[d.key] if d.is_range else d.values[trial.params[d.key]] for d in self.dimensions}
+            for trial in self.asked
+        ]
 
     def tell(self, costs: np.ndarray[Any, Any], /) -> None:
         for trial, value in zip(self.asked, costs, strict=True):
@@ -263,10 +258,6 @@ def _law(optuna: Any, d: Dimension) -> Any:
     if numbers and list(d.values) == sorted(d.values):
         return kinds.IntDistribution(0, len(d.values) - 1)
     return kinds.CategoricalDistribution(range(len(d.values)))
-
-
-def _setting(dimensions: Sequence[Dimension], params: Mapping[str, Any]) -> Setting:
-    return {d.key: params[d.key] if d.is_range else d.values[params[d.key]] for d in dimensions}
 
 
 def check_method(method: str, sampler: Any) -> None:

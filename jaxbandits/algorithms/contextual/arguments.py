@@ -190,15 +190,8 @@ def claimed_delta(params: Params) -> float:
 
 def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
     """The numbers of a private statistics module."""
-    return PrivateParams(
-        diagonal=tuning.diagonal,
-        off_diagonal=tuning.off_diagonal,
-        vector=tuning.vector,
-        ridge=tuning.ridge,
-        ridge_root=tuning.ridge_root,
-        feature_norm=s.feature_norm,
-        delta=s.delta,
-    )
+    noise = {name: x for name, x in tuning._asdict().items() if name in PrivateParams._fields}
+    return PrivateParams(**noise, feature_norm=s.feature_norm, delta=s.delta)
 
 
 def none_part(s: Setting) -> Part:
