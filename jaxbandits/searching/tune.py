@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.searching import methods
+from jaxbandits.searching import methods, population
 from jaxbandits.searching import objective as judging
 from jaxbandits.searching.checks import disjoint
-from jaxbandits.searching.population import (
-    Problem,
-    below,
-    concerning,
-    evaluate,
-    has_default,
-    keyed,
-    owner_of,
-    parts_of_space,
-    unfolded,
-)
 from jaxbandits.searching.tuning import (
     Choice,
     Tuning,
@@ -203,8 +192,9 @@ def tune(
         estimate.say(
             f"tune: at most {chosen_lanes:,} lanes to choose and {report_lanes:,} to report, {plays:.2g} plays"
         )
-    at = functools.partial(evaluate, problem, store=None if home is None else home / "trials", progress=progress)
-    tried = methods.search(method, plan, problem.dimensions, at, points, searched, judge, trials, seed, sampler)
+    place = None if home is None else home / "trials"
+    run = functools.partial(population.evaluate, problem, store=place, progress=progress)
+    tried = methods.search(method, plan, problem.dimensions, run, points, searched, judge, trials, seed, sampler)
     chosen = choices(tried, judge)
     place = None if home is None else home / "report"
     reports, own = report(problem, chosen, defaults, reported, checkpoints, place, progress)
@@ -226,7 +216,7 @@ def tune(
 
 def checked_problem(
     algorithms: Any, environment: Any, space: Any, over: Any, unknown: Any, settings: dict[str, Any]
-) -> Problem:
+) -> population.Problem:
     """What is tuned, with the errors of its arguments."""
     factories = labelled(algorithms)
     clash = next((label for label in factories if label + DEFAULT in factories), None)
@@ -240,7 +230,7 @@ def checked_problem(
             raise ValueError(f"environment: the name {shown(name)} must be a string that is not blank")
     for given in environments.values():
         part_factory(given, "environment")
-    dimensions, tied = parts_of_space(space, factories)
+    dimensions, tied = population.parts_of_space(space, factories)
     try:
         axes = axes_of(over, None, 1)
     except ValueError as error:
@@ -250,7 +240,7 @@ def checked_problem(
     for name in unknown:
         if name not in names:
             raise ValueError(f"unknown names {name!r}, which is no axis of over ({', '.join(names) or 'it has none'})")
-    problem = Problem(
+    problem = population.Problem(
         algorithms=factories, environments=environments, dimensions=dimensions, tied=tied,
         known=[axis for axis in axes if axis.name not in unknown],
         unknown=[axis for axis in axes if axis.name in unknown], settings=settings,
@@ -259,16 +249,18 @@ def checked_problem(
     return problem
 
 
-def _check_apart(problem: Problem) -> None:
+def _check_apart(problem: population.Problem) -> None:
     """ValueError where a key is both in the space and in over."""
-    taken = keyed(problem, {label: {d.key: None for d in of_label} for label, of_label in problem.dimensions.items()})
+    taken = population.keyed(
+        problem, {label: {d.key: None for d in of_label} for label, of_label in problem.dimensions.items()}
+    )
     for axis in [*problem.known, *problem.unknown]:
         for key in axis.keys:
             if any(name in taken for name in (key, *(f"{label}.{key}" for label in problem.dimensions))):
                 raise ValueError(f"{key!r} is in over and in space: choose it, or choose for it")
 
 
-def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[str]:
+def _check_built(problem: population.Problem, plan: methods.Plan, reported: range) -> list[str]:
     """Build the first and last settings at every point, and return the labels whose own values can be built, too."""
     common = {"horizon": problem.settings["horizon"], "seeds": reported, "checkpoints": 1} | {
         key: problem.settings[key] for key in ("dtype", "reward_adversary", "message_adversary")
@@ -276,11 +268,11 @@ def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[
     defaults, everywhere = [], [point | other for point in problem.points for other in problem.family]
     for environment in problem.environments.values():
         for end in (0, -1):
-            bound = keyed(problem, {label: settings[end] for label, settings in plan.first.items()})
+            bound = population.keyed(problem, {label: settings[end] for label, settings in plan.first.items()})
             laid_out(problem.algorithms, environment, points=[row | bound for row in everywhere], **common)
     for label, of_label in problem.dimensions.items():
-        if of_label and all(has_default(problem.algorithms[label], d.key) for d in of_label):
-            concerned = [concerning(row, [label], problem.algorithms) for row in everywhere]
+        if of_label and all(population.has_default(problem.algorithms[label], d.key) for d in of_label):
+            concerned = [population.concerning(row, [label], problem.algorithms) for row in everywhere]
             rows = [row for row in concerned if row]
             try:
                 for environment in problem.environments.values():
@@ -295,8 +287,8 @@ def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[
 
 
 def report(
-    problem: Problem, chosen: Mapping[str, list[Choice]], defaults: Sequence[str], seeds: range, checkpoints: Any,
-    store: Path | None, progress: bool,
+    problem: population.Problem, chosen: Mapping[str, list[Choice]], defaults: Sequence[str], seeds: range,
+    checkpoints: Any, store: Path | None, progress: bool,
 ) -> "tuple[xr.Dataset, dict[str, str]]":  # fmt: skip
     """The sweep of the chosen and the default settings, and whose each label of it is."""
     import xarray as xr
@@ -311,17 +303,19 @@ def report(
     for o, point in enumerate(problem.points):
         for other in problem.family:
             row = point | other
+            owners = {key: population.owner_of(key, problem.algorithms) for key in row}
             row |= {
-                f"{label}{DEFAULT}{key.removeprefix(label)}": value
-                for key, value in row.items() for label in defaults if owner_of(key, problem.algorithms) == label
+                f"{label}{DEFAULT}{key.removeprefix(label)}": row[key]
+                for key, label in owners.items() if label is not None and label in defaults
             }  # fmt: skip
-            rows.append(row | keyed(problem, {label: of_label[o].setting for label, of_label in chosen.items()}))
+            settings = {label: of_label[o].setting for label, of_label in chosen.items()}
+            rows.append(row | population.keyed(problem, settings))
     common = {"seeds": seeds, "checkpoints": checkpoints, "progress": progress} | problem.settings
     parts = []
     axes = [*problem.known, *problem.unknown]
     for name, environment in problem.environments.items():
-        ds = sweep(algorithms, environment, points=rows, store=below(store, name), **common)
-        parts.append(unfolded(ds, axes))
+        ds = sweep(algorithms, environment, points=rows, store=population.below(store, name), **common)
+        parts.append(population.unfolded(ds, axes))
     if list(problem.environments) == [""]:
         return parts[0], own
     import pandas as pd
@@ -334,7 +328,7 @@ def report(
     return joined.transpose("algorithm", *order, "seed", "t"), own
 
 
-def _family_last(regret: "xr.DataArray", problem: Problem) -> np.ndarray[Any, Any]:
+def _family_last(regret: "xr.DataArray", problem: population.Problem) -> np.ndarray[Any, Any]:
     """Regret at the horizon as [O, F, S]."""
     known = [axis.name for axis in problem.known]
     family = [d for d in regret.dims if d not in known and d != "seed"]

@@ -35,15 +35,8 @@ from jaxbandits.declared import (
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
+from jaxbandits.theory import linear_widths
 from jaxbandits.theory.exact_presets import counter_form, exact_joint, exact_local, exact_scale, running_sums
-from jaxbandits.theory.linear_widths import (
-    RunningSums,
-    Tuning,
-    joint_tuning,
-    local_tuning,
-    moment_sensitivity,
-    plain_tuning,
-)
 
 TREE_OF = {"exact": "blt", "reference": "simplified", "theory": "binary"}  # a preset's own form of the running sums
 CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
@@ -147,7 +140,7 @@ class Part(NamedTuple):
 
     statistics: Statistics
     params: Any
-    tuning: Tuning
+    tuning: linear_widths.Tuning
     guarantee: Guarantee
     rewards: Rewards = CLIPPED
 
@@ -168,7 +161,8 @@ def change(params: PrivateParams) -> float:
     Its scale there is s = `diagonal`. There is noise of scale s on the diagonal of x x', at least s / sqrt(2)
     above it and s / sqrt(k) on x y, k = (s / vector)^2.
     """
-    return moment_sensitivity(float(params.feature_norm), (float(params.diagonal) / float(params.vector)) ** 2)
+    ratio = (float(params.diagonal) / float(params.vector)) ** 2
+    return linear_widths.moment_sensitivity(float(params.feature_norm), ratio)
 
 
 def events(what: str, params: Params, *, nodes: float = 1, column_norm: float = 1.0) -> tuple[Event, ...]:
@@ -188,7 +182,7 @@ def claimed_delta(params: Params) -> float:
     return float(params.statistics.delta)
 
 
-def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
+def private_params(tuning: linear_widths.Tuning, s: Setting) -> PrivateParams:
     """The numbers of a private statistics module."""
     noise = {name: x for name, x in tuning._asdict().items() if name in PrivateParams._fields}
     return PrivateParams(**noise, feature_norm=s.feature_norm, delta=s.delta)
@@ -196,7 +190,7 @@ def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
 
 def none_part(s: Setting) -> Part:
     """No privacy."""
-    tuning = plain_tuning(s.preset, s.horizon, s.dim, s.feature_norm)
+    tuning = linear_widths.plain_tuning(s.preset, s.horizon, s.dim, s.feature_norm)
     return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), Rewards())
 
 
@@ -206,7 +200,7 @@ def local_part(s: Setting) -> Part:
         scale = exact_scale("local", s.dim, s.epsilon, s.delta, s.feature_norm, 1)
         tuning = exact_local(scale, s.horizon, s.dim, s.feature_norm, s.theta_bound)
     else:
-        tuning = local_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+        tuning = linear_widths.local_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     claim = guarantee("local", "user", partial(events, "a user's x x' and x y"), view_message, delta=claimed_delta)
     return Part(local(s.dim), private_params(tuning, s), tuning, claim)
 
@@ -226,7 +220,7 @@ def joint_part(tree: str | None, s: Setting) -> Part:
         binary = running_sums("binary", s.horizon)  # the simplified tree is here without noise
         tuning = exact_joint(s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, s.theta_bound, binary)
     else:
-        tuning = joint_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+        tuning = linear_widths.joint_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)
     draws = nodes if tree == "binary" else math.inf
     kinds = partial(events, "node of a tree over x x' and x y", nodes=draws)
@@ -243,8 +237,8 @@ def counted_part(form: str, s: Setting) -> Part:
     else:
         tree = running_sums("binary", s.horizon)
         noise = found.column_norm / tree.column_norm
-        compared = RunningSums(noise, found.deviation, noise * found.deviation / tree.deviation)
-        tuning = joint_tuning(s.preset, *numbers, compared)
+        compared = linear_widths.RunningSums(noise, found.deviation, noise * found.deviation / tree.deviation)
+        tuning = linear_widths.joint_tuning(s.preset, *numbers, compared)
     what = f"running sums of x x' and x y by {COUNTERS[form]}"
     kinds = partial(events, what, column_norm=sums.column_norm)
     claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)

@@ -16,17 +16,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.arguments import (
-    Part,
-    Setting,
-    change,
-    claimed_delta,
-    joint_part,
-    local_part,
-    none_part,
-    private_params,
-    setting,
-)
+from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.algorithms.contextual.selection import Params
 from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, add_total, bounded, local, report
 from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
@@ -131,7 +121,7 @@ def vector(dim: int) -> Statistics:
 # ---- host side: numbers and guarantee, for batches of `window` users
 
 
-def batch(window: Any, s: Setting) -> int:
+def batch(window: Any, s: arguments.Setting) -> int:
     """A checked number of users of a batch. None: 20, and with the preset "exact" as many as there are batches."""
     if window is None:
         return batch_of(s.horizon) if s.preset == "exact" else min(20, s.horizon)
@@ -144,7 +134,7 @@ def amplified_events(dim: int, window: int, params: Params) -> tuple[Event, ...]
     scale, delta = float(p.diagonal) * float(params.mechanism_scale), float(p.delta)
     if scale == 0:
         return (other_event("gaussian, shuffled", "a user's x x' and x y", math.inf),)
-    moved = change(p)
+    moved = arguments.change(p)
     epsilon = amplified_epsilon(moved, scale, window, len(pairs(dim)) + dim, delta)
     return (other_event("gaussian, shuffled", "a user's x x' and x y", epsilon, delta, sensitivity=moved, scale=scale),)
 
@@ -158,7 +148,7 @@ def vector_events(dim: int, params: Params) -> tuple[Event, ...]:
     return (other_event("binomial", "sums of a batch's x x' and x y", epsilon, float(p.delta), sensitivity=moved),)
 
 
-def shuffle_part(protocol: str | None, window: int, s: Setting) -> Part:
+def shuffle_part(protocol: str | None, window: int, s: arguments.Setting) -> arguments.Part:
     """Users add noise, the shuffler hides who sent what. protocol None: "vector" with "exact", else "amplified"."""
     protocol = protocol or ("vector" if s.preset == "exact" else "amplified")
     numbers, norm = (s.preset, s.horizon, s.dim, s.epsilon, s.delta, window, s.feature_norm), s.feature_norm
@@ -168,7 +158,7 @@ def shuffle_part(protocol: str | None, window: int, s: Setting) -> Part:
             tuning = exact_local(scale, s.horizon, s.dim, norm, s.theta_bound)
         else:
             tuning = amplified_tuning(*numbers)
-        statistics, params = amplified(s.dim), private_params(tuning, s)
+        statistics, params = amplified(s.dim), arguments.private_params(tuning, s)
         events: Any = partial(amplified_events, s.dim, window)
     else:
         if s.preset == "exact":
@@ -178,26 +168,26 @@ def shuffle_part(protocol: str | None, window: int, s: Setting) -> Part:
             (tuning, code), units = vector_tuning(*numbers), (1.0, 1.0)
         statistics, events = vector(s.dim), partial(vector_events, s.dim)
         params = VectorParams(code, norm, *units, tuning.ridge, tuning.ridge_root, s.delta)
-    claim = guarantee("shuffle", "user", events, view_message, delta=claimed_delta)
-    return Part(statistics, params, tuning, claim)
+    claim = guarantee("shuffle", "user", events, view_message, delta=arguments.claimed_delta)
+    return arguments.Part(statistics, params, tuning, claim)
 
 
 def chosen_part(
     num_arms: int, dim: int, horizon: int, *, statistics: str, preset: str | None, protocol: str | None, window: Any,
     tree: str | None, **given: Any,
-) -> tuple[Part, Setting, int]:  # fmt: skip
+) -> tuple[arguments.Part, arguments.Setting, int]:  # fmt: skip
     """What `Learnt` chooses: statistics with noise and ridge, the setting, and the plays of a window."""
     known = ("exact", "reference", "theory")[statistics == "none" :]
     preset = choice("preset", known[0] if preset is None else preset, known)
-    s = setting(num_arms, dim, horizon, preset=preset, **given)
+    s = arguments.setting(num_arms, dim, horizon, preset=preset, **given)
     if statistics == "none":
         if s.epsilon < float("inf"):
             raise ValueError(
                 f"epsilon = {s.epsilon!r} with statistics = 'none', which adds no noise: choose 'ldp', 'jdp' "
                 "or 'shuffle', or bind epsilon=float('inf'), which a sweep's grid then leaves alone"
             )
-        return none_part(s), s, 1
+        return arguments.none_part(s), s, 1
     if statistics == "shuffle":
         plays = batch(window, s)
         return shuffle_part(protocol, plays, s), s, plays
-    return local_part(s) if statistics == "ldp" else joint_part(tree, s), s, 1
+    return arguments.local_part(s) if statistics == "ldp" else arguments.joint_part(tree, s), s, 1

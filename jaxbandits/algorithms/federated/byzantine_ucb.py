@@ -13,25 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Unpack
 import jax.numpy as jnp
 from annotated_types import Ge
 
-from jaxbandits.algorithms.federated.agents import (
-    FLOOR,
-    AgentsHorizon,
-    Constants,
-    ConstantsKind,
-    Schedule,
-    Window,
-    accept,
-    believed_attackers,
-    bounded,
-    bytes_of,
-    choose,
-    moments,
-    noise_ridge,
-    printed_constants,
-    radius,
-    ridge,
-    window_of,
-)
+from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.aggregation import RULES, Crowd, Rule, whole
 from jaxbandits.algorithms.federated.sent_noise import Drawing, sent_noise
 from jaxbandits.declared import (
@@ -65,7 +47,7 @@ MAX_NODE_SCALE = 1e15  # squared distances between noise of this scale stay belo
 
 
 class Params(NamedTuple):
-    constants: Constants
+    constants: agents.Constants
     # N_1, the believed number of attackers
     num_attacked: Any
     # P
@@ -155,16 +137,16 @@ def program(
         return _begin(setup, params, draws)
 
     def act(params, state, draws, t, context):
-        width = radius(params.constants, state.episode, draws.dtype)
-        return choose(context, state.theta, state.inverse, width), None, ()
+        width = agents.radius(params.constants, state.episode, draws.dtype)
+        return agents.choose(context, state.theta, state.inverse, width), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return moments(context, action, reward, play)
+        return agents.moments(context, action, reward, play)
 
     def update(params, state, draws, t, note, message, used):
-        new = accept(message, 1e4 * window)
+        new = agents.accept(message, 1e4 * window)
         if drawing:
-            new = bounded(new, window)
+            new = agents.bounded(new, window)
         after, released = _refresh(setup, params, state, draws, t, pack(new.gram), new)
         going = sent = state.episode < whole(params.episodes)  # message K is never used
         if determinant:
@@ -175,7 +157,7 @@ def program(
 
     def diagnose(params, state):
         rounds = state.unsent.rounds + jnp.int32(1) if determinant else params.episodes
-        return {"bytes_sent": bytes_of(dim, rounds, state.theta.dtype), "refused_messages": state.refused}
+        return {"bytes_sent": agents.bytes_of(dim, rounds, state.theta.dtype), "refused_messages": state.refused}
 
     return Program(init, act, encode, update, diagnose=diagnose)
 
@@ -183,7 +165,7 @@ def program(
 def _begin(setup: Setup, params: Params, draws: Any) -> State:
     """The state before the first play."""
     num_agents, dim, dtype = setup.num_agents, setup.dim, draws.dtype
-    level, eye = ridge(params.constants, jnp.int32(1), dtype), jnp.eye(dim, dtype=dtype)
+    level, eye = agents.ridge(params.constants, jnp.int32(1), dtype), jnp.eye(dim, dtype=dtype)
     gram, vector = jnp.zeros((num_agents, setup.packed), dtype), jnp.zeros((num_agents, dim), dtype)
     group: Any = ()
     if setup.rule.grouped:
@@ -212,8 +194,8 @@ def _refresh(setup: Setup, params: Params, state: State, draws: Any, t: Any, gra
     matrix, gram_memory = setup.rule.aggregate(seen[0], state.memory[0], crowd)
     target, vector_memory = setup.rule.aggregate(seen[1], state.memory[1], crowd)
     episode, dtype = state.episode + 1, gram.dtype
-    level = ridge(params.constants, episode, dtype)
-    inverse = floored_inverse(unpack(matrix) + level * jnp.eye(setup.dim, dtype=dtype), FLOOR * level)
+    level = agents.ridge(params.constants, episode, dtype)
+    inverse = floored_inverse(unpack(matrix) + level * jnp.eye(setup.dim, dtype=dtype), agents.FLOOR * level)
     after = state._replace(
         gram=sums[0],
         vector=sums[1],
@@ -270,8 +252,8 @@ def byzantine_ucb(
     num_agents: NumAgents,
     num_arms: NumArms,
     dim: Dim,
-    horizon: Annotated[AgentsHorizon, STATIC],
-    window: Window = None,
+    horizon: Annotated[agents.AgentsHorizon, STATIC],
+    window: agents.Window = None,
     aggregate: Aggregate = "geometric_median",
     privacy: Literal[None, "tree", "increment", "counter"] = None,
     epsilon: Epsilon = math.inf,
@@ -284,9 +266,9 @@ def byzantine_ucb(
     schedule: Literal["fixed", "determinant"] = "fixed",
     threshold: Annotated[Positive | None, LATER] = None,
     accounting: Annotated[Literal[None, "repaired", "claimed"], HOST] = None,
-    constants: Annotated[ConstantsKind, HOST] = "geometric_median",
+    constants: Annotated[agents.ConstantsKind, HOST] = "geometric_median",
     iterations: Annotated[int, Ge(1), STATIC] = 8,
-    **given: Unpack[Schedule],
+    **given: Unpack[agents.Schedule],
 ) -> Algorithm:
     """Linear bandits of N agents whose server aggregates their statistics robustly, and privately where wanted.
 
@@ -387,11 +369,11 @@ def byzantine_ucb(
     >>> round(algorithm.guarantee.spend(algorithm.params)[0], 6)
     4.0
     """
-    window = window_of(horizon, window)
+    window = agents.window_of(horizon, window)
     delta = default_delta(delta, horizon)
     _refuse(aggregate, privacy, epsilon, node_scale, schedule, threshold, accounting)
     setting = {"num_agents": num_agents, "dim": dim, "horizon": horizon, "window": window}
-    chosen = printed_constants(constants, **setting, epsilon=epsilon, delta=delta, **given)
+    chosen = agents.printed_constants(constants, **setting, epsilon=epsilon, delta=delta, **given)
     attacked = _attackers(aggregate, given["corruption_bound"], num_agents)
     episodes, determinant = -(-horizon // window), schedule == "determinant"
     noise = sent_noise(privacy, episodes - 1, counter, counter_error, buffers) if privacy else None
@@ -400,7 +382,7 @@ def byzantine_ucb(
         wrong = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{wrong} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")
     if accounting is not None and noise and episodes > 1:
-        level = noise_ridge(accounting, num_agents, dim, scale, noise.draws()[1], given["failure_prob"])
+        level = agents.noise_ridge(accounting, num_agents, dim, scale, noise.draws()[1], given["failure_prob"])
         chosen = chosen._replace(shift=chosen.shift + level / chosen.ridge_scale)
     params = Params(
         constants=chosen,
@@ -441,7 +423,7 @@ def _refuse(
 
 def _attackers(aggregate: str, corruption_bound: Any, num_agents: int) -> int:
     """N_1, or a ValueError where its groups cannot be formed."""
-    attacked = believed_attackers(corruption_bound, num_agents)
+    attacked = agents.believed_attackers(corruption_bound, num_agents)
     if aggregate == "median_of_means":
         number("corruption_bound", corruption_bound, 0.0, 0.25, remedy="median_of_means needs at most 1/4")
         if 3 * attacked > num_agents:

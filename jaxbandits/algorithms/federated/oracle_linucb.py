@@ -2,15 +2,7 @@
 
 from typing import Unpack
 
-from jaxbandits.algorithms.federated.agents import (
-    AgentsHorizon,
-    Schedule,
-    Width,
-    Window,
-    believed_attackers,
-    printed_constants,
-    window_of,
-)
+from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.comparators import Params, abbasi_yadkori, program
 from jaxbandits.declared import Dim, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
@@ -29,10 +21,10 @@ def oracle_linucb(
     num_agents: NumAgents,
     num_arms: NumArms,
     dim: Dim,
-    horizon: AgentsHorizon,
-    window: Window = None,
-    width: Width = "schedule",
-    **given: Unpack[Schedule],
+    horizon: agents.AgentsHorizon,
+    window: agents.Window = None,
+    width: agents.Width = "schedule",
+    **given: Unpack[agents.Schedule],
 ) -> Algorithm:
     """A server averages the messages of the honest agents, whom it knows: all but the first N_1.
 
@@ -73,12 +65,12 @@ def oracle_linucb(
     >>> algorithm.params.num_attacked
     2
     """
-    window = window_of(horizon, window)
+    window = agents.window_of(horizon, window)
     episodes = -(-horizon // window)
-    constants = printed_constants(
+    constants = agents.printed_constants(
         "geometric_median", num_agents=num_agents, dim=dim, horizon=horizon, window=window, **given
     )
-    attacked = believed_attackers(given["corruption_bound"], num_agents)
+    attacked = agents.believed_attackers(given["corruption_bound"], num_agents)
     if width == "abbasi_yadkori":
         constants = abbasi_yadkori(num_agents - attacked, dim=dim, window=window, **given)
     return Algorithm(

@@ -2,14 +2,8 @@
 
 from typing import Unpack
 
+from jaxbandits.algorithms.robust import prm_ucb
 from jaxbandits.algorithms.robust.prm_formulas import PrmArguments
-from jaxbandits.algorithms.robust.prm_ucb import (
-    CorruptionScale,
-    PrivacyScale,
-    SamplingScale,
-    Shortcut,
-    index_over_private_means,
-)
 from jaxbandits.algorithms.stochastic.episodes import CentralPrivate
 from jaxbandits.declared import Example, Horizon, NonNegative, NumArms
 from jaxbandits.validation import factory
@@ -28,10 +22,10 @@ def prm_thompson(
     num_arms: NumArms,
     horizon: Horizon,
     thompson_scale: NonNegative = 0.7,
-    sampling_scale: SamplingScale = 1.0,
-    privacy_scale: PrivacyScale = 1.0,
-    corruption_scale: CorruptionScale = 1.0,
-    shortcut: Shortcut = False,
+    sampling_scale: prm_ucb.SamplingScale = 1.0,
+    privacy_scale: prm_ucb.PrivacyScale = 1.0,
+    corruption_scale: prm_ucb.CorruptionScale = 1.0,
+    shortcut: prm_ucb.Shortcut = False,
     **given: Unpack[PrmArguments],
 ) -> CentralPrivate:
     """Thompson sampling over private robust means, each arm played in episodes of doubling length.
@@ -63,4 +57,4 @@ def prm_thompson(
     0.7
     """
     scales = sampling_scale, privacy_scale, corruption_scale
-    return index_over_private_means(num_arms, horizon, shortcut, thompson_scale, *scales, **given)
+    return prm_ucb.index_over_private_means(num_arms, horizon, shortcut, thompson_scale, *scales, **given)
