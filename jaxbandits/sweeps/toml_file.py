@@ -58,19 +58,20 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{path}: points cannot be tuned for: give a grid, or a table [tune.over]")
     own = ("grid", "seeds", "figure", "caption")  # `tune` takes the first two as `over` and `report_seeds`
     arguments = {key: x for key, x in settings.items() if key not in own}
-    arguments |= {key: table[key] for key in TUNE_KEYS if key in table}
-    source, arguments["report_seeds"] = _source(raw, path), settings["seeds"]
-    space = _flat(table["space"], source, where="tune.space")
-    arguments["space"] = {key: _range(values) for key, values in space.items()}
-    if not isinstance(table.get("over", {}), dict):
-        raise ValueError(f"{path}: tune.over = {shown(table['over'])} must be a table")
-    arguments["over"] = _flat(table["over"], source, where="tune.over") if "over" in table else settings["grid"]
-    if "report_seeds" in table:
-        reported = table["report_seeds"]
-        arguments["report_seeds"] = reported if type(reported) is int else _seeds(reported, path)
-    if "seeds" in table:
-        arguments["seeds"] = _seeds(table["seeds"], path)
+    arguments |= {"report_seeds": settings["seeds"], "over": settings["grid"]} | table
+    source = _source(raw, path)
+    for key, values in (space := _flat(table["space"], source, where="tune.space")).items():
+        # [low, high, kind] is a range, any other list its values
+        if isinstance(values, list) and len(values) == 3 and values[2] in RANGES:
+            space[key] = values if any(isinstance(x, str) for x in values[:2]) else tuple(values)
+    arguments["space"] = space
+    if "over" in table:
+        if not isinstance(table["over"], dict):
+            raise ValueError(f"{path}: tune.over = {shown(table['over'])} must be a table")
+        arguments["over"] = _flat(table["over"], source, where="tune.over")
     for key in ("report_seeds", "seeds"):
+        if key in table and (key == "seeds" or type(table[key]) is not int):
+            arguments[key] = _seeds(table[key], path)
         refused(arguments.get(key), f"{path}: tune.{key}", "give the table [tune] a number of them, or a range")
     family = arguments.pop("environments", None)
     if family is not None:
@@ -95,12 +96,6 @@ def _plain(x: Any) -> Any:
     if isinstance(x, list | tuple):
         return [_plain(value) for value in x]
     return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
-
-
-def _range(values: Any) -> Any:
-    """[low, high, kind] is a range, any other list its values."""
-    is_range = isinstance(values, list) and len(values) == 3 and values[2] in RANGES
-    return tuple(values) if is_range and not any(isinstance(x, str) for x in values[:2]) else values
 
 
 def parsed(path: Path) -> dict[str, Any]:
@@ -276,18 +271,16 @@ def _flat(grid: dict[Any, Any], path: Source, prefix: str = "", where: str = "gr
                 raise ValueError(f"{path}: {where}.{prefix}{key} holds a value twice")
         elif isinstance(key, tuple) or isinstance(value, list):
             out[key if isinstance(key, tuple) else prefix + key] = value
-        elif isinstance(value, dict) and _names_arrays(prefix + key, value):
-            out[prefix + key] = value
         elif isinstance(value, dict):
+            # below a part's argument, as in `[grid.environment] means = {easy = [...]}`, a table names arrays
+            names = "." in prefix + key and key.rpartition(".")[2] != "base"
+            if names and all(isinstance(v, list) for v in value.values()):
+                out[prefix + key] = value
+                continue
             out.update(_flat(value, path, f"{prefix}{key}.", where))
         else:
             raise ValueError(f"{path}: {where}.{prefix}{key} = {shown(value)} must be a list of values")
     return out
-
-
-def _names_arrays(key: str, value: dict[str, Any]) -> bool:
-    """Whether a table below a part's argument names arrays, as in `[grid.environment] means = {easy = [...]}`."""
-    return "." in key and key.rpartition(".")[2] != "base" and all(isinstance(v, list) for v in value.values())
 
 
 def _part(table: Any, module: Any, where: str, path: Source) -> functools.partial[Any]:
@@ -296,16 +289,22 @@ def _part(table: Any, module: Any, where: str, path: Source) -> functools.partia
         table = {"name": table}
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         raise ValueError(f"{path}: {where} needs a name, for example name = {module.__all__[0]!r}")
-    settings = {k: v for k, v in table.items() if k != "name"}
-    factory = _look_up(table["name"], module, where, path)
+    name, settings = table["name"], {k: v for k, v in table.items() if k != "name"}
+    if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
+        with _said_of(f"{path}: {where}"):
+            factory = own_factory(name, path.folder)
+    elif name in module.__all__:
+        factory = getattr(module, name)
+    else:
+        known = ", ".join(module.__all__)
+        raise ValueError(f"{path}: {where}: no {name!r}{nearest(name, module.__all__)}; known: {known}")
     names, _ = signature_of(factory)
     if "path" in settings and "path" not in names:
         settings = _read_data(settings, names, where, path)
     for key in settings:
         if key not in names:
             raise ValueError(
-                f"{path}: {where} ({table['name']}) has no argument {key!r}{nearest(key, names)}; "
-                f"it takes {', '.join(names)}"
+                f"{path}: {where} ({name}) has no argument {key!r}{nearest(key, names)}; it takes {', '.join(names)}"
             )
     for key in ("base", "losses"):
         if isinstance(settings.get(key), dict | str):
@@ -331,14 +330,3 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
         features, labels = read_labelled(file, label=settings.pop("label"), **rules)
         return {"features": features, "labels": labels, **settings}
     raise ValueError(f"{path}: {where} takes no path")
-
-
-def _look_up(name: str, module: Any, where: str, path: Source) -> Any:
-    if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
-        with _said_of(f"{path}: {where}"):
-            return own_factory(name, path.folder)
-    if name not in module.__all__:
-        raise ValueError(
-            f"{path}: {where}: no {name!r}{nearest(name, module.__all__)}; known: {', '.join(module.__all__)}"
-        )
-    return getattr(module, name)
