@@ -63,7 +63,13 @@ class Meter:
             self.left.note(played)
             seconds = self.left.seconds()
             if time.monotonic() - self.compiled > LOOK and seconds is not None:
-                self._say_time(duration(seconds / min(self.machine.workers, self.calls)))
+                rest, workers = duration(seconds / min(self.machine.workers, self.calls)), self.machine.workers
+                text = f"time: about {rest} more on {workers} {unit(self.machine)}"
+                if hasattr(bar, "lines"):
+                    bar.lines.append(text)
+                else:  # above the bar
+                    bar.clear()
+                    say(text)
                 self.compiled = math.inf  # said once
 
     def compiling(self, done: int, of: int) -> None:
@@ -74,15 +80,6 @@ class Meter:
             )
             if done == of:
                 self.compiled = time.monotonic()
-
-    def _say_time(self, time: str) -> None:
-        """Say about how long the rest takes, above the bar."""
-        text = f"time: about {time} more on {self.machine.workers} {unit(self.machine)}"
-        if hasattr(self.bar, "lines"):
-            self.bar.lines.append(text)
-        else:
-            self.bar.clear()
-            say(text)
 
 
 def progress_bar(lines: list[str], **settings: Any) -> Any:

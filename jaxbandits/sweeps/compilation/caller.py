@@ -23,7 +23,15 @@ class CallerLeft(Exception):
 
 class _Request(NamedTuple):
     function: Callable[[], Any]
-    answer: Future[Any]
+    result: Future[Any]
+
+    def answer(self) -> None:
+        try:
+            self.result.set_result(self.function())
+        except BaseException as error:
+            self.result.set_exception(error if isinstance(error, Exception) else CallerLeft())
+            if not isinstance(error, Exception):
+                raise
 
 
 class Caller:
@@ -51,7 +59,7 @@ class Caller:
             event = self._events.get()
             if not isinstance(event, _Request):
                 return event
-            _answer(event)
+            event.answer()
 
     def ask(self, function: Callable[[], Any]) -> Any:
         """What `function()` gives in the thread that called. CallerLeft where it no longer answers."""
@@ -62,7 +70,7 @@ class Caller:
             if self._left:
                 raise CallerLeft
             self._events.put(request)
-        return request.answer.result()
+        return request.result.result()
 
     def leave(self) -> None:
         """Answer no more."""
@@ -72,16 +80,7 @@ class Caller:
             while True:
                 event = self._events.get_nowait()
                 if isinstance(event, _Request):
-                    event.answer.set_exception(CallerLeft())
-
-
-def _answer(request: _Request) -> None:
-    try:
-        request.answer.set_result(request.function())
-    except BaseException as error:
-        request.answer.set_exception(error if isinstance(error, Exception) else CallerLeft())
-        if not isinstance(error, Exception):
-            raise
+                    event.result.set_exception(CallerLeft())
 
 
 def in_caller(function: Callable[[], Any]) -> Any:

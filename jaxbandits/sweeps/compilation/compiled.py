@@ -128,15 +128,12 @@ class Compiled:
         """One function, compiled. Of the arguments only shapes and dtypes matter."""
         form = "scan" if kind is None else form_on(device)
         key = (name, kind, form, device, *((x.shape, x.dtype) for x in jax.tree.leaves(args)))
-        program = self.programs.get(key)
-        if program is None:
-            with _lock:
-                own = self.locks.setdefault(key, threading.Lock())
-            with own:  # otherwise two threads would compile the same program twice; different ones compile side by side
-                program = self.programs.get(key)
-                if program is None:
-                    program = self.programs[key] = self._made(name, device, kind, form, args)
-        return program
+        with _lock:
+            own = self.locks.setdefault(key, threading.Lock())
+        with own:  # otherwise two threads would compile the same program twice; different ones compile side by side
+            if key not in self.programs:
+                self.programs[key] = self._made(name, device, kind, form, args)
+            return self.programs[key]
 
     def _made(self, name: str, device: jax.Device, kind: Any, form: Form, args: tuple[Any, ...]) -> Any:
         """One function as a kernel where it can be one, else as it stands."""

@@ -193,7 +193,7 @@ def _compile(
 
     def begun(call: Call, device: jax.Device) -> Any:
         player = Player(call, plan, device, programs_of_calls(plan, call.group, call.cells, device))
-        return player, player.compile_begin()
+        return player, player.begin(player.run.program).out_info
 
     with ThreadPoolExecutor(cores()) as pool:
         both = list(itertools.product(first.values(), devices))

@@ -3,7 +3,7 @@
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -71,7 +71,8 @@ def play_call(
         lane = player.begin()
         progress = _Reporter(report, call, int(group.times[-1]))
         first_span = first_window = start = 0
-        if begun is not None and _alike(lane, begun[1]):  # otherwise another release saved it
+        here = [(x.shape, x.dtype) for x in jax.tree.leaves(lane)]
+        if begun is not None and here == [(x.shape, x.dtype) for x in begun[1]]:  # otherwise another release saved it
             first_span, first_window = begun[0].span, begun[0].window
             lane = player.restored(lane, begun[1])
             progress.restored(lane)
@@ -87,7 +88,7 @@ def play_call(
             raise RuntimeError(
                 f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
             )
-        diagnostics, record = player.diagnostics(lane), lane.record
+        diagnostics, record = player.finish(lane)[1] if player.diagnosed else {}, lane.record
         progress.finished()
         regret = regret_of(record, group.parts, plan, call)
         pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
@@ -117,7 +118,10 @@ def programs_of_calls(plan: Plan, number: int, cells: tuple[int, ...], device: j
 
 
 class Player:
-    """The compiled functions of a call, with the numbers that they are given, on its device."""
+    """The compiled functions of a call, with the numbers that they are given, on its device.
+
+    `ask` takes the place of running a function, such as to compile it for these numbers.
+    """
 
     def __init__(self, call: Call, plan: Plan, device: jax.Device, shared: Programs) -> None:
         group = plan.groups[call.group]
@@ -127,43 +131,34 @@ class Player:
         # a NumPy array: compiled functions take it faster than `jax.device_put` does
         self.seeds = np.arange(call.first, call.first + call.lanes, dtype=np.uint32)
 
-    def compile_begin(self) -> Any:
-        """Compile `begin`. Returns the shapes of the lanes that it gives."""
-        return self.run.program("begin", self.device, self.case, self.seeds).out_info
+    def begin(self, ask: Any = None) -> Any:
+        return (ask or self.run)("begin", self.device, self.case, self.seeds)
 
-    def others(self, lane: Any) -> dict[Any, Callable[[], Any]]:
-        """What else has to be compiled, by name. lane: shapes."""
-        compilations: dict[Any, Callable[[], Any]] = {}
-        for span in self.schedule:
-            kind = (span.slots, span.full, span.whole)
-            where = segment(span, 0, 0, 1, self.checkpoints)
-            given = ("advance", self.device, self.case, self.seeds, lane, self.times, where)
-            compilations.setdefault(kind, partial(self.run.program, *given, kind=kind))
-            if span.close:
-                compilations["close"] = partial(self.run.program, "close", self.device, self.case, self.seeds, lane)
-        if self.diagnosed:
-            without = lane._replace(record=Record((), (), (), ()))
-            compilations["finish"] = partial(self.run.program, "finish", self.device, self.case, without)
-        return compilations
-
-    def begin(self) -> Any:
-        return self.run("begin", self.device, self.case, self.seeds)
-
-    def advance(self, lane: Any, number: int, start: int, first: int, count: int) -> Any:
+    def advance(self, lane: Any, number: int, start: int, first: int, count: int, ask: Any = None) -> Any:
         """Play `count` windows of a span from the one numbered `first`."""
         span = self.schedule[number]
-        where = segment(span, start, first, count, self.checkpoints)
-        kind = (span.slots, span.full, span.whole)
-        return self.run("advance", self.device, self.case, self.seeds, lane, self.times, where, kind=kind)
+        where, kind = segment(span, start, first, count, self.checkpoints), (span.slots, span.full, span.whole)
+        return (ask or self.run)("advance", self.device, self.case, self.seeds, lane, self.times, where, kind=kind)
 
-    def close(self, lane: Any) -> Any:
-        return self.run("close", self.device, self.case, self.seeds, lane)
+    def close(self, lane: Any, ask: Any = None) -> Any:
+        return (ask or self.run)("close", self.device, self.case, self.seeds, lane)
 
-    def diagnostics(self, lane: Any) -> dict[str, Any]:
-        if not self.diagnosed:
-            return {}
+    def finish(self, lane: Any, ask: Any = None) -> Any:
         lane = lane._replace(record=Record((), (), (), ()))  # otherwise all of it would be copied
-        return self.run("finish", self.device, self.case, lane)[1]
+        return (ask or self.run)("finish", self.device, self.case, lane)
+
+    def others(self, lane: Any) -> dict[Any, Callable[[], Any]]:
+        """What has to be compiled beside `begin`, by name. lane: shapes."""
+        ask = self.run.program
+        compilations: dict[Any, Callable[[], Any]] = {}
+        for number, span in enumerate(self.schedule):
+            kind = (span.slots, span.full, span.whole)
+            compilations.setdefault(kind, partial(self.advance, lane, number, 0, 0, 1, ask))
+            if span.close:
+                compilations["close"] = partial(self.close, lane, ask)
+        if self.diagnosed:
+            compilations["finish"] = partial(self.finish, lane, ask)
+        return compilations
 
     def restored(self, lane: Any, leaves: list[np.ndarray[Any, Any]]) -> Any:
         """The lanes that were saved, in the form of these."""
@@ -235,12 +230,6 @@ def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(x) for x in jax.tree.leaves(tree)]
 
 
-def _alike(lane: Any, leaves: Sequence[np.ndarray[Any, Any]]) -> bool:
-    """Whether saved arrays have the shapes and types of the lanes."""
-    here = jax.tree.leaves(lane)
-    return [(x.shape, x.dtype) for x in here] == [(x.shape, x.dtype) for x in leaves]
-
-
 def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int]]:
     """Pairs (first, number) that cover the windows from `done` on.
 
@@ -262,8 +251,14 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
     if record.regret_at:
         high, low = (np.asarray(x)[: call.seeds] for x in record.regret_at)
         regret = np.add(high, low, dtype=np.float64)
-    else:
-        regret = _counted_regret(record.pulls_at, plan, call)
+    else:  # in compiled code where that saves time, with the same bits
+        means = [plan.cells[c].environment.facts["means"] for c in call.cells]
+        total = len(group.cells) * len(plan.seeds) * record.pulls_at.shape[2] * record.pulls_at.shape[3]
+        costs = compiled_regret(record.pulls_at, np.stack([gaps_of(mean) for mean in means]), total)
+        if costs is None:
+            counts = np.asarray(record.pulls_at)[: call.seeds]
+            costs = np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)
+        regret = costs[: call.seeds]
     baseline = parts.world.baseline
     if baseline is not None:
         # a user's function runs in the thread that called, those of this package where they are needed
@@ -278,15 +273,3 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
                     best[id(params)] = asked(partial(baseline, params, call.first + s, group.times))
                 regret[rows, m] -= best[id(params)]
     return regret
-
-
-def _counted_regret(pulls_at: Any, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
-    """Regret from counts [S, M, C, K]: in compiled code where that saves time, with the same bits."""
-    means = [plan.cells[c].environment.facts["means"] for c in call.cells]
-    gaps = np.stack([gaps_of(mean) for mean in means])
-    total = len(plan.groups[call.group].cells) * len(plan.seeds) * pulls_at.shape[2] * pulls_at.shape[3]
-    regret = compiled_regret(pulls_at, gaps, total)
-    if regret is not None:
-        return regret[: call.seeds]
-    counts = np.asarray(pulls_at)[: call.seeds]
-    return np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)

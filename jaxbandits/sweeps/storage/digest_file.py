@@ -31,7 +31,16 @@ def pack(about: dict[str, Any], arrays: Arrays) -> bytes:
 
 def unpack(path: Path) -> tuple[dict[str, Any], Arrays]:
     """What `pack` was given. `Damaged` says what is wrong with the file, `Unreadable` that the disk cannot be read."""
-    content = _content(path)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise Damaged("a link to nothing") from None
+        raise
+    except IsADirectoryError:
+        raise Damaged("a directory") from None
+    except OSError as error:
+        raise Unreadable(error.errno, f"cannot read {path} ({os.strerror(error.errno or 0)}): check the disk") from None
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -42,19 +51,6 @@ def unpack(path: Path) -> tuple[dict[str, Any], Arrays]:
     if claimed != _digest(about, arrays):
         raise Damaged("its content does not match its sha256")
     return about, arrays
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        if path.is_symlink():
-            raise Damaged("a link to nothing") from None
-        raise
-    except IsADirectoryError:
-        raise Damaged("a directory") from None
-    except OSError as error:
-        raise Unreadable(error.errno, f"cannot read {path} ({os.strerror(error.errno or 0)}): check the disk") from None
 
 
 def _digest(about: dict[str, Any], arrays: Arrays) -> str:
