@@ -64,12 +64,13 @@ def programs_of(subject) -> dict:
     call = Call(0, (0,), 0, SEEDS, SEEDS)
     with settings_of(laid_out.dtype, device):
         player = Player(call, laid_out, device, programs_of_calls(laid_out, 0, (0,), device))
-        begin, found = player.run.functions["begin"].trace(player.case, player.seeds), {}
-        for name, compilation in player.others(begin.out_info).items():
-            function, _, *given = compilation.args
-            static = [compilation.keywords["kind"]] if "kind" in compilation.keywords else []
-            found[str(name)] = function, given, player.run.functions[function].trace(*static, *given)
-        found["begin"] = "begin", (player.case, player.seeds), begin
+
+        def ask(function, _, *given, kind=None):
+            return function, given, player.run.functions[function].trace(*[kind] * (kind is not None), *given)
+
+        begin = player.begin(ask)
+        found = {str(name): asked() for name, asked in player.others(begin[2].out_info, ask).items()}
+        found["begin"] = begin
     return {
         name: (traced.jaxpr, [axis for x, axis in zip(given, AXES[function], strict=True) for _ in jax.tree.leaves(x)])
         for name, (function, given, traced) in found.items()

@@ -203,7 +203,7 @@ def _compile(
             program = player.run, player.device, len(player.seeds)
             begins.add(program)
             size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(player.seeds)
-            for name, compilation in player.others(lane).items():
+            for name, compilation in player.others(lane, player.run.program).items():
                 rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, player.device, compilation)))
         done, of = len(begins), len(begins) + len(rest)
         tell(done, of)

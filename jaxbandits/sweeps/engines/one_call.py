@@ -147,9 +147,8 @@ class Player:
         lane = lane._replace(record=Record((), (), (), ()))  # otherwise all of it would be copied
         return (ask or self.run)("finish", self.device, self.case, lane)
 
-    def others(self, lane: Any) -> dict[Any, Callable[[], Any]]:
-        """What has to be compiled beside `begin`, by name. lane: shapes."""
-        ask = self.run.program
+    def others(self, lane: Any, ask: Any) -> dict[Any, Callable[[], Any]]:
+        """What has to be asked for beside `begin`, by name. lane: shapes."""
         compilations: dict[Any, Callable[[], Any]] = {}
         for number, span in enumerate(self.schedule):
             kind = (span.slots, span.full, span.whole)
