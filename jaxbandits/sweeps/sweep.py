@@ -222,6 +222,7 @@ def parse_memory(memory: Any) -> int | None:
     if isinstance(memory, int | float) and not isinstance(memory, bool) and 1 <= memory < float("inf"):
         return int(memory)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
-    if not match or match[2].upper() not in _UNITS or float(match[1]) * _UNITS[match[2].upper()] < 1:
+    size = float(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0
+    if size < 1:
         raise ValueError(f"memory = {shown(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    return int(size)

@@ -139,14 +139,10 @@ _load = types.FunctionType(
 )
 
 
-def _as_json(value: Any) -> bytes:
-    return json.dumps(value).encode()
-
-
 def remembered(
     key: str | None,
     build: Callable[[], Any],
-    pack: Callable[[Any], bytes] = _as_json,
+    pack: Callable[[Any], bytes] = lambda value: json.dumps(value).encode(),
     unpack: Callable[[bytes], Any] = json.loads,
 ) -> Any:
     """The value of a key, such as the shapes of a lane: from disk where it is there, else built and kept.
