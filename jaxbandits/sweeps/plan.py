@@ -173,7 +173,8 @@ def _part(
         for i, j, key in keys:
             maker = bind(maker, key, axes[i].values[place[i]][j])
         shared[setting] = call(with_horizon(maker, horizon, slot) if filled else maker, slot, f"{slot}.")
-    if slot == "environment" and horizon > (limit := shared[setting].facts.get("max_horizon", horizon)):
+    limit = shared[setting].facts.get("max_horizon") if slot == "environment" else None
+    if limit is not None and horizon > limit:
         raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
     return shared[setting]
 
