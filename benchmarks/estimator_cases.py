@@ -12,9 +12,8 @@ import jaxbandits as jb
 from jaxbandits.estimators.geometric_median import _solver
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
 from jaxbandits.estimators.weiszfeld import _warm, warm_median, warm_start
-from jaxbandits.kernels import filter_kernel as filter_kernel
-from jaxbandits.kernels import over_lanes
-from jaxbandits.kernels.census import Census
+from jaxbandits.kernels import filter_kernel, over_lanes
+from jaxbandits.kernels.fitting import Written
 from jaxbandits.learners.maler import _kernel, num_pairs
 from jaxbandits.random import Draws
 
@@ -29,7 +28,7 @@ class Case(NamedTuple):
     title: str
     function: Callable[..., Any]
     arrays: Callable[[int], tuple[Any, ...]]  # its arguments for some number of lanes, which lead
-    census: Callable[[], Census]
+    kernel: Callable[[], Written]
 
 
 def floats(*shape: int) -> jax.ShapeDtypeStruct:
@@ -59,26 +58,38 @@ def batches(lanes: int) -> tuple[Any, ...]:
     return np.arange(lanes, dtype=np.uint32), values, np.broadcast_to(directions, (lanes, ARMS, DIM))
 
 
+def filter_written() -> Written:
+    _, values, directions = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), batches(1))
+    blocks, number = jax.ShapeDtypeStruct(values.shape[:1], jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
+    present = jax.ShapeDtypeStruct(values.shape, bool)
+
+    def one(seed: Any, *args: Any) -> Any:
+        return filter_kernel.one(0, Draws(seed, "filter"), *args)
+
+    seed = jax.ShapeDtypeStruct((), jnp.uint32)
+    return written(over_lanes.one_lane(one, seed, number, values, present, blocks, directions, floats(), number))
+
+
 # ---- medians and Maler
 
 
-def median_census() -> Census:
+def median_written() -> Written:
     solve: Any = _solver(64, False, False)
     arrays = floats(POINTS, DIM), floats(POINTS), floats(DIM), floats()
-    return counted(over_lanes.one_lane(solve.__wrapped__, *arrays))
+    return written(over_lanes.one_lane(solve.__wrapped__, *arrays))
 
 
-def warm_census() -> Census:
+def warm_written() -> Written:
     present = jax.ShapeDtypeStruct((POINTS,), bool)
-    return counted(over_lanes.one_lane(_warm(8), floats(POINTS, 9), present, floats(POINTS), floats(9)))
+    return written(over_lanes.one_lane(_warm(8), floats(POINTS, 9), present, floats(POINTS), floats(9)))
 
 
 def learner() -> Any:
     return jb.learners.maler(dim=DIM, horizon=HORIZON, theta_bound=1.0, gradient_bound=4.0)
 
 
-def maler_census() -> Census:
-    return counted(over_lanes.one_lane(_kernel(DIM, num_pairs(HORIZON)), jax.eval_shape(learner().init), floats(DIM)))
+def maler_written() -> Written:
+    return written(over_lanes.one_lane(_kernel(DIM, num_pairs(HORIZON)), jax.eval_shape(learner().init), floats(DIM)))
 
 
 def states(lanes: int) -> tuple[Any, ...]:
@@ -86,30 +97,30 @@ def states(lanes: int) -> tuple[Any, ...]:
     return jax.tree.map(lambda x: np.broadcast_to(x, (lanes, *x.shape)), one), normal(lanes, DIM)
 
 
-def counted(one: over_lanes.OneLane) -> Census:
-    """The counts of what is a kernel."""
-    if one.census is None or one.reason:
+def written(one: over_lanes.OneLane) -> Written:
+    """The kernel of what is one."""
+    if one.kernel is None:
         raise ValueError(f"no kernel: {one.reason}")
-    return one.census
+    return one.kernel
 
 
 CASES = {
     "spectral_filter": Case(
         f"spectral filter, {REPORTS:,} reports, {ARMS} arms, d = {DIM}", filtered, batches,
-        lambda: filter_kernel.census_of(DIM, np.dtype(np.float32)),
+        filter_written,
     ),
     "geometric_median": Case(
         f"geometric median, {POINTS} points in {DIM} dimensions, 64 steps and certificate",
         partial(jb.estimators.geometric_median, iterations=64), lambda lanes: (normal(lanes, POINTS, DIM),),
-        median_census,
+        median_written,
     ),
     "warm_median": Case(
         f"the median of `byzantine_ucb`, {POINTS} points in 9 dimensions, 8 steps",
         lambda x: warm_median(x, warm_start(POINTS, 9, x.dtype)), lambda lanes: (normal(lanes, POINTS, 9),),
-        warm_census,
+        warm_written,
     ),
     "maler": Case(
         f"an update of Maler, d = {DIM}, T = {HORIZON:,}", lambda state, g: learner().update(state, g), states,
-        maler_census,
+        maler_written,
     ),
 }  # fmt: skip

@@ -53,7 +53,7 @@ MOST_APART = 5.0  # standard errors by which mean regrets of two devices may dif
 
 def gpu() -> Any:
     """The first GPU; None without one."""
-    return next((device for device in jax.devices() if device.platform in forms.GPUS), None)
+    return next((device for device in jax.devices() if forms.has_kernels(device)), None)
 
 
 def played(name: str, lanes: int, horizon: int, device: Any, first: int = 0) -> Any:

@@ -6,23 +6,25 @@
     python benchmarks/gpu_static.py --target a100       for another device: h200 (default), a100, t4, tpu_v5e
     python benchmarks/gpu_static.py --json FILE         write the figures there too
 
-Nothing here was measured on a GPU. A row says whether plays run as one kernel or as XLA compiles them, with the
-operations a play and the numbers alive that the package counts itself. Where a window holds several plays, its counts
-are shared out among them, as if every window were full. The modelled rate takes
-every operation for an integer one, of which a multiprocessor starts 64 a cycle (of mixed kinds it starts up to 128),
-blocks of 128 lanes spread evenly, and memory at the vendor's bandwidth. Launches and the host are not in it.
+Nothing here was measured on a GPU. A row says whether plays run as one kernel or as XLA compiles them, and how the
+kernel holds arrays: written out, each element a number, or some of them in memory with loops over them. Statements a
+play and numbers alive are the package's own counts, what is in a loop once. Where a window holds several plays, its
+counts are shared out among them, as if every window were full. The modelled rate takes every operation for an integer
+one, of which a multiprocessor starts 64 a cycle (of mixed kinds it starts up to 128), blocks of 128 lanes spread
+evenly, and memory at the vendor's bandwidth. Launches and the host are not in it.
 
-Where JAX's CUDA plugin is installed (`jax_cuda12_plugin`, and `nvidia-cuda-nvcc-cu12` for ptxas), programs are also
-compiled for the device, which need not be there: registers, spills, and instructions in the loop over plays (these
-with `nvidia-cuda-nvdisasm`). Then the rate is modelled from instructions. With `libtpu` installed, programs are also
-compiled for a TPU: the kernels a play, all of which XLA makes there. What is not known is null in the file and a dash
-in the table.
+Where NVRTC and ptxas are installed (`jax[cuda12]` and `jax[cuda13]` bring both), kernels are compiled for the device,
+which need not be there: registers, spills, seconds of one core, and instructions in the loop over plays (these with
+`nvidia-cuda-nvdisasm`). Then the rate is modelled from instructions. With JAX's CUDA plugin the whole programs are
+compiled too, and their kernels a play counted. With `libtpu` installed, that is done for a TPU, where XLA makes all
+kernels. What is not known is null in the file and a dash in the table.
 
-A second table holds estimators and Maler (`estimator_cases.py`), each one kernel over lanes: its counts, loops counted
-once, and the kernels of the same function in XLA's operations.
+A second table holds estimators and Maler (`estimator_cases.py`), each one kernel over lanes: its counts, and the
+kernels of the same function in XLA's operations.
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
@@ -30,6 +32,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,30 +125,27 @@ def counted(name: str, target: str) -> dict[str, Any]:
     import jax
     import numpy as np
 
-    from jaxbandits.kernels.engine import plays_of, single_of
-    from jaxbandits.kernels.traced_window import OneWindow
-
     group, run, case, span = laid_out(name)
     choice = run.choice((span.slots, span.full, span.whole), case)
     reason = choice.reason if TARGETS[target] else "kernels are for GPUs"
-    census, plays = choice.census, plays_of(choice.window)
-    single = isinstance(choice.window, OneWindow | None)
+    kernel, single = choice.kernel, choice.window.kind == "single"
+    census = kernel and kernel.census
     row: dict[str, Any] = {
         "name": name, "form": "xla" if reason else "kernel", "reason": reason,
-        "plays_per_window": None if single else plays,
-        "operations_per_play": census and -(-census.operations // plays),
+        "plays_per_window": None if single else choice.window.slots, "arrays": kernel and kernel.form,
+        "operations_per_play": census and -(-census.operations // choice.window.slots),
         "numbers_alive": census and census.alive, "loops": census and census.loops,
         "kernels_per_play": None, "host_syncs_per_segment": None, "registers": None,
-        "spills": None, "instructions_per_play": None, "bytes_per_play": None, "modelled_plays_per_second": None,
+        "spills": None, "instructions_per_play": None, "compile_seconds": None, "bytes_per_play": None,
+        "modelled_plays_per_second": None,
     }  # fmt: skip
     if not reason:
-        # many arms lie across the threads of a warp
-        row["threads_per_lane"] = 1 if single_of(choice.window).long is None else 32
         lane = jax.eval_shape(run.functions["begin"], case, np.zeros(1, np.uint32))
         record = lane.record
-        written = bytes_of((record.pulls_at, record.regret_at))
-        moved = 2 * (bytes_of(lane) - written) + ROWS * written // len(group.times)
+        kept = bytes_of((record.pulls_at, record.regret_at))
+        moved = 2 * (bytes_of(lane) - kept) + ROWS * kept // len(group.times)
         row |= {"kernels_per_play": 1 / PLAYS, "host_syncs_per_segment": 0, "bytes_per_play": moved / PLAYS}
+        row |= machine_code(kernel.source, TARGETS[target], row["plays_per_window"])
     return row
 
 
@@ -158,7 +158,7 @@ def bytes_of(tree: Any) -> int:
 
 def modelled(row: dict[str, Any], target: Target) -> dict[str, float]:
     """Plays a second of all lanes, by the number of lanes."""
-    work = row["threads_per_lane"] * (row["instructions_per_play"] or row["operations_per_play"])
+    work = row["instructions_per_play"] or row["operations_per_play"]
     rates = {}
     for title, lanes in LANES.items():
         blocks = -(-lanes // 128)
@@ -209,6 +209,7 @@ def compile_here(name: str, target: Target | None, form: str) -> None:
     import jax
     import numpy as np
 
+    from jaxbandits.kernels.launch import absent_gpu
     from jaxbandits.spans import segment
 
     device = absent(target)
@@ -222,7 +223,8 @@ def compile_here(name: str, target: Target | None, form: str) -> None:
     lane = there(run.functions["begin"].trace(case, seeds).out_info)
     given = case, seeds, lane, there(group.times.astype(np.int32)), there(segment(span, 0, 0, 1, group.times))
     function, static = ("kernel", (kind, "kernel")) if form == "kernel" else ("advance", (kind,))
-    text = run.functions[function].lower(*static, *given).compile().as_text()
+    with absent_gpu(capability_of(target)) if target else contextlib.nullcontext():
+        text = run.functions[function].lower(*static, *given).compile().as_text()
     print(json.dumps({"kernels": kernels_in(text)}))
 
 
@@ -232,16 +234,21 @@ def compile_estimator(name: str, target: Target, form: str) -> None:
     import numpy as np
     from estimator_cases import CASES
 
-    from jaxbandits.kernels.forms import absent_gpu
+    from jaxbandits.kernels.launch import absent_gpu
     from jaxbandits.numerics import device_forms
 
     device, case = absent(target), CASES[name]
     given = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct((COMPILED_LANES, *np.shape(x)[1:]), x.dtype, sharding=device), case.arrays(1)
     )
-    with absent_gpu(), device_forms.forced("xla" if form == "xla" else None):
+    with absent_gpu(capability_of(target)), device_forms.forced("xla" if form == "xla" else None):
         text = jax.jit(jax.vmap(case.function)).lower(*given).compile().as_text()
     print(json.dumps({"kernels": kernels_in(text)}))
+
+
+def capability_of(target: Target) -> int:
+    """The compute capability as kernels name it: 75 for 7.5."""
+    return 10 * target.capability[0] + target.capability[1]
 
 
 def kernels_in(text: str) -> int:
@@ -252,45 +259,50 @@ def kernels_in(text: str) -> int:
 
 def compiled_for(row: dict[str, Any], name: str, target: str) -> dict[str, Any]:
     """What the compiler says of a row; {} where it fails, with a line that says so."""
-    kernels, assembled = compiled_apart(name, target, row["form"], row["plays_per_window"])
+    kernels = compiled_apart(name, target, row["form"])
     if row["form"] == "kernel" and kernels is not None:
         kernels /= PLAYS
-    return {} if kernels is None else {"kernels_per_play": kernels, **assembled}
+    return {} if kernels is None else {"kernels_per_play": kernels}
 
 
-def compiled_apart(name: str, target: str, form: str, plays: int | None = None) -> tuple[Any, dict[str, int]]:
-    """A program's kernels and, of one kernel, the machine code, by a process of its own; None where it fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={folder}"
-        done = subprocess.run(
-            [sys.executable, __file__, "--compile", form, "--target", target, name],
-            env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True,
-        )  # fmt: skip
-        if done.returncode:
-            print(f"{name}: {(done.stderr.strip() or 'no message').splitlines()[-1][:150]}", file=sys.stderr)
-            return None, {}
-        kernels = json.loads(done.stdout.splitlines()[-1])["kernels"]
-        codes = [path for path in Path(folder).glob("*.ptx") if ".entry kernel(" in path.read_text()]
-        return kernels, machine_code(codes[0], TARGETS[target], plays) if form == "kernel" and codes else {}
+def compiled_apart(name: str, target: str, form: str) -> Any:
+    """How many kernels a program is, by a process of its own; None where it fails."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--compile", form, "--target", target, name],
+        env={**os.environ, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        print(f"{name}: {(done.stderr.strip() or 'no message').splitlines()[-1][:150]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout.splitlines()[-1])["kernels"]
 
 
-def machine_code(ptx: Path, target: Target | None, plays: int | None) -> dict[str, int]:
+def machine_code(source: Any, target: Target | None, plays: int | None) -> dict[str, Any]:
     """Registers, spilled bytes and instructions a play, of a kernel that holds one loop over plays or windows.
 
-    plays: of a window; None where single plays lie between checkpoints.
+    plays: of a window; None where single plays lie between checkpoints. {} without NVRTC and ptxas.
     """
+    from jaxbandits.kernels import nvrtc
+
     ptxas, nvdisasm = tool("ptxas"), tool("nvdisasm")
     if ptxas is None or target is None:
         return {}
-    found, major, minor = ptx.with_suffix(".cubin"), *target.capability
-    command = [ptxas, f"-arch=sm_{major}{minor}{'a' if major == 9 else ''}", "-v", "-O3", "-o", str(found), str(ptx)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    spills = sum(map(int, re.findall(r"(\d+) bytes spill", said)))
-    row = {"registers": int(re.findall(r"Used (\d+) registers", said)[0]), "spills": spills}
-    if nvdisasm is not None:
-        text = subprocess.run([nvdisasm, "-c", str(found)], capture_output=True, text=True, check=True).stdout
-        row["instructions_per_play"] = -(-loop_over_plays(text, plays is None) // (plays or 1))
-        row["instructions"] = len(instructions_of(text))
+    began, (major, minor) = time.perf_counter(), target.capability
+    with tempfile.TemporaryDirectory() as folder:
+        ptx, found = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        try:
+            ptx.write_text(nvrtc.ptx(source.text, capability_of(target)))
+        except nvrtc.Missing:
+            return {}
+        command = [ptxas, f"-arch=sm_{major}{minor}", "-v", "-O3", "-o", str(found), str(ptx)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        spills = sum(map(int, re.findall(r"(\d+) bytes spill", said)))
+        row: dict[str, Any] = {"registers": int(re.findall(r"Used (\d+) registers", said)[0]), "spills": spills}
+        row["compile_seconds"] = time.perf_counter() - began
+        if nvdisasm is not None:
+            text = subprocess.run([nvdisasm, "-c", str(found)], capture_output=True, text=True, check=True).stdout
+            row["instructions_per_play"] = -(-loop_over_plays(text, plays is None) // (plays or 1))
+            row["instructions"] = len(instructions_of(text))
     return row
 
 
@@ -348,15 +360,16 @@ def estimator_rows(names: list[str], target: str) -> Iterator[dict[str, Any]]:
     device = TARGETS[target]
     compiles = device is not None and any(importlib.util.find_spec(plugin) for plugin in PLUGINS)
     for name in names:
-        census = CASES[name].census()
+        kernel = CASES[name].kernel()
         row: dict[str, Any] = {
-            "name": name, "title": CASES[name].title, "operations": census.operations, "numbers_alive": census.alive,
-            "registers": None, "spills": None, "instructions": None, "kernels_of_xla": None,
+            "name": name, "title": CASES[name].title, "arrays": kernel.form, "operations": kernel.census.operations,
+            "numbers_alive": kernel.census.alive, "registers": None, "spills": None, "instructions": None,
+            "compile_seconds": None, "kernels_of_xla": None,
         }  # fmt: skip
+        found = machine_code(kernel.source, device, 1)
+        row |= {key: found.get(key) for key in ("registers", "spills", "instructions", "compile_seconds")}
         if compiles:
-            found = compiled_apart(name, target, "kernel")[1]
-            row |= {key: found.get(key) for key in ("registers", "spills", "instructions")}
-            row["kernels_of_xla"] = compiled_apart(name, target, "xla")[0]
+            row["kernels_of_xla"] = compiled_apart(name, target, "xla")
         yield row
 
 
@@ -368,14 +381,16 @@ def estimator_line(row: dict[str, Any]) -> str:
 
 def cell(value: Any) -> str:
     """A figure of a table."""
+    if isinstance(value, str):
+        return value
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.2g}"
 
 
 def line(row: dict[str, Any]) -> str:
     """A row of the table."""
     names = (
-        "plays_per_window", "operations_per_play", "numbers_alive", "loops", "kernels_per_play",
-        "host_syncs_per_segment", "registers", "spills", "instructions_per_play", "bytes_per_play",
+        "arrays", "plays_per_window", "operations_per_play", "numbers_alive", "loops", "kernels_per_play",
+        "host_syncs_per_segment", "registers", "spills", "instructions_per_play", "compile_seconds", "bytes_per_play",
     )  # fmt: skip
     rates = (row["modelled_plays_per_second"] or dict.fromkeys(LANES)).values()
     form = row["form"] if not row["reason"] else f"{row['form']}: {row['reason']}"
@@ -404,9 +419,9 @@ def main() -> None:
         return
     names = chosen.names or [*algorithms, *CASES]
     print(
-        "| algorithm | form | plays a window | operations a play | numbers alive | loops | kernels a play "
-        "| host waits a segment | registers | spilled bytes | instructions a play | bytes a play "
-        f"| modelled plays/s, 100,000 lanes | 1,000,000 lanes |\n|{'---|' * 14}"
+        "| algorithm | form | arrays | plays a window | operations a play | numbers alive | loops | kernels a play "
+        "| host waits a segment | registers | spilled bytes | instructions a play | seconds of compiling "
+        f"| bytes a play | modelled plays/s, 100,000 lanes | 1,000,000 lanes |\n|{'---|' * 16}"
     )
     found, of_estimators = [], []
     for row in rows([name for name in names if name in algorithms], chosen.target):
@@ -415,9 +430,10 @@ def main() -> None:
     estimators = [name for name in names if name in CASES]
     if estimators:
         heads = (
-            "one call | operations | numbers alive | registers | spilled bytes | instructions | kernels of XLA's form"
+            "one call | arrays | operations | numbers alive | registers | spilled bytes | instructions "
+            "| seconds of compiling | kernels of XLA's form"
         )
-        print(f"\n| {heads} |\n|{'---|' * 7}")
+        print(f"\n| {heads} |\n|{'---|' * 9}")
     for row in estimator_rows(estimators, chosen.target):
         of_estimators.append(row)
         print(estimator_line(row), flush=True)

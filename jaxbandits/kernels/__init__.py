@@ -1,10 +1,16 @@
-"""One-lane programs as kernels of a GPU, which hold a lane in registers for a whole stretch of plays.
+"""One-lane programs as kernels of a GPU: plain C, in which a thread plays one lane with its numbers in registers.
 
-No algorithm knows of it. `traced_window` traces a window of one lane, `apart` evaluates it with every array
-element held apart, and `long_axis` lays many arms across the threads of a warp. `rows` says how lanes lie in
-memory. `stretch` puts plays and checkpoints around all that in one kernel, `census` counts what is left, and
-`engine` says which programs of a sweep run so. `forms.forced` plays them on any machine.
+No algorithm knows of it. `traced` traces a window of one lane; any function of one lane is traced as it is. `emitter`
+writes what is traced as C: `text` has statements and names, `scalars` operations on numbers, `arrays` arrays, which are
+held apart where they are small and looped over where they are large (`apart_rules`, `loop_rules`, `positions`), `flow`
+loops and branches. `fitting` says how much is held apart, by what `schedule` counts, and `source` puts around it what
+each kernel begins with (`prelude`).
 
-In programs that XLA compiles, `over_lanes` makes a kernel of a function of few numbers, and `spectral_filter` is one.
-`numerics.device_forms` asks for them, and `device_forms.forced` runs them on any machine.
+Two kinds of programs are written so. `plays` is a stretch of windows, from checkpoint to checkpoint, and `engine` says
+which programs of a sweep run by it. `over_lanes` is a function that is called once, such as a geometric median, and
+`filter_kernel` gives it the spectral filter; `numerics.device_forms` asks for these.
+
+`launch` calls a kernel inside of a program that XLA compiles: on a GPU as PTX that `nvrtc` makes, by one of two routes,
+or on a CPU as `by_cc` compiles the same text, by which all of it is tested where there is no GPU. `forms.forced` and
+`device_forms.forced` ask for that.
 """

@@ -1,26 +1,29 @@
-"""How a device plays the windows that can be kernels. Imports nothing that a CPU would wait for."""
+"""In which form windows are played that can be kernels."""
 
 import contextlib
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
-import jax
-
-Form = Literal["kernel", "interpreted", "scan"]
+Form = Literal["kernel", "cc", "scan"]
 GPUS = ("gpu", "cuda", "rocm")  # what JAX calls the platform of a GPU
 _forced: Form | None = None
 
 
-def form_on(device: jax.Device) -> Form:
-    """The form on a device: kernels on a GPU, elsewhere the scan over plays."""
-    return _forced or ("kernel" if device.platform in GPUS else "scan")
+def has_kernels(device: Any) -> bool:
+    """Whether kernels are made for a device: a GPU that takes PTX."""
+    return device.platform in GPUS and "rocm" not in f"{device.platform} {device.client.platform_version}".lower()
+
+
+def forced_form() -> Form | None:
+    """The form that is forced now."""
+    return _forced
 
 
 @contextlib.contextmanager
 def forced(form: Form) -> Iterator[None]:
     """Inside, every device plays in one form, to compare them.
 
-    "interpreted" plays on any machine what a GPU would play by kernels. It is slow.
+    "cc" plays on a CPU, in code of the system's C compiler, what a GPU would play by kernels.
     """
     global _forced
     before, _forced = _forced, form
@@ -28,9 +31,3 @@ def forced(form: Form) -> Iterator[None]:
         yield
     finally:
         _forced = before
-
-
-def absent_gpu(kind: str = "NVIDIA H200") -> contextlib.AbstractContextManager[object]:
-    """Inside, kernels are lowered for a GPU of a kind that is not here. JAX 0.11 and later ask which one."""
-    device = jax.sharding.AbstractDevice(device_kind=kind, num_cores=None, platform="gpu")
-    return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device))

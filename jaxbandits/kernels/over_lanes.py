@@ -1,46 +1,36 @@
-"""A one-lane function of few numbers as one kernel over lanes: a thread holds a lane in registers.
+"""A one-lane function as one kernel over lanes: a thread computes it for one lane.
 
-Lanes are the last axis of all arrays. Nothing is asked of the function: `apart` evaluates it as it is traced.
+Lanes are the last axis of all arrays. Nothing is asked of the function: it is written as it is traced.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from math import prod
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
-from jax.extend.core import ClosedJaxpr, Jaxpr
-from jax.interpreters.partial_eval import dce_jaxpr
+from jax.extend.core import ClosedJaxpr
 
-from jaxbandits.contract import inner_programs
-from jaxbandits.kernels.apart import ELEMENTWISE, Apart, Unsupported
-from jaxbandits.kernels.census import LANES, Census, counted
-from jaxbandits.kernels.elements import Elements, filled
-from jaxbandits.kernels.engine import BLOCK, MOST_NUMBERS
-from jaxbandits.kernels.forms import GPUS
-from jaxbandits.kernels.lane_rows import stored_as
-
-# A kernel that is called once may keep a few numbers in its thread's own memory, as all its arguments are read from
-# there. Its compilers take about ten seconds of one core for so many operations.
-MOST_ALIVE = 256
-MOST_OPERATIONS = 2_500
-MOST_WRITTEN_OUT = 10_000  # what looks like more is not written out to be counted, which would take long
-MOST_IN_MEMORY = 2**31  # numbers of one array: places in memory are counted in int32
+from jaxbandits.kernels import launch
+from jaxbandits.kernels.arrays import Array, Index, Looped, linear
+from jaxbandits.kernels.emitter import Emitter
+from jaxbandits.kernels.fitting import Written, fitted
+from jaxbandits.kernels.source import Argument
+from jaxbandits.kernels.text import Number, Unsupported, text_of
+from jaxbandits.kernels.traced import read_only
 
 
 class OneLane(NamedTuple):
-    """A function of one lane, traced, and what its kernel would hold and do."""
+    """A function of one lane, traced, and its kernel."""
 
     traced: ClosedJaxpr
-    census: Census | None  # None where it is not written out
+    kernel: Written | None  # None where there is none
     reason: str  # why it is no kernel; "" where it is one
 
 
 def one_lane(function: Callable[..., Any], *args: Any) -> OneLane:
-    """Trace and count a function. args: trees of one lane's arrays, or of their shapes."""
+    """Trace a function and write its kernel. args: trees of one lane's arrays, or of their shapes."""
     leaves, treedef = jax.tree.flatten(args)
     config: Any = jax.config
     shapes = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves)
@@ -52,139 +42,59 @@ def _one_lane(function: Callable[..., Any], shapes: tuple[Any, ...], treedef: An
     def flat(*leaves: Any) -> list[Any]:
         return jax.tree.leaves(function(*jax.tree.unflatten(treedef, leaves)))
 
-    traced = jax.make_jaxpr(flat)(*shapes)
-    read, _ = dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals), instantiate=True)  # without what nothing reads
-    traced = ClosedJaxpr(read, traced.consts)
-    numbers = sum(int(np.prod(x.shape)) for x in (*traced.in_avals, *traced.out_avals))
-    if numbers > MOST_NUMBERS:
-        return OneLane(traced, None, f"{numbers} numbers in and out, at most {MOST_NUMBERS}")
-    about = written_out(traced.jaxpr)
-    if about > MOST_WRITTEN_OUT:
-        return OneLane(traced, None, f"about {about} operations, at most {MOST_OPERATIONS}")
+    traced = read_only(jax.make_jaxpr(flat)(*shapes))
     try:
-        census = census_of(traced)
+        return OneLane(traced, fitted("lanes", writer(traced)), "")
     except Unsupported as error:
-        return OneLane(traced, None, f"{error} is not written out")
-    return OneLane(traced, census, refusal(census))
+        return OneLane(traced, None, f"there is no rule for {error}")
 
 
-def written_out(jaxpr: Jaxpr) -> int:
-    """About how many operations a function has once every array element is held apart."""
-    total = 0
-    for eqn in jaxpr.eqns:
-        # of branches, such as those for other platforms, only some are written out
-        inside = (max if eqn.primitive.name == "cond" else sum)([0, *map(written_out, inner_programs(eqn))])
-        if eqn.primitive.name == "scan" and any(shape_of(x) != shape_of(y) for x, y in _rows_of_scan(eqn)):
-            inside *= eqn.params["length"]
-        total += inside
-        if eqn.primitive.name in ELEMENTWISE:
-            total += int(np.prod(shape_of(eqn.outvars[0])))
-    return total
+def writer(traced: ClosedJaxpr) -> Callable[[Emitter], list[Argument]]:
+    """What writes the kernel of a traced function."""
+    return partial(_write, traced)
 
 
-def shape_of(variable: Any) -> tuple[int, ...]:
-    """The shape of a traced array."""
-    return tuple(variable.aval.shape)
+def _write(traced: ClosedJaxpr, run: Emitter) -> list[Argument]:
+    """Write the program of one lane, whose arrays lie in memory as rows of lanes."""
+    run.say("const int lanes = limits[0];")
+    operands = []
+    for k, x in enumerate(traced.in_avals):
+        rows = Looped(x.shape, x.dtype, partial(_read, run, k, x))
+        operands.append(rows if rows.size > run.largest else run.apart(rows))
+    found = run.closed(traced, operands)
+    for k, x in enumerate(found):
+        _keep(run, k, x)
+    ins = [Argument(f"in{k}", x.dtype) for k, x in enumerate(traced.in_avals)]
+    outs = [Argument(f"out{k}", x.dtype, result=True) for k, x in enumerate(traced.out_avals)]
+    return [Argument("limits", "int32"), *ins, *outs]
 
 
-def _rows_of_scan(eqn: Any) -> list[tuple[Any, Any]]:
-    """Inputs and outputs of a scan, each beside what a step has of it."""
-    inner = eqn.params["jaxpr"].jaxpr
-    return [*zip(eqn.invars, inner.invars, strict=True), *zip(eqn.outvars, inner.outvars, strict=True)]
+def _read(run: Emitter, k: int, x: Any, index: Index) -> Number:
+    """An element of an argument."""
+    text = f"in{k}[(size_t){linear(index, x.shape)} * lanes + lane]"
+    return run.let(text + (" != 0" if x.dtype == bool else ""), x.dtype)
 
 
-def refusal(census: Census) -> str:
-    """Why a function that is written out is no kernel. Empty where it is one."""
-    if census.alive > MOST_ALIVE:
-        return f"{census.alive} numbers alive at once, at most {MOST_ALIVE}"
-    return "" if census.operations <= MOST_OPERATIONS else f"{census.operations} operations, at most {MOST_OPERATIONS}"
+def _keep(run: Emitter, k: int, x: Array) -> None:
+    """Write a result."""
+
+    def write(index: Index, element: Number) -> None:
+        run.say(f"out{k}[(size_t){linear(index, x.shape)} * lanes + lane] = {text_of(element)};")
+
+    if isinstance(x, Looped):
+        run.over(x.shape, lambda index: write(index, x.at(index)))
+    else:
+        for index in np.ndindex(x.shape):
+            write(index, x[index])
 
 
-def census_of(traced: ClosedJaxpr) -> Census:
-    """Count what is left of one call once every array element is held apart."""
-
-    def block(*rows: Any) -> list[Any]:
-        """rows: every number of the arguments, each [LANES]."""
-        left = iter(rows)
-        arrays = [filled(x.shape, lambda _: next(left)) for x in traced.in_avals]
-        return [row for x in Apart(LANES).closed(traced, arrays) for row in _rows(x, LANES)]
-
-    shapes = [jax.ShapeDtypeStruct((LANES,), x.dtype) for x in traced.in_avals for _ in range(int(np.prod(x.shape)))]
-    found = jax.make_jaxpr(block)(*shapes)
-    read, _ = dce_jaxpr(found.jaxpr, [True] * len(found.out_avals), instantiate=True)
-    return counted(read)
-
-
-def _rows(x: Elements, lanes: int) -> list[Any]:
-    """The elements of an array, each a vector of lanes."""
-    return [jnp.broadcast_to(jnp.asarray(each), (lanes,)) for each in x.reshape(-1)]
-
-
-# ---- the kernel
-
-
-def by_kernel(traced: ClosedJaxpr, arrays: Sequence[Any], *, block: int = BLOCK, interpret: bool = False) -> list[Any]:
-    """What a one-lane function gives for many lanes.
-
-    Parameters
-    ----------
-    traced : ClosedJaxpr
-        The function of one lane.
-    arrays : sequence of array
-        Its arguments, [..., L] each.
-    block : int
-        Lanes of a block of threads. The last block is filled up with copies of the last lane.
-    interpret : bool
-        Whether the kernel is interpreted, on any platform. Default: False.
-
-    Returns
-    -------
-    list of array
-        Its results, [..., L] each.
-    """
+def by_kernel(one: OneLane, arrays: Sequence[Any], form: Any) -> list[Any]:
+    """What a one-lane function gives for many lanes. arrays: its arguments, [..., L] each, as are its results."""
+    assert one.kernel is not None, one.reason
     lanes = arrays[0].shape[-1]
-    inputs = [as_rows(x, -lanes % block) for x in arrays]
-    shapes = [(int(np.prod(x.shape)), inputs[0].shape[-1]) for x in traced.out_avals]
-
-    def kernel(*refs: Any) -> None:
-        ins, outs = refs[: len(inputs)], refs[len(inputs) :]
-        operands = [read(ref, x.shape, x.dtype) for ref, x in zip(ins, traced.in_avals, strict=True)]
-        for ref, x in zip(outs, Apart(block).closed(traced, operands), strict=True):
-            for i, row in enumerate(_rows(x, block)):
-                ref[i, :] = row.astype(ref.dtype)
-
-    found = pl.pallas_call(
-        kernel,
-        grid=(inputs[0].shape[-1] // block,),
-        in_specs=[of_lanes(x.shape[0], block) for x in inputs],
-        out_specs=[of_lanes(rows, block) for rows, _ in shapes],
-        out_shape=[
-            jax.ShapeDtypeStruct(shape, stored_as(x.dtype)) for shape, x in zip(shapes, traced.out_avals, strict=True)
-        ],
-        compiler_params=None if interpret else triton.CompilerParams(num_warps=max(1, block // 32), num_stages=1),
-        interpret=interpret,
-    )(*inputs)
-    return [
-        x[:, :lanes].reshape(*out.shape, lanes).astype(out.dtype)
-        for x, out in zip(found, traced.out_avals, strict=True)
-    ]
-
-
-def as_rows(x: Any, more: int) -> Any:
-    """An array [..., L] as [n, L + more] of a type that memory holds; the last lane is repeated."""
-    x = x.reshape(-1, x.shape[-1]).astype(stored_as(x.dtype))
-    return jnp.pad(x, ((0, 0), (0, more)), mode="edge") if more else x
-
-
-def read(ref: Any, shape: tuple[int, ...], dtype: Any) -> Elements:
-    """An array of one lane's elements, each [block], from its rows."""
-    rows = iter(range(int(np.prod(shape))))
-    return filled(shape, lambda _: ref[next(rows), :].astype(dtype))
-
-
-def of_lanes(rows: int, block: int) -> pl.BlockSpec:
-    """A block's lanes of an array [rows, L]."""
-    return pl.BlockSpec((rows, block), lambda s: (0, s))
+    outs = [jax.ShapeDtypeStruct((*x.shape, lanes), x.dtype) for x in one.traced.out_avals]
+    limits = np.array([lanes, 1], np.int32)
+    return launch.call(one.kernel.source, (lanes, 1), [limits, *arrays], outs, {}, form)
 
 
 # ---- asked by `numerics.device_forms`
@@ -198,17 +108,16 @@ def form(
     about: the function, how many axes of lanes there are, the structure of its arguments.
     """
     function, depth, treedef = about
-    if kind == "xla" or platform not in GPUS or any(0 in x.shape for x in shapes):
+    if not launch.asked(platform, kind) or any(0 in x.shape for x in shapes):
         return None
     lanes = shapes[0].shape[shapes[0].ndim - depth :]
     own = [jax.ShapeDtypeStruct(x.shape[: x.ndim - depth], x.dtype) for x in shapes]
     one = one_lane(function, *jax.tree.unflatten(treedef, own))
-    if one.reason or max(int(np.prod(x.shape)) for x in shapes) >= MOST_IN_MEMORY:
+    if one.reason or prod(lanes) >= 2**31:
         return None
 
     def call(*leaves: Any) -> list[Any]:
         flat = [x.reshape(*x.shape[: x.ndim - depth], -1) for x in leaves]
-        found = by_kernel(one.traced, flat, interpret=kind == "interpreted")
-        return [x.reshape(*x.shape[:-1], *lanes) for x in found]
+        return [x.reshape(*x.shape[:-1], *lanes) for x in by_kernel(one, flat, kind)]
 
     return call

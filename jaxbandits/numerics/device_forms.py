@@ -23,10 +23,10 @@ _forced = jax.make_user_context(None)
 
 
 # docs/decisions.md#device-forms
-def forced(form: Literal["interpreted", "xla"] | None) -> Any:
+def forced(form: Literal["cc", "xla"] | None) -> Any:
     """Inside, programs that this thread compiles take one form, to compare forms and to test kernels.
 
-    "interpreted" is what a GPU takes, on every device, with its kernels interpreted. "xla" is without kernels.
+    "cc" is what a GPU takes, on a CPU, with its kernels compiled by the system's C compiler. "xla" is without kernels.
     """
     return _forced(form)
 
@@ -62,8 +62,8 @@ def plain_program(call: ClosedJaxpr) -> ClosedJaxpr:
 def lane_kernel(function: F) -> F:
     """`lanes_last` of a function of few numbers a lane, which on a GPU is one kernel over the lanes.
 
-    It is one under `jit` and `vmap`, where `jaxbandits.kernels.over_lanes` finds that registers hold a lane. The
-    function must not read traced numbers that are not among its arguments.
+    It is one under `jit` and `vmap`, made by `jaxbandits.kernels.over_lanes`. The function must not read traced numbers
+    that are not among its arguments.
     """
 
     @cache
@@ -98,7 +98,7 @@ def _as_it_stands(*args: Array, module: str, about: Hashable, plain: ClosedJaxpr
 def _on(platform: str, *args: Array, module: str, about: Hashable, plain: ClosedJaxpr, consts: int) -> list[Array]:
     """The form on a platform."""
     kind = _forced.value or "kernel"
-    platform = "cuda" if kind == "interpreted" else platform
+    platform = "cuda" if kind == "cc" else platform
     if platform in DEVICES:
         shapes = [jax.typeof(x) for x in args[consts:]]
         other = import_module(f"jaxbandits.kernels.{module}").form(about, shapes, platform, kind)

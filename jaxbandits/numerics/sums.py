@@ -30,7 +30,7 @@ def fixed_sum(x: Array, axis: int = -1) -> Array:
     return jaxbandits_halved_sum(x) if x.shape[-1] > UNROLL else _left_to_right(x)
 
 
-@jax.jit  # kernels know it by its name
+@jax.jit  # traced once for all uses
 def jaxbandits_halved_sum(x: Array) -> Array:
     """Sum over the last axis by pairwise halves, until `UNROLL` terms are left."""
     while x.shape[-1] > UNROLL:
@@ -56,7 +56,7 @@ def fixed_cumsum(x: Array) -> Array:
     return jaxbandits_doubled_cumsum(x)
 
 
-@jax.jit  # kernels know it by its name
+@jax.jit  # traced once for all uses
 def jaxbandits_doubled_cumsum(x: Array) -> Array:
     """Cumulative sum over the last axis by doubling strides."""
     n, stride = x.shape[-1], 1

@@ -1,4 +1,4 @@
-"""Whole sweeps whose plays are made by interpreted kernels: what a user of a GPU would get."""
+"""Whole sweeps whose plays are made by kernels, compiled by `cc`: what a user of a GPU would get."""
 
 import warnings
 from functools import cache, partial
@@ -6,13 +6,15 @@ from functools import cache, partial
 import jax
 import numpy as np
 import pytest
+from laid_out import needs_cc
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.kernels import engine, forms
+from jaxbandits.kernels import engine, forms, launch
 from jaxbandits.protocol import Span
 from jaxbandits.sweeps.compilation import compiled
 
+pytestmark = needs_cc
 ARMS = partial(jb.environments.bernoulli_arms, means=[0.2, 0.5, 0.8])
 
 
@@ -25,9 +27,9 @@ def kept(monkeypatch):
         keys.append(key)
         return build()
 
-    def advance(*args, **options):
-        kernels.append(options)
-        return given(*args, **options)
+    def advance(*args):
+        kernels.append(args[-1])
+        return given(*args)
 
     given = engine.advance
     monkeypatch.setattr(compiled, "executable", executable)
@@ -55,19 +57,19 @@ def in_turn(slots):
 
 
 def by_kernels(*args, **options):
-    """A sweep by interpreted kernels, which fails where one cannot be made."""
-    with forms.forced("interpreted"), warnings.catch_warnings():
+    """A sweep by kernels, which fails where one cannot be made."""
+    with forms.forced("cc"), warnings.catch_warnings():
         warnings.filterwarnings("error", "no kernel could be compiled")
         return jb.sweep(*args, progress=False, **options)
 
 
 @pytest.mark.compiles(30)  # three algorithms by programs of three kinds each, twice
 def test_a_sweep_by_kernels_gives_the_same_dataset(kept):
-    """Over points and seeds, with an adversary: single plays, counted windows, and windows that are no kernel."""
+    """Over points and seeds, with an adversary: single plays, counted windows, and long windows."""
     algorithms = {
         "single plays": jb.algorithms.exp3,  # UCB1 on two payoffs has ties, which the last bit decides
         "counted": partial(jb.algorithms.adap_ucb, epsilon=1.0),
-        "no kernel": in_turn(engine.MOST_SLOTS + 1),
+        "long windows": in_turn(9),
     }
     adversary = partial(jb.adversaries.huber, kind="fixed", value=0.0)
     settings = {"horizon": 300, "seeds": 40, "checkpoints": 7, "reward_adversary": adversary}
@@ -76,8 +78,8 @@ def test_a_sweep_by_kernels_gives_the_same_dataset(kept):
     keys, kernels = kept
     before = set(keys)
     ours = by_kernels(algorithms, ARMS, **settings)
-    assert kernels == [{"interpret": True}] * 2
-    assert len(set(keys) - before) == 2  # kernels have keys of their own, all else is as before
+    assert kernels == ["cc"] * 3
+    assert len(set(keys) - before) == 3  # kernels have keys of their own, all else is as before
     assert ours.drop_attrs().identical(plain.drop_attrs())
 
 
@@ -100,11 +102,10 @@ def test_a_users_own_algorithm_becomes_a_kernel(kept):
 
 
 def test_only_a_gpu_gets_kernels():
-    assert forms.form_on(jax.devices("cpu")[0]) == "scan"
-    with forms.forced("interpreted"):
-        assert forms.form_on(jax.devices("cpu")[0]) == "interpreted"
-    assert forms.form_on(jax.devices("cpu")[0]) == "scan"
-    assert forms.form_on(type("Device", (), {"platform": "gpu"})()) == "kernel"
+    assert launch.form_on(jax.devices("cpu")[0]) == "scan"
+    with forms.forced("cc"):
+        assert launch.form_on(jax.devices("cpu")[0]) == "cc"
+    assert launch.form_on(jax.devices("cpu")[0]) == "scan"
 
 
 def test_a_kernel_that_cannot_be_compiled_costs_no_result(kept, monkeypatch):
@@ -113,7 +114,7 @@ def test_a_kernel_that_cannot_be_compiled_costs_no_result(kept, monkeypatch):
 
     monkeypatch.setattr(engine, "advance", fails)
     said = pytest.warns(RuntimeWarning, match="no kernel could be compiled.*no such operation here")
-    with said, forms.forced("interpreted"):
+    with said, forms.forced("cc"):
         ours = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
     plain = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
     np.testing.assert_array_equal(ours.pulls, plain.pulls)

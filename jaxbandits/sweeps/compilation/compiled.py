@@ -17,7 +17,8 @@ import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
-from jaxbandits.kernels.forms import GPUS, Form, form_on
+from jaxbandits.kernels.forms import Form, has_kernels
+from jaxbandits.kernels.launch import form_on
 from jaxbandits.numerics import device_forms
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
@@ -106,8 +107,7 @@ class Compiled:
         def by_kernel(kind, form, case, seeds, lane, times, segment):
             from jaxbandits.kernels import engine
 
-            window: Any = self.choice(kind, case).window
-            return engine.advance(window, marks, case, seeds, lane, times, segment, interpret=form == "interpreted")
+            return engine.advance(self.choice(kind, case), marks, case, seeds, lane, times, segment, form)
 
         self.parts, self.marks, self.checkpoints = parts, marks, checkpoints
         self.functions = {
@@ -172,7 +172,7 @@ class Compiled:
             try:
                 return compile_now()
             except Exception as error:  # a compiler of kernels that cannot take one of them
-                if device.platform not in GPUS or function == "kernel" or isinstance(error, CallerLeft):
+                if not has_kernels(device) or function == "kernel" or isinstance(error, CallerLeft):
                     raise
                 reason = (str(error).splitlines() or [type(error).__name__])[0]
                 text = f"estimators and learners have no kernels on {device.device_kind}, which is slower: {reason}"

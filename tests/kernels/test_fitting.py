@@ -1,0 +1,115 @@
+"""How long programs may be, what is counted of them, and the order of their statements."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from laid_out import choices
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.catalogue import ALGORITHMS, SmallSweep
+from jaxbandits.kernels import schedule
+from jaxbandits.kernels.arrays import LARGEST
+from jaxbandits.kernels.fitting import APART, MOST_STATEMENTS, fitted, written
+from jaxbandits.kernels.over_lanes import writer
+from jaxbandits.kernels.text import TooLong, printed
+
+X = np.zeros(4, np.float32)
+arms = partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 10))
+losses = partial(e.bernoulli_losses, means=np.linspace(0.1, 0.9, 10))
+contexts = partial(e.contextual_linear, num_arms=6, dim=3)
+SLACK = 1.03  # other releases of JAX trace a few operations more
+# At most so many statements a play and numbers alive; whether some arrays are in memory.
+COUNTS = {
+    "ucb1": (SmallSweep(a.ucb1, arms), 420, 100, False),
+    "exp3": (SmallSweep(a.exp3, losses), 450, 60, False),
+    "htinf": (SmallSweep(a.htinf, losses), 710, 80, False),
+    "thompson": (SmallSweep(a.thompson, arms), 4_450, 150, False),
+    "ftpl": (ALGORITHMS["ftpl"], 5_000, 120, False),
+    "online_ucb": (SmallSweep(partial(a.online_ucb, epsilon=4.0), contexts), 4_000, 280, False),
+    "ucb1, 100 arms": (SmallSweep(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0, 1, 100))), 300, 30, True),
+}
+
+
+@pytest.mark.compiles(40)  # numbers of the host that tracing converts one by one
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_a_play_does_and_holds(name):
+    example, operations, alive, memory = COUNTS[name]
+    [(_, choice)] = choices(example)
+    census = choice.kernel.census
+    assert census.operations <= SLACK * operations and census.alive <= SLACK * alive, census
+    assert (census.memory > 0) == memory and choice.kernel.form == ("loops" if memory else "written out")
+
+
+def with_arrays_of(size):
+    """A program that adds up the squares of many numbers, a few thousand times."""
+
+    def function(x):
+        y = jnp.broadcast_to(x[:1], (size,)) * jnp.arange(size, dtype=jnp.float32)
+        for _ in range(2 * MOST_STATEMENTS // size):
+            y = jnp.sqrt(y) * y
+        return y.sum()
+
+    return writer(jax.make_jaxpr(function)(X))
+
+
+def test_what_is_too_long_stays_in_memory():
+    assert fitted("lanes", with_arrays_of(200)).largest == 64
+    with pytest.raises(TooLong):
+        written("lanes", with_arrays_of(200), LARGEST, MOST_STATEMENTS)
+    assert written("lanes", with_arrays_of(200), LARGEST).census.operations > MOST_STATEMENTS
+
+
+def test_the_last_form_is_taken_whatever_its_length():
+    def function(x):
+        for _ in range(2 * MOST_STATEMENTS):
+            x = jnp.sin(x[:3] + 1)
+        return x
+
+    found = fitted("lanes", writer(jax.make_jaxpr(function)(X)))
+    assert found.largest == APART[-1] and found.census.operations > 2 * MOST_STATEMENTS
+
+
+def array_by_array(x):
+    """Eight numbers, then a function of each, then their sum, and something that nothing reads."""
+    shifted = [x * (i + 1) for i in range(8)]
+    return sum([jnp.sin(each) for each in shifted], jnp.zeros_like(x)), x + 1
+
+
+def body_of(function, *args):
+    from jaxbandits.kernels.emitter import Emitter
+
+    run = Emitter()
+    writer(jax.make_jaxpr(function)(*args))(run)
+    return schedule.without_unread(run.body)
+
+
+def test_an_array_is_not_made_before_its_first_element_is_read():
+    body = body_of(array_by_array, np.float32(1))
+    other = schedule.few_alive(body)
+    # as traced: x, eight multiples of it, a sine and the sum so far
+    assert schedule.alive(body) >= 9 and schedule.alive(other) <= 5
+    assert sorted(printed(other)) == sorted(printed(body)) and other != body
+
+
+def test_what_is_in_a_good_order_stays():
+    body = body_of(lambda x: jnp.sin(x * 2) + x, np.float32(1))
+    assert schedule.few_alive(body) == body
+
+
+def test_what_nothing_reads_is_left_out():
+    body = body_of(lambda x: (x * 2, jnp.sin(x))[0], np.float32(1))
+    assert "sin" not in "".join(printed(body))
+
+
+def test_what_a_loop_holds_counts_beside_what_waits_for_it():
+    def function(x):
+        after = jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y * 2 + jnp.cos(y)), x + 1)
+        return after + x
+
+    census = schedule.census_of(body_of(function, np.float32(1)))
+    # x waits beside the counter; inside are y, two times y, and the cosine
+    assert census.loops == 1 and 4 <= census.alive <= 6
