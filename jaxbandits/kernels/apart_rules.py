@@ -1,6 +1,6 @@
 """Operations on arrays that are held apart.
 
-Moving elements costs nothing. Sums, orders and products are written out from left to right. A position that is not
+Sums, orders and products are written out from left to right. A position that is not
 known is a choice among all elements.
 """
 
@@ -18,33 +18,7 @@ from jaxbandits.kernels.text import Number, Unsupported, known, number
 
 Arrays = list[Apart]
 
-# ---- moves
-
-
-def _broadcast_in_dim(run: Any, eqn: Any, x: Arrays) -> Arrays:
-    shape, kept = eqn.params["shape"], eqn.params["broadcast_dimensions"]
-    rows = x[0].reshape([x[0].shape[kept.index(d)] if d in kept else 1 for d in range(len(shape))])
-    return [np.broadcast_to(rows, shape)]
-
-
-def _reshape(run: Any, eqn: Any, x: Arrays) -> Arrays:
-    return [x[0].reshape(eqn.outvars[0].aval.shape)]
-
-
-def _slice(run: Any, eqn: Any, x: Arrays) -> Arrays:
-    p = eqn.params
-    steps = p["strides"] or [1] * x[0].ndim
-    places = [slice(*each) for each in zip(p["start_indices"], p["limit_indices"], steps, strict=True)]
-    return [x[0][tuple(places)]]
-
-
-def _unstack(run: Any, eqn: Any, x: Arrays) -> Arrays:
-    moved = np.moveaxis(x[0], eqn.params["axis"], 0)
-    return [row if isinstance(row, np.ndarray) else single(row) for row in moved]
-
-
-def _split(run: Any, eqn: Any, x: Arrays) -> Arrays:
-    return np.split(x[0], np.cumsum(eqn.params["sizes"])[:-1], eqn.params["axis"])
+# ---- made and joined
 
 
 def _iota(run: Any, eqn: Any, x: Arrays) -> Arrays:
@@ -244,7 +218,6 @@ def _scatter(how: str | None, run: Any, eqn: Any, x: Arrays) -> Arrays:
 RULES: dict[str, Callable[..., Arrays]] = {
     "argmax": partial(_position, "le"),
     "argmin": partial(_position, "ge"),
-    "broadcast_in_dim": _broadcast_in_dim,
     "concatenate": lambda run, eqn, x: [np.concatenate(x, eqn.params["dimension"])],
     "cummax": partial(_cumulative, "max"),
     "cummin": partial(_cumulative, "min"),
@@ -253,7 +226,6 @@ RULES: dict[str, Callable[..., Arrays]] = {
     "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
-    "expand_dims": _reshape,
     "gather": _gather,
     "iota": _iota,
     "pad": _pad,
@@ -264,17 +236,10 @@ RULES: dict[str, Callable[..., Arrays]] = {
     "reduce_or": partial(_folded, "or", False),
     "reduce_prod": partial(_folded, "mul", 1),
     "reduce_sum": partial(_folded, "add", 0),
-    "reshape": _reshape,
-    "rev": lambda run, eqn, x: [np.flip(x[0], eqn.params["dimensions"])],
     "scatter": partial(_scatter, None),
     "scatter-add": partial(_scatter, "add"),
     "scatter-max": partial(_scatter, "max"),
     "scatter-min": partial(_scatter, "min"),
-    "slice": _slice,
     "sort": _sort,
-    "split": _split,
-    "squeeze": _reshape,
     "stack": lambda run, eqn, x: [np.stack(x, eqn.params["axis"])],
-    "transpose": lambda run, eqn, x: [np.transpose(x[0], eqn.params["permutation"])],
-    "unstack": _unstack,
 }

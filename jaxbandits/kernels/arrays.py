@@ -111,6 +111,13 @@ class Arrays(Scalars):
         name = self.array(prod(shape := tuple(shape)), dtype)
         return self.view(name, shape, dtype, memory=name)
 
+    def moved(self, x: Array, shape: tuple[int, ...], place: Callable[[Index], Index], results: int = 1) -> Array:
+        """The array whose element at an index is that of x at `place(index)`. results: how often x is read so."""
+        if not isinstance(x, Looped) and prod(shape) <= self.largest:
+            return filled(shape, lambda index: x[tuple(place(index))])
+        x = self.looped(x)
+        return self.settled((self.kept(x) if results > 1 or prod(shape) > x.size else x).moved(shape, place))
+
     def over(self, shape: Iterable[int], what: Callable[[list[Any]], None]) -> None:
         """Loops over all indices of a shape."""
 

@@ -14,6 +14,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from jaxbandits.kernels import apart_rules, flow, loop_rules
 from jaxbandits.kernels.arrays import LARGEST, Array, Arrays, Looped, constant, filled, single
+from jaxbandits.kernels.moves import MOVES
 from jaxbandits.kernels.scalars import ELEMENTWISE
 from jaxbandits.kernels.text import Unsupported, number
 
@@ -76,6 +77,9 @@ class Emitter(Arrays):
             return [single(self._platform(eqn.params["platforms"]))]
         if name in flow.RULES:
             return flow.RULES[name](self, eqn, x)
+        if name in MOVES:
+            places = zip(MOVES[name](eqn), eqn.outvars, strict=True)
+            return [self.moved(x[0], v.aval.shape, place, len(eqn.outvars)) for place, v in places]
         large = any(map(self.is_large, x)) or any(v.aval.size > self.largest for v in eqn.outvars)
         if large and name in loop_rules.RULES:
             found = loop_rules.RULES[name](self, eqn, list(map(self.looped, x)))

@@ -1,7 +1,7 @@
 """Operations on arrays that are too large to be held apart: loops over the thread's memory.
 
-What only moves elements is another way to look at an array and costs nothing. An element that is computed is computed
-where it is read; `Emitter.inner` keeps arrays in memory that are read more than once.
+An element that is computed is computed where it is read; `Emitter.inner` keeps arrays in memory that are read more than
+once.
 """
 
 from collections.abc import Callable
@@ -18,58 +18,7 @@ from jaxbandits.kernels.text import Number, Unsupported, known, number, text_of
 
 Arrays = list[Looped]
 
-# ---- moves
-
-
-def _broadcast_in_dim(run: Any, eqn: Any, x: Arrays) -> Looped:
-    array, kept = run.kept(x[0]), eqn.params["broadcast_dimensions"]
-    sizes = array.shape
-    return array.moved(eqn.params["shape"], lambda i: [i[d] if n > 1 else 0 for d, n in zip(kept, sizes, strict=True)])
-
-
-def _reshape(run: Any, eqn: Any, x: Arrays) -> Looped:
-    new, old = eqn.outvars[0].aval.shape, x[0].shape
-    if [n for n in new if n > 1] == [n for n in old if n > 1]:
-
-        def same_order(i: Any) -> list[Any]:
-            left = iter([k for k, n in zip(i, new, strict=True) if n > 1])
-            return [next(left) if n > 1 else 0 for n in old]
-
-        return x[0].moved(new, same_order)
-
-    def split(i: Any) -> list[Any]:
-        place, index = linear(i, new), []
-        for n in reversed(old):
-            index.append(place % n if isinstance(place, int) else f"({place} % {n})")
-            place = place // n if isinstance(place, int) else f"({place} / {n})"
-        return index[::-1]
-
-    return x[0].moved(new, split)
-
-
-def _transpose(run: Any, eqn: Any, x: Arrays) -> Looped:
-    order = eqn.params["permutation"]
-    return x[0].moved(eqn.outvars[0].aval.shape, lambda i: [i[order.index(d)] for d in range(len(order))])
-
-
-def _rev(run: Any, eqn: Any, x: Arrays) -> Looped:
-    def turned(i: Any) -> list[Any]:
-        index = list(i)
-        for d in eqn.params["dimensions"]:
-            last = x[0].shape[d] - 1
-            index[d] = last - index[d] if isinstance(index[d], int) else f"({last} - {index[d]})"
-        return index
-
-    return x[0].moved(x[0].shape, turned)
-
-
-def _slice(run: Any, eqn: Any, x: Arrays) -> Looped:
-    p = eqn.params
-    steps = p["strides"] or [1] * x[0].ndim
-    return x[0].moved(
-        eqn.outvars[0].aval.shape,
-        lambda i: [plus(times(k, n), b) for k, n, b in zip(i, steps, p["start_indices"], strict=True)],
-    )
+# ---- made and joined
 
 
 def _iota(run: Any, eqn: Any, x: Arrays) -> Looped:
@@ -297,7 +246,6 @@ def _scatter(how: str | None, run: Any, eqn: Any, x: Arrays) -> Looped:
 RULES: dict[str, Callable[..., Any]] = {
     "argmax": partial(_position, "le"),
     "argmin": partial(_position, "ge"),
-    "broadcast_in_dim": _broadcast_in_dim,
     "concatenate": lambda run, eqn, x: _joined(run, eqn, x, eqn.params["dimension"]),
     "cummax": partial(_cumulative, "max"),
     "cummin": partial(_cumulative, "min"),
@@ -306,7 +254,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
-    "expand_dims": _reshape,
     "gather": _gather,
     "iota": _iota,
     "pad": _pad,
@@ -316,15 +263,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "reduce_or": partial(_folded, "or"),
     "reduce_prod": partial(_folded, "mul"),
     "reduce_sum": partial(_folded, "add"),
-    "reshape": _reshape,
-    "rev": _rev,
     "scatter": partial(_scatter, None),
     "scatter-add": partial(_scatter, "add"),
     "scatter-max": partial(_scatter, "max"),
     "scatter-min": partial(_scatter, "min"),
-    "slice": _slice,
     "sort": _sort,
-    "squeeze": _reshape,
     "stack": _stack,
-    "transpose": _transpose,
 }
