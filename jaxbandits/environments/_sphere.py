@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.numerics import fixed_sum, materialize, materialize_all
 from jaxbandits.random import to_uniform
 from jaxbandits.typing import Array, Float, UInt32
 
@@ -67,6 +68,22 @@ def gaussian(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any) 
     words(k): both words of every vector's counter block k.
     """
     return [math.sqrt(2) * z for z in _half_variance(words, dim, dtype)[0]]
+
+
+def many_features(length: Any, angle: Any, dim: int, dtype: Any, unit: bool) -> Float[Array, "... dim"]:
+    """Directions, or independent normal components of many dimensions, as one array: first all cosines, then all sines.
+
+    length, angle: the words [..., blocks] of every vector's counter blocks, used as `direction` and `gaussian` do.
+    """
+    square = -jnp.log(to_uniform(length, dtype))
+    cosine, sine = on_circle(angle, dtype)
+    radius = jnp.sqrt(square)
+    blocks = length.shape[-1]
+    if 2 * blocks > dim:
+        square = jnp.where(np.arange(blocks) == blocks - 1, square * cosine * cosine, square)
+    cosine, sine, square = materialize_all([radius * cosine, radius * sine, square])
+    scale = materialize(jax.lax.rsqrt(fixed_sum(square))[..., None] if unit else jnp.asarray(math.sqrt(2), dtype))
+    return jnp.concatenate([cosine, sine[..., : dim - blocks]], -1) * scale
 
 
 def _half_variance(words, dim: int, dtype) -> tuple[list, Any]:

@@ -5,21 +5,22 @@ Axes: [P] plays of a window, [A] arms, [d] features.
 """
 
 import math
-from collections.abc import Sequence
 from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from annotated_types import Ge
 
 from jaxbandits.declared import STATIC, NumArms, Probability
 from jaxbandits.environments import noise as laws
-from jaxbandits.environments._sphere import direction, gaussian
-from jaxbandits.numerics import materialize, materialize_all, pick, rounded
+from jaxbandits.environments._sphere import direction, gaussian, many_features
+from jaxbandits.numerics import materialize, pick, rounded
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, Vector, apart, each, inner, settled, stacked
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Int
 from jaxbandits.validation import factory
 
 
@@ -40,9 +41,9 @@ class SpreadParams(NamedTuple):
 class State(NamedTuple):
     """What is fixed for a trial."""
 
-    # d numbers
-    theta: Any
-    # d features [A], stored apart so that a reader of one reads a contiguous array; () where contexts are redrawn
+    # d numbers, in the layout of `numerics.packed`
+    theta: Vector
+    # d features [A], likewise; () where contexts are redrawn
     arms: Any
     # [A]; () where contexts are redrawn
     means: Any
@@ -50,39 +51,49 @@ class State(NamedTuple):
     best: Any
 
 
-def unit_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> list[Float[Array, "... rows"]]:
-    """The `dim` components of `rows` directions, uniform on the unit sphere of R^dim, at each play t.
+def unit_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> Vector:
+    """The `dim` components [..., rows] of directions, uniform on the unit sphere of R^dim, at each play t.
 
-    The components are separate arrays, computed in one loop, so that a reader of one feature reads a contiguous array.
+    Up to `MAX_UNROLLED_DIM` features, the constant one included, components are separate arrays, computed in one loop,
+    so that a reader of one feature reads a contiguous array. More are one array [..., rows, dim].
     """
-    t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
-    return materialize_all(direction(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
+    return _vectors(draws, t, rows, dim, unit=True)
 
 
-def normal_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> list[Float[Array, "... rows"]]:
+def normal_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> Vector:
     """As `unit_vectors`, with independent normal components of variance 1 / (4 dim)."""
+    return _vectors(draws, t, rows, dim, unit=False)
+
+
+def _vectors(draws: Draws, t: Any, rows: int, dim: int, unit: bool) -> Vector:
     t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
-    z = gaussian(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype)
-    return materialize_all([x / (2 * math.sqrt(dim)) for x in z])
+    if dim < MAX_UNROLLED_DIM:
+        drawn = direction if unit else gaussian
+        x = tuple(drawn(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
+    else:
+        blocks = np.uint32(rows) * jnp.arange((dim + 1) // 2, dtype=jnp.uint32)
+        x = many_features(*draws.words_at(t[..., None], position[:, None] + blocks[None]), dim, draws.dtype, unit)
+    return settled(x if unit else each(lambda z: z / (2 * math.sqrt(dim)), x))
 
 
-def inner(x: Sequence[Array], theta: Any) -> Array:
-    """<x, theta>, summed feature by feature: x has d arrays, theta d numbers."""
-    product: Any = sum(x[j] * theta[j] for j in range(len(x)))
-    return product
+def squared_norm(x: Vector) -> Array:
+    """Of vectors, over their features."""
+    square: Array = inner(x, x)
+    return square
 
 
-def squared_norm(x: Sequence[Array]) -> Array:
-    """Of vectors whose components are separate arrays."""
-    return inner(x, x)
-
-
-def drawn_together(spread: Any, own: Sequence[Array], common: Sequence[Array], unit: bool) -> list[Array]:
+def drawn_together(spread: Any, own: Vector, common: Vector, unit: bool) -> Vector:
     """spread * own + (1 - spread) * common, scaled to norm 1 (`unit`), or to the variance that both have."""
-    mixed = [spread * u + (1 - spread) * c for u, c in zip(own, common, strict=True)]
+    mixed = each(lambda u, c: spread * u + (1 - spread) * c, own, common)
     square = squared_norm(mixed) if unit else spread * spread + (1 - spread) * (1 - spread)
     scale = 1 / jnp.sqrt(jnp.maximum(square, jnp.finfo(mixed[0].dtype).tiny))
-    return materialize_all([x * scale for x in mixed])
+    return settled(each(lambda x: x * scale, mixed))
+
+
+def with_constant(x: Vector, value: Any) -> Vector:
+    """Vectors with a constant feature after their own."""
+    last = jnp.full(stacked(x).shape[:-1], value, x[0].dtype)
+    return (*x, last) if isinstance(x, tuple) else jnp.concatenate([x, last[..., None]], -1)
 
 
 @cache
@@ -94,52 +105,50 @@ def contextual_world(
     vectors = normal_vectors if features == "gaussian" else unit_vectors
 
     def free_parts(params, draws, t):
-        """The d - 1 features of a decision set that are drawn, each [..., A], before `first` scales them."""
+        """The d - 1 features of a decision set that are drawn, [..., A] each, before `first` scales them."""
         own = vectors(draws, t, num_arms, dim - 1)
         if not independent:
             common = vectors(draws.child("common"), t, 1, dim - 1)
             own = drawn_together(params.spread, own, common, unit=features != "gaussian")
         if features == "gaussian":  # longer ones are cut: means must stay in [0, 1]
             cut = materialize(jnp.minimum(1, 1 / jnp.sqrt(squared_norm(own))))
-            own = [x * cut for x in own]
+            own = each(lambda x: x * cut, own)
         return own
 
     def arms_at(params, draws, t):
-        """The d features of a decision set, each [..., A]."""
-        x = [first * u for u in free_parts(params, draws, t)]
-        x.append(jnp.full(x[0].shape, last, draws.dtype))
+        """The d features of a decision set, [..., A] each."""
+        x = with_constant(each(lambda u: first * u, free_parts(params, draws, t)), last)
         if features == "reference":  # the published code's first d arms: e_i + e_d for i < d, then e_d
-            arm = np.arange(num_arms)
-            for j in range(dim):
-                head = jnp.asarray((arm == j) | (j == dim - 1), draws.dtype)
-                x[j] = jnp.where(arm < dim, head, x[j])
+            arm, j = np.arange(num_arms)[:, None], np.arange(dim)
+            heads = apart(jnp.asarray((arm == j) | (j == dim - 1), draws.dtype))
+            x = each(lambda x, head: jnp.where(np.arange(num_arms) < dim, head, x), x, heads)
         return x
 
     def init(params, draws):
-        u = [z[0] for z in unit_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)]
+        u = unit_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)
         scale, constant = (0.5, 0.5) if features == "reference" else (math.sqrt(0.5), math.sqrt(0.5))
-        theta = [*(scale * z for z in u), jnp.asarray(constant, draws.dtype)]
+        theta = jax.tree.map(lambda z: z[0], with_constant(each(lambda z: scale * z, u), constant))
         if contexts == "redraw":
             return State(theta, (), (), ())
-        arms = materialize_all(arms_at(params, draws.child("arms"), jnp.int32(0)))
+        arms = settled(arms_at(params, draws.child("arms"), jnp.int32(0)))
         means = materialize(inner(arms, theta))
         return State(theta, arms, means, jnp.max(means))
 
     def observe(params, state, draws, t):
         if contexts == "redraw":
-            return jnp.stack(arms_at(params, draws, t), -1), state
-        return jnp.stack([jnp.broadcast_to(x, (*t.shape, num_arms)) for x in state.arms], -1), state
+            return stacked(arms_at(params, draws, t)), state
+        return stacked(each(lambda x: jnp.broadcast_to(x, (*t.shape, num_arms)), state.arms)), state
 
     def means_of(state, context):
         if contexts == "fixed":
             return jnp.broadcast_to(state.means, (len(context), num_arms))
-        return inner([context[..., j] for j in range(dim)], state.theta)
+        return inner(apart(context), state.theta)
 
     def reward(params, state, draws, t, context, action):
         if contexts == "fixed":
             mean = pick(means_of(state, context), action)
         else:  # `score` computes the means of all arms; here the played arm's is enough
-            mean = inner([pick(context[..., j], action) for j in range(dim)], state.theta)
+            mean = inner(each(lambda x: pick(x, action), apart(context)), state.theta)
         mean = rounded(mean, t)
         if reward_kind == "bernoulli":  # one uniform a play for every arm: counterfactual rewards are defined
             return (draws.uniform(t) < mean).astype(mean.dtype)
@@ -151,7 +160,7 @@ def contextual_world(
         return Score(regret=best - pick(means, action))
 
     def truth(params, state, t, context):
-        return Truth(means=materialize(means_of(state, context)), theta=jnp.stack(state.theta))
+        return Truth(means=materialize(means_of(state, context)), theta=stacked(state.theta))
 
     return World(init, observe, reward, score, truth)
 

@@ -27,6 +27,7 @@ from .sums import fixed_sum as fixed_sum
 from .sums import left_out as left_out
 from .sums import matvec as matvec
 from .sums import moved_mean as moved_mean
+from .sums import product as product
 from .sums import quadratic as quadratic
 from .sums import two_sum as two_sum
 

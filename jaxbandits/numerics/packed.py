@@ -1,14 +1,16 @@
-"""Symmetric d x d matrices as d (d + 1) / 2 numbers, in one layout: the upper triangle by rows.
+"""Symmetric d x d matrices and vectors of d features, in the layout that is fastest for their d.
 
-Two kinds of functions use it:
+Linear bandits update a matrix at every play. Up to `MAX_UNROLLED_DIM` features its d (d + 1) / 2 entries are scalars
+apart, the upper triangle by rows, and a vector is a list of d scalars: under vmap each is then one contiguous array
+over the lanes, and a step fuses into a few loops. A "scalar" may also be an array of any one shape, such as lanes or
+arms; everything is elementwise. Written out like that, compile time grows with d^2 or d^3, and a play waits for
+memory. Above, a matrix is an array [..., d, d] and a vector [..., d], with the features last. `apart` gives features
+their layout, and the functions here read it off what they are given: one program text serves both.
 
-* Linear bandits update a packed matrix at every play. There it is a list of d (d + 1) / 2 scalars, because
-  under vmap each scalar is then one contiguous array over the lanes and a step fuses into a few loops. A
-  "scalar" may also be an array of any one shape, such as lanes; everything is elementwise.
-* `pack` and `unpack` treat one array [..., d (d + 1) / 2], with entries off the diagonal times sqrt(2), so that
-  norms are kept.
+Every sum is in a fixed order. The two layouts agree to rounding.
 
-Inverses and factors of matrices [d, d] are in `numerics.linear_algebra`.
+`pack` and `unpack` treat one array [..., d (d + 1) / 2], with entries off the diagonal times sqrt(2), so that norms
+are kept. Inverses and factors of matrices [d, d] of other code are in `numerics.linear_algebra`.
 """
 
 import math
@@ -21,20 +23,82 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.numerics.fusion import lanes_last, materialize, materialize_all
-from jaxbandits.numerics.linear_algebra import inverse_cholesky, sweep_inverse
-from jaxbandits.numerics.sums import added, fixed_sum
+from jaxbandits.numerics.fusion import materialize, materialize_all
+from jaxbandits.numerics.linear_algebra import inverse_cholesky
+from jaxbandits.numerics.sums import added, dot, fixed_sum, matvec, product
 from jaxbandits.typing import Array, Float, Tensor
 
 Entries: TypeAlias = Sequence[Any]
-"""d (d + 1) / 2 numbers, or arrays of one shape: the upper triangle of a symmetric matrix by rows."""
+"""Numbers, or arrays of one shape: d of a vector, or d (d + 1) / 2, the upper triangle of a matrix by rows."""
+
+# Entries apart, or an array with the features in its last axis, or its last two
+Vector: TypeAlias = Any
+Symmetric: TypeAlias = Any
 
 Solve: TypeAlias = Callable[[Entries], list]
 
-MAX_UNROLLED_DIM = 8  # the largest d whose inverse is written out: 540 operations; compile time grows with d^3
+MAX_UNROLLED_DIM = 8  # the largest d that is written out: an inverse has 540 operations
+BLOCK = 4  # pivots that are eliminated together where a matrix is an array
 
 
 # ---- the layout
+
+
+def apart(x: Float[Array, "... d"]) -> Vector:
+    """Vectors in the layout of their d: each feature apart, or the array as it is."""
+    return tuple(x[..., j] for j in range(x.shape[-1])) if x.shape[-1] <= MAX_UNROLLED_DIM else x
+
+
+def stacked(x: Vector) -> Float[Array, "... d"]:
+    """Vectors as one array."""
+    return jnp.stack(x, -1) if isinstance(x, list | tuple) else x
+
+
+def each(function: Callable[..., Any], x: Vector, *others: Vector) -> Vector:
+    """A function of one feature, for every feature."""
+    if isinstance(x, list | tuple):
+        return tuple(function(*entries) for entries in zip(x, *others, strict=True))
+    return jax.vmap(function, -1, -1)(x, *others)
+
+
+def settled(x: Vector) -> Vector:
+    """The vector, computed once (`numerics.materialize`)."""
+    return tuple(materialize_all(x)) if isinstance(x, list | tuple) else materialize(x)
+
+
+def scaled_identity(dim: int, scale: Array) -> Symmetric:
+    """The identity matrix times a number."""
+    if dim > MAX_UNROLLED_DIM:
+        return scale * jnp.eye(dim, dtype=scale.dtype)
+    zero = jnp.zeros_like(scale)
+    return tuple(scale if i == j else zero for i, j in pairs(dim))
+
+
+def zero_vector(dim: int, dtype: Any) -> Vector:
+    """A vector of zeros."""
+    return (jnp.zeros((), dtype),) * dim if dim <= MAX_UNROLLED_DIM else jnp.zeros(dim, dtype)
+
+
+def number_of_entries(dim: int) -> int:
+    """Numbers of a symmetric matrix and a vector."""
+    return dim * (dim + 1) // 2 + dim
+
+
+def folded(matrix: Symmetric, vector: Vector) -> Float[Array, "... n"]:
+    """The numbers of a matrix, by the rows of its upper triangle, and of a vector."""
+    if isinstance(matrix, list | tuple):
+        return jnp.stack([*matrix, *vector], -1)
+    rows, columns, _ = _indices(matrix.shape[-1])
+    return jnp.concatenate([matrix[..., rows, columns], vector], -1)
+
+
+def unfolded(numbers: Any, dim: int) -> tuple[Symmetric, Vector]:
+    """The matrix and the vector of `folded` numbers, which are an array, or apart already."""
+    if isinstance(numbers, list | tuple):
+        return tuple(numbers[:-dim]), tuple(numbers[-dim:])
+    if dim > MAX_UNROLLED_DIM:
+        return numbers[..., _indices(dim)[2]], numbers[..., -dim:]
+    return unfolded([numbers[..., k] for k in range(numbers.shape[-1])], dim)
 
 
 def pairs(dim: int) -> list[tuple[int, int]]:
@@ -146,45 +210,81 @@ def unpack(packed: Tensor) -> Float[Array, "... d d"]:
 # ---- products and least squares
 
 
-def quadratic_form(inverse: Entries, x: Entries) -> Any:
-    """x^T P x from P's upper triangle by rows; x a list of d arrays of one shape."""
+def inner(x: Vector, y: Vector) -> Any:
+    """<x, y>, feature by feature; arrays are of shapes that broadcast."""
+    if isinstance(x, list | tuple):
+        return sum(x[j] * y[j] for j in range(len(x)))
+    return dot(x, y)
+
+
+def quadratic_form(matrix: Symmetric, x: Vector) -> Any:
+    """x^T P x of vectors x. P may be an array [d, d] in either layout of x."""
+    if not isinstance(x, list | tuple):
+        return dot(x, symmetric_product(matrix, x))
     d, k, total = len(x), 0, 0.0
+    packed = matrix if isinstance(matrix, list | tuple) else [matrix[i, j] for i, j in pairs(d)]
     for i in range(d):
-        row = inverse[k] * x[i]
+        row = packed[k] * x[i]
         for j in range(i + 1, d):
-            row = row + 2 * inverse[k + j - i] * x[j]
+            row = row + 2 * packed[k + j - i] * x[j]
         total = total + row * x[i]
         k += d - i
     return total
 
 
-def symmetric_product(inverse: Entries, x: Entries) -> list:
-    """P x from P's upper triangle by rows: a list of d."""
-    d, place = len(x), triangle(len(x))
-    return [sum(inverse[place[i, j]] * x[j] for j in range(d)) for i in range(d)]
+def symmetric_product(matrix: Symmetric, x: Vector) -> Vector:
+    """P x: of an array x [..., d], one for every vector."""
+    if isinstance(x, list | tuple):
+        d, place = len(x), triangle(len(x))
+        return [sum(matrix[place[i, j]] * x[j] for j in range(d)) for i in range(d)]
+    if x.shape[-1] <= MAX_UNROLLED_DIM:
+        return matvec(matrix, x)
+    return materialize(product(x.reshape(-1, x.shape[-1]), matrix)).reshape(x.shape)
 
 
-def outer(x: Entries) -> list:
-    """x x^T, packed."""
-    return [x[i] * x[j] for i, j in pairs(len(x))]
+def outer(x: Vector) -> Symmetric:
+    """x x^T."""
+    if isinstance(x, list | tuple):
+        return tuple(x[i] * x[j] for i, j in pairs(len(x)))
+    return x[..., :, None] * x[..., None, :]
 
 
-def rank_one(inverse: Entries, theta: Entries, rest: Any, x: Entries, y: Any) -> tuple[Any, Any, Any]:
-    """(P, theta), P packed, of least squares after one more play (x, y), and what rounding left out of both.
+def rank_one(inverse: Symmetric, theta: Vector, rest: Any, x: Vector, y: Any) -> tuple[Any, Any, Any]:
+    """(P, theta) of least squares after one more play (x, y), and what rounding left out of both.
 
     By Sherman and Morrison. rest: () where what rounding leaves out is not kept (`numerics.left_out`).
     """
+    if not isinstance(x, list | tuple):
+        return weighted_rank_one(inverse, theta, rest, x, y)[:3]
     v = symmetric_product(inverse, x)
-    shrink = materialize(1 / (1 + sum(a * b for a, b in zip(x, v, strict=True))))
-    error = (y - sum(a * b for a, b in zip(x, theta, strict=True))) * shrink
+    shrink = materialize(1 / (1 + inner(x, v)))
+    error = (y - inner(x, theta)) * shrink
     new = tuple(-(v[i] * v[j] * shrink) for i, j in pairs(len(x))), tuple(step * error for step in v)
     (inverse, theta), rest = added((inverse, theta), rest, new)
     return inverse, theta, rest
 
 
-def ridge_estimate(gram: Entries, vector: Entries, ridge: Any) -> tuple[tuple, tuple]:
-    """(P, theta) from V packed and u, lists of scalars: P = (V + ridge I)^-1 packed, theta = P u."""
+def weighted_rank_one(
+    inverse: Float[Array, "d d"], theta: Float[Array, " d"], rest: Any, x: Float[Array, " d"], y: Any, weight: Any = ()
+) -> tuple[Any, Any, Any, Any]:
+    """`rank_one` of arrays, of a play that has a weight w; (): 1.
+
+    Last come P x before the play, w / (1 + w x' P x), and the play's error times that.
+    """
+    v = materialize(symmetric_product(inverse, x))
+    shrink = 1 / (1 + dot(x, v)) if isinstance(weight, tuple) else weight / (1 + weight * dot(x, v))
+    error = y - dot(x, theta)
+    shrink, error = materialize_all([shrink, error * shrink])
+    (inverse, theta), rest = added((inverse, theta), rest, (-(v[:, None] * v[None, :] * shrink), v * error))
+    return inverse, theta, rest, (v, shrink, error)
+
+
+def ridge_estimate(gram: Symmetric, vector: Vector, ridge: Any) -> tuple[Symmetric, Vector]:
+    """(P, theta) from V and u: P = (V + ridge I)^-1, theta = P u."""
     dim = len(vector)
+    if not isinstance(vector, list | tuple):
+        inverse = materialize(symmetric_inverse(gram + scaled_identity(dim, ridge), dim))
+        return inverse, materialize(symmetric_product(inverse, vector))
     shifted = [v + ridge if i == j else v for v, (i, j) in zip(gram, pairs(dim), strict=True)]
     inverse = symmetric_inverse(shifted, dim)
     # materialized together: one by one each of the scalars would compute the whole inverse again
@@ -195,8 +295,13 @@ def ridge_estimate(gram: Entries, vector: Entries, ridge: Any) -> tuple[tuple, t
 # ---- inverses
 
 
-def symmetric_inverse(packed: Entries, dim: int) -> list:
-    """Inverse of a packed symmetric matrix that need not be definite: packed, finite for finite entries.
+def _pivot_floor(top: Any) -> Any:
+    """What a vanishing pivot is moved to, of a matrix with this largest diagonal entry."""
+    return jnp.maximum(top * jnp.finfo(top.dtype).eps, jnp.sqrt(jnp.finfo(top.dtype).tiny))
+
+
+def symmetric_inverse(matrix: Symmetric, dim: int) -> Symmetric:
+    """Inverse of a symmetric matrix that need not be definite, finite for finite entries.
 
     `linear_algebra.sweep_inverse` does the same for definite matrices [d, d], and
     `linear_algebra.floored_inverse` for matrices whose eigenvalues are raised first.
@@ -205,19 +310,21 @@ def symmetric_inverse(packed: Entries, dim: int) -> list:
     error of the largest diagonal entry; in noisy statistics that has probability zero, and a change of this
     size is there already.
     """
-    if dim > MAX_UNROLLED_DIM:
-        inverse = sweep_inverse(full(packed, dim))[0]
-        inverse = jnp.where(jnp.isfinite(inverse), inverse, 0)
-        return [inverse[pair] for pair in pairs(dim)]
-    a = {pair: jnp.asarray(entry) for pair, entry in zip(pairs(dim), packed, strict=True)}
+    if not isinstance(matrix, list | tuple):
+        return _inverse_by_blocks(matrix)
+    a = {pair: jnp.asarray(entry) for pair, entry in zip(pairs(dim), matrix, strict=True)}
+    top = jnp.abs(a[0, 0])
+    for k in range(1, dim):
+        top = jnp.maximum(top, jnp.abs(a[k, k]))
+    return [-a[pair] for pair in _swept(a, dim, _pivot_floor(top))]
+
+
+def _swept(a: dict[tuple[int, int], Any], dim: int, floor: Any) -> dict[tuple[int, int], Any]:
+    """The entries (i, j), i <= j, of minus the inverse, written out."""
 
     def at(i, j):
         return min(i, j), max(i, j)
 
-    top = jnp.abs(a[0, 0])
-    for k in range(1, dim):
-        top = jnp.maximum(top, jnp.abs(a[k, k]))
-    floor = jnp.maximum(top * jnp.finfo(top.dtype).eps, jnp.sqrt(jnp.finfo(top.dtype).tiny))
     for k in range(dim):
         pivot = a[k, k]
         pivot = jnp.where(jnp.abs(pivot) < floor, jnp.where(pivot < 0, -floor, floor), pivot)
@@ -229,7 +336,35 @@ def symmetric_inverse(packed: Entries, dim: int) -> list:
         for j, value in row.items():
             a[at(k, j)] = value
         a[k, k] = -reciprocal
-    return [-a[pair] for pair in pairs(dim)]
+    return a
+
+
+def _padded(matrix: Float[Array, "d d"]) -> Float[Array, "n n"]:
+    """A matrix and an identity beside it, as many rows as fill blocks."""
+    dim = len(matrix)
+    wide = -(-dim // BLOCK) * BLOCK
+    return jnp.pad(matrix, (0, wide - dim)) + jnp.asarray(np.diag(np.arange(wide) >= dim), matrix.dtype)
+
+
+def _inverse_by_blocks(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """The same sweeps, of `BLOCK` pivots at once: the matrix is read and written once for all of them."""
+    dim = matrix.shape[0]
+    floor = _pivot_floor(jnp.max(jnp.abs(jnp.diagonal(matrix))))
+
+    def sweep(k, a):
+        first = k * BLOCK
+        rows = lax.dynamic_slice_in_dim(a, first, BLOCK)
+        pivots = lax.dynamic_slice_in_dim(rows, first, BLOCK, axis=1)
+        swept = _swept({(i, j): pivots[i, j] for i, j in pairs(BLOCK)}, BLOCK, floor)
+        corner = full(materialize_all([swept[pair] for pair in pairs(BLOCK)]), BLOCK)
+        scaled = materialize(-product(corner, rows))
+        a = a - product(rows.T, scaled)
+        a = lax.dynamic_update_slice_in_dim(a, scaled, first, axis=0)
+        a = lax.dynamic_update_slice_in_dim(a, scaled.T, first, axis=1)
+        return lax.dynamic_update_slice(a, corner, (first, first))
+
+    a = _padded(matrix)
+    return -lax.fori_loop(0, len(a) // BLOCK, sweep, a)[:dim, :dim]
 
 
 # ---- Cholesky factors
@@ -260,34 +395,43 @@ def _root_or_zero(pivot: Any) -> Any:
     return jnp.where(pivot > 0, lax.rsqrt(jnp.where(pivot > 0, pivot, 1)), 0)
 
 
-def cholesky(packed: Entries, dim: int) -> list:
-    """The lower triangle, by columns, of C with C C' = a packed symmetric matrix; columns of pivots not above 0 are 0.
+def cholesky(matrix: Symmetric, dim: int) -> Any:
+    """C' of C C' = a symmetric matrix: [d, d], or its upper triangle by rows. Columns of C of pivots not above 0 are 0.
 
     For products C z with a matrix that noise may have made indefinite. To solve with a definite one,
     `cholesky_solver`.
     """
-    if dim > MAX_UNROLLED_DIM:
-        factor = _cholesky_loop(full(packed, dim))
-        return [factor[j, i] for i, j in pairs(dim)]
-    low, pivots, scale = _factor(packed, dim, _root_or_zero)
+    if not isinstance(matrix, list | tuple):
+        return _cholesky_by_blocks(matrix)
+    low, pivots, scale = _factor(matrix, dim, _root_or_zero)
     return materialize_all([pivots[i] * scale[i] if i == j else low[j, i] for i, j in pairs(dim)])
 
 
-@lanes_last
-def _cholesky_loop(matrix):
-    dim = matrix.shape[0]
-    row = jnp.arange(dim, dtype=jnp.int32).reshape(dim, *(1,) * (matrix.ndim - 2))
+def _cholesky_by_blocks(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """C' of `cholesky`, `BLOCK` pivots at once."""
+    dim, row = matrix.shape[0], np.arange(BLOCK, dtype=np.int32)[:, None]
 
     def eliminate(k, carry):
-        a, factor = carry
-        column = jnp.where(row >= k, a[:, k] * _root_or_zero(a[k, k])[None], 0)
-        return a - column[:, None] * column[None, :], factor.at[:, k].set(column)
+        a, found = carry
+        first = k * BLOCK
+        rows = lax.dynamic_slice_in_dim(a, first, BLOCK)
+        corner = lax.dynamic_slice_in_dim(rows, first, BLOCK, axis=1)
+        low, _, scale = _factor([corner[pair] for pair in pairs(BLOCK)], BLOCK, _root_or_zero)
+        panel: list = []
+        for j in range(BLOCK):
+            panel.append(sum((-low[j, k] * panel[k] for k in range(j)), rows[j]) * scale[j])
+        right = jnp.arange(a.shape[0], dtype=jnp.int32)[None] >= first + row
+        new = materialize(jnp.where(right, jnp.stack(panel), 0))
+        return a - product(new.T, new), lax.dynamic_update_slice_in_dim(found, new, first, axis=0)
 
-    return lax.fori_loop(0, dim, eliminate, (matrix, jnp.zeros_like(matrix)))[1]
+    a = _padded(matrix)
+    return lax.fori_loop(0, len(a) // BLOCK, eliminate, (a, jnp.zeros_like(a)))[1][:dim, :dim]
 
 
-def lower_product(factor: Entries, x: Entries) -> list:
-    """C x, C as `cholesky` gives it and x a list of d arrays."""
+def lower_product(factor: Any, x: Vector) -> Vector:
+    """C x, C as `cholesky` gives it."""
+    if not isinstance(x, list | tuple):
+        return product(x.reshape(-1, x.shape[-1]), factor).reshape(x.shape)
     dim, entry = len(x), dict(zip(pairs(len(x)), factor, strict=True))
     return [sum(entry[j, i] * x[j] for j in range(i + 1)) for i in range(dim)]
 

@@ -119,6 +119,33 @@ def matvec(matrix: Float[Array, "... m n"], vector: Float[Array, "... n"]) -> Fl
     return fixed_sum(lax.broadcast_to_rank(matrix, rank) * lax.broadcast_to_rank(vector[..., None, :], rank))
 
 
+def product(x: Float[Array, "m d"], matrix: Float[Array, "d n"]) -> Float[Array, "m n"]:
+    """The matrix product, for rows that fill a vector register: fixed order, blocks of rows after each other.
+
+    One long row of sums would be split by XLA, which then stores all m d n products.
+    """
+    d = matrix.shape[0]
+
+    def terms(x, matrix):
+        total = x[:, 0, None] * matrix[0][None]
+        for i in range(1, len(matrix)):
+            total = total + x[:, i, None] * matrix[i][None]
+        return total
+
+    if d <= UNROLL:
+        return terms(x, matrix)
+    block = UNROLL // 2
+
+    def one_more(k, total):
+        rows = lax.dynamic_slice_in_dim(matrix, k * block, block)
+        return total + terms(lax.dynamic_slice_in_dim(x, k * block, block, axis=1), rows)
+
+    total = terms(x[:, :block], matrix[:block])
+    total = lax.fori_loop(1, d // block, one_more, total)
+    rest = d - d % block
+    return total if rest == d else total + terms(x[:, rest:], matrix[rest:])
+
+
 def combine(matrix: Float[Array, "m n"], weights: Float[Array, " n"]) -> Float[Array, " m"]:
     """[m, n] times [n] for long rows: eight running sums of neighbouring columns, added up at the end.
 

@@ -42,16 +42,20 @@ class Case(NamedTuple):
     literal: Any  # (settings, contexts, pay, horizon, seed, modules) -> actions
     feature_norm: float
 
+    @property
+    def dim(self):
+        return dict(self.world)["dim"]
 
-def case(factory, literal, *, contexts="redraw", features="unit", horizon=T, norm=None, **settings):
+
+def case(factory, literal, *, contexts="redraw", features="unit", horizon=T, norm=None, dim=D, **settings):
     norm = norm or (math.sqrt(2) if features == "reference" else 1.0)
-    world = (("contexts", contexts), ("features", features))
+    world = (("contexts", contexts), ("dim", dim), ("features", features))
     return Case(factory, settings, world, horizon, literal, norm)
 
 
 @functools.cache
 def arms_of(settings):
-    return functools.partial(environments.contextual_linear, num_arms=K, dim=D, **dict(settings))
+    return functools.partial(environments.contextual_linear, num_arms=K, **dict(settings))
 
 
 @functools.cache
@@ -64,7 +68,7 @@ def made(name):
 
 
 def algorithm_of(c):
-    shape = {"num_arms": K, "dim": D, "horizon": c.horizon, "feature_norm": c.feature_norm}
+    shape = {"num_arms": K, "dim": c.dim, "horizon": c.horizon, "feature_norm": c.feature_norm}
     if c.factory is algorithms.doubling:
         own = {name: c.settings[name] for name in ("power",) if name in c.settings}
         base = {name: value for name, value in c.settings.items() if name not in own}
@@ -118,19 +122,23 @@ def literal_actions(name, seed):
 # ---------------------------------------------------------------- Algorithm 1 on the simulator's draws
 
 
-def learner_of(ref, s, horizon, bound, largest, curvature):
+def learner_of(ref, s, dim, horizon, bound, largest, curvature):
     if s.get("learner", "maler") == "ogd":
         return ref["ogd"].OGD(
-            D, theta_bound=bound, gradient_bound=largest, step=s.get("step", "adanorm"), strong_convexity=2 * curvature
+            dim,
+            theta_bound=bound,
+            gradient_bound=largest,
+            step=s.get("step", "adanorm"),
+            strong_convexity=2 * curvature,
         )
     if s.get("learner") in (ADAM, MOMENTUM):
         mod = ref["optimizers"]
         step = mod.adam(0.05) if s["learner"] == ADAM else mod.momentum(0.01, 0.9)
-        return mod.Projected(D, step, theta_bound=bound)
-    return ref["maler"].Maler(D, horizon, theta_bound=bound, gradient_bound=largest)
+        return mod.Projected(dim, step, theta_bound=bound)
+    return ref["maler"].Maler(dim, horizon, theta_bound=bound, gradient_bound=largest)
 
 
-def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
+def server_of(ref, s, dim, horizon, failure_prob, norm, *, power=0.25):
     """Algorithm 1 as docs/formulas/ldp_contextual.md#onlineucb configures it:
     the server, sigma of the features and of the reward, and Delta.
     """
@@ -147,7 +155,7 @@ def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
     else:
         assert kind == "practical" and extra == 0  # all that docs/formulas/ldp_contextual.md#clip-constant gives
         largest = one.gradient_bound_reward_only(sigma, theta_bound=bound)
-    least = 1 / D if least is None else least
+    least = 1 / dim if least is None else least
     more = {"theta_bound": bound, "extra": extra, "scale": s.get("radius_scale", 1.0)}
     if s.get("width", "scaled") == "scaled":
         width = one.scaled_width(epsilon, delta, horizon, failure_prob, **more)
@@ -155,9 +163,9 @@ def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
         width = one.theory_width(
             epsilon, delta, horizon, failure_prob, largest, min_eigenvalue=least, rounds=horizon, **more
         )
-    learner = learner_of(ref, s, horizon, bound, largest, least + extra**2)
+    learner = learner_of(ref, s, dim, horizon, bound, largest, least + extra**2)
     server = one.OnlineUCB(
-        D, learner, covariance=sigma**2 if private else 0.0, gradient_bound=largest, width=width, tie_tolerance=TIE
+        dim, learner, covariance=sigma**2 if private else 0.0, gradient_bound=largest, width=width, tie_tolerance=TIE
     )
     return server, sigma if private else 0.0, sigma, extra
 
@@ -165,9 +173,9 @@ def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
 def online(c, contexts, pay, seed, ref):
     s, t = c.settings, np.arange(1, c.horizon + 1)
     failure = s.get("failure_prob", 1 / c.horizon)
-    server, on_x, on_y, extra = server_of(ref, s, c.horizon, failure, c.feature_norm)
+    server, on_x, on_y, extra = server_of(ref, s, c.dim, c.horizon, failure, c.feature_norm)
     # the library draws zeta + eta_x at once: one normal of the variance of both
-    eta_x = math.sqrt(on_x**2 + extra**2) * draw(seed, "alg/encode/feature", "normal", t, (D,))
+    eta_x = math.sqrt(on_x**2 + extra**2) * draw(seed, "alg/encode/feature", "normal", t, (c.dim,))
     eta_y = on_y * draw(seed, "alg/encode/reward", "normal", t)
     return ref["online_ucb"].online_ucb(
         contexts, pay, server, zeta=np.zeros_like(eta_x), eta_x=eta_x, eta_y=eta_y
@@ -180,7 +188,7 @@ def anytime(ref, s, failure_prob, norm, power):
     settings = functools.partial(
         mod.epoch_settings, failure_prob=failure_prob, min_eigenvalue=s.get("min_eigenvalue"), power=power
     )
-    epoch = lambda k: server_of(ref, s, *settings(k)[:2], norm, power=power)
+    epoch = lambda k: server_of(ref, s, D, *settings(k)[:2], norm, power=power)
     return mod.Doubling(lambda k: epoch(k)[0], lambda k: settings(k)[2]), *epoch(0)[1:3]
 
 
@@ -209,7 +217,7 @@ def combined(c, contexts, pay, seed, ref):
             base, on_x, on_y = anytime(ref, own, failure, c.feature_norm, 0.125)
             extras.append(lambda base=base: base.extra)
         else:
-            base, _, _, extra = server_of(ref, own, c.horizon, failure, c.feature_norm, power=0.125)
+            base, _, _, extra = server_of(ref, own, D, c.horizon, failure, c.feature_norm, power=0.125)
             extras.append(lambda extra=extra: extra)
         bases.append(base)
     z = draw(seed, "alg/encode/base/base/feature", "normal", t, (D,))
@@ -227,16 +235,19 @@ def combined(c, contexts, pay, seed, ref):
 # ---------------------------------------------------------------- comparators on the simulator's draws
 
 batch_noise = uncompiled(lambda trials, words: jb.mechanisms.shuffle.batch_noise(trials, words, np.float64))
-PACKED = D * (D + 1) // 2
-UPPER = np.triu_indices(D)
 
 
-def unpacked(z, on_diagonal, above, on_vector):
+def entries(dim):
+    """Of a packed pair."""
+    return dim * (dim + 1) // 2 + dim
+
+
+def unpacked(z, dim, on_diagonal, above, on_vector):
     """Standard normals [n] of the packed pair as a symmetric matrix [d, d] and a vector [d]."""
-    matrix = np.zeros((D, D))
-    for k, (i, j) in enumerate(zip(*UPPER, strict=True)):
+    matrix = np.zeros((dim, dim))
+    for k, (i, j) in enumerate(zip(*np.triu_indices(dim), strict=True)):
         matrix[i, j] = matrix[j, i] = z[k] * (on_diagonal if i == j else above)
-    return matrix, on_vector * z[PACKED:]
+    return matrix, on_vector * z[-dim:]
 
 
 def halves(s):
@@ -246,68 +257,68 @@ def halves(s):
 
 def statistics_of(c, kind, seed, ref):
     """The statistics, the ridge (of t) and the width (of t)."""
-    mod, s, horizon = ref["comparators"], c.settings, c.horizon
+    mod, s, horizon, dim = ref["comparators"], c.settings, c.horizon, c.dim
     epsilon, delta, window = s.get("epsilon", math.inf), s.get("delta"), s.get("window")
     preset, t = s.get("preset", "reference"), np.arange(1, c.horizon + 1)
     if preset == "reference" or math.isinf(epsilon):
-        scale = mod.entry_noise(kind, epsilon, delta, horizon=horizon, dim=D, window=window)
-        gamma, ridge = mod.gamma_and_ridge(kind, scale, horizon=horizon, dim=D)
-        width = mod.reference_width(gamma, horizon=horizon, dim=D, feature_norm=c.feature_norm)
+        scale = mod.entry_noise(kind, epsilon, delta, horizon=horizon, dim=dim, window=window)
+        gamma, ridge = mod.gamma_and_ridge(kind, scale, horizon=horizon, dim=dim)
+        width = mod.reference_width(gamma, horizon=horizon, dim=dim, feature_norm=c.feature_norm)
         ridge_of, width_of, scales = lambda t: ridge, lambda t: width, halves(scale)
     elif kind in ("ldp", "amplified"):
-        told = functools.partial(mod.theory_ldp, epsilon=epsilon, delta=delta, horizon=horizon, dim=D)
+        told = functools.partial(mod.theory_ldp, epsilon=epsilon, delta=delta, horizon=horizon, dim=dim)
         assert kind == "ldp"  # docs/formulas/ldp_contextual.md#comparators has no ridge for theory amplified
         ridge_of, width_of = lambda t: told(t)[1], lambda t: told(t)[2]
         scales = (told(1)[0],) * 3
     else:
         told = functools.partial(
-            mod.theory_jdp, epsilon=epsilon, delta=delta, horizon=horizon, dim=D, feature_norm=c.feature_norm
+            mod.theory_jdp, epsilon=epsilon, delta=delta, horizon=horizon, dim=dim, feature_norm=c.feature_norm
         )
         scale, shift, _ = told(1)
         ridge_of, width_of = lambda t: shift, lambda t: told(t)[2]
 
     if kind == "none" or (math.isinf(epsilon) and kind in ("ldp", "jdp")):
-        return mod.Plain(D), ridge_of, width_of
+        return mod.Plain(dim), ridge_of, width_of
     if kind in ("ldp", "amplified"):
-        z = draw(seed, "alg/encode/noise", "normal", t, (PACKED + D,))
-        plain = mod.Plain(D, lambda t: unpacked(z[t - 1], *scales))
+        z = draw(seed, "alg/encode/noise", "normal", t, (entries(dim),))
+        plain = mod.Plain(dim, lambda t: unpacked(z[t - 1], dim, *scales))
         return (plain if kind == "ldp" else mod.Batched(plain, window)), ridge_of, width_of
     if kind == "jdp" and s.get("tree", "simplified" if preset == "reference" else "binary") == "simplified":
         count = math.floor(math.log(horizon)) + 1
-        z = draw(seed, "alg/init/noise", "normal", np.arange(count), (PACKED + D,))
-        matrices, vectors = zip(*(unpacked(row, *scales) for row in z), strict=True)
-        return mod.Central(D, mod.simplified_tree(np.array(matrices), np.array(vectors), horizon)), ridge_of, width_of
+        z = draw(seed, "alg/init/noise", "normal", np.arange(count), (entries(dim),))
+        matrices, vectors = zip(*(unpacked(row, dim, *scales) for row in z), strict=True)
+        return mod.Central(dim, mod.simplified_tree(np.array(matrices), np.array(vectors), horizon)), ridge_of, width_of
     if kind == "jdp":
-        z = draw(seed, "alg/update/noise", "normal", t, (PACKED + D,))
+        z = draw(seed, "alg/update/noise", "normal", t, (entries(dim),))
         if preset == "theory":
 
             def node(
                 level, index
             ):  # a node is drawn at its last play; Z symmetric, so that (Z + Z') / sqrt 2 = sqrt 2 Z
-                Z = np.zeros((D + 1, D + 1))
+                Z = np.zeros((dim + 1, dim + 1))
                 row = z[((index + 1) << level) - 1]
-                Z[:D, :D], Z[:D, D] = unpacked(row, 1.0, math.sqrt(0.5), math.sqrt(0.5))
-                Z[D, :D] = Z[:D, D]
+                Z[:dim, :dim], Z[:dim, dim] = unpacked(row, dim, 1.0, math.sqrt(0.5), math.sqrt(0.5))
+                Z[dim, :dim] = Z[:dim, dim]
                 return Z
 
-            return mod.Central(D, mod.binary_tree(node, scale, D)), ridge_of, width_of
+            return mod.Central(dim, mod.binary_tree(node, scale, dim)), ridge_of, width_of
 
         def total(t):
-            parts = [unpacked(z[((index + 1) << level) - 1], *scales) for level, index in mod.dyadic_nodes(t)]
-            return sum((a for a, _ in parts), np.zeros((D, D))), sum((b for _, b in parts), np.zeros(D))
+            parts = [unpacked(z[((index + 1) << level) - 1], dim, *scales) for level, index in mod.dyadic_nodes(t)]
+            return sum((a for a, _ in parts), np.zeros((dim, dim))), sum((b for _, b in parts), np.zeros(dim))
 
-        return mod.Central(D, total), ridge_of, width_of
+        return mod.Central(dim, total), ridge_of, width_of
     batches = np.arange(window, horizon + 1, window)
-    bits = mod.vector_bits(D, epsilon, delta, window)
+    bits = mod.vector_bits(dim, epsilon, delta, window)
     ones = None
     if bits:
-        words = draw(seed, "alg/encode/noise", "bits", batches, (PACKED + D,))
+        words = draw(seed, "alg/encode/noise", "bits", batches, (entries(dim),))
         with jax.enable_x64(True):
             noise = batch_noise(np.float64(bits * window), words)
         ones = noise + bits * window / 4  # the library draws the sum less its mean
         np.testing.assert_allclose(ones, np.round(ones), atol=1e-6)
     statistics = mod.VectorShuffle(
-        D, epsilon, delta, window=window, uniforms=draw(seed, "alg/encode/rounding", "uniform", t, (PACKED + D,)),
+        dim, epsilon, delta, window=window, uniforms=draw(seed, "alg/encode/rounding", "uniform", t, (entries(dim),)),
         ones=None if ones is None else lambda j: ones[j], feature_norm=c.feature_norm,
     )  # fmt: skip
     return statistics, ridge_of, width_of
@@ -327,7 +338,7 @@ def optimistic(c, contexts, pay, seed, ref):
     if kind_of(c) == "none" and c.settings.get("preset") == "theory":
         ridge = lambda t: 1.0
         width = functools.partial(
-            mod.theory_linucb_width, dim=D, failure_prob=1 / c.horizon, feature_norm=c.feature_norm
+            mod.theory_linucb_width, dim=c.dim, failure_prob=1 / c.horizon, feature_norm=c.feature_norm
         )
     select = lambda t, x, P, estimate: mod.ucb(x, P, estimate, scale * width(t), TIE)
     return mod.play(contexts, pay, statistics, select, ridge=ridge)
@@ -336,8 +347,8 @@ def optimistic(c, contexts, pay, seed, ref):
 def thompson(c, contexts, pay, seed, ref):
     mod = ref["comparators"]
     statistics, ridge, _ = statistics_of(c, kind_of(c), seed, ref)
-    v = mod.thompson_scale(c.horizon, D, 1 / c.horizon, c.settings.get("posterior_scale", 0.3))
-    z = draw(seed, "alg/act/posterior", "normal", np.arange(1, c.horizon + 1), (D,))
+    v = mod.thompson_scale(c.horizon, c.dim, 1 / c.horizon, c.settings.get("posterior_scale", 0.3))
+    z = draw(seed, "alg/act/posterior", "normal", np.arange(1, c.horizon + 1), (c.dim,))
     select = lambda t, x, P, estimate: mod.thompson(x, P, estimate, v, z[t - 1], TIE)
     return mod.play(contexts, pay, statistics, select, ridge=ridge)
 
@@ -435,6 +446,16 @@ CASES = {
     "thompson, shuffle": THOMPSON(statistics="shuffle", epsilon=20.0, protocol="vector"),
     "greedy": GREEDY(exploration=1.0),
     "greedy, jdp": GREEDY(statistics="jdp", epsilon=10.0),
+    # matrices as arrays
+    "linucb, 12 features": LINUCB(radius_scale=0.2, dim=12),
+    "linucb, 9 fixed features": LINUCB(radius_scale=0.2, contexts="fixed", dim=9),
+    "ldp, 9 features": LDP(epsilon=10.0, radius_scale=0.2, dim=9),
+    "jdp, 9 features": JDP(epsilon=10.0, radius_scale=0.2, dim=9),
+    "jdp, binary, 12 features": JDP(epsilon=10.0, tree="binary", radius_scale=0.2, dim=12),
+    "amplified, 9 features": SHUFFLE(epsilon=5.0, radius_scale=0.2, window=7, dim=9),
+    "vector, 9 features": SHUFFLE(epsilon=10.0, protocol="vector", radius_scale=0.1, dim=9),
+    "thompson, 12 features": THOMPSON(dim=12),
+    "greedy, 12 features": GREEDY(exploration=1.0, dim=12),
 }  # fmt: skip
 pytestmark = [
     pytest.mark.filterwarnings("ignore:calibration = "),
@@ -688,7 +709,7 @@ def test_combiner_constants_are_those_of_the_transcription():
 @pytest.mark.parametrize("features", ["unit", "reference"])
 def test_the_world_is_that_of_figure_1(features):
     """Norms, means and the first arms; directions are uniform: second moments over arms within four standard errors."""
-    x, rewards, theta = world(arms_of((("contexts", "redraw"), ("features", features))), 0, 2000)
+    x, rewards, theta = world(arms_of((("contexts", "redraw"), ("dim", D), ("features", features))), 0, 2000)
     plain = x[:, D:] if features == "reference" else x
     scale = 1.0 if features == "reference" else math.sqrt(0.5)
     normals = plain[..., :-1] / scale  # already on the sphere

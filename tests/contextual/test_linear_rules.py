@@ -16,7 +16,7 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits.algorithms.contextual.selection import GreedyParams, ThompsonParams, greedy, thompson
 from jaxbandits.algorithms.contextual.statistics import Estimate
-from jaxbandits.numerics.packed import cholesky, lower_product, pairs
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, apart, cholesky, lower_product, pairs
 from jaxbandits.random import Draws
 
 CONTEXTS = jb.environments.contextual_linear(num_arms=6, dim=3)
@@ -24,7 +24,11 @@ THOMPSON = partial(jb.algorithms.linear_thompson, num_arms=10, dim=3, horizon=10
 GREEDY = partial(jb.algorithms.epsilon_greedy, num_arms=10, dim=3, horizon=1000)
 
 
-factor = uncompiled(lambda matrix: cholesky([matrix[i, j] for i, j in pairs(len(matrix))], len(matrix)))
+@uncompiled
+def factor(matrix):
+    """In the layout of its size: transposed [d, d], or the lower triangle by columns."""
+    dim = len(matrix)
+    return cholesky(matrix if dim > MAX_UNROLLED_DIM else [matrix[i, j] for i, j in pairs(dim)], dim)
 
 
 def packed(matrix):
@@ -32,6 +36,8 @@ def packed(matrix):
 
 
 def lower(columns, dim):
+    if dim > MAX_UNROLLED_DIM:
+        return np.asarray(columns).T
     found = np.zeros((dim, dim))
     for value, (i, j) in zip(columns, pairs(dim), strict=True):
         found[j, i] = value
@@ -49,7 +55,7 @@ def test_cholesky(dim):
     found = lower(factor(np.float32(matrix)), dim)
     np.testing.assert_allclose(found, np.linalg.cholesky(matrix), rtol=2e-4, atol=2e-5)
     x = np.arange(1.0, dim + 1)
-    product = uncompiled(lower_product)([np.float32(found[j, i]) for i, j in pairs(dim)], list(np.float32(x)))
+    product = uncompiled(lower_product)(factor(np.float32(matrix)), apart(np.float32(x)))
     np.testing.assert_allclose(product, found @ x, rtol=1e-5)
 
 

@@ -11,14 +11,14 @@ import jax.numpy as jnp
 from annotated_types import Ge, Le
 from jax import lax
 
-from jaxbandits.algorithms.contextual.linucb import TIE, FailureProb, Ridge, features_of
+from jaxbandits.algorithms.contextual.linucb import TIE, FailureProb, Ridge, features_of, first_play, scores
 from jaxbandits.algorithms.contextual.statistics import bounded
 from jaxbandits.declared import Dim, Example, Horizon, NonNegative, NumArms, Positive, Remedy, StatedDelta
 from jaxbandits.mechanisms.composition import gaussian_event, given_delta, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
 from jaxbandits.numerics.few import at_the_few
-from jaxbandits.numerics.packed import pairs, quadratic_form
+from jaxbandits.numerics.packed import apart, stacked, symmetric_product
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory
@@ -112,21 +112,18 @@ def program(num_arms: int, dim: int) -> Program:
         return State(inverse, zero, none, released, left_out((inverse, zero, none), draws.long))
 
     def act(params, state, draws, t, context):
-        x = [feature[0] for feature in features_of(context, dim)]
         now = state.released
-        score = sum(x[j] * now.theta[j] for j in range(dim))
-        square = quadratic_form([now.inverse[i, j] for i, j in pairs(dim)], x)
+        score, square = scores(now, first_play(features_of(context, dim)))
         index = score + params.radius_scale * now.width * jnp.sqrt(jnp.maximum(square, 0))
         return jnp.full(t.shape, materialize(argmax(index, TIE))), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
-        feature = context[0, action[0]]
-        x, y = bounded([feature[j] for j in range(dim)], reward[0], 1.0)
-        return jnp.stack(x), y
+        x, y = bounded(apart(context[0, action[0]]), reward[0], 1.0)
+        return stacked(x), y
 
     def update(params, state, draws, t, note, message, used):
         x, y = message
-        v = materialize(matvec(state.inverse, x))
+        v = materialize(symmetric_product(state.inverse, x))
         square = materialize(dot(x, v))
         new = -(v[:, None] * v[None, :] / (1 + square)), jnp.log1p(square), x * y
         (inverse, log_det, pending), rest = added(state[:3], state.rest, new)

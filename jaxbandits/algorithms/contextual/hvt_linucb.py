@@ -10,11 +10,19 @@ from typing import Annotated, Any, NamedTuple, Required, TypedDict, Unpack
 import jax.numpy as jnp
 from annotated_types import Gt, Le
 
-from jaxbandits.algorithms.contextual.linucb import FailureProb, Ridge, features_of, optimistic, played_feature, scores
+from jaxbandits.algorithms.contextual.linucb import (
+    FailureProb,
+    Ridge,
+    features_of,
+    first_play,
+    optimistic,
+    played_feature,
+    scores,
+)
 from jaxbandits.declared import Default, Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms, Positive
 from jaxbandits.learners.project_ellipsoid import into_unit_ball
-from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, matvec, pick
-from jaxbandits.numerics.packed import pairs
+from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, pick
+from jaxbandits.numerics.packed import pairs, symmetric_product
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import factory
@@ -69,7 +77,7 @@ def program(num_arms: int, dim: int) -> Program:
         return State(*both, left_out(both, draws.long))
 
     def act(params, state, draws, t, context):
-        score, square = scores(state, [feature[0] for feature in features_of(context, dim)])
+        score, square = scores(state, first_play(features_of(context, dim)))
         action = optimistic(score, square, width_of(params, t[0]))
         return jnp.full(t.shape, action), None, materialize(jnp.maximum(pick(square, action), 0))
 
@@ -87,7 +95,7 @@ def program(num_arms: int, dim: int) -> Program:
         clip = params.tau_0 * grown * jnp.sqrt(1 + 1 / jnp.maximum(square * weight, tiny))
         residual = (reward - dot(x, state.theta)) / scale
         residual = jnp.where(jnp.isnan(residual), 0, jnp.clip(residual, -clip, clip))
-        v = materialize(matvec(state.inverse, x))
+        v = materialize(symmetric_product(state.inverse, x))
         reach = 1 + weight * dot(x, v)
         shrink, step = materialize_all([weight / reach, residual / (scale * reach)])
         new = -(v[:, None] * v[None, :] * shrink), v * step

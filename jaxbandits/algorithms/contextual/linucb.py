@@ -4,14 +4,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from annotated_doc import Doc
 from annotated_types import Ge, Le
 from jax import lax
 
 from jaxbandits.declared import HOST, Dim, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms, Positive
-from jaxbandits.numerics import added, argmax, dot, left_out, materialize, materialize_all, matvec, pick
-from jaxbandits.numerics.packed import pairs, quadratic_form
+from jaxbandits.numerics import argmax, left_out, materialize, materialize_all, pick
+from jaxbandits.numerics.packed import Vector, apart, inner, quadratic_form, stacked, weighted_rank_one
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
@@ -47,15 +48,20 @@ class State(NamedTuple):
     rest: Any
 
 
-def features_of(context: Any, dim: int) -> list[Float[Array, "P A"]]:
-    """The features of decision sets [P, A, dim], `dim` arrays; ValueError where contexts are something else."""
+def features_of(context: Any, dim: int) -> Vector:
+    """The features of decision sets [P, A, dim], in their layout; ValueError where contexts are something else."""
     shape: tuple = getattr(context, "shape", ())
     if len(shape) != 3 or shape[2] != dim:
         raise ValueError(
             f"contexts have shape {shape}: linear bandits over users choose from decision sets "
             f"[plays, arms, dim = {dim}], as environments.contextual_linear shows them"
         )
-    return [context[:, :, j] for j in range(dim)]
+    return apart(context)
+
+
+def first_play(features: Vector) -> Vector:
+    """Of a window's features those of its first play: [A] for each feature."""
+    return jax.tree.map(lambda x: x[0], features)
 
 
 def refreshed(t: Int[Array, ""]) -> Bool[Array, ""]:
@@ -66,10 +72,9 @@ def refreshed(t: Int[Array, ""]) -> Bool[Array, ""]:
     return (t < REFRESH) | (t % REFRESH == 0)
 
 
-def scores(state: Any, x: list[Array]) -> tuple[Array, Array]:
+def scores(state: Any, x: Vector) -> tuple[Array, Array]:
     """<x, theta> and x' P x of every arm, from a state that has `theta` and `inverse`: each [A]."""
-    packed = [state.inverse[i, j] for i, j in pairs(len(x))]
-    return sum(x[j] * state.theta[j] for j in range(len(x))), quadratic_form(packed, x)
+    return inner(x, state.theta), quadratic_form(state.inverse, x)
 
 
 def optimistic(score: Array, square: Array, width: Any) -> Int[Array, ""]:
@@ -79,7 +84,7 @@ def optimistic(score: Array, square: Array, width: Any) -> Int[Array, ""]:
 
 def played_feature(dim: int, context: Any, action: Int[Array, " P"]) -> Float[Array, " d"]:
     """The feature of the arm played in a window of one play."""
-    return jnp.stack([context[0, :, j][action[0]] for j in range(dim)])
+    return stacked(jax.tree.map(lambda x: x[action[0]], first_play(features_of(context, dim))))
 
 
 def plain_width(params: Params, time: Any) -> Any:
@@ -113,11 +118,11 @@ def program(
 
     def followed(state, x):
         v, shrink, error = state.last
-        z = sum(x[j] * v[j] for j in range(dim))
+        z = inner(x, v)
         return state.score + z * error, state.square - z * z * shrink
 
     def act(params, state, draws, t, context):
-        x = [feature[0] for feature in features_of(context, dim)]
+        x = first_play(features_of(context, dim))
         time = t[0].astype(draws.dtype)
         width = width_of(params, time)
         if fixed:
@@ -140,14 +145,9 @@ def program(
     def update(params, state, draws, t, note, message, used):
         x, reward = message
         weight, followed_scores = note
-        v = materialize(matvec(state.inverse, x))
-        shrink = 1 / (1 + dot(x, v)) if weight_of is None else weight / (1 + weight * dot(x, v))
-        error = reward - dot(x, state.theta)
-        shrink, error = materialize_all([shrink, error * shrink])
-        new = -(v[:, None] * v[None, :] * shrink), v * error
-        (inverse, theta), rest = added((state.inverse, state.theta), state.rest, new)
+        inverse, theta, rest, last = weighted_rank_one(state.inverse, state.theta, state.rest, x, reward, weight)
         score, square = followed_scores if fixed else ((), ())
-        return State(inverse, theta, score, square, (v, shrink, error) if fixed else (), rest), ()
+        return State(inverse, theta, score, square, last if fixed else (), rest), ()
 
     # the scores of fixed arms go through the note
     return Program(init, act, encode, update, lockstep=fixed)

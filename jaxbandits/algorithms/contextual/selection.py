@@ -1,22 +1,31 @@
 """Rules that choose an arm from an estimate (P, theta), and the linear bandit they make with `statistics`.
 
 A rule is `select(params, draws, t, estimate, features) -> action`. It gets its own numbers, the streams under
-`act`, the plays t of a window, an `Estimate` of scalars, and the decision sets as a list of d arrays, one a
-feature.
+`act`, the plays t of a window, an `Estimate`, and the features of the decision sets, both in the layout of
+`numerics.packed` for their d.
 
 Axes: [P] plays of a window, [A] arms, [d] features.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
-from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics
-from jaxbandits.numerics import argmax, materialize, materialize_all
-from jaxbandits.numerics.packed import cholesky, lower_product, quadratic_form
+from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics, normals
+from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics.packed import (
+    Vector,
+    apart,
+    cholesky,
+    each,
+    inner,
+    lower_product,
+    quadratic_form,
+    settled,
+)
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int
@@ -47,11 +56,9 @@ def width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "..."]:
     return params.radius_scale * (wide + params.slope * jnp.sqrt(params.offset + jnp.log(1 + params.growth * time)))
 
 
-def ucb(
-    params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Sequence[Float[Array, "P A"]]
-) -> Int[Array, " P"]:
+def ucb(params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Vector) -> Int[Array, " P"]:
     """argmax <x, theta> + w_t sqrt(max(x' P x, 0)): an indefinite P counts as no width. Ties go to the lowest arm."""
-    score = sum(x * theta for x, theta in zip(features, estimate.theta, strict=True))
+    score = inner(features, estimate.theta)
     wide = width(params, t.astype(draws.dtype))[:, None]
     return argmax(score + wide * jnp.sqrt(jnp.maximum(quadratic_form(estimate.inverse, features), 0)), TIE)
 
@@ -62,19 +69,14 @@ class ThompsonParams(NamedTuple):
 
 
 def thompson(
-    params: ThompsonParams,
-    draws: Draws,
-    t: Int[Array, " P"],
-    estimate: Estimate,
-    features: Sequence[Float[Array, "P A"]],
+    params: ThompsonParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Vector
 ) -> Int[Array, " P"]:
     """argmax <x, theta + v C z> with C C' = P and z [d] normal: draws act/posterior. Pivots of P below 0 count as 0."""
-    dim = len(features)
+    dim = len(estimate.theta)
     factor = cholesky(estimate.inverse, dim)
-    moved = lower_product(factor, draws.child("posterior").normals(t, dim))
-    sample = materialize_all([estimate.theta[j] + params.posterior * moved[j] for j in range(dim)])
-    score: Any = sum(x * theta[:, None] for x, theta in zip(features, sample, strict=True))
-    return argmax(score, TIE)
+    moved = lower_product(factor, normals(draws.child("posterior"), t, dim, dim))
+    sample = settled(each(lambda theta, move: theta + params.posterior * move, estimate.theta, moved))
+    return argmax(inner(features, each(lambda theta: theta[:, None], sample)), TIE)
 
 
 class GreedyParams(NamedTuple):
@@ -83,11 +85,11 @@ class GreedyParams(NamedTuple):
 
 
 def greedy(
-    params: GreedyParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Sequence[Float[Array, "P A"]]
+    params: GreedyParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Vector
 ) -> Int[Array, " P"]:
     """argmax <x, theta>, but an arm at random with probability min(1, rate / t): draws act/explore and act/arm."""
-    best = argmax(sum(x * theta for x, theta in zip(features, estimate.theta, strict=True)), TIE)
-    num_arms = features[0].shape[-1]
+    score = inner(features, estimate.theta)
+    best, num_arms = argmax(score, TIE), score.shape[-1]
     arm = jnp.minimum((draws.child("arm").uniform(t) * num_arms).astype(jnp.int32), num_arms - 1)
     explores = draws.child("explore").uniform(t) * t.astype(draws.dtype) < params.rate
     return jnp.where(explores, arm, best)
@@ -106,7 +108,7 @@ def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]
 
     def act(params, state, draws, t, context):
         # contiguous arrays of the features, made once a seed and shared by all parameter points, as in linucb
-        features = materialize_all(features_of(context, dim))
+        features = settled(features_of(context, dim))
         estimate = statistics.estimate(params.statistics, params.mechanism_scale, state, t[0])
         return materialize(select(params.selection, draws, t, estimate, features)), None, ()
 
@@ -115,8 +117,7 @@ def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]
             played = context[0, action[0]][None]
         else:
             played = jnp.take_along_axis(context, action[:, None, None], axis=1)[:, 0]
-        feature = [played[:, j] for j in range(dim)]
-        return statistics.encode(params.statistics, params.mechanism_scale, draws, t, feature, reward, play)
+        return statistics.encode(params.statistics, params.mechanism_scale, draws, t, apart(played), reward, play)
 
     def relay(params, draws, t, message, play):
         return statistics.relay(params.statistics, params.mechanism_scale, draws, t, message, play)

@@ -14,6 +14,7 @@ import math
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual import arguments
@@ -22,7 +23,7 @@ from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, add_to
 from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
 from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, batch_noise, decode, encode, vector_epsilon
 from jaxbandits.numerics import fixed_sum, materialize
-from jaxbandits.numerics.packed import pairs
+from jaxbandits.numerics.packed import folded, number_of_entries, unfolded
 from jaxbandits.theory.exact_presets import batch_of, exact_local, exact_scale, exact_vector
 from jaxbandits.theory.linear_widths import amplified_tuning, moment_sensitivity, vector_tuning
 from jaxbandits.typing import Array, Float
@@ -77,9 +78,9 @@ def amplified(dim: int) -> Statistics:
         whole = jnp.all(play)
 
         def total(x):
-            return jnp.where(whole, fixed_sum(x), 0)
+            return jnp.where(whole, fixed_sum(x, axis=0), 0)
 
-        return Sums(tuple(map(total, message.gram)), tuple(map(total, message.vector)))
+        return jax.tree.map(total, message)
 
     def update(params, scale, state, draws, t, message, used):
         return add_total(state, message), ()
@@ -93,13 +94,14 @@ def vector(dim: int) -> Statistics:
 
     Params are `VectorParams`.
     """
-    single, entries = local(dim), len(pairs(dim)) + dim
+    single, entries = local(dim), number_of_entries(dim)
 
     def encode_users(params, scale, draws, t, feature, reward, play):
         values = report(*bounded(feature, reward, params.feature_norm))
-        coded = [v / params.gram_unit for v in values.gram] + [u / params.vector_unit for u in values.vector]
+        gram = jax.tree.map(lambda v: v / params.gram_unit, values.gram)
+        coded = folded(gram, jax.tree.map(lambda u: u / params.vector_unit, values.vector))
         uniform = draws.child("rounding").uniform(t, (entries,))
-        integers = encode(params.code, uniform, jnp.stack(coded, -1))
+        integers = encode(params.code, uniform, coded)
         trials = jnp.floor(jnp.asarray(scale * scale * params.code.trials, draws.dtype))
         return Integers(integers, batch_noise(trials, draws.child("noise").bits(t[-1], (entries,)), draws.dtype))
 
@@ -110,10 +112,9 @@ def vector(dim: int) -> Statistics:
 
     def update(params, scale, state, draws, t, message, used):
         sums = decode(params.code, message.total, message.users.astype(message.total.dtype))
-        gram = tuple(sums[k] * params.gram_unit for k in range(entries - dim))
-        return add_total(
-            state, Sums(gram, tuple(sums[k] * params.vector_unit for k in range(entries - dim, entries)))
-        ), ()
+        gram, moved = unfolded(sums, dim)
+        gram = jax.tree.map(lambda v: v * params.gram_unit, gram)
+        return add_total(state, Sums(gram, jax.tree.map(lambda u: u * params.vector_unit, moved))), ()
 
     return single._replace(encode=encode_users, update=update, relay=relay)
 
@@ -135,7 +136,7 @@ def amplified_events(dim: int, window: int, params: Params) -> tuple[Event, ...]
     if scale == 0:
         return (other_event("gaussian, shuffled", "a user's x x' and x y", math.inf),)
     moved = arguments.change(p)
-    epsilon = amplified_epsilon(moved, scale, window, len(pairs(dim)) + dim, delta)
+    epsilon = amplified_epsilon(moved, scale, window, number_of_entries(dim), delta)
     return (other_event("gaussian, shuffled", "a user's x x' and x y", epsilon, delta, sensitivity=moved, scale=scale),)
 
 
@@ -144,7 +145,7 @@ def vector_events(dim: int, params: Params) -> tuple[Event, ...]:
     p = params.statistics
     trials = math.floor(float(params.mechanism_scale) ** 2 * float(p.code.trials))
     moved = moment_sensitivity(float(p.code.bound))  # cutting coordinates at L moves them no further apart
-    epsilon = vector_epsilon(p.code._replace(trials=trials), moved, len(pairs(dim)) + dim, float(p.delta))
+    epsilon = vector_epsilon(p.code._replace(trials=trials), moved, number_of_entries(dim), float(p.delta))
     return (other_event("binomial", "sums of a batch's x x' and x y", epsilon, float(p.delta), sensitivity=moved),)
 
 

@@ -6,32 +6,49 @@ The noise of a pair is one draw [n] of standard normals from the child "noise", 
 It is drawn at the play's t under local privacy, at the t of the node's last play in the tree, and at the node's
 number 0, 1, ... in the nested sums.
 
-Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries of the packed pair (V, u): V's upper
-triangle by rows, then u.
+Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries of the pair (V, u): V's upper
+triangle by rows, then u. Matrices and vectors are in the layout of `numerics.packed` for their d: entries apart,
+or arrays whose last axes are the features.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.tree import tree, tree_levels
 from jaxbandits.numerics import added, fixed_sum, left_out, safe_norm
-from jaxbandits.numerics.packed import outer, pairs, rank_one, ridge_estimate
+from jaxbandits.numerics.packed import (
+    MAX_UNROLLED_DIM,
+    Symmetric,
+    Vector,
+    each,
+    number_of_entries,
+    outer,
+    pairs,
+    rank_one,
+    ridge_estimate,
+    scaled_identity,
+    stacked,
+    unfolded,
+    zero_vector,
+)
 from jaxbandits.typing import Array, Float, Int
 
 
 class Estimate(NamedTuple):
     """What a selection rule reads."""
 
-    # P = (V + ridge I)^-1: d (d + 1) / 2 scalars, upper triangle by rows; need not be definite
-    inverse: Any
-    # P u: d scalars
-    theta: Any
+    # P = (V + ridge I)^-1; need not be definite
+    inverse: Symmetric
+    # P u
+    theta: Vector
     # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
     rest: Any = ()
 
@@ -45,7 +62,7 @@ class Statistics(NamedTuple):
 
     `params` are its own numbers, `scale` is Params.mechanism_scale.
 
-    `feature` is a list of d arrays [P], the played arms'; `reward` and `play` are [P]; `t` in encode is [P], in
+    `feature` are the d features [P] of the played arms; `reward` and `play` are [P]; `t` in encode is [P], in
     relay and update the window's last play, in estimate the 1-based play (a window's first) that the estimate
     is for. `used` plays of the window count. Made only by cached builders: `linear_bandit` is cached on them.
     """
@@ -65,12 +82,10 @@ class Statistics(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """A user's report, or what the server holds: (x x', x y) or (V, u), packed."""
+    """Users' reports [P], or what the server holds: (x x', x y) or (V, u)."""
 
-    # d (d + 1) / 2 scalars, or arrays [P]
-    gram: Any
-    # d scalars, or arrays [P]
-    vector: Any
+    gram: Symmetric
+    vector: Vector
     # what rounding left out of sums over a long run; otherwise ()
     rest: Any = ()
 
@@ -105,42 +120,52 @@ class JointState(NamedTuple):
     source: Any
 
 
-def bounded(feature: Sequence[Array], reward: Array, norm: Any) -> tuple[list[Array], Array]:
+def bounded(feature: Vector, reward: Array, norm: Any) -> tuple[Vector, Array]:
     """(x, y) as a client whose privacy is calibrated reports them: ||x|| <= norm, y in [0, 1], not finite is 0."""
-    feature = [jnp.where(jnp.isfinite(x), x, 0) for x in feature]
-    size = safe_norm(jnp.stack(feature, -1))
+    feature = each(lambda x: jnp.where(jnp.isfinite(x), x, 0), feature)
+    size = safe_norm(stacked(feature))
     shrink = jnp.where(size > norm, norm / jnp.maximum(size, norm), 1)
-    return [x * shrink for x in feature], jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
+    return each(lambda x: x * shrink, feature), jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
 
 
-def noisy(params: PrivateParams, scale: Any, noise: Sequence[Array], sums: Sums, dim: int) -> Sums:
+def normals(draws: Any, t: Int[Array, "..."], number: int, dim: int) -> Any:
+    """Standard normals, in the layout of what has `dim` features."""
+    return draws.normals(t, number) if dim <= MAX_UNROLLED_DIM else draws.normal(t, (number,))
+
+
+def noisy(params: PrivateParams, scale: Any, noise: Any, sums: Sums, dim: int) -> Sums:
     """Sums plus n standard normals times their scales; no noise at scale 0."""
-    entry = scale * params.vector
+    entry, (own, drawn) = scale * params.vector, unfolded(noise, dim)
+    if not isinstance(own, tuple):
+        size = jnp.where(np.eye(dim, dtype=bool), params.diagonal, params.off_diagonal).astype(own.dtype)
+        rank = (1,) * (own.ndim - 2) + size.shape
+        return Sums(sums.gram + (scale * size).reshape(rank) * own, sums.vector + entry * drawn)
     size = [scale * (params.diagonal if i == j else params.off_diagonal) for i, j in pairs(dim)]
-    gram = tuple(v + size[k] * noise[k] for k, v in enumerate(sums.gram))
-    return Sums(gram, tuple(u + entry * noise[len(gram) + j] for j, u in enumerate(sums.vector)))
+    gram = tuple(v + size[k] * own[k] for k, v in enumerate(sums.gram))
+    return Sums(gram, tuple(u + entry * drawn[j] for j, u in enumerate(sums.vector)))
 
 
 def zeros(dim: int, draws: Any) -> Sums:
     """Sums of nothing, at the start of a run with these draws."""
-    zero = jnp.zeros((), draws.dtype)
-    both = (zero,) * len(pairs(dim)), (zero,) * dim
+    both = scaled_identity(dim, jnp.zeros((), draws.dtype)), zero_vector(dim, draws.dtype)
     return Sums(*both, left_out(both, draws.long))
 
 
-def report(feature: Sequence[Array], reward: Array) -> Sums:
-    """(x x', x y), packed."""
-    return Sums(tuple(outer(feature)), tuple(x * reward for x in feature))
+def report(feature: Vector, reward: Array) -> Sums:
+    """(x x', x y)."""
+    return Sums(outer(feature), each(lambda x: x * reward, feature))
 
 
 def add(sums: Sums, message: Sums, used: Any) -> Sums:
     """Sums with the first `used` plays of a window."""
-    mask = jnp.arange(len(message.vector[0]), dtype=jnp.int32) < used
 
     def total(new):
-        return new[0] if len(new) == 1 else fixed_sum(jnp.where(mask, new, 0))
+        if len(new) == 1:
+            return new[0]
+        mask = jnp.arange(len(new), dtype=jnp.int32) < used
+        return fixed_sum(jnp.where(lax.broadcast_in_dim(mask, new.shape, (0,)), new, 0), axis=0)
 
-    return add_total(sums, Sums(tuple(map(total, message.gram)), tuple(map(total, message.vector))))
+    return add_total(sums, jax.tree.map(total, message))
 
 
 def add_total(sums: Sums, new: Sums) -> Sums:
@@ -159,12 +184,12 @@ def none(dim: int) -> Statistics:
     """No privacy: P by Sherman and Morrison, windows of one play; params `NoParams`. Non-finite rewards count as 0."""
 
     def init(params, draws):
-        one, zero = 1 / jnp.asarray(params.ridge, draws.dtype), jnp.zeros((), draws.dtype)
-        both = tuple(one if i == j else zero for i, j in pairs(dim)), (zero,) * dim
+        one = 1 / jnp.asarray(params.ridge, draws.dtype)
+        both = scaled_identity(dim, one), zero_vector(dim, draws.dtype)
         return Estimate(*both, left_out(both, draws.long))
 
     def encode(params, scale, draws, t, feature, reward, play):
-        return [x[0] for x in feature], jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+        return jax.tree.map(lambda x: x[0], feature), jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
 
     def update(params, scale, state, draws, t, message, used):
         return Estimate(*rank_one(*state, *message)), ()
@@ -175,14 +200,13 @@ def none(dim: int) -> Statistics:
 @cache
 def local(dim: int) -> Statistics:
     """Local privacy: every user adds noise to (x x', x y); state `Sums`, params `PrivateParams`."""
-    entries = len(pairs(dim)) + dim
 
     def init(params, draws):
         return zeros(dim, draws)
 
     def encode(params, scale, draws, t, feature, reward, play):
         feature, reward = bounded(feature, reward, params.feature_norm)
-        noise = draws.child("noise").normals(t, entries)
+        noise = normals(draws.child("noise"), t, number_of_entries(dim), dim)
         return noisy(params, scale, noise, report(feature, reward), dim)
 
     def update(params, scale, state, draws, t, message, used):
@@ -194,44 +218,54 @@ def local(dim: int) -> Statistics:
     return Statistics(init, encode, update, estimate)
 
 
-def _tree(nodes: int, entries: int):
+def _tree(nodes: int, dim: int):
     """The binary tree's noise, a tree for each entry: three functions.
 
     start(draws) -> source; move(params, source, draws, n) -> the source after n reports; noise(params, source, n) ->
     their noise.
     """
-    begin, release, noise = tree(2**nodes - 1, ())
+    entries = number_of_entries(dim)
+    begin, release, noise = tree(2**nodes - 1, () if dim <= MAX_UNROLLED_DIM else (entries,))
 
     def start(draws):
-        return (begin(draws.dtype),) * entries
+        source = begin(draws.dtype)
+        return (source,) * entries if dim <= MAX_UNROLLED_DIM else source
 
     def move(params, source, draws, n):
-        fresh = draws.child("noise").normals(n, entries)
-        return tuple(release(sums, n, z)[0] for sums, z in zip(source, fresh, strict=True))
+        fresh = normals(draws.child("noise"), n, entries, dim)
+        return _at_entries(lambda sums, z: release(sums, n, z)[0], source, fresh)
 
-    return start, move, lambda params, source, n: tuple(noise(sums, n) for sums in source)
+    return start, move, lambda params, source, n: _at_entries(lambda sums: noise(sums, n), source)
 
 
-def _counter(functions: tuple[Callable[..., Any], ...], entries: int):
+def _at_entries(function: Callable[..., Any], *args: Any) -> Any:
+    """A function of what belongs to one entry, for all entries: apart, or all in one array."""
+    return tuple(map(function, *args)) if isinstance(args[0], tuple) else function(*args)
+
+
+def _counter(functions: tuple[Callable[..., Any], ...], dim: int):
     """The noise of a form of `mechanisms.counter`, one for each entry; functions: its begin, move and noise."""
     begin, step, noise = functions
+    entries = number_of_entries(dim)
+    shape = () if dim <= MAX_UNROLLED_DIM else (entries,)
 
     def start(draws):
-        return (begin((), draws.dtype),) * entries
+        source = begin(shape, draws.dtype)
+        return source if shape else (source,) * entries
 
     def move(params, source, draws, n):
-        fresh = draws.child("noise").normals(n, entries)
-        return tuple(step(params.sums, own, Given(z), n, ()) for own, z in zip(source, fresh, strict=True))
+        fresh = normals(draws.child("noise"), n, entries, dim)
+        return _at_entries(lambda own, z: step(params.sums, own, Given(z), n, shape), source, fresh)
 
-    return start, move, lambda params, source, n: tuple(noise(params.sums, own, n) for own in source)
+    return start, move, lambda params, source, n: _at_entries(lambda own: noise(params.sums, own, n), source)
 
 
-def _nested(nodes: int, entries: int):
+def _nested(nodes: int, dim: int):
     """The published code's noise: at play t the sum of the first floor(ln t) + 1 of nodes drawn in advance."""
     starts = [math.ceil(math.exp(level)) for level in range(1, nodes)]  # the first play of every level but 0
 
     def start(draws):
-        drawn = draws.child("noise").normal(jnp.arange(nodes, dtype=jnp.int32), (entries,))
+        drawn = draws.child("noise").normal(jnp.arange(nodes, dtype=jnp.int32), (number_of_entries(dim),))
         sums = [drawn[0]]
         for node in drawn[1:]:
             sums.append(sums[-1] + node)
@@ -239,7 +273,8 @@ def _nested(nodes: int, entries: int):
 
     def noise(params, source, n):
         level = sum(((n + 1 >= first).astype(jnp.int32) for first in starts), jnp.int32(0))
-        return tuple(lax.dynamic_index_in_dim(source, level, keepdims=False))
+        noise = lax.dynamic_index_in_dim(source, level, keepdims=False)
+        return tuple(noise) if dim <= MAX_UNROLLED_DIM else noise
 
     return start, lambda params, source, draws, n: source, noise
 
@@ -259,7 +294,7 @@ def joint(dim: int, form: str, nodes: Any) -> Statistics:
     Windows are of one play, params are `PrivateParams`. form: a key of `TREES`; nodes: `tree_nodes`, or the functions
     of a counter.
     """
-    start, move, noise = TREES[form](nodes, len(pairs(dim)) + dim)
+    start, move, noise = TREES[form](nodes, dim)
 
     def init(params, draws):
         return JointState(zeros(dim, draws), start(draws))
