@@ -454,6 +454,8 @@ CASES = {
     "jdp, binary, 12 features": JDP(epsilon=10.0, tree="binary", radius_scale=0.2, dim=12),
     "amplified, 9 features": SHUFFLE(epsilon=5.0, radius_scale=0.2, window=7, dim=9),
     "vector, 9 features": SHUFFLE(epsilon=10.0, protocol="vector", radius_scale=0.1, dim=9),
+    "ogd, 9 features": OGD(epsilon=10.0, calibration="reference", radius_scale=0.1, dim=9),
+    "maler, 9 features": MALER(epsilon=10.0, radius_scale=0.1, dim=9),
     "thompson, 12 features": THOMPSON(dim=12),
     "greedy, 12 features": GREEDY(exploration=1.0, dim=12),
 }  # fmt: skip

@@ -10,12 +10,13 @@ import warnings
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from annotated_types import Ge, Gt, Le
 
 from jaxbandits.algorithms.contextual.arguments import Delta
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of
-from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.algorithms.contextual.linucb import TIE, features_of, first_play, scores
+from jaxbandits.algorithms.contextual.statistics import bounded, normals
 from jaxbandits.declared import (
     HOST,
     LATER,
@@ -36,7 +37,7 @@ from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, given_delta, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
-from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
+from jaxbandits.numerics.packed import apart, each, inner, rank_one, scaled_identity, stacked, zero_vector
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Scalar
@@ -82,9 +83,9 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The server's least squares, and the learner's state."""
 
-    # d (d + 1) / 2 scalars: (I + sum x x')^-1 of noisy x, upper triangle by rows
+    # (I + sum x x')^-1 of noisy x, in the layout of `numerics.packed`
     inverse: Any
-    # d scalars: that times the sum of <theta_t, x> x
+    # that times the sum of <theta_t, x> x
     theta: Any
     # what rounding left out of both, in a long run; otherwise ()
     rest: Any
@@ -118,46 +119,43 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         )  # fmt: skip
 
     def init(params, draws):
-        one, zero = jnp.ones((), draws.dtype), jnp.zeros((), draws.dtype)
-        inverse = tuple(one if i == j else zero for i, j in pairs(dim))
-        both = inverse, (zero,) * dim
+        both = scaled_identity(dim, jnp.ones((), draws.dtype)), zero_vector(dim, draws.dtype)
         return State(*both, left_out(both, draws.long), online(params, draws.dtype).init())
 
     def act(params, state, draws, t, context):
         # The joint argmax over actions and the confidence set in closed form. Contexts are laid out once a
         # seed, as in linucb.
-        x = [materialize(feature[0]) for feature in features_of(context, dim)]
+        x = jax.tree.map(materialize, first_play(features_of(context, dim)))
         width = params.radius_scale * params.width
-        score = sum(x[j] * state.theta[j] for j in range(dim))
-        index = score + width * jnp.sqrt(jnp.maximum(quadratic_form(state.inverse, x), 0))
+        score, square = scores(state, x)
+        index = score + width * jnp.sqrt(jnp.maximum(square, 0))
         return jnp.full(t.shape, materialize(argmax(index, TIE))), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
         feature = context[0, action[0]]  # the guarantee holds for features of norm L: longer ones are cut, not believed
-        x, y = bounded([feature[j] for j in range(dim)], reward[0], params.feature_norm)
+        x, y = bounded(apart(feature), reward[0], params.feature_norm)
         noise = params.mechanism_scale * params.feature_noise
         spread = jnp.sqrt(noise * noise + params.perturbation**2)  # one draw has the law of both
-        z = draws.child("feature").normals(t[0], dim)
+        z = normals(draws.child("feature"), t[0], dim, dim)
         y = y + params.mechanism_scale * params.reward_noise * draws.child("reward").normal(t[0])
-        sent = materialize(jnp.stack([*(x[j] + spread * z[j] for j in range(dim)), y]), long=True)
+        x = each(lambda own, drawn: own + spread * drawn, x, z)
+        sent = materialize(stacked((*x, y)) if isinstance(x, tuple) else jnp.append(x, y), long=True)
         return Message(sent[:dim], sent[dim])
 
     def update(params, state, draws, t, note, message, used):
-        x, y = [message.feature[j] for j in range(dim)], message.response
-        good = (
-            sum(a * a for a in x) + y * y < MAX_SQUARED_NORM
-        )  # false for NaN too: a message may be attacked on its way
-        x = [jnp.where(good, a, 0) for a in x]
+        x, y = apart(message.feature), message.response
+        good = inner(x, x) + y * y < MAX_SQUARED_NORM  # false for NaN too: a message may be attacked on its way
+        x = each(lambda a: jnp.where(good, a, 0), x)
         tool = online(params, y.dtype)
-        point = tool.predict(state.learner)
-        guess = materialize(sum(x[j] * point[j] for j in range(dim)))
+        point = apart(tool.predict(state.learner))
+        guess = materialize(inner(x, point))
 
         # loss (<x, theta> - y)^2 - Sigma-norm^2: without the second term the noise on x would shrink theta
         noise = params.mechanism_scale * params.feature_noise
-        gradient = [jnp.where(good, 2 * x[j] * (guess - y) - 2 * noise * noise * point[j], 0) for j in range(dim)]
-        size = jnp.sqrt(sum(g * g for g in gradient))
+        gradient = each(lambda a, own: jnp.where(good, 2 * a * (guess - y) - 2 * noise * noise * own, 0), x, point)
+        size = jnp.sqrt(inner(gradient, gradient))
         clip = materialize(jnp.minimum(1, params.gradient_bound / jnp.maximum(size, jnp.finfo(y.dtype).tiny)))
-        after = tool.update(state.learner, jnp.stack([g * clip for g in gradient]))
+        after = tool.update(state.learner, stacked(each(lambda g: g * clip, gradient)))
 
         return State(*rank_one(state.inverse, state.theta, state.rest, x, guess), after), ()  # the prediction, never y
 
