@@ -1,5 +1,6 @@
-"""Names and files in code marks become links: public names to their pages, `docs/x.md#y` to its section, and names of
-the libraries that the package builds on to their own pages (`elsewhere.toml`; nothing is fetched while building).
+"""Names and files in code marks become links: public names to their pages, a page's file to the page or its section,
+and names of the libraries that the package builds on to their own pages (`elsewhere.toml`; nothing is fetched while
+building).
 
 A page's own name stays as it is. So does a short name that is also an argument's, such as `window`, unless it is
 called or has its module before it.

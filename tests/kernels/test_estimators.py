@@ -291,7 +291,8 @@ def of_medians(*, num_arms, horizon):
 
 @pytest.mark.compiles(30)  # two sweeps, one of them twice
 def test_in_a_sweep_and_where_a_kernel_cannot_be_compiled(kernels, monkeypatch):
-    monkeypatch.setattr(compiled, "executable", lambda key, device, build, structure: build())  # nothing from disk
+    # nothing from disk
+    monkeypatch.setattr(compiled.executables, "executable", lambda key, device, build, structure: build())
     monkeypatch.setattr(compiled, "has_kernels", lambda device: True)
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.5, 0.8])
 

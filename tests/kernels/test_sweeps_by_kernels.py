@@ -32,7 +32,7 @@ def kept(monkeypatch):
         return given(*args)
 
     given = engine.advance
-    monkeypatch.setattr(compiled, "executable", executable)
+    monkeypatch.setattr(compiled.executables, "executable", executable)
     monkeypatch.setattr(engine, "advance", advance)
     compiled.compiled.cache_clear()
     yield keys, kernels

@@ -146,7 +146,7 @@ def test_the_counters_tree_is_the_papers_tree():
 @pytest.mark.dealt(8)
 def test_regrets_are_those_of_another_transcription():
     users = partial(jb.environments.contextual_linear, num_arms=20, dim=5)
-    learn = partial(jdp_linucb, epsilon=2.0, delta=1e-3, tree="blt")
+    learn = partial(jdp_linucb, epsilon=2.0, delta=1e-3, tree="blt", preset="reference")
     found = jb.sweep(learn, users, horizon=2000, seeds=64, checkpoints=1, progress=False).regret.values.ravel()
     assert abs(found.mean() - 317.31) <= 4 * math.hypot(1.8, found.std(ddof=1) / 8)
     agents = partial(
