@@ -46,7 +46,7 @@ def _lean(x: Any, done: dict[int, Any]) -> Any:
     if not is_program(x):
         return x
     if id(x) not in done:
-        if isinstance(x, ClosedJaxpr):
+        if isinstance(x, ClosedJaxpr) and x.jaxpr is not x:  # from jax 0.11 on programs are of one class
             lean: Any = ClosedJaxpr(_lean(x.jaxpr, done), x.consts)
         else:
             # JAX's function looks into branches, scans and calls, but not into the body of a `while` loop
