@@ -61,10 +61,6 @@ class Results:
         notes: dict[str, str],
         path: Path | None = None,
     ) -> None:
-        import h5netcdf
-        import h5py
-        import xarray as xr
-
         self.plan, self.config, self.notes = plan, config, notes
         self.t = np.unique(np.concatenate(list(plan.times.values())))
         self.grid = {axis.name: len(axis.values) for axis in plan.axes}
@@ -81,6 +77,10 @@ class Results:
             for name, v in self.variables.items():
                 self.arrays[name] = np.full([self.sizes[dim] for dim in v.dims], v.fill, v.dtype)
             return
+        import h5netcdf  # only where a file is written: a sweep in memory runs where it is not installed
+        import h5py
+        import xarray as xr
+
         xr.Dataset(coords=self._coords(), attrs=self._attrs()).to_netcdf(path, engine="h5netcdf")
         with h5netcdf.File(path, "a") as file:
             for name, v in self.variables.items():

@@ -43,6 +43,21 @@ def test_nothing_slow_is_imported_before_it_is_needed():
     assert "jax" in found and not slow & set(found)
 
 
+WITHOUT = """
+import sys
+for name in ("h5netcdf", "h5py", "shtab"):
+    sys.modules[name] = None  # its import fails, as where it is not installed
+import jaxbandits as jb
+arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+print(jb.sweep(jb.algorithms.ucb1, arms, horizon=20, seeds=16, progress=False).sizes["seed"])
+"""
+
+
+def test_a_sweep_in_memory_writes_no_file_and_needs_no_library_for_files():
+    found = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
+    assert found.stdout == "16\n", found.stderr
+
+
 def test_shapes_and_names(whole):
     assert dict(whole.sizes) == {"algorithm": 2, "seed": 40, "t": 12, "arm": 3}
     assert whole.regret.dtype == np.float64 and whole.pulls.dtype == np.int32 and whole.t.dtype == np.int64
