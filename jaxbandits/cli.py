@@ -282,9 +282,8 @@ def run(given) -> int:
     job, figure, caption = _job(given, fresh=given.fresh)
     if given.fresh:
         output.clear(job.directory)
-    began = time.perf_counter()
     ds = job.dataset()
-    seconds, done = time.perf_counter() - began, job.summary(job.lanes_computed)
+    done = job.summary(job.lanes_computed)
     if job.locked:
         print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))
@@ -292,8 +291,8 @@ def run(given) -> int:
     (job.directory / "config.toml").write_bytes(moved(given.file, job.directory, given.seeds))
     picture = {"formats": given.formats, "figure": figure, "caption": caption}
     if job.computed or not output.describes(job.directory, job.config):
-        output.write_run(ds, job.directory, seconds=job.seconds, **picture)
-        print(f"{done} in {seconds:.1f} s, compilation included")
+        output.write_run(ds, job.directory, seconds=job.store.seconds, lanes=job.lanes, **picture)
+        print(f"{done} in {job.seconds:.1f} s, compilation included")
     else:
         output.draw(ds, job.directory, **picture)
         print(f"{job.directory} already holds this run: {done}")

@@ -35,6 +35,7 @@ def write_run(
     directory: Path,
     *,
     seconds: float,
+    lanes: int,
     formats: Sequence[str] = ("png",),
     figure: Mapping[str, Any] | None = None,
     caption: str = "",
@@ -42,7 +43,7 @@ def write_run(
     """Write the tables and pictures of a finished run beside its results; returns the paths written."""
     written = [directory / "summary.csv", directory / "provenance.json"]
     written[0].write_text(formatting.csv(statistics.summary(ds)), encoding="utf-8")
-    written[1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
+    written[1].write_text(json.dumps(provenance(ds, directory, seconds, lanes), indent=2) + "\n")
     if "decisions" in ds.attrs:
         written.append(directory / "decisions.csv")
         written[-1].write_text(formatting.csv(statistics.decisions(ds)), encoding="utf-8")
@@ -103,7 +104,7 @@ def draw(
     return written
 
 
-def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict[str, Any]:
+def provenance(ds: xr.Dataset, directory: Path, seconds: float, lanes: int) -> dict[str, Any]:
     """Versions, machine, command, time and digests: enough to run it again and to see whether it was."""
     with open(directory / RESULTS, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -117,6 +118,6 @@ def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict[str, Any
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 3),
-        "lanes": int(np.prod([n for d, n in ds.regret.sizes.items() if d != "t"])),
+        "lanes": lanes,
         "sha256": {RESULTS: digest, "regret": regret.hexdigest()},
     }

@@ -21,12 +21,11 @@ def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> li
     """The size and the memory, in lines."""
     plan: Plan = job.plan
     lanes = sum(call.seeds * len(call.cells) for call in calls)
-    whole = len(plan.cells) * len(plan.seeds)
     plays = sum(weight(call, plan) for call in calls)
-    some = f"{lanes:,} lanes" if lanes == whole else f"{lanes:,} of {whole:,} lanes"
+    some = f"{lanes:,} lanes" if lanes == job.lanes else f"{lanes:,} of {job.lanes:,} lanes"
     lines = []
-    if job.store is not None and lanes < job.lanes:
-        lines.append(f"{job.lanes - lanes:,} lanes from the store")
+    if job.lanes_stored:
+        lines.append(f"{job.lanes_stored:,} lanes from the store")
     lines.append(
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
         f"{len({t.group for t in calls})} programs, {plays:.2g} plays"

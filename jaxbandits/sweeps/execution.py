@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import sys
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -58,6 +59,10 @@ class SweepError(RuntimeError):
         )
 
 
+def _lanes(seeds: list[list[Interval]]) -> int:
+    return sum(high - low for intervals in seeds for low, high in intervals)
+
+
 class CheckedSweep:
     """A checked sweep: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
 
@@ -72,6 +77,8 @@ class CheckedSweep:
         progress: bool = True,
         fresh: bool = False,
     ) -> None:
+        self.began = time.perf_counter()
+        self.clock: Clock | None = None  # it runs once something is computed for a store
         self.config, self.common, self.engine, self.fresh = config, common, engine, fresh
         self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
         self.directory = directory
@@ -81,7 +88,7 @@ class CheckedSweep:
         self.shapes = shapes_of(plan)
         recorded = max(map(len, plan.times.values()))
         free_space.check(total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
-        fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # raises now where the memory is too small
+        fitting(plan, owned(plan), engine.machine, self.shapes)  # raises now where the memory is too small
         self.store = None if self.directory is None else Store(self.directory)
         if self.nameless:
             reason = next(iter(self.nameless.values()))
@@ -90,6 +97,7 @@ class CheckedSweep:
         self.notes: dict[str, str] = {}  # further attributes of the result
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
+        self.lanes_stored = 0  # lanes that it was to compute and found in the store
         self.locked = self.store is not None and self.store.locked  # the store can be read and not written
 
     @property
@@ -108,14 +116,14 @@ class CheckedSweep:
 
     @property
     def seconds(self) -> float:
-        """Seconds that all processes together have computed for the store."""
-        return 0.0 if self.store is None else self.store.seconds
+        """Seconds of this process, from the plan to the last chunk or the finished result."""
+        return (time.perf_counter() if self.clock is None else self.clock.began + self.clock.seconds) - self.began
 
     def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config, self.notes)
-            self._run(owned(self.plan, 1, None), results.put)
+            self._run(owned(self.plan), results.put)
             results.put_best()
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
@@ -127,7 +135,10 @@ class CheckedSweep:
                 self.compute()
                 if self._merge(self.store):
                     self._tidy(self.store)
-                    return load(self.directory)
+                    ds = load(self.directory)
+                    if self.clock is not None:
+                        self.clock.write(last=True)
+                    return ds
         raise self._damaged(self.store)
 
     @contextlib.contextmanager
@@ -155,13 +166,13 @@ class CheckedSweep:
             self.fresh = False
         self.store.claim(self.config, self.common)
         chunks = self.store.chunks(self.keys)
-        wanted, seen = [], set()
-        for key, mine in zip(self.keys, owned(self.plan, self.block, shard), strict=True):
-            # one cell under two labels is computed once
-            wanted.append([] if key in seen else without(mine, seeds_of(chunks[key])))
-            seen.add(key)
+        # one cell under two labels is computed once
+        cells = {key: c for c, key in reversed(list(enumerate(self.keys)))}.values()
+        mine = owned(self.plan, shard, cells)
+        wanted = [without(x, seeds_of(chunks[key])) for key, x in zip(self.keys, mine, strict=True)]
+        self.lanes_stored = _lanes(mine) - _lanes(wanted)
         if any(wanted):
-            self.clock = Clock(self.store.home)
+            self.clock = self.clock or Clock(self.store.home, self.began)
             try:
                 self._run(wanted)
             finally:
@@ -194,7 +205,8 @@ class CheckedSweep:
             elif store is not None:
                 if outcome.regret is not None:
                     keep_outcome(store, call, outcome, self.keys, self.block)
-                self.clock.write()
+                if self.clock is not None:
+                    self.clock.write()
             if outcome.faults:
                 broken = broken_cells(outcome.faults)
                 if broken and not broken_cells(seen) and len(calls) > 1:

@@ -103,7 +103,7 @@ class UntilDecided(CheckedSweep):
 
         if self.store is None:
             before = len(kept)
-            self._run(owned(self.plan, 1, None), lambda *arrays: kept.append(arrays))
+            self._run(owned(self.plan), lambda *arrays: kept.append(arrays))
             for outcome in kept[before:]:
                 put(*outcome)
             return regret

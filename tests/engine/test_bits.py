@@ -45,7 +45,7 @@ def budget_for(example, lanes):
     shapes = shapes_of(laid_out)
 
     def lanes_of(memory):
-        calls = calls_of(laid_out, owned(laid_out, 1, None), Machine([], 1, "cpu", memory), shapes)
+        calls = calls_of(laid_out, owned(laid_out), Machine([], 1, "cpu", memory), shapes)
         return {task.lanes for task in calls}
 
     low, high = 1, 1 << 40

@@ -31,7 +31,7 @@ def calls(algorithm, seeds, grid, memory=MEMORY, platform="gpu", workers=1):
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
     shapes = shapes_of(laid_out)
-    found = calls_of(laid_out, owned(laid_out, 1, None), Machine([], workers, platform, memory), shapes)
+    found = calls_of(laid_out, owned(laid_out), Machine([], workers, platform, memory), shapes)
     assert sum(task.seeds * len(task.cells) for task in found) == len(laid_out.cells) * seeds
     assert all(bytes_of_call(task, laid_out, shapes) <= memory for task in found)
     return found
@@ -76,7 +76,7 @@ def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
         {"x": jb.algorithms.ucb1}, ARMS, horizon=10_000, seeds=16, grid=grid, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
-    shapes, wanted = shapes_of(laid_out), owned(laid_out, 1, None)
+    shapes, wanted = shapes_of(laid_out), owned(laid_out)
     monkeypatch.setattr(local.jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
     machine = this_machine(None, memory)
     assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)

@@ -161,7 +161,7 @@ def test_records_of_a_run_say_what_was_computed(tmp_path):
         directory = tmp_path / make
         algorithms = {"x": partial(A.gradient_bandit, optimizer=MAKERS[make]())}
         ds = jb.sweep(algorithms, ARMS, **SMALL, store=directory, progress=False)
-        write_run(ds, directory, seconds=1.0, formats=())
+        write_run(ds, directory, seconds=1.0, lanes=1, formats=())
         provenance = json.loads((directory / "provenance.json").read_text())
         assert json.loads((directory / "chunks" / "sweep.json").read_text())["config"]["horizon"] == SMALL["horizon"]
         config = json.loads(jb.load(directory).attrs["config"])

@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -397,26 +398,44 @@ def test_an_odd_record_is_written_again(whole, tmp_path, played, content):
 # ---- shards
 
 
-@pytest.mark.parametrize(
-    "seeds, block, cells, n",
-    [(range(40), 8, 3, 2), (range(5, 900), 128, 2, 3), (range(20), 32, 7, 4), (range(3), 8, 1, 5)],
-)
-def test_shards_are_a_partition(seeds, block, cells, n):
-    class Plan:
-        pass
+def planned(cells, seeds):
+    """A plan of one algorithm a cell: (group, horizon) of each."""
+    plan, groups = SimpleNamespace(seeds=seeds, cells=cells), {}
+    for c, (name, horizon) in enumerate(cells):
+        groups.setdefault(name, SimpleNamespace(times=[horizon], cells=[])).cells.append(c)
+    plan.groups = list(groups.values())
+    return plan
 
-    plan = Plan()
-    plan.seeds, plan.cells = seeds, [None] * cells
-    lanes = [
-        (c, s)
-        for i in range(n)
-        for c, intervals in enumerate(calls.owned(plan, block, (i, n)))
-        for low, high in intervals
-        for s in range(low, high)
-    ]
-    assert sorted(lanes) == [(c, s) for c in range(cells) for s in seeds]
-    sizes = [sum(h - low for x in calls.owned(plan, block, (i, n)) for low, h in x) for i in range(n)]
-    assert max(sizes) <= len(lanes) / n + block * cells
+
+ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
+
+
+# cells, seeds, shards, and the plays of the largest shard in those of an even one
+@pytest.mark.parametrize(
+    "cells, seeds, n, largest",
+    [
+        (ALIKE[:1], range(600), 2, 1.0),
+        (ALIKE, range(100), 2, 1.0),
+        (ALIKE, range(5, 901), 3, 1.01),
+        (ALIKE, range(1000), 50, 1.2),
+        (ALIKE, range(20), 4, 4 / 3),
+        (LONG, range(8), 2, 1.0),
+        (LONG, range(640), 20, 1.0),
+        (ALIKE[:1], range(3), 5, 5.0),
+    ],
+)
+def test_shards_are_a_partition_dealt_by_plays(cells, seeds, n, largest):
+    plan = planned(cells, seeds)
+    owned = [calls.owned(plan, (i, n)) for i in range(n)]
+    lanes = [(c, s) for mine in owned for c, spans in enumerate(mine) for low, high in spans for s in range(low, high)]
+    assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
+    plays = [sum((high - low) * cells[c][1] for c, spans in enumerate(x) for low, high in spans) for x in owned]
+    assert max(plays) <= largest * sum(plays) / n * (1 + 1e-9)
+
+
+def test_what_is_computed_elsewhere_is_dealt_to_nobody():
+    owned = [calls.owned(planned(ALIKE, range(8)), (i, 2), {0, 3}) for i in range(2)]
+    assert [[c for c, spans in enumerate(mine) if spans] for mine in owned] == [[0], [3]]
 
 
 def test_intervals():
@@ -449,6 +468,26 @@ name = "exp3"
 [grid]
 learning_rate = [0.05, 0.1]
 """
+
+
+def test_a_shard_of_an_empty_store_finds_nothing_there(tmp_path, capsys):
+    file = tmp_path / "run.toml"
+    file.write_text(FILE)
+    for shard, said in (("1/2", ""), ("2/2", ""), ("2/2", "nothing to compute")):
+        assert main(["worker", str(file), "--shard", shard, "--out", str(tmp_path / "out")]) == 0
+        printed = capsys.readouterr()
+        assert "from the store" not in printed.err and said in printed.out
+        assert said or "60 of 120 lanes to compute" in printed.err
+
+
+def test_provenance_counts_what_was_computed(tmp_path, capsys):
+    """UCB1 has no rate: its lanes are computed once, and stand at both points of the result."""
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+    file.write_text(FILE)
+    assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
+    said, kept = capsys.readouterr().out, json.loads((out / "provenance.json").read_text())
+    assert "0 lanes from the store, 120 computed" in said and kept["lanes"] == 120
+    assert f"in {kept['seconds']:.1f} s" in said
 
 
 @pytest.mark.parametrize("shards", [["0/2", "1/2"], ["1/3", "2/3", "3/3"]])

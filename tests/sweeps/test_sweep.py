@@ -85,7 +85,7 @@ def test_chunks_and_cores_change_no_bit(whole, memory, cores):
 
 def test_chunk_sizes_really_differ():
     """The budgets above give chunks of 16, 32 and 64 lanes."""
-    wanted = owned(laid_out(), 1, None)
+    wanted = owned(laid_out())
     machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
     lanes = {
         memory: {task.lanes for task in calls_of(laid_out(), wanted, m, shapes_of(laid_out()))}

@@ -5,8 +5,9 @@ takes away what is finished, `calls_of` cuts the rest into calls. Nothing here c
 and when.
 """
 
+import heapq
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -54,29 +55,39 @@ def as_begun(call: Call, keys: Keys, span: int = 0, window: int = 0) -> BegunCal
     return BegunCall(tuple(keys[c] for c in call.cells), call.first, call.lanes, call.seeds, span, window)
 
 
-def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[Interval]]:
-    """The seeds of every cell that shard (i, n) of the sweep computes. None: all.
+def owned(
+    plan: Plan, shard: tuple[int, int] | None = None, cells: Container[int] | None = None
+) -> list[list[Interval]]:
+    """The seeds of every cell that shard (i, n) of the sweep computes, the cells in `cells` alone. None: all.
 
-    A shard gets whole blocks of seeds where there are enough, so that what depends on the seed alone is still drawn
-    once for all cells. Where there are fewer blocks than shards, the cells of a block are divided among its shards.
+    Seeds are cut into equal stretches, and the cells of a stretch are dealt to `n / stretches` shards. Of the divisors
+    of n that one is the number of stretches whose largest shard is the smallest.
     """
-    if shard is None:
-        return [[(plan.seeds.start, plan.seeds.stop)]] * len(plan.cells)
-    i, n = shard
-    low, high = plan.seeds.start // block, (plan.seeds.stop - 1) // block + 1
-    number = high - low
+    i, n = shard or (0, 1)
+    plays = {c: int(group.times[-1]) for group in plan.groups for c in group.cells if cells is None or c in cells}
 
-    # docs/decisions.md#whole-blocks
-    def mine(b: int, cell: int) -> bool:
-        if number >= n:
-            return b % n == i
-        sharing = range(b % number, n, number)  # the shards of this block
-        return sharing[cell % len(sharing)] == i
+    def largest(stretches: int) -> int:
+        padded = -(-len(plan.seeds) // (stretches * LEAST_LANES)) * LEAST_LANES
+        return padded * max(sum(plays[c] for c in share) for share in _dealt(plays, n // stretches))
 
-    def clipped(b: int) -> Interval:
-        return max(b * block, plan.seeds.start), min((b + 1) * block, plan.seeds.stop)
+    # docs/decisions.md#shards
+    stretches = min((d for d in range(n, 0, -1) if n % d == 0), key=largest)
+    stretch, share = i % stretches, set(_dealt(plays, n // stretches)[i // stretches])
+    low, high = (plan.seeds.start + len(plan.seeds) * (stretch + k) // stretches for k in (0, 1))
+    return [[(low, high)] if c in share and low < high else [] for c in range(len(plan.cells))]
 
-    return [joined([clipped(b) for b in range(low, high) if mine(b - low, c)]) for c in range(len(plan.cells))]
+
+def _dealt(plays: Mapping[int, int], shares: int) -> list[list[int]]:
+    """Cells in shares of about equal plays: the longest first, each to the share that has least.
+
+    Cells of one group follow each other, so that every share gets as many of each, whatever a play of theirs costs.
+    """
+    dealt, load = [list[int]() for _ in range(shares)], [(0, k) for k in range(shares)]
+    for cell in sorted(plays, key=lambda c: -plays[c]):
+        total, k = heapq.heappop(load)
+        dealt[k].append(cell)
+        heapq.heappush(load, (total + plays[cell], k))
+    return dealt
 
 
 def joined(intervals: list[Interval]) -> list[Interval]:

@@ -70,11 +70,16 @@ def block_of(checkpoints: int) -> int:
 
 
 class Clock:
-    """The seconds since this object was built, written down from time to time in a file of its own."""
+    """The seconds since `began`, written down from time to time in a file of its own."""
 
-    def __init__(self, chunks: Path) -> None:
+    def __init__(self, chunks: Path, began: float) -> None:
         self.path = chunks / "spent" / f"{uuid.uuid4().hex[:12]}.txt"
-        self.began = self.written = time.perf_counter()
+        self.began, self.written = began, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """What was written down last."""
+        return self.written - self.began
 
     def write(self, last: bool = False) -> None:
         """Write the seconds down if it is time; last: in any case. A full disk is no reason to stop."""
@@ -83,7 +88,7 @@ class Clock:
             self.written = now
             with contextlib.suppress(OSError):
                 self.path.parent.mkdir(exist_ok=True)
-                self.path.write_text(f"{now - self.began:.3f}\n")
+                self.path.write_text(f"{self.seconds:.3f}\n")
 
 
 class Store:
