@@ -102,8 +102,9 @@ def readme(text: str, urls: dict[str, str]) -> str:
     home = urls["Repository"]
     badge = f"[![tests]({home}/actions/workflows/ci.yml/badge.svg)]({home}/actions/workflows/ci.yml)"
     links = f"[documentation]({urls['Documentation']}) · [quickstart in Colab]({colab(home)}quickstart.ipynb)"
+    install = f"`pip install git+{home}`"
     title, rest = BADGES.sub("", text).split("\n\n", 1)
-    return f"{title}\n\n<!-- badges: begin -->\n{badge} · {links}\n<!-- badges: end -->\n\n{rest}"
+    return f"{title}\n\n<!-- badges: begin -->\n{badge} · {links} · {install}\n<!-- badges: end -->\n\n{rest}"
 
 
 def publish(root: Path, repository: str, authors: str) -> str:

@@ -5,12 +5,17 @@ Nothing is fetched while building.
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 os.environ.setdefault("JAX_LOGGING_LEVEL", "WARNING")  # or JAX reports every example's cache to whoever builds
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))  # our own extensions
 
 from jaxbandits.version import __version__
+
+ROOT = Path(__file__).parents[1]
+# the one place of addresses; without one nothing on the site leads to it
+repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"].get("Repository")
 
 project = "jaxbandits"
 copyright = "the jaxbandits developers"
@@ -39,8 +44,15 @@ html_css_files = ["site.css"]
 html_js_files = ["catalogue.js"]
 smartquotes = False  # API texts quote code
 html_title = f"jaxbandits {release}"
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "html_image"]  # html_image: thumbnails
+myst_enable_extensions = [
+    "dollarmath",
+    "colon_fence",
+    "deflist",
+    "html_image",
+    "substitution",
+]  # html_image: thumbnails
 myst_heading_anchors = 3
+myst_substitutions = {"install": f"`pip install git+{repository}`" if repository else "`pip install .` in a checkout"}
 
 default_role = "literal"  # `name` in a docstring is code
 autodoc_member_order = "bysource"

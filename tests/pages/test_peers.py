@@ -167,6 +167,8 @@ def test_the_pages_show_what_was_measured(peers):
     assert min(row["turns"] for row in rows if "error" not in row) >= 5
     page = (ROOT / "docs" / "performance.md").read_text()
     assert peers.table(rows) in page and peers.short_table(rows) in page
+    for name in ("README.md", "docs/index.md"):
+        assert f"\n{peers.sentence(rows)}\n" in (ROOT / name).read_text(), name
 
 
 def test_the_extra_has_the_versions_that_were_measured(peers):

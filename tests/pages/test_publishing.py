@@ -170,7 +170,7 @@ def test_an_index_takes_the_files(released):
         about = wheel.read(name).decode()
     links = re.findall(r"\]\(([^)]+)\)", about.split("\n\n", 1)[1])
     assert len(links) > 20 and all(link.startswith(("https://", "#")) for link in links)
-    assert f"{REPOSITORY}/raw/main/docs/figures/quickstart.png" in links
+    assert f"{REPOSITORY}/raw/main/docs/figures/landing-trust.png" in links
     assert f"{REPOSITORY}/blob/main/docs/start.md" in links
     with tarfile.open(files[2]) as sources:
         assert not [name for name in sources.getnames() if "/docs/figures/" in name]
