@@ -121,4 +121,4 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf build dist docs/_build docs/api docs/gallery runs .ruff_cache .pytest_cache .mypy_cache
+	rm -rf build dist docs/_build docs/api docs/gallery docs/notebooks runs .ruff_cache .pytest_cache .mypy_cache

@@ -3,7 +3,10 @@
 Nothing is fetched while building.
 """
 
+import importlib.util
 import os
+import runpy
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -32,6 +35,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "api_pages",
     "algorithm_catalogue",
+    "notebook_pages",
     "claim_cards",
     "links",
 ]
@@ -54,6 +58,13 @@ myst_enable_extensions = [
 myst_heading_anchors = 3
 myst_substitutions = {"install": f"`pip install git+{repository}`" if repository else "`pip install .` in a checkout"}
 
+# MathJax from a package: nothing is fetched while reading. Its menu would load what is not copied.
+MATHJAX = Path(
+    next(iter(importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations)), "static/mathjax"
+)
+mathjax_path = "mathjax/tex-chtml.js"
+mathjax3_config = {"options": {"enableMenu": False}}
+
 default_role = "literal"  # `name` in a docstring is code
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = False  # signatures of declared functions are made: no source says their defaults
@@ -75,6 +86,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
     "write_computation_times": False,
+    "first_notebook_cell": runpy.run_path(str(ROOT / "notebooks/refresh.py"))["first_cell"](),  # installs the package
     "min_reported_time": 1e6,  # times of the machine that built the site say nothing to a reader
 }
 
@@ -84,5 +96,15 @@ def _skip(app, what, name, obj, skip, options):
     return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else skip
 
 
+def _serve_mathjax(app, exception):
+    """Copy the one script and its fonts: the package has 24 MB."""
+    if exception is None and app.builder.format == "html":
+        there = Path(app.outdir, "_static/mathjax")
+        fonts = "output/chtml/fonts/woff-v2"
+        shutil.copytree(MATHJAX / fonts, there / fonts, dirs_exist_ok=True)
+        shutil.copy(MATHJAX / "tex-chtml.js", there)
+
+
 def setup(app):
+    app.connect("build-finished", _serve_mathjax)
     app.connect("autodoc-skip-member", _skip)

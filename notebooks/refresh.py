@@ -6,7 +6,7 @@
 
 The address that the first cell installs from is `Repository` in `[project.urls]` of pyproject.toml, and no other place
 has it. Without one the cell says what to do instead. Every notebook reads JAXBANDITS_SMALL: with it, as in the tests,
-sizes are small.
+sizes are small. The site reads the first cell where only what builds it is installed: functions import what they need.
 """
 
 import argparse
@@ -15,10 +15,6 @@ import io
 import tomllib
 from pathlib import Path
 from typing import Any
-
-import nbformat
-from nbclient import NotebookClient
-from PIL import Image
 
 HERE = Path(__file__).parent
 CELL_SECONDS = 600  # a cell that takes longer is an error
@@ -91,18 +87,30 @@ def paths() -> list[Path]:
 
 def with_first_cell(path: Path) -> Any:
     """The notebook with the present first cell."""
+    import nbformat
+
     notebook = nbformat.read(path, as_version=4)
     notebook.cells[0]["source"] = first_cell()
     return notebook
 
 
+def write(notebook: Any, path: Path) -> None:
+    import nbformat
+
+    nbformat.write(notebook, path)
+
+
 def run(notebook: Any, folder: Path) -> None:
     """Run all cells in `folder`, in a kernel of their own; raise where one fails."""
+    from nbclient import NotebookClient
+
     NotebookClient(notebook, timeout=CELL_SECONDS, resources={"metadata": {"path": str(folder)}}).execute()
 
 
 def smaller(picture: str) -> str:
     """A PNG in base64 with a palette."""
+    from PIL import Image
+
     file = io.BytesIO()
     image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
     image.quantize(NUM_COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
@@ -125,7 +133,7 @@ def without_noise(notebook: Any) -> None:
 def write_first_cells() -> None:
     """Write the first cell of every notebook, and run nothing."""
     for path in paths():
-        nbformat.write(with_first_cell(path), path)
+        write(with_first_cell(path), path)
 
 
 def main() -> None:
@@ -141,7 +149,7 @@ def main() -> None:
         notebook = with_first_cell(path)
         run(notebook, HERE)
         without_noise(notebook)
-        nbformat.write(notebook, path)
+        write(notebook, path)
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -1,7 +1,9 @@
 """Every public name has a docstring and is on the API page; the documentation builds without a warning."""
 
 import importlib
+import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -187,6 +189,37 @@ def test_a_dead_link_and_a_bare_name_are_found(tmp_path):
     crawl = Crawl(tmp_path)
     assert crawl.dead("p.html") == ["y.html", "#z", "http://"]
     assert crawl.unlinked("p.html", {"jaxbandits.sweep"}) == ["jb.sweep"]
+
+
+@pytest.mark.pages
+def test_nothing_is_fetched_while_reading(crawl, site):
+    """Scripts, styles, fonts and pictures are the site's own, MathJax among them."""
+    for place, page in crawl.pages.items():
+        loaded = [x.get("src") for x in page.find_all(["script", "img", "iframe"])]
+        loaded += [x.get("href") for x in page.find_all("link", rel=["stylesheet", "preload", "icon"])]
+        assert [one for one in loaded if one and re.match(r"[a-z]+:|//", one)] == [], place
+    assert crawl.pages["formulas/byzantine.html"].find("script", src="../_static/mathjax/tex-chtml.js")
+    assert len(list((site / "_static/mathjax/output/chtml/fonts/woff-v2").iterdir())) > 20
+
+
+@pytest.mark.pages
+def test_notebooks_are_pages_with_their_file(crawl, site):
+    addresses = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        page = crawl.pages[f"notebooks/{path.stem}.html"]
+        links = [link["href"] for link in page.find("article").find_all("a", href=True)]
+        (there,) = (site / "notebooks" / href for href in links if href.endswith(f"/{path.name}") and ":" not in href)
+        assert there.read_bytes() == path.read_bytes()
+        assert any("colab" in href for href in links) == ("Repository" in addresses)
+        assert page.find("article").find("img", alt="What the cell draws")
+
+
+@pytest.mark.pages
+def test_notebooks_of_the_gallery_install_the_package(site):
+    first = runpy.run_path(str(ROOT / "notebooks/refresh.py"))["first_cell"]()
+    files = sorted((site / "_downloads").rglob("plot_*.ipynb"))
+    assert len(files) >= 16
+    assert {"".join(json.loads(path.read_text())["cells"][0]["source"]) for path in files} == {first}
 
 
 @pytest.mark.pages
