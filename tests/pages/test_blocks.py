@@ -163,7 +163,7 @@ def test_the_quickstart_is_the_same_everywhere(monkeypatch):
         assert here == there
         worlds = [one() if callable(one) else one for one in (given["environment"], settings["environment"])]
         assert repr(worlds[0].config) == repr(worlds[1].config)
-        assert len(re.findall(r"^.*\S", first["python"], flags=re.M)) <= 12
+        assert len(re.findall(r"^.*\S", first["python"], flags=re.M)) <= 13
 
 
 # ---- addresses
