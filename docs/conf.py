@@ -37,6 +37,7 @@ extensions = [
     "algorithm_catalogue",
     "notebook_pages",
     "claim_cards",
+    "study_pages",
     "links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

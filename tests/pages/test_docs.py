@@ -222,6 +222,29 @@ def test_notebooks_of_the_gallery_install_the_package(site):
     assert {"".join(json.loads(path.read_text())["cells"][0]["source"]) for path in files} == {first}
 
 
+STUDIES = sorted(path.stem for path in (ROOT / "docs/reproductions").glob("*.md"))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_begins_with_what_it_found(name):
+    first, *_ = (ROOT / f"docs/reproductions/{name}.md").read_text().split("\n## ")
+    assert 3 <= first.split("\nIn short:\n\n")[1].split("\n\n")[0].count("\n- ") + 1 <= 7
+
+
+@pytest.mark.pages
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_lists_its_sections_and_folds_its_tables(crawl, name):
+    page = crawl.pages[f"reproductions/{name}.html"].find("article")
+    source = (ROOT / f"docs/reproductions/{name}.md").read_text()
+    (said,) = (one for one in page.find_all("p") if one.get_text() == "On this page:")
+    listed = [link.get_text() for link in said.find_next("ul").find_all("a")]
+    assert listed == [one.replace("`", "") for one in re.findall(r"^## (.*)$", source, flags=re.MULTILINE)]
+    tables = page.find_all("table", class_="study")
+    assert len(tables) == source.count("| we measure |") and all(one.find_parent("details") for one in tables)
+    rows = source.split("| we measure |")[1].split("\n\n")[0].count("\n| ")
+    assert f": {rows} lines" in page.find("summary").get_text()
+
+
 @pytest.mark.pages
 def test_functions_say_what_to_see_also(crawl):
     rows = crawl.pages["api/objects/jaxbandits.algorithms.dp_klucb.html"].find("article").get_text()
