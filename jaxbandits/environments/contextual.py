@@ -165,7 +165,10 @@ def contextual_world(
     return World(init, observe, reward, score, truth)
 
 
-@factory
+@factory(
+    source="""`docs/formulas/ldp_contextual.md#figure-1`; heavy tails:
+        `docs/formulas/robust_frontier.md#heavy-tailed-noise`."""
+)
 def contextual_linear(
     *,
     num_arms: NumArms,
@@ -217,12 +220,6 @@ def contextual_linear(
     The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near 1 the
     mean of what is drawn is then below 0.
 
-    References
-    ----------
-    `docs/formulas/ldp_contextual.md#figure-1`; heavy tails: `docs/formulas/robust_frontier.md#heavy-tailed-noise`.
-
-    Examples
-    --------
     >>> heavy = jb.environments.contextual_linear(num_arms=100, dim=5, reward="pareto", shape=1.8)
     >>> round(heavy.facts["noise_moment"](1.5), 3), heavy.facts["noise_moment"](2)
     (0.418, inf)

@@ -58,6 +58,8 @@ def program(base: Program) -> Program:
             }
         }
     ),
+    source="""Asi, Raman and Talwar 2025, Algorithm 5, Theorem 4.2, Corollary 4.3;
+        `docs/formulas/private_adversarial.md#experts-as-arms`.""",
 )
 def bandit_to_experts(*, num_arms: NumArms, num_experts: NumExperts, horizon: Horizon, base: Base) -> Algorithm:
     """A bandit algorithm whose arms are experts; every play draws its own action from the picked expert's advice.
@@ -86,13 +88,6 @@ def bandit_to_experts(*, num_arms: NumArms, num_experts: NumExperts, horizon: Ho
     The paper draws an action from every expert's advice. Here only the picked expert's is drawn: the others are never
     used, so the law is the same.
 
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 5, Theorem 4.2, Corollary 4.3;
-    `docs/formulas/private_adversarial.md#experts-as-arms`.
-
-    Examples
-    --------
     >>> from functools import partial
     >>> private = partial(jb.algorithms.private_batched, epsilon=0.1)
     >>> jb.algorithms.bandit_to_experts(num_arms=3, num_experts=5, horizon=1000, base=private).guarantee.model

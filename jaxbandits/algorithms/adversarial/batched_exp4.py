@@ -97,6 +97,8 @@ def program(num_arms: int, num_experts: int) -> Program:
 @factory(
     plays_on="advice",
     example=Example({"epsilon": 4.0, "delta": 0.01, "window": 12, "learning_rate": 0.2, "mixing": 0.5}),
+    source="""Asi, Raman and Talwar 2025, Algorithm 2, Theorem 4.5. Noise and mixing are repaired:
+        `docs/formulas/private_adversarial.md#batched-exp4`.""",
 )
 def batched_exp4(
     *,
@@ -153,13 +155,6 @@ def batched_exp4(
     A run spends less than epsilon, a fraction of it, since the theorem's composition is loose: `guarantee.spend` says
     what is truly spent at delta.
 
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 2, Theorem 4.5. Noise and mixing are repaired:
-    `docs/formulas/private_adversarial.md#batched-exp4`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (42763, [0.012034, 0.001])

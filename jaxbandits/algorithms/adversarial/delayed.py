@@ -212,7 +212,11 @@ def wrapped(base: Guarantee) -> Guarantee:
     )
 
 
-@factory(example=Example({"base": "tsallis_inf", "delay": ("uniform", 0, 6), "max_delay": 5}, "losses"))
+@factory(
+    example=Example({"base": "tsallis_inf", "delay": ("uniform", 0, 6), "max_delay": 5}, "losses"),
+    source="""Joulani, György and Szepesvári 2013; Zimmert and Seldin 2020;
+        docs/formulas/robust_frontier.md#robust-frontier-delay""",
+)
 def delayed(
     *,
     horizon: Horizon,
@@ -283,12 +287,6 @@ def delayed(
     plays, as many as the longest delay has, rounded up to a multiple of 16, and one. A fixed delay takes constant time
     a play; other laws loop over arrivals. Estimates that depend on t, as `robust_ucb` has, are of their message's t.
 
-    References
-    ----------
-    Joulani, György and Szepesvári 2013; Zimmert and Seldin 2020; docs/formulas/robust_frontier.md#robust-frontier-delay
-
-    Examples
-    --------
     >>> late = jb.algorithms.delayed(num_arms=2, horizon=12, base=jb.algorithms.ucb1, delay=3)
     >>> run = jb.simulate(late, jb.environments.loss_table(losses=[[0.0, 1.0]] * 12), history=True)
     >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])

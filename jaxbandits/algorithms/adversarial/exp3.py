@@ -71,7 +71,13 @@ def program(num_arms: int, mixed: bool) -> Program:
     return _mixed(num_arms) if mixed else _unmixed(num_arms)
 
 
-@factory(plays_on="arms", example=Example({"learning_rate": 0.05, "mixing": 0.1}, "losses"))
+@factory(
+    plays_on="arms",
+    example=Example({"learning_rate": 0.05, "mixing": 0.1}, "losses"),
+    source="""Asi, Raman and Talwar 2025, Algorithm 3 and Corollary E.1; Auer, Cesa-Bianchi, Freund and Schapire 2002.
+        The tuning of noisy losses is repaired: `docs/formulas/private_adversarial.md#exp3`; without noise:
+        `docs/formulas/private_adversarial.md#without-privacy`.""",
+)
 def exp3(
     *,
     num_arms: NumArms,
@@ -114,14 +120,6 @@ def exp3(
     losses are not clipped. Without mixing, weights stay above 1e-37 and one update moves a log weight by at most 80,
     the range of a float32 exponential (`docs/deviations.md`).
 
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 3 and Corollary E.1; Auer, Cesa-Bianchi, Freund and Schapire 2002. The
-    tuning of noisy losses is repaired: `docs/formulas/private_adversarial.md#exp3`; without noise:
-    `docs/formulas/private_adversarial.md#without-privacy`.
-
-    Examples
-    --------
     >>> jb.algorithms.exp3(num_arms=3, horizon=100).params.mixing
     0.0
     >>> round(jb.algorithms.exp3(num_arms=3, horizon=10_000, feedback_scale=1.0).params.mixing, 4)

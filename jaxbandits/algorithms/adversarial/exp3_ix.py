@@ -33,7 +33,11 @@ def program(num_arms: int) -> Program:
     return exp3_program(num_arms, mixed=False)._replace(update=update)
 
 
-@factory(plays_on="arms", example=Example(world="losses"))
+@factory(
+    plays_on="arms",
+    example=Example(world="losses"),
+    source="Neu 2015, Theorem 1; `docs/formulas/private_adversarial.md#exp3-ix`.",
+)
 def exp3_ix(
     *,
     num_arms: NumArms,
@@ -65,12 +69,6 @@ def exp3_ix(
     losses are not clipped. Weights stay above 1e-37 and one update moves a log weight by at most 80, the range of a
     float32 exponential (`docs/deviations.md`).
 
-    References
-    ----------
-    Neu 2015, Theorem 1; `docs/formulas/private_adversarial.md#exp3-ix`.
-
-    Examples
-    --------
     >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100, learning_rate=0.5).params.mixing
     0.25
     """

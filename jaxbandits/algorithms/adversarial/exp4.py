@@ -91,7 +91,11 @@ def program(num_arms: int, num_experts: int) -> Program:
     return Program(init, act, reported_loss, update)
 
 
-@factory(plays_on="advice")
+@factory(
+    plays_on="advice",
+    source="""Auer, Cesa-Bianchi, Freund and Schapire 2002, section 7;
+        `docs/formulas/private_adversarial.md#without-privacy`.""",
+)
 def exp4(
     *,
     num_arms: NumArms,
@@ -119,12 +123,6 @@ def exp4(
     mixing one update moves a log weight by at most 80 times the advice, the range of a float32 exponential
     (`docs/deviations.md`).
 
-    References
-    ----------
-    Auer, Cesa-Bianchi, Freund and Schapire 2002, section 7; `docs/formulas/private_adversarial.md#without-privacy`.
-
-    Examples
-    --------
     >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100, learning_rate=0.5).params
     Params(learning_rate=0.5, mixing=0.0)
     """

@@ -116,7 +116,12 @@ def tries_at_once(num_arms: int) -> int:
     return 2 * num_arms
 
 
-@factory(plays_on="arms", example=Example(world="losses"))
+@factory(
+    plays_on="arms",
+    example=Example(world="losses"),
+    source="""Asi, Raman and Talwar 2025, Algorithm 4, Lemma E.4; Neu and Bartok 2013. The argmax in line 10 of the
+        listing is read as argmin: `docs/formulas/private_adversarial.md#ftpl`.""",
+)
 def ftpl(
     *,
     num_arms: NumArms,
@@ -154,13 +159,6 @@ def ftpl(
     Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss 1;
     losses are not clipped. Ties go to the lowest index.
 
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 4, Lemma E.4; Neu and Bartok 2013. The argmax in line 10 of the listing is
-    read as argmin: `docs/formulas/private_adversarial.md#ftpl`.
-
-    Examples
-    --------
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).params.tries
     18.0
     """

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 from annotated_types import Gt, Le
 
 from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
@@ -77,13 +78,18 @@ def program(num_arms: int, tail_index: float) -> Program:
     return Program(init, act, reported_loss, update, diagnose=diagnose)
 
 
-@factory(plays_on="arms", example=Example(world="losses"))
+@factory(
+    plays_on="arms",
+    example=Example(world="losses"),
+    source="""Huang, Dai and Huang 2022, Algorithm 1; Asi, Raman and Talwar 2025, Corollary 3.2. The time index of the
+        threshold is repaired: `docs/formulas/private_adversarial.md#htinf`.""",
+)
 def htinf(
     *,
     num_arms: NumArms,
     horizon: Horizon,
     tail_scale: Positive | None = None,
-    tail_index: Annotated[Scalar, Gt(1), Le(2), STATIC] = 2.0,
+    tail_index: Annotated[Scalar, Gt(1), Le(2), STATIC, Doc("alpha: the order of the moment that is bounded.")] = 2.0,
 ) -> Algorithm:
     """Follow the regularised leader with Tsallis entropy and skip losses too large to trust: for heavy tails.
 
@@ -96,8 +102,6 @@ def htinf(
     tail_scale
         sigma: the losses should have E|loss|^alpha <= sigma^alpha. The default: sqrt(6), which covers a loss in [0, 1]
         plus Laplace noise of scale up to 1. For noise of a larger scale lam use sqrt(2 + 4 lam^2).
-    tail_index
-        alpha: the order of the moment that is bounded.
 
     Notes
     -----
@@ -106,13 +110,6 @@ def htinf(
     divided by a probability of at least 1e-12. The normaliser of the weights is solved by a fixed number of Newton
     steps (`docs/deviations.md`).
 
-    References
-    ----------
-    Huang, Dai and Huang 2022, Algorithm 1; Asi, Raman and Talwar 2025, Corollary 3.2. The time index of the threshold
-    is repaired: `docs/formulas/private_adversarial.md#htinf`.
-
-    Examples
-    --------
     >>> jb.algorithms.htinf(num_arms=3, horizon=100, tail_scale=2.0).params
     Params(tail_scale=2.0)
     """

@@ -63,7 +63,12 @@ def program(num_arms: int) -> Program:
     return Program(init, act, reported_loss, update)
 
 
-@factory(plays_on="arms", example=Example(world="losses"))
+@factory(
+    plays_on="arms",
+    example=Example(world="losses"),
+    source="""Zimmert and Seldin 2020, read in a secondary source; Masoudian, Zimmert and Seldin 2022, its constants
+        recalled; docs/formulas/robust_frontier.md#robust-frontier-hybrid""",
+)
 def hybrid_tsallis_inf(
     *,
     num_arms: NumArms,
@@ -99,13 +104,6 @@ def hybrid_tsallis_inf(
     the entropy costs: at delay 50 and T = 2000 regret is about five times that of `delayed` with `tsallis_inf`.
     The weights are solved for by a fixed number of Newton steps.
 
-    References
-    ----------
-    Zimmert and Seldin 2020, read in a secondary source; Masoudian, Zimmert and Seldin 2022, its constants recalled;
-    docs/formulas/robust_frontier.md#robust-frontier-hybrid
-
-    Examples
-    --------
     >>> from functools import partial
     >>> late = partial(jb.algorithms.delayed, base=jb.algorithms.hybrid_tsallis_inf, delay=50)
     >>> late(num_arms=3, horizon=100).params.base.share

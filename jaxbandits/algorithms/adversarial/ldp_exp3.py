@@ -55,7 +55,12 @@ def program(base: Program) -> Program:
     return Program(init, act, noisy_loss, update, lockstep=base.lockstep)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 0.5, "learning_rate": 0.02, "mixing": 0.1}, "losses"))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 0.5, "learning_rate": 0.02, "mixing": 0.1}, "losses"),
+    source="""Asi, Raman and Talwar 2025, Table 1, "existing work"; Agarwal and Singh 2017; Tossou and Dimitrakakis
+        2017. The tuning is ours: `docs/formulas/private_adversarial.md#ldp-exp3`.""",
+)
 def ldp_exp3(
     *,
     num_arms: NumArms,
@@ -93,13 +98,6 @@ def ldp_exp3(
     -----
     A non-finite reward counts as loss 1.
 
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Table 1, "existing work"; Agarwal and Singh 2017; Tossou and Dimitrakakis 2017. The
-    tuning is ours: `docs/formulas/private_adversarial.md#ldp-exp3`.
-
-    Examples
-    --------
     >>> jb.algorithms.ldp_exp3(num_arms=3, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """

@@ -26,7 +26,12 @@ def program(num_arms: int, num_experts: int) -> Program:
     return exp4_program(num_arms, num_experts)._replace(encode=noisy_loss)
 
 
-@factory(plays_on="advice", example=Example({"epsilon": 1.0, "learning_rate": 0.02, "mixing": 0.1}))
+@factory(
+    plays_on="advice",
+    example=Example({"epsilon": 1.0, "learning_rate": 0.02, "mixing": 0.1}),
+    source="""Asi, Raman and Talwar 2025, Algorithm 6, Theorem 4.4. The tuning is repaired:
+        `docs/formulas/private_adversarial.md#ldp-exp4`.""",
+)
 def local_exp4(
     *,
     num_arms: NumArms,
@@ -66,13 +71,6 @@ def local_exp4(
     A non-finite reward counts as loss 1. One Laplace variable is drawn a play, since only the played arm's loss is
     sent.
 
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 6, Theorem 4.4. The tuning is repaired:
-    `docs/formulas/private_adversarial.md#ldp-exp4`.
-
-    Examples
-    --------
     >>> jb.algorithms.local_exp4(num_arms=3, num_experts=5, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """

@@ -126,7 +126,13 @@ def _learns_from_losses(base: Program, treedef, shapes: tuple) -> bool:
     return isinstance(jax.eval_shape(message, treedef.unflatten([jnp.zeros(shape) for shape in shapes])), Loss)
 
 
-@factory(plays_on="arms", example=Example({"base": "htinf", "epsilon": 0.2}, "losses"))
+@factory(
+    plays_on="arms",
+    example=Example({"base": "htinf", "epsilon": 0.2}, "losses"),
+    source="""Asi, Raman and Talwar 2025, Algorithm 1, Theorem 3.1, Lemma 3.3;
+        `docs/formulas/private_adversarial.md#conversion`. How the base is tuned:
+        `docs/formulas/private_adversarial.md#tuning-of-the-base`.""",
+)
 def private_batched(
     *,
     num_arms: NumArms,
@@ -174,14 +180,6 @@ def private_batched(
     Rewards of any size are accepted, and a non-finite one counts as loss 1. A partial last batch is played and never
     fed back.
 
-    References
-    ----------
-    Asi, Raman and Talwar 2025, Algorithm 1, Theorem 3.1, Lemma 3.3;
-    `docs/formulas/private_adversarial.md#conversion`. How the base is tuned:
-    `docs/formulas/private_adversarial.md#tuning-of-the-base`.
-
-    Examples
-    --------
     >>> jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=0.1).schedule[0].length
     10
     """

@@ -49,7 +49,11 @@ def program(num_arms: int) -> Program:
     return Program(init, act, reported_loss, update)
 
 
-@factory(plays_on="arms", example=Example(world="losses"))
+@factory(
+    plays_on="arms",
+    example=Example(world="losses"),
+    source="Zimmert and Seldin 2021, Algorithm 1; `docs/formulas/private_adversarial.md#tsallis-inf`.",
+)
 def tsallis_inf(
     *,
     num_arms: NumArms,
@@ -78,12 +82,6 @@ def tsallis_inf(
     losses are not clipped. Losses are divided by a probability of at least 1e-12. The normaliser of the weights is
     solved by a fixed number of Newton steps (`docs/deviations.md`).
 
-    References
-    ----------
-    Zimmert and Seldin 2021, Algorithm 1; `docs/formulas/private_adversarial.md#tsallis-inf`.
-
-    Examples
-    --------
     >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).params
     Params(learning_rate=1.0, mixing=0.0)
     """

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 from annotated_types import Ge, Le
 from jax import lax
 
@@ -150,18 +151,23 @@ def _events(params):
     return (gaussian_event("sum of a phase's x r, r in [0, 1]", 1.0, params.deviation * params.mechanism_scale),)
 
 
-@factory(plays_on="decision set", example=Example({"rho": 2.0, "delta": 0.01, "radius_scale": 0.2}))
+@factory(
+    plays_on="decision set",
+    example=Example({"rho": 2.0, "delta": 0.01, "radius_scale": 0.2}),
+    source="""Azize and Basu 2023 (arXiv 2309.00557), whose constants were not readable; widths are this package's:
+        `docs/formulas/private_frontier.md#adac-oful`.""",
+)
 def adac_oful(
     *,
     num_arms: NumArms,
     dim: Dim,
     horizon: Horizon,
     rho: Annotated[Scalar, Ge(1e-24), Le(math.inf), Remedy("use float('inf') for no noise")],
-    growth: Positive = 1.0,
+    growth: Annotated[Positive, Doc("By which share det V grows between releases.")] = 1.0,
     ridge: Ridge = 1.0,
-    noise_scale: NonNegative = 0.5,
-    theta_bound: NonNegative = 1.0,
-    radius_scale: NonNegative = 1.0,
+    noise_scale: Annotated[NonNegative, Doc("The rewards' sub-Gaussian scale; 1/2 holds for rewards in [0, 1].")] = 0.5,
+    theta_bound: Annotated[NonNegative, Doc("Largest norm of theta that the widths allow for.")] = 1.0,
+    radius_scale: Annotated[NonNegative, Doc("Multiplies the width.")] = 1.0,
     failure_prob: FailureProb = None,
     delta: StatedDelta | None = None,
 ) -> Algorithm:
@@ -176,14 +182,6 @@ def adac_oful(
     ----------
     rho
         Budget of zero-concentrated privacy; inf: no noise.
-    growth
-        By which share det V grows between releases.
-    noise_scale
-        The rewards' sub-Gaussian scale; 1/2 holds for rewards in [0, 1].
-    theta_bound
-        Largest norm of theta that the widths allow for.
-    radius_scale
-        Multiplies the width.
 
     Returns
     -------
@@ -199,13 +197,6 @@ def adac_oful(
     within 1e-5 go to the lowest arm. Every reward enters one release; there are at most d ln(1 + T / (d ridge)) / ln(1
     + growth).
 
-    References
-    ----------
-    Azize and Basu 2023 (arXiv 2309.00557), whose constants were not readable; widths are this package's:
-    `docs/formulas/private_frontier.md#adac-oful`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.adac_oful(num_arms=20, dim=5, horizon=5000, rho=0.5)
     >>> algorithm.params.deviation, round(jb.mechanisms.gdp(algorithm.guarantee.events(algorithm.params)), 6)
     (1.0, 1.0)

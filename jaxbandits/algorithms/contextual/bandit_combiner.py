@@ -257,7 +257,9 @@ def default_bases(base: AlgorithmFactory, dim: int, horizon: int, epsilon: Scala
 @factory(
     example=Example(
         {"epsilon": 4.0, "bonus_scale": 0.0, "bases": [{"name": "doubling", "base": OGD}, OGD]}, world="contexts"
-    )
+    ),
+    source=""""Improved rate for locally differentially private linear bandits", Algorithm 2 and Theorem 4.1; Cutkosky,
+        Das and Purohit 2020; docs/formulas/ldp_contextual.md#combiner""",
 )
 def bandit_combiner(
     *,
@@ -324,13 +326,6 @@ def bandit_combiner(
 
     The paper's constants P, P' and p are 1. Departures: docs/deviations.md.
 
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Algorithm 2 and Theorem 4.1; Cutkosky,
-    Das and Purohit 2020; docs/formulas/ldp_contextual.md#combiner
-
-    Examples
-    --------
     >>> from functools import partial
     >>> linucb = jb.algorithms.linucb
     >>> bases = [partial(jb.algorithms.doubling, base=linucb), linucb, partial(linucb, radius_scale=0.1)]

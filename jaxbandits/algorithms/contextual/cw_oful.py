@@ -37,7 +37,12 @@ def _weight(params: Params, square: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.where(uncertain, params.threshold / jnp.where(uncertain, norm, 1), 1)
 
 
-@factory(plays_on="decision set", example=Example({"corruption_budget": 10.0, "radius_scale": 0.2}))
+@factory(
+    plays_on="decision set",
+    example=Example({"corruption_budget": 10.0, "radius_scale": 0.2}),
+    source="""He, Zhou, Zhang and Gu 2022, not read (estimator from others' code, radius derived anew):
+        `docs/formulas/robust_frontier.md#cw-oful`. Bound: `theory.cw_bound`.""",
+)
 def cw_oful(
     *,
     num_arms: NumArms,
@@ -74,13 +79,6 @@ def cw_oful(
     over C have a step there. Ties go to the lowest arm within 1e-5 of the largest index. Non-finite rewards count as 0.
     The weight is fixed at the decision and goes with the play, so that it is right when the reward comes late.
 
-    References
-    ----------
-    He, Zhou, Zhang and Gu 2022, not read (estimator from others' code, radius derived anew):
-    `docs/formulas/robust_frontier.md#cw-oful`. Bound: `theory.cw_bound`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.cw_oful(num_arms=20, dim=4, horizon=4000, corruption_budget=50, failure_prob=0.05)
     >>> round(algorithm.params.threshold, 6), round(algorithm.params.radius, 6)
     (0.04, 6.360064)

@@ -153,7 +153,11 @@ def wrapped(base: Guarantee) -> Guarantee:
 OGD = {"name": "online_ucb", "epsilon": 4.0, "learner": "ogd"}
 
 
-@factory(example=Example({"base": {**OGD, "min_eigenvalue": 0.1}}, world="contexts"))
+@factory(
+    example=Example({"base": {**OGD, "min_eigenvalue": 0.1}}, world="contexts"),
+    source=""""Improved rate for locally differentially private linear bandits", Algorithm 7, recalled, since our copy
+        of the paper lacks it: docs/formulas/ldp_contextual.md#doubling""",
+)
 def doubling(
     *,
     num_arms: NumArms,
@@ -198,13 +202,6 @@ def doubling(
     -----
     The base's rules hold for ties and for rewards that are not finite.
 
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Algorithm 7, recalled, since our copy of
-    the paper lacks it: docs/formulas/ldp_contextual.md#doubling
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.doubling(num_arms=5, dim=3, horizon=100, base=jb.algorithms.linucb)
     >>> algorithm.params.starts.tolist()
     [0, 1, 3, 7, 15, 31, 63]

@@ -12,6 +12,8 @@ from jaxbandits.validation import factory
 @factory(
     plays_on="decision set",
     example=Example({"statistics": "shuffle", "protocol": "amplified", "window": 5, "epsilon": 0.8}),
+    source="""Auer, Cesa-Bianchi and Fischer 2002; docs/formulas/ldp_contextual.md#epsilon-greedy, where the constant is
+        our choice""",
 )
 def epsilon_greedy(
     *, num_arms: NumArms, dim: Dim, horizon: Horizon, exploration: NonNegative = 0.1, **given: Unpack[Learnt]
@@ -32,13 +34,6 @@ def epsilon_greedy(
 
     Draws: `alg/act/explore` and `alg/act/arm`, a uniform a play. Departures: docs/deviations.md.
 
-    References
-    ----------
-    Auer, Cesa-Bianchi and Fischer 2002; docs/formulas/ldp_contextual.md#epsilon-greedy, where the constant is
-    our choice
-
-    Examples
-    --------
     >>> jb.algorithms.epsilon_greedy(num_arms=100, dim=5, horizon=20_000).params.selection.rate
     10.0
     """

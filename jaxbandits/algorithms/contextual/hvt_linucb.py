@@ -8,6 +8,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple, Required, TypedDict, Unpack
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 from annotated_types import Gt, Le
 
 from jaxbandits.algorithms.contextual.linucb import (
@@ -120,12 +121,8 @@ class HeavyTailed(TypedDict, total=False):
     moment_scale
         nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
         ``noise_moment(order)`` to the power 1 / order is the least.
-    moment_order
-        Order 1 + e of the bounded moment.
     theta_norm
         Bound B on the norm of the unknown theta; the estimate is projected onto that ball.
-    ridge
-        lambda. The default: dim.
     least_scale
         The least scale of a residual. The default: 1 / sqrt(horizon).
     growth
@@ -136,10 +133,10 @@ class HeavyTailed(TypedDict, total=False):
     """
 
     moment_scale: Required[NonNegative]
-    moment_order: Annotated[Scalar, Gt(1), Le(2), Default(2.0)]
+    moment_order: Annotated[Scalar, Gt(1), Le(2), Default(2.0), Doc("Order 1 + e of the bounded moment.")]
     theta_norm: Annotated[Positive, Default(1.0)]
     feature_norm: Annotated[FeatureNorm, Default(1.0)]
-    ridge: Annotated[Ridge | None, Default(None)]
+    ridge: Annotated[Ridge | None, Default(None), Doc("lambda. The default: dim.")]
     least_scale: Annotated[Positive | None, Default(None)]
     growth: Annotated[Positive, Default(4.0)]
     failure_prob: Annotated[FailureProb, Default(None)]
@@ -177,6 +174,8 @@ def heavy_tailed(num_arms: int, dim: int, horizon: int, corruption_budget: Scala
         {"moment_scale": 0.8, "moment_order": 1.5, "radius_scale": 1e-4},
         world=("contexts", {"reward": "student", "df": 1.8, "noise_scale": 0.3}),
     ),
+    source="""Wang, Zhang, Zhao and Zhou 2025 (arXiv 2503.00419), of which the abstract was read and a summary; beta is
+        recalled: `docs/formulas/robust_frontier.md#hvt-ucb`.""",
 )
 def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[HeavyTailed]) -> Algorithm:
     """Linear bandits with heavy-tailed noise: optimism on an estimate whose residuals are clipped, one step a play.
@@ -193,13 +192,6 @@ def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
     (sqrt(alpha) s). The formulas page has tau_0. Nothing of earlier plays is kept but V and theta. NaN residuals count
     as 0; infinite ones are clipped. Ties go to the lowest arm within 1e-5 of the largest index.
 
-    References
-    ----------
-    Wang, Zhang, Zhao and Zhou 2025 (arXiv 2503.00419), of which the abstract was read and a summary; beta is recalled:
-    `docs/formulas/robust_frontier.md#hvt-ucb`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.hvt_linucb(num_arms=20, dim=4, horizon=3000, moment_scale=1.0, radius_scale=1e-4)
     >>> algorithm.params.power, algorithm.params.ridge
     (0.0, 4.0)

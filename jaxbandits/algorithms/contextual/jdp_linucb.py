@@ -12,7 +12,13 @@ from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
 
 
-@factory(plays_on="decision set", example=Example({"epsilon": 2.0, "tree": "binary", "radius_scale": 0.2}))
+@factory(
+    plays_on="decision set",
+    example=Example({"epsilon": 2.0, "tree": "binary", "radius_scale": 0.2}),
+    source="""Shariff and Sheffet 2018; docs/formulas/ldp_contextual.md#joint-privacy,
+        docs/formulas/ldp_contextual.md#tree and docs/formulas/ldp_contextual.md#reference-presets; "exact" is ours,
+        docs/formulas/ldp_contextual.md#exact-presets; counters: docs/formulas/counting.md""",
+)
 def jdp_linucb(
     *, num_arms: NumArms, dim: Dim, horizon: Annotated[Horizon, STATIC], tree: Tree = None, **given: Unpack[Budget]
 ) -> Algorithm:
@@ -61,14 +67,6 @@ def jdp_linucb(
     `guarantee.spend` is what a user truly spends at delta through all that the server releases. The scales of the
     published presets do not give epsilon. Departures: docs/deviations.md.
 
-    References
-    ----------
-    Shariff and Sheffet 2018; docs/formulas/ldp_contextual.md#joint-privacy, docs/formulas/ldp_contextual.md#tree and
-    docs/formulas/ldp_contextual.md#reference-presets; "exact" is ours, docs/formulas/ldp_contextual.md#exact-presets;
-    counters: docs/formulas/counting.md
-
-    Examples
-    --------
     >>> for choices in ({}, {"preset": "reference"}, {"preset": "reference", "tree": "binary"}, {"preset": "theory"}):
     ...     private = jb.algorithms.jdp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, delta=0.1, **choices)
     ...     print(round(private.params.statistics.vector, 4), round(private.guarantee.spend(private.params)[0], 4))

@@ -11,7 +11,12 @@ from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
 
 
-@factory(plays_on="decision set", example=Example({"epsilon": 1.0, "radius_scale": 0.2}))
+@factory(
+    plays_on="decision set",
+    example=Example({"epsilon": 1.0, "radius_scale": 0.2}),
+    source="""Zheng, Cai, Huang, Li and Wang 2020; docs/formulas/ldp_contextual.md#local-privacy,
+        docs/formulas/ldp_contextual.md#reference-presets and, ours, docs/formulas/ldp_contextual.md#exact-presets""",
+)
 def ldp_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[Budget]) -> Algorithm:
     """LinUCB under local privacy: every user adds Gaussian noise to x x' and x y before sending them.
 
@@ -54,13 +59,6 @@ def ldp_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
     Local privacy is dear: `examples/gallery/2_privacy/plot_contexts.py` compares it with a shuffler and a trusted
     server.
 
-    References
-    ----------
-    Zheng, Cai, Huang, Li and Wang 2020; docs/formulas/ldp_contextual.md#local-privacy,
-    docs/formulas/ldp_contextual.md#reference-presets and, ours, docs/formulas/ldp_contextual.md#exact-presets
-
-    Examples
-    --------
     >>> for preset in ("exact", "reference", "theory"):
     ...     private = jb.algorithms.ldp_linucb(
     ...         num_arms=100, dim=5, horizon=20_000, epsilon=10.0, delta=0.1, preset=preset

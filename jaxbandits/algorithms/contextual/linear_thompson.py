@@ -11,7 +11,12 @@ from jaxbandits.theory.linear_widths import REWARD_SCALE
 from jaxbandits.validation import factory
 
 
-@factory(plays_on="decision set", example=Example({"statistics": "ldp", "epsilon": 1.0}))
+@factory(
+    plays_on="decision set",
+    example=Example({"statistics": "ldp", "epsilon": 1.0}),
+    source="""Agrawal and Goyal 2013 (recalled); docs/formulas/ldp_contextual.md#thompson-sampling, where v and its
+        scale are our choice""",
+)
 def linear_thompson(
     *,
     num_arms: NumArms,
@@ -38,13 +43,6 @@ def linear_thompson(
 
     Draws: `alg/act/posterior`, d normals a play. Departures: docs/deviations.md.
 
-    References
-    ----------
-    Agrawal and Goyal 2013 (recalled); docs/formulas/ldp_contextual.md#thompson-sampling, where v and its scale
-    are our choice
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.linear_thompson(num_arms=100, dim=5, horizon=20_000)
     >>> round(algorithm.params.selection.posterior, 4)
     4.4782

@@ -166,14 +166,19 @@ Contexts = Annotated[
 ]
 
 
-@factory(plays_on="decision set", example=Example({"preset": "theory", "radius_scale": 0.2}))
+@factory(
+    plays_on="decision set",
+    example=Example({"preset": "theory", "radius_scale": 0.2}),
+    source="""Abbasi-Yadkori, Pál and Szepesvári 2011; docs/formulas/ldp_contextual.md#linucb and
+        docs/formulas/ldp_contextual.md#reference-presets""",
+)
 def linucb(
     *,
     num_arms: NumArms,
     dim: Dim,
     horizon: Horizon,
     preset: Annotated[Literal["reference", "theory"] | None, HOST] = None,
-    radius_scale: NonNegative | None = None,
+    radius_scale: Annotated[NonNegative, Doc("Multiplies the width w. The default: 1.")] | None = None,
     feature_norm: FeatureNorm = 1.0,
     contexts: Contexts = "redraw",
 ) -> Algorithm:
@@ -187,8 +192,6 @@ def linucb(
         Ridge and width. "reference", the default: ridge 1e-4 and w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) at every
         play, as in the published code of Chowdhury and Zhou. "theory": ridge 1 and w_t = 1 + R sqrt(d log((1 + t L^2)
         T)). R = 1/2 is the scale of the rewards' noise.
-    radius_scale
-        Multiplies the width w. The default: 1.
 
     Returns
     -------
@@ -201,13 +204,6 @@ def linucb(
     rounding only. Non-finite rewards count as 0. P is updated by the formula of Sherman and Morrison.
     Departures from the paper: docs/deviations.md.
 
-    References
-    ----------
-    Abbasi-Yadkori, Pál and Szepesvári 2011; docs/formulas/ldp_contextual.md#linucb and
-    docs/formulas/ldp_contextual.md#reference-presets
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.linucb(num_arms=100, dim=5, horizon=20_000, radius_scale=0.1)
     >>> algorithm.params.ridge
     0.0001

@@ -186,7 +186,12 @@ def events(private_features: bool, params: Params) -> tuple[Event, ...]:
     return (gaussian_event(what, ratio(private_features, params) * scale if scale > 0 else math.inf, scale),)
 
 
-@factory(plays_on="decision set", example=Example({"epsilon": 4.0, "min_eigenvalue": 0.1}))
+@factory(
+    plays_on="decision set",
+    example=Example({"epsilon": 4.0, "min_eigenvalue": 0.1}),
+    source=""""Improved rate for locally differentially private linear bandits", Algorithm 1;
+        docs/formulas/ldp_contextual.md#onlineucb""",
+)
 def online_ucb(
     *,
     num_arms: NumArms,
@@ -270,13 +275,6 @@ def online_ucb(
     largest index, relatively. V^-1 is updated by the formula of Sherman and Morrison. `guarantee.spend` is what
     the noise truly delivers at delta. Departures: docs/deviations.md.
 
-    References
-    ----------
-    "Improved rate for locally differentially private linear bandits", Algorithm 1;
-    docs/formulas/ldp_contextual.md#onlineucb
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.online_ucb(num_arms=100, dim=5, horizon=20_000, epsilon=1.0)
     >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (7.504, [1.0, 5e-05])

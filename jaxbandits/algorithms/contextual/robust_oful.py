@@ -18,6 +18,8 @@ from jaxbandits.validation import factory
         {"moment_scale": 0.5, "corruption_budget": 5.0, "radius_scale": 1e-4},
         reward_adversary={"name": "huber", "corruption": 0.05, "value": "inf"},
     ),
+    source="""Ours, after Tani and Futami 2026 (arXiv 2603.15596; abstract read, no theorem claimed):
+        `docs/formulas/robust_frontier.md#robust-oful`.""",
 )
 def robust_oful(
     *,
@@ -45,13 +47,6 @@ def robust_oful(
     addition, which is the same for every C > 0. Curves over C have a step at 0. NaN, infinity and ties as in
     `hvt_linucb`.
 
-    References
-    ----------
-    Ours, after Tani and Futami 2026 (arXiv 2603.15596; abstract read, no theorem claimed):
-    `docs/formulas/robust_frontier.md#robust-oful`.
-
-    Examples
-    --------
     >>> made = {"num_arms": 20, "dim": 4, "horizon": 3000, "moment_scale": 1.0}
     >>> clean = jb.algorithms.robust_oful(**made, corruption_budget=0)
     >>> clean.params == jb.algorithms.hvt_linucb(**made).params

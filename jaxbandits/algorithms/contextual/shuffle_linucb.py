@@ -13,7 +13,11 @@ from jaxbandits.validation import factory
 
 
 @factory(
-    plays_on="decision set", example=Example({"protocol": "vector", "window": 7, "epsilon": 2.0, "radius_scale": 0.2})
+    plays_on="decision set",
+    example=Example({"protocol": "vector", "window": 7, "epsilon": 2.0, "radius_scale": 0.2}),
+    source="""Chowdhury and Zhou 2022 (the theory presets are recalled); docs/formulas/ldp_contextual.md#shuffle-model,
+        docs/formulas/ldp_contextual.md#vector-code and docs/formulas/ldp_contextual.md#reference-presets; "exact" is
+        ours, docs/formulas/ldp_contextual.md#exact-presets""",
 )
 def shuffle_linucb(
     *, num_arms: NumArms, dim: Dim, horizon: Horizon, protocol: Protocol = None, window: Window = None,
@@ -70,14 +74,6 @@ def shuffle_linucb(
     "vector", for a server that sees a batch's sums: the binomial noise of B users against one of them. The simulation
     relays sums under both. Departures: docs/deviations.md.
 
-    References
-    ----------
-    Chowdhury and Zhou 2022 (the theory presets are recalled); docs/formulas/ldp_contextual.md#shuffle-model,
-    docs/formulas/ldp_contextual.md#vector-code and docs/formulas/ldp_contextual.md#reference-presets; "exact" is ours,
-    docs/formulas/ldp_contextual.md#exact-presets
-
-    Examples
-    --------
     >>> for preset, protocol in (("exact", "vector"), ("reference", "amplified"), ("reference", "vector")):
     ...     private = jb.algorithms.shuffle_linucb(
     ...         num_arms=100, dim=5, horizon=20_000, epsilon=1.0, delta=0.1, preset=preset, protocol=protocol

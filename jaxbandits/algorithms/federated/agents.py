@@ -34,28 +34,14 @@ FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
 
 
 class Schedule(TypedDict, total=False):
-    """What the ridge lambda_k and the radius beta_k follow from.
-
-    Parameters
-    ----------
-    feature_spread
-        The paper's sigma.
-    noise_scale
-        The rewards' noise, the paper's R.
-    failure_prob
-        Failure probability of the confidence sets.
-    ridge_scale
-        Multiplies lambda_k.
-    radius_scale
-        Multiplies beta_k.
-    """
+    """What the ridge lambda_k and the radius beta_k follow from."""
 
     corruption_bound: Annotated[Share, LATER, Default(0.0)]
-    feature_spread: Annotated[NonNegative, Default(1.0)]
-    noise_scale: Annotated[NonNegative, Default(0.5)]
-    failure_prob: Annotated[Inside, Default(0.05)]
-    ridge_scale: Annotated[Positive, Default(0.1)]
-    radius_scale: Annotated[NonNegative, Default(0.03)]
+    feature_spread: Annotated[NonNegative, Default(1.0), Doc("The paper's sigma.")]
+    noise_scale: Annotated[NonNegative, Default(0.5), Doc("The rewards' noise, the paper's R.")]
+    failure_prob: Annotated[Inside, Default(0.05), Doc("Failure probability of the confidence sets.")]
+    ridge_scale: Annotated[Positive, Default(0.1), Doc("Multiplies lambda_k.")]
+    radius_scale: Annotated[NonNegative, Default(0.03), Doc("Multiplies beta_k.")]
 
 
 class Constants(NamedTuple):

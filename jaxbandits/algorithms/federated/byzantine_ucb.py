@@ -246,6 +246,11 @@ def _where_asked(setup: Setup, params: Params, state: State, after: State, gram:
         message_adversary={"name": "byzantine", "corruption": 0.2, "kind": "target"},
         horizon=100,
     ),
+    source="""Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Algorithm 1, Theorems 2, 6 and
+        7; `docs/formulas/byzantine.md#algorithm`, `docs/formulas/byzantine.md#constants`,
+        `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`,
+        `docs/formulas/byzantine.md#rounds-by-determinants`, `docs/formulas/byzantine.md#noise-of-a-mean`; of counters:
+        `docs/formulas/counting.md`. Departures: `docs/deviations/byzantine.md`.""",
 )
 def byzantine_ucb(
     *,
@@ -351,16 +356,6 @@ def byzantine_ucb(
     that its own rounds tell private data, and that its noise is counted for one agent only; their repair has rounds
     every sqrt(horizon / num_agents) plays (`window`).
 
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Algorithm 1, Theorems 2, 6 and 7;
-    `docs/formulas/byzantine.md#algorithm`, `docs/formulas/byzantine.md#constants`,
-    `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`,
-    `docs/formulas/byzantine.md#rounds-by-determinants`, `docs/formulas/byzantine.md#noise-of-a-mean`;
-    of counters: `docs/formulas/counting.md`. Departures: `docs/deviations/byzantine.md`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.byzantine_ucb(
     ...     num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0
     ... )

@@ -9,7 +9,12 @@ from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.validation import factory
 
 
-@factory(plays_on="agents", example=Example({"window": 8}))
+@factory(
+    plays_on="agents",
+    example=Example({"window": 8}),
+    source="""Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; Abbasi-Yadkori et al. 2011;
+        `docs/formulas/byzantine.md#linucb-comparators`.""",
+)
 def isolated_linucb(
     *,
     num_agents: NumAgents,
@@ -47,13 +52,6 @@ def isolated_linucb(
     An episode of an agent whose sums are not finite counts as zero. Ties (within 1e-5, relatively) go to the
     lowest arm. There is no privacy.
 
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; Abbasi-Yadkori et al. 2011;
-    `docs/formulas/byzantine.md#linucb-comparators`.
-
-    Examples
-    --------
     >>> jb.algorithms.isolated_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, window=20).schedule[0].repeats
     100
     """

@@ -15,6 +15,8 @@ from jaxbandits.validation import factory
         {"window": 8, "corruption_bound": 0.2, "width": "abbasi_yadkori"},
         message_adversary={"name": "byzantine", "corruption": 0.2, "kind": "nonfinite"},
     ),
+    source="""Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; Abbasi-Yadkori et al. 2011;
+        `docs/formulas/byzantine.md#linucb-comparators`.""",
 )
 def oracle_linucb(
     *,
@@ -54,13 +56,6 @@ def oracle_linucb(
     Attacks of agents that are not left out are averaged like honest messages. A message that is not finite or
     not symmetric counts as zero. Ties (within 1e-5, relatively) go to the lowest arm. There is no privacy.
 
-    References
-    ----------
-    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; Abbasi-Yadkori et al. 2011;
-    `docs/formulas/byzantine.md#linucb-comparators`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.oracle_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, corruption_bound=0.2)
     >>> algorithm.params.num_attacked
     2

@@ -70,6 +70,8 @@ def most(spread: np.ndarray, private_spread: np.ndarray, target: np.ndarray, lev
 @factory(
     plays_on="fixed set",
     example=Example({"rho": 0.5, "delta": 0.01, "failure_prob": 0.3, "noise_scale": 0.3}, horizon=1000),
+    source="""Azize and Basu 2023 (arXiv 2309.00557), whose constants were not readable; batches and widths are this
+        package's: `docs/formulas/private_frontier.md#adac-gope`.""",
 )
 def adac_gope(
     *,
@@ -105,13 +107,6 @@ def adac_gope(
     The claim is for rewards in [-1, 1] (`linear_arms(noise="rademacher")`); each enters one released sum. Reports that
     are not finite are left out of the mean. A batch that the horizon cuts is not estimated.
 
-    References
-    ----------
-    Azize and Basu 2023 (arXiv 2309.00557), whose constants were not readable; batches and widths are this package's:
-    `docs/formulas/private_frontier.md#adac-gope`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.adac_gope(actions=[[1, 0], [0, 1]], horizon=1000, rho=0.5)
     >>> algorithm.params.noise_scale, jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params))
     (2.0, 0.5)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 from annotated_types import Gt, Le
 
 from jaxbandits.algorithms.linear import arguments, batches
@@ -37,13 +38,17 @@ def _judge(params, draws, t, batch):
 RULES = Rules(_counts, _judge, truncates=True)
 
 
-@factory(plays_on="fixed set", example=Example({"corruption_budget": 0.0}, world="linear", horizon=900))
+@factory(
+    plays_on="fixed set",
+    example=Example({"corruption_budget": 0.0}, world="linear", horizon=900),
+    source="Bogunovic, Losalka, Krause and Scarlett 2021; `docs/formulas/robust_linear.md#robust-phased-elimination`.",
+)
 def bogunovic_elimination(
     *,
     horizon: Horizon,
     corruption_budget: NonNegative | None = None,
-    weight_floor: Annotated[Scalar, Gt(0), Le(1)] | None = None,
-    failure_prob: Inside = 0.05,
+    weight_floor: Annotated[Scalar, Gt(0), Le(1), Doc("v. The default: 1/m_0.")] | None = None,
+    failure_prob: Annotated[Inside, Doc("Of a width.")] = 0.05,
     **given: Unpack[arguments.Designed],
 ) -> arguments.Elimination:
     """Robust phased elimination: batches of doubling length whose width allows for corruption C in total.
@@ -57,10 +62,6 @@ def bogunovic_elimination(
     corruption_budget
         C, the sum over plays of `|corruption|`, such as share * horizon * largest size. The default: unknown; batch h
         then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
-    weight_floor
-        v. The default: 1/m_0.
-    failure_prob
-        Of a width.
 
     Notes
     -----
@@ -71,12 +72,6 @@ def bogunovic_elimination(
     The algorithm is recalled: the publication was not at hand and its constants are unverified. So are H, the
     default of weight_floor and the factor s, which the formula has as 1 (`docs/deviations/robust_linear.md`).
 
-    References
-    ----------
-    Bogunovic, Losalka, Krause and Scarlett 2021; `docs/formulas/robust_linear.md#robust-phased-elimination`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.bogunovic_elimination(actions=[[1, 0], [0, 1]], horizon=1000, corruption_budget=5.0)
     >>> algorithm.params.own.sizes[:2].round(1), algorithm.params.own.slack[:2].round(2)
     (array([141.1, 282.1]), array([40.82, 20.58]))

@@ -99,6 +99,7 @@ REPORTS = Rules(batches.sized, _judge(report_estimates), private=True)
 @factory(
     plays_on="fixed set",
     example=arguments.LOCATED._replace(reward_adversary={"name": "huber", "corruption": 0.05, "value": "nan"}),
+    source="`docs/formulas/robust_linear.md#median-elimination`.",
 )
 def median_elimination(
     *,
@@ -134,12 +135,6 @@ def median_elimination(
     batch. Those that are not finite are left out, and so are buckets without a report of some arm; nothing goes
     where no bucket is left.
 
-    References
-    ----------
-    `docs/formulas/robust_linear.md#median-elimination`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.median_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3)
     >>> algorithm.params.own.sizes[:2].round()
     array([ 10., 100.])

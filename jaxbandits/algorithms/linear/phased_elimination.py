@@ -4,10 +4,11 @@ Axes: [K] arms, [d] features, [L] phases. Draws: `encode/noise` (one Laplace a p
 """
 
 import math
-from typing import Any, NamedTuple, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Rules
@@ -33,12 +34,17 @@ def _judge(params, draws, t, batch):
 RULES = Rules(_counts, _judge, private=True, truncates=True)
 
 
-@factory(plays_on="fixed set", example=Example({"epsilon": 8.0, "noise_scale": 0.3}, horizon=600))
+@factory(
+    plays_on="fixed set",
+    example=Example({"epsilon": 8.0, "noise_scale": 0.3}, horizon=600),
+    source="""Lattimore and Szepesvari 2020, chapter 22 (the textbook has g = d, s = 1, b = 0 and K l (l+1) in the
+        logarithm); `docs/formulas/robust_linear.md#phased-elimination`.""",
+)
 def phased_elimination(
     *,
     horizon: Horizon,
     epsilon: Epsilon = math.inf,
-    failure_prob: Inside = 0.05,
+    failure_prob: Annotated[Inside, Doc("Of all widths together.")] = 0.05,
     **given: Unpack[arguments.Designed],
 ) -> arguments.Elimination:
     """Phases of least squares along a G-optimal design, with locally private reports where wanted.
@@ -51,8 +57,6 @@ def phased_elimination(
     ----------
     epsilon
         Local privacy of one reward, at least 2e-12: clients add Lap(2 / epsilon) to every reward. inf: no noise.
-    failure_prob
-        Of all widths together.
 
     Notes
     -----
@@ -62,13 +66,6 @@ def phased_elimination(
     guarantee. Reports that are not finite are left out of the mean, and nothing goes if none is left. Nothing
     protects it from corruption.
 
-    References
-    ----------
-    Lattimore and Szepesvari 2020, chapter 22 (the textbook has g = d, s = 1, b = 0 and K l (l+1) in the logarithm);
-    `docs/formulas/robust_linear.md#phased-elimination`.
-
-    Examples
-    --------
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
     array([ 40.6, 197.6])
     """

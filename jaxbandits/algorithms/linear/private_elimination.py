@@ -10,6 +10,7 @@ import math
 from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 from annotated_types import Ge
 from jax import lax
 
@@ -103,17 +104,19 @@ GUARANTEE = guarantee(
         {"mechanism": "gaussian", "epsilon": 1.0, "delta": 0.05, "sampling_scale": 0.2, "noise_scale": 0.3},
         horizon=1000,
     ),
+    source="""Hanna, Yang and Fragouli 2022; Li et al. 2022; `docs/formulas/robust_linear.md#laplace-elimination` and
+        `docs/formulas/robust_linear.md#gaussian-elimination`.""",
 )
 def private_elimination(
     *,
     horizon: Horizon,
-    epsilon: Epsilon,
+    epsilon: Annotated[Epsilon, Doc("Central privacy of one reward, at least 2e-12; inf: no noise.")],
     mechanism: Literal["laplace", "gaussian"] = "laplace",
     num_batches: Annotated[int | None, Ge(2), STATIC, LATER] = None,
-    delta: Annotated[Inside | None, LATER] = None,
-    sampling_scale: NonNegative | None = None,
-    privacy_scale: NonNegative = 1.0,
-    failure_prob: Inside = 0.05,
+    delta: Annotated[Inside | None, LATER, Doc('For "gaussian" only. The default: min(1e-3, 1 / horizon).')] = None,
+    sampling_scale: Annotated[NonNegative, Doc('The default: 0.5 for "laplace", 1 for "gaussian".')] | None = None,
+    privacy_scale: Annotated[NonNegative, Doc("Multiplies the part of the width that allows for privacy noise.")] = 1.0,
+    failure_prob: Annotated[Inside, Doc("Of all widths together.")] = 0.05,
     **given: Unpack[arguments.Designed],
 ) -> arguments.Elimination:
     """Least squares along G-optimal designs on what a trusted server releases: one noisy number an arm and batch.
@@ -123,8 +126,6 @@ def private_elimination(
 
     Parameters
     ----------
-    epsilon
-        Central privacy of one reward, at least 2e-12; inf: no noise.
     mechanism
         "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B, ceil(m_i w_a) of arm
         a; sums by arm + Lap(2/epsilon); g = max_x sampling_scale sqrt(2 V L) + privacy_scale k r L / (m_i
@@ -135,14 +136,6 @@ def private_elimination(
         horizon cuts short is not estimated.
     num_batches
         B, with horizon^(1/B) > 2. Needed by "laplace", refused by "gaussian".
-    delta
-        For "gaussian" only. The default: min(1e-3, 1 / horizon).
-    sampling_scale
-        The default: 0.5 for "laplace", 1 for "gaussian".
-    privacy_scale
-        Multiplies the part of the width that allows for privacy noise.
-    failure_prob
-        Of all widths together.
 
     Raises
     ------
@@ -161,13 +154,6 @@ def private_elimination(
     goes if none is left. Nothing protects it from corruption. The constants of "laplace" are recalled and
     unverified.
 
-    References
-    ----------
-    Hanna, Yang and Fragouli 2022; Li et al. 2022; `docs/formulas/robust_linear.md#laplace-elimination` and
-    `docs/formulas/robust_linear.md#gaussian-elimination`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.private_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3
     ... )

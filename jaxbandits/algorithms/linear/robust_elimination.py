@@ -315,6 +315,9 @@ def _events(model, params):
         horizon=600,
         message_adversary={"name": "huber", "corruption": 0.1, "kind": "subthreshold", "value": 1.5},
     ),
+    source=""""Robust and private stochastic linear bandits" (ICML 2023), Algorithms 1 and 2;
+        `docs/formulas/robust_linear.md#elimination`, `docs/formulas/robust_linear.md#threshold`,
+        `docs/formulas/robust_linear.md#radius`. Departures: `docs/deviations/robust_linear.md`.""",
 )
 def robust_elimination(
     *,
@@ -385,14 +388,6 @@ def robust_elimination(
 
     Memory: M1 stores a batch's reports, 4 bytes each, unless variance_bound is "observed" without presieve and refit.
 
-    References
-    ----------
-    "Robust and private stochastic linear bandits" (ICML 2023), Algorithms 1 and 2;
-    `docs/formulas/robust_linear.md#elimination`, `docs/formulas/robust_linear.md#threshold`,
-    `docs/formulas/robust_linear.md#radius`. Departures: `docs/deviations/robust_linear.md`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.robust_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, epsilon=0.5)
     >>> algorithm.params.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)
     ([10.0, 100.0], (0.5, 0.0))

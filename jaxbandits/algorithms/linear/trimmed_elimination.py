@@ -57,6 +57,7 @@ MEDIAN = Rules(batches.sized, _judge(median=True), private=True)
 @factory(
     plays_on="fixed set",
     example=arguments.LOCATED._replace(reward_adversary={"name": "huber", "corruption": 0.05, "value": "inf"}),
+    source="`docs/formulas/robust_linear.md#trimmed-elimination`.",
 )
 def trimmed_elimination(
     *,
@@ -90,12 +91,6 @@ def trimmed_elimination(
     Reports are stored through a batch. Those that are not finite are left out; nothing goes where an arm has
     none left.
 
-    References
-    ----------
-    `docs/formulas/robust_linear.md#trimmed-elimination`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.trimmed_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, corruption_bound=0.1
     ... )

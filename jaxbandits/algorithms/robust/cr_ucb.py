@@ -64,7 +64,12 @@ def program(num_arms: int, estimator: str, places: int) -> Program:
     return Program(init, act, reported, update)
 
 
-@factory(plays_on="arms", example=Example({"noise_scale": 0.3, "corruption_bound": 0.1}))
+@factory(
+    plays_on="arms",
+    example=Example({"noise_scale": 0.3, "corruption_bound": 0.1}),
+    source="""Niss and Tewari 2020, "What you see may not be what you get: UCB bandit algorithms robust to
+        epsilon-contamination", recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.""",
+)
 def cr_ucb(
     *,
     num_arms: NumArms,
@@ -97,13 +102,6 @@ def cr_ucb(
     others are cut at 1e30 in size. The constants of the bonus are this package's: the published ones differ.
     Nothing is drawn at random.
 
-    References
-    ----------
-    Niss and Tewari 2020, "What you see may not be what you get: UCB bandit algorithms robust to
-    epsilon-contamination", recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.
-
-    Examples
-    --------
     >>> jb.algorithms.cr_ucb(num_arms=3, horizon=100, corruption_bound=0.25).params.width
     2.0
     """

@@ -87,6 +87,8 @@ def table(corruption_bound: float) -> np.ndarray:
         world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3}),
         reward_adversary={"name": "huber", "corruption": 0.05, "value": "inf"},
     ),
+    source="""Agrawal, Mathieu, Basu and Maillard 2023 (arXiv 2309.16563): the abstract alone was read, and the paper's
+        theorem is not claimed. The index is ours: `docs/formulas/robust_frontier.md#crimed`.""",
 )
 def crimed(
     *, num_arms: NumArms, horizon: StoredHorizon, corruption_bound: CorruptionBound = 0.05, noise_scale: Positive = 1.0
@@ -117,13 +119,6 @@ def crimed(
     Ties go to the lowest index. The lower median of N rewards is the one of rank floor((N + 1) / 2). Nothing is drawn
     at random.
 
-    References
-    ----------
-    Agrawal, Mathieu, Basu and Maillard 2023 (arXiv 2309.16563): the abstract alone was read, and the paper's theorem is
-    not claimed. The index is ours: `docs/formulas/robust_frontier.md#crimed`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.crimed(num_arms=3, horizon=100, corruption_bound=0.1)
     >>> algorithm.params.divergence[[0, 20, 100]].round(4)
     array([0.    , 0.    , 0.1404])

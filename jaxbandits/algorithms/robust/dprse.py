@@ -18,6 +18,8 @@ from jaxbandits.validation import factory
 @factory(
     plays_on="arms",
     example=Example({"epsilon": 1.0, "moment_bound": 0.02}, world=("arms", {"means": [0.48, 0.6]}), horizon=6000),
+    source="""Tao, Wu, Zhao and Wang 2021, "Optimal rates of (locally) differentially private heavy-tailed multi-armed
+        bandits", recalled and not read again: `docs/formulas/private_robust_mab.md#dprse`.""",
 )
 def dprse(
     *,
@@ -61,13 +63,6 @@ def dprse(
     equal estimates all stay. The first epoch alone takes 576 u l / (epsilon gap^2) plays of each arm, so that
     hardly one epoch ends within 100,000 plays. The cap of epsilon at 1 is this package's repair.
 
-    References
-    ----------
-    Tao, Wu, Zhao and Wang 2021, "Optimal rates of (locally) differentially private heavy-tailed multi-armed bandits",
-    recalled and not read again: `docs/formulas/private_robust_mab.md#dprse`.
-
-    Examples
-    --------
     >>> jb.algorithms.dprse(num_arms=5, horizon=100_000, epsilon=1.0).params.pulls[:2, 4]
     array([ 33429, 146489])
     """

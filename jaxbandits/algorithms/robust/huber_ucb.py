@@ -71,6 +71,8 @@ def program(num_arms: int, places: int) -> Program:
     example=Example(
         {"noise_scale": 0.3, "min_pulls_scale": 0.5}, world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3})
     ),
+    source="""Basu, Maillard and Mathieu 2022, "Bandits corrupted by nature", recalled and not read again:
+        `docs/formulas/private_robust_mab.md#huber-ucb`.""",
 )
 def huber_ucb(
     *,
@@ -103,13 +105,6 @@ def huber_ucb(
     float64) are tied and go to the lowest arm. Rewards that are not finite count as 0, others are cut at 1e30 in
     size. The constants of the bonus are this package's: the published ones differ. Nothing is drawn at random.
 
-    References
-    ----------
-    Basu, Maillard and Mathieu 2022, "Bandits corrupted by nature", recalled and not read again:
-    `docs/formulas/private_robust_mab.md#huber-ucb`.
-
-    Examples
-    --------
     >>> jb.algorithms.huber_ucb(num_arms=3, horizon=100, noise_scale=0.5, corruption_bound=0.1).params.clip
     1.0
     """

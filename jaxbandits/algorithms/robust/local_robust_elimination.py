@@ -147,6 +147,8 @@ def explicit_radius(
         message_adversary={"name": "huber", "corruption": 0.02, "kind": "target", "value": "inf"},
         horizon=600,
     ),
+    source="""Zhou and Zhang, NeurIPS 2024, whose algorithm was not readable; estimator, radius and constants are this
+        package's: `docs/formulas/private_frontier.md#local-privacy-and-corruption`.""",
 )
 def local_robust_elimination(
     *,
@@ -221,13 +223,6 @@ def local_robust_elimination(
     what it believes. A block that the horizon cuts gives no estimate. All arguments but those marked [static] are
     data: a grid over them shares a program.
 
-    References
-    ----------
-    Zhou and Zhang, NeurIPS 2024, whose algorithm was not readable; estimator, radius and constants are this
-    package's: `docs/formulas/private_frontier.md#local-privacy-and-corruption`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.local_robust_elimination(num_arms=3, horizon=100_000, epsilon=1.0)
     >>> round(algorithm.guarantee.spend(algorithm.params)[0], 6), round(float(algorithm.params.clip[11]), 4)
     (1.0, 2.9524)

@@ -168,6 +168,9 @@ def _slots(horizon: int) -> int:
         {"moment": "central", "epsilon": 1.0, "mean_bound": 3.5, "moment_bound": 0.25, "histogram_scale": 4.0},
         horizon=400,
     ),
+    source="""Wu, Zhou, Tao and Wang 2023, "On private and robust bandits", Algorithms 1 to 3 and Remark 5.1:
+        `docs/formulas/private_robust_mab.md#elimination`. Constants: `docs/formulas/private_robust_mab.md#constants`,
+        tried out in `docs/formulas/private_robust_mab.md#tested-defaults`.""",
 )
 def prm_elimination(
     *,
@@ -233,14 +236,6 @@ def prm_elimination(
     marked [static] are data: a grid over them shares a program. Departures from the paper:
     `docs/deviations/private_robust_mab.md`.
 
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, "On private and robust bandits", Algorithms 1 to 3 and Remark 5.1:
-    `docs/formulas/private_robust_mab.md#elimination`. Constants: `docs/formulas/private_robust_mab.md#constants`,
-    tried out in `docs/formulas/private_robust_mab.md#tested-defaults`.
-
-    Examples
-    --------
     >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).params.radius[:4].round(3)
     array([2.9  , 2.051, 1.45 , 1.025])
     """

@@ -16,6 +16,9 @@ from jaxbandits.validation import factory
         world=("gaussian_arms", {"means": [0.0, 0.5, -0.5]}),
         horizon=600,
     ),
+    source="""Wu, Zhou, Tao and Wang 2023, section 5, remark after Algorithm 1, which gives no listing:
+        `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`. Constants:
+        `docs/formulas/private_robust_mab.md#constants`.""",
 )
 def prm_thompson(
     *,
@@ -45,14 +48,6 @@ def prm_thompson(
     that are not finite: they count as 0 and stay in the divisor. About one run in twenty still ends on a wrong arm.
     Departures from the paper: `docs/deviations/private_robust_mab.md`.
 
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, section 5, remark after Algorithm 1, which gives
-    no listing: `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`. Constants:
-    `docs/formulas/private_robust_mab.md#constants`.
-
-    Examples
-    --------
     >>> jb.algorithms.prm_thompson(num_arms=3, horizon=1000, epsilon=0.5).params.thompson_scale
     0.7
     """

@@ -220,7 +220,13 @@ def index_over_private_means(
     return Algorithm(program, schedule, params, claim, rewards=Rewards(), tails=prm.tails)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0}, horizon=600),
+    source="""Wu, Zhou, Tao and Wang 2023, section 5, remark after Algorithm 1, which gives no listing:
+        `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`. Constants:
+        `docs/formulas/private_robust_mab.md#constants`.""",
+)
 def prm_ucb(
     *,
     num_arms: NumArms,
@@ -244,14 +250,6 @@ def prm_ucb(
     number below which an estimate is not reliable. Departures from the paper:
     `docs/deviations/private_robust_mab.md`.
 
-    References
-    ----------
-    Wu, Zhou, Tao and Wang 2023, section 5, remark after Algorithm 1, which gives
-    no listing: `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`. Constants:
-    `docs/formulas/private_robust_mab.md#constants`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.prm_ucb(num_arms=3, horizon=1000, epsilon=0.5, corruption_bound=0.1)
     >>> int(algorithm.params.pulls[algorithm.params.first])
     128

@@ -20,6 +20,8 @@ from jaxbandits.validation import factory
         world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3}),
         reward_adversary={"name": "huber", "corruption": 0.1, "value": 3.0},
     ),
+    source="""Bubeck, Cesa-Bianchi and Lugosi 2013, "Bandits with heavy tail", Definitions 1 to 3 and Robust UCB,
+        recalled and not read again: `docs/formulas/private_robust_mab.md#robust-ucb`.""",
 )
 def robust_ucb(
     *,
@@ -70,13 +72,6 @@ def robust_ucb(
     in float64). Rewards that are not finite count as 0; ``"median_of_means"`` and ``"catoni"`` also cut rewards at
     1e30 in size. Nothing is drawn at random. Departures: `docs/deviations/private_robust_mab.md`.
 
-    References
-    ----------
-    Bubeck, Cesa-Bianchi and Lugosi 2013, "Bandits with heavy tail", Definitions 1 to 3 and Robust UCB, recalled and
-    not read again: `docs/formulas/private_robust_mab.md#robust-ucb`.
-
-    Examples
-    --------
     >>> jb.algorithms.robust_ucb(num_arms=3, horizon=100, moment_order=4.0, moment_bound=9.0).params.moment_bound
     3.0
     """

@@ -4,6 +4,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.stochastic.adap_ucb import doubling, rules
 from jaxbandits.algorithms.stochastic.episodes import gaussian_claim
@@ -44,13 +45,18 @@ def _events(params):
     return (gaussian_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
 
 
-@factory(plays_on="arms", example=Example({"rho": 0.5, "delta": 0.01}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"rho": 0.5, "delta": 0.01}, horizon=600),
+    source="""Azize and Basu 2023 (arXiv 2309.00557), AdaC-UCB: the algorithm is recalled, its index derived again, see
+        `docs/formulas/private_frontier.md#adac-ucb`.""",
+)
 def adac_ucb(
     *,
     num_arms: NumArms,
     horizon: Horizon,
-    rho: Epsilon,
-    index_scale: Positive = 3.1,
+    rho: Annotated[Epsilon, Doc("Budget of zero-concentrated privacy; at inf there is no noise.")],
+    index_scale: Annotated[Positive, Doc("Multiplies ln t in the index; the analysis asks for more than 3.")] = 3.1,
     delta: Annotated[StatedDelta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] | None = None,
 ) -> Algorithm:
     """Play the arm of largest index until its pulls have doubled, then release the episode's mean with normal noise.
@@ -58,13 +64,6 @@ def adac_ucb(
     The index is mean + sqrt((1 / (2 n) + 1 / (rho n^2)) index_scale ln t). The mean is that of the arm's last
     episode, of n pulls, plus N(0, 1 / (2 rho n^2)); t is the index of the coming play. Each arm is played once, then
     in episodes of 1, 2, 4, ... pulls.
-
-    Parameters
-    ----------
-    rho
-        Budget of zero-concentrated privacy; at inf there is no noise.
-    index_scale
-        Multiplies ln t in the index; the analysis asks for more than 3.
 
     Returns
     -------
@@ -77,13 +76,6 @@ def adac_ucb(
     Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull enters the
     index with n = 1. With rho = inf the plays are those of `adap_ucb` with epsilon = inf.
 
-    References
-    ----------
-    Azize and Basu 2023 (arXiv 2309.00557), AdaC-UCB: the algorithm is recalled, its index derived again, see
-    `docs/formulas/private_frontier.md#adac-ucb`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.adac_ucb(num_arms=3, horizon=1000, rho=0.125)
     >>> algorithm.params.deviation, round(jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params)), 6)
     (2.0, 0.125)

@@ -96,7 +96,11 @@ def doubling(num_arms: int, horizon: int, played: episodes.Rules, params: Any, c
     return Algorithm(episodes.program(played), schedule, params, claim, rewards=Rewards(0.0, 1.0, "clip"))
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0}, horizon=600),
+    source="Azize and Basu 2022, AdaP-UCB; `docs/formulas/private_robust_mab.md#adap-ucb`.",
+)
 def adap_ucb(
     *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1
 ) -> episodes.CentralPrivate:
@@ -116,12 +120,6 @@ def adap_ucb(
     Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull enters the
     index with n = 1, which the publication leaves open.
 
-    References
-    ----------
-    Azize and Basu 2022, AdaP-UCB; `docs/formulas/private_robust_mab.md#adap-ucb`.
-
-    Examples
-    --------
     >>> jb.algorithms.adap_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """
@@ -129,7 +127,11 @@ def adap_ucb(
     return doubling(num_arms, horizon, rules(num_arms, optimistic, laplace_noise), params, episodes.claim(_events))
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0}, horizon=600),
+    source="Azize and Basu 2022, AdaP-KLUCB; `docs/formulas/private_robust_mab.md#adap-kl-ucb`.",
+)
 def adap_kl_ucb(
     *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1
 ) -> episodes.CentralPrivate:
@@ -148,12 +150,6 @@ def adap_kl_ucb(
     -----
     Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index; at first many indices are 1.
 
-    References
-    ----------
-    Azize and Basu 2022, AdaP-KLUCB; `docs/formulas/private_robust_mab.md#adap-kl-ucb`.
-
-    Examples
-    --------
     >>> jb.algorithms.adap_kl_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.index_scale
     3.1
     """

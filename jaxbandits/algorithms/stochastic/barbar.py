@@ -114,7 +114,12 @@ def most_epochs(num_arms: int, horizon: int, pulls_scale: Scalar) -> int:
         epochs += 1
 
 
-@factory(plays_on="arms", example=Example({"length_scale": 1 / 2048}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"length_scale": 1 / 2048}, horizon=600),
+    source="""Gupta, Koren and Talwar 2019 (arXiv 1902.08647), Algorithm 1: the abstract was read, the algorithm is
+        recalled and agrees with two implementations of others, `docs/formulas/robust_frontier.md#barbar`.""",
+)
 def barbar(
     *,
     num_arms: NumArms,
@@ -150,13 +155,6 @@ def barbar(
     cuts is played and not estimated. What is claimed is for corruption that is chosen before the arm is known. The
     listing has N without rounding; here the expected pulls are N n / sum(n), so that r stays unbiased.
 
-    References
-    ----------
-    Gupta, Koren and Talwar 2019 (arXiv 1902.08647), Algorithm 1: the abstract was read, the algorithm is recalled and
-    agrees with two implementations of others, `docs/formulas/robust_frontier.md#barbar`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.barbar(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.pulls_scale, 6)
     9339.768904

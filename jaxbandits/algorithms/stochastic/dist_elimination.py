@@ -141,7 +141,13 @@ def _events(noise, params):
     return (other_event("skellam", what, spent, delta, sensitivity=1.0, scale=c / float(params.epsilon)),)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0, "radius_scale": 0.3}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0, "radius_scale": 0.3}, horizon=600),
+    source="""Chowdhury and Zhou, Distributed differential privacy in multi-armed bandits (ICLR 2023), Algorithm 1,
+        Theorems 1 and 2; the radius is that of the authors' code:
+        `docs/formulas/private_frontier.md#secure-aggregation`.""",
+)
 def dist_elimination(
     *,
     num_arms: NumArms,
@@ -202,13 +208,6 @@ def dist_elimination(
     ranges. The Skellam law is a corrected, rounded normal: total variation at most 1e-6 at the default precision. A
     block that the horizon cuts gives no estimate.
 
-    References
-    ----------
-    Chowdhury and Zhou, Distributed differential privacy in multi-armed bandits (ICLR 2023), Algorithm 1, Theorems 1 and
-    2; the radius is that of the authors' code: `docs/formulas/private_frontier.md#secure-aggregation`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.dist_elimination(num_arms=3, horizon=100_000, epsilon=0.5, failure_prob=0.1)
     >>> algorithm.guarantee.spend(algorithm.params), int(algorithm.params.levels[9]), int(algorithm.params.modulus[9])
     ((0.5, 0.0), 16, 16577)

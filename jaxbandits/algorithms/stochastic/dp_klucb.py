@@ -150,7 +150,13 @@ def coupled_upper(params, mean, pulls, batches, log_t):
     return counted_upper_index(mean, log_t / pulls, pulls, batches, params.epsilon)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0}, horizon=600),
+    source="""Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613): the abstract was read, the index and the
+        noise in a detailed summary; the batches' lengths and `index="coupled"` are ours,
+        `docs/formulas/private_frontier.md#dp-klucb`.""",
+)
 def dp_klucb(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     """Play the arm of largest private index in batches that grow, and release one noisy sum a batch.
 
@@ -168,14 +174,6 @@ def dp_klucb(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. A batch that the horizon cuts is played
     and not released.
 
-    References
-    ----------
-    Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613): the abstract was read, the index and the noise in a
-    detailed summary; the batches' lengths and `index="coupled"` are ours,
-    `docs/formulas/private_frontier.md#dp-klucb`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.dp_klucb(num_arms=3, horizon=20, epsilon=0.5, batch_ratio=1.5)
     >>> [int(n) for n in algorithm.params.targets[:8]]
     [1, 2, 3, 5, 8, 12, 18, 27]
@@ -193,7 +191,13 @@ def coupled_least(params, mean, pulls, batches, log_t):
     return -(counted_divergence(mean, jnp.max(mean), pulls, batches, params.epsilon) + jnp.log(pulls))
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0, "batch_ratio": 1.5, "first_batch": 4}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0, "batch_ratio": 1.5, "first_batch": 4}, horizon=600),
+    source="""Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613): the abstract was read, the index and the
+        noise in a detailed summary; the batches' lengths and `index="coupled"` are ours,
+        `docs/formulas/private_frontier.md#dp-imed`.""",
+)
 def dp_imed(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     """Play the arm of least private divergence from the best in batches that grow, and release one noisy sum a batch.
 
@@ -204,14 +208,6 @@ def dp_imed(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     -----
     As `dp_klucb`, its warning included: many early batches with much noise may lead a run to a wrong arm.
 
-    References
-    ----------
-    Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613): the abstract was read, the index and the noise in a
-    detailed summary; the batches' lengths and `index="coupled"` are ours,
-    `docs/formulas/private_frontier.md#dp-imed`.
-
-    Examples
-    --------
     >>> jb.algorithms.dp_imed(num_arms=3, horizon=20, epsilon=0.5).params.noise_scale
     2.0
     """

@@ -109,7 +109,11 @@ def events(reach: float | None, params: Params) -> tuple[Event, ...]:
     return (laplace_event("mean of an arm's pulls in an epoch", sensitivity[ends], scale[ends]),)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0}, world=("arms", {"means": [0.48, 0.6]}), horizon=3500))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0}, world=("arms", {"means": [0.48, 0.6]}), horizon=3500),
+    source="Sajed and Sheffet 2019; `docs/formulas/private_robust_mab.md#dp-se`.",
+)
 def dp_se(
     *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, failure_prob: FailureProb | None = None
 ) -> Algorithm:
@@ -131,12 +135,6 @@ def dp_se(
     -----
     Rewards are clipped to [0, 1]; NaN counts as 0.
 
-    References
-    ----------
-    Sajed and Sheffet 2019; `docs/formulas/private_robust_mab.md#dp-se`.
-
-    Examples
-    --------
     >>> jb.algorithms.dp_se(num_arms=3, horizon=1000, epsilon=1.0, failure_prob=0.1).params.pulls[:2, 2]
     array([ 703, 3517])
     """

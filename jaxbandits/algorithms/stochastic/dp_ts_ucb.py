@@ -104,7 +104,12 @@ def _events(params):
     return (gaussian_event("model drawn from an epoch's mean", 1.0, scale, times=int(params.budget)),)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 4.0, "budget": 8, "delta": 0.01}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 4.0, "budget": 8, "delta": 0.01}, horizon=600),
+    source="""Hu et al., ICML 2025 (arXiv 2505.02383), through a detailed summary; c0, which was not readable there, is
+        derived: `docs/formulas/private_frontier.md#dp-ts-ucb`.""",
+)
 def dp_ts_ucb(
     *,
     num_arms: NumArms,
@@ -146,13 +151,6 @@ def dp_ts_ucb(
     Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. The privacy that is claimed is derived
     here, from phi draws of one mean; the publication's figure is sqrt(2) larger.
 
-    References
-    ----------
-    Hu et al., ICML 2025 (arXiv 2505.02383), through a detailed summary; c0, which was not readable there, is derived:
-    `docs/formulas/private_frontier.md#dp-ts-ucb`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.dp_ts_ucb(num_arms=5, horizon=100_000)
     >>> algorithm.params.budget, round(jb.privacy.ledger(algorithm).g, 3)
     (96, 2.888)

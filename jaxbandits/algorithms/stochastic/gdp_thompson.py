@@ -64,7 +64,13 @@ def _events(params):
     return (gaussian_event("posterior draw of a play", 1 / seen, scale, times=int(params.draws)),)
 
 
-@factory(plays_on="arms", example=Example({"pre_pulls": 10, "epsilon": 4.0, "delta": 0.01}, horizon=200))
+@factory(
+    plays_on="arms",
+    example=Example({"pre_pulls": 10, "epsilon": 4.0, "delta": 0.01}, horizon=200),
+    source="""Ou, Avella Medina and Cummings 2024 (arXiv 2407.14879): the abstract was read, and the orders sqrt(T) and
+        sqrt(T) / x in a summary; the claim and its constants are derived,
+        `docs/formulas/private_frontier.md#gdp-thompson`.""",
+)
 def gdp_thompson(
     *,
     num_arms: NumArms,
@@ -109,13 +115,6 @@ def gdp_thompson(
     Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. `thompson(posterior="gaussian")` is
     another algorithm: it divides by N_a, plays each arm once first, and its rewards are unbounded.
 
-    References
-    ----------
-    Ou, Avella Medina and Cummings 2024 (arXiv 2407.14879): the abstract was read, and the orders sqrt(T) and
-    sqrt(T) / x in a summary; the claim and its constants are derived, `docs/formulas/private_frontier.md#gdp-thompson`.
-
-    Examples
-    --------
     >>> plain = jb.algorithms.gdp_thompson(num_arms=5, horizon=10_000)
     >>> round(jb.privacy.ledger(plain).g, 2)
     70.71

@@ -74,7 +74,13 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
     return Program(init, act, reported, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
 
 
-@factory(plays_on="arms", example=Example({"learning_rate": 0.4}))
+@factory(
+    plays_on="arms",
+    example=Example({"learning_rate": 0.4}),
+    source="""R. J. Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement
+        learning", Machine Learning 8, 1992, section 4 (REINFORCE). R. S. Sutton and A. G. Barto, "Reinforcement
+        Learning: An Introduction", 2nd edition, 2018, section 2.8, equations (2.11) and (2.12).""",
+)
 def gradient_bandit(
     *,
     num_arms: NumArms,
@@ -126,14 +132,6 @@ def gradient_bandit(
 
     *Departures.* None with ``optimizer=None``; ``optax.sgd(alpha)`` is the same algorithm.
 
-    References
-    ----------
-    R. J. Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement learning",
-    Machine Learning 8, 1992, section 4 (REINFORCE). R. S. Sutton and A. G. Barto, "Reinforcement Learning: An
-    Introduction", 2nd edition, 2018, section 2.8, equations (2.11) and (2.12).
-
-    Examples
-    --------
     >>> jb.algorithms.gradient_bandit(num_arms=3, horizon=100, learning_rate=0.4).params
     Params(learning_rate=0.4)
     >>> import optax

@@ -102,7 +102,11 @@ def unit_reward(reward: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(jnp.isnan(reward), 0, jnp.clip(reward, 0, 1))
 
 
-@factory(plays_on="arms")
+@factory(
+    plays_on="arms",
+    source="""Garivier and Cappe 2011, Algorithm 1 with c = 0, recalled from memory and not re-read;
+        `docs/formulas/private_robust_mab.md#kl-ucb`.""",
+)
 def kl_ucb(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
     """Play the arm of largest q with N d(mean, q) <= ln t, d the Kullback-Leibler divergence of Bernoulli laws.
 
@@ -113,13 +117,6 @@ def kl_ucb(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
     Rewards are clipped to [0, 1]; NaN counts as 0, +inf as 1 and -inf as 0. Ties go to the lowest index. The index is
     computed to float32 precision by two Halley steps.
 
-    References
-    ----------
-    Garivier and Cappe 2011, Algorithm 1 with c = 0, recalled from memory and not re-read;
-    `docs/formulas/private_robust_mab.md#kl-ucb`.
-
-    Examples
-    --------
     >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).rewards
     Rewards(low=0.0, high=1.0, outside='clip')
     """

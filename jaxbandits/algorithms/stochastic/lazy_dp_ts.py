@@ -9,6 +9,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
@@ -91,12 +92,17 @@ def _events(params):
     return (laplace_event("sum of an epoch's fresh rewards in [0, 1]", 1.0, scale),)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0}, horizon=600),
+    source="""Hu and Hegde 2022 (UAI, PMLR 180), Algorithm 2 and Theorems 3 and 4;
+        `docs/formulas/private_frontier.md#lazy-dp-ts`.""",
+)
 def lazy_dp_ts(
     *,
     num_arms: NumArms,
     horizon: Horizon,
-    epsilon: Epsilon,
+    epsilon: Annotated[Epsilon, Doc("Privacy budget; at inf there is neither noise nor optimism.")],
     logarithm: Annotated[Literal["binary", "natural"], HOST] = "binary",
 ) -> episodes.CentralPrivate:
     """Thompson sampling on a noisy mean of every arm's last epoch, which is raised by what the noise may hide.
@@ -107,8 +113,6 @@ def lazy_dp_ts(
 
     Parameters
     ----------
-    epsilon
-        Privacy budget; at inf there is neither noise nor optimism.
     logarithm
         The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
 
@@ -118,12 +122,6 @@ def lazy_dp_ts(
     reward as the probability of 1. Ties go to the lowest index. At epsilon = inf half of an arm's rewards are behind
     its posterior, so this is not `thompson`.
 
-    References
-    ----------
-    Hu and Hegde 2022 (UAI, PMLR 180), Algorithm 2 and Theorems 3 and 4; `docs/formulas/private_frontier.md#lazy-dp-ts`.
-
-    Examples
-    --------
     >>> jb.algorithms.lazy_dp_ts(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """

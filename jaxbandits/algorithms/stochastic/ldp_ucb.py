@@ -72,7 +72,11 @@ def program(num_arms: int, mechanism: str) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory(plays_on="arms", example=Example({"epsilon": 1.0}))
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0}),
+    source="`docs/formulas/private_robust_mab.md#ldp-ucb`; the index is that of Auer, Cesa-Bianchi and Fischer 2002.",
+)
 def ldp_ucb(
     *,
     num_arms: NumArms,
@@ -108,12 +112,6 @@ def ldp_ucb(
     (Hoeffding's inequality), and at most t^-3 under Laplace noise wherever N >= 4 ln t (Chernoff's bound with the
     exact Laplace transform; `docs/deviations.md`).
 
-    References
-    ----------
-    `docs/formulas/private_robust_mab.md#ldp-ucb`; the index is that of Auer, Cesa-Bianchi and Fischer 2002.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.ldp_ucb(num_arms=3, horizon=100, epsilon=1.0)
     >>> algorithm.guarantee.spend(algorithm.params), round(algorithm.params.radius_scale, 4)
     ((1.0, 0.0), 4.2426)

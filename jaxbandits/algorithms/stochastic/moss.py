@@ -47,7 +47,11 @@ def program(num_arms: int) -> Program:
     return Program(init, act, reported, update)
 
 
-@factory(plays_on="arms")
+@factory(
+    plays_on="arms",
+    source="""Audibert and Bubeck 2009, section 2, recalled from memory and not re-read;
+        `docs/formulas/private_robust_mab.md#moss`.""",
+)
 def moss(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0) -> Algorithm:
     """Play the arm of largest index mean + sqrt(max(ln(T / (K N)), 0) / N): optimism for a known number of plays.
 
@@ -62,13 +66,6 @@ def moss(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0)
     -----
     Ties go to the lowest index. A non-finite reward counts as 0.
 
-    References
-    ----------
-    Audibert and Bubeck 2009, section 2, recalled from memory and not re-read;
-    `docs/formulas/private_robust_mab.md#moss`.
-
-    Examples
-    --------
     >>> round(jb.algorithms.moss(num_arms=5, horizon=1000).params.log_share, 4)
     5.2983
     """

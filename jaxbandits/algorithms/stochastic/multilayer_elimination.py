@@ -107,7 +107,13 @@ def program(num_arms: int, layers: int) -> Program:
     return Program(init, act, reported, update, diagnose=diagnose)
 
 
-@factory(plays_on="arms", example=Example({"width_scale": 0.1}, horizon=600))
+@factory(
+    plays_on="arms",
+    example=Example({"width_scale": 0.1}, horizon=600),
+    source="""Lykouris, Mirrokni and Paes Leme 2018 (arXiv 1803.09353): the abstract was read, the race is recalled and
+        agrees with an implementation of others but for its natural logarithm in the number of layers,
+        `docs/formulas/robust_frontier.md#multilayer-elimination`.""",
+)
 def multilayer_elimination(
     *,
     num_arms: NumArms,
@@ -144,14 +150,6 @@ def multilayer_elimination(
     reward counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before the arm
     is known.
 
-    References
-    ----------
-    Lykouris, Mirrokni and Paes Leme 2018 (arXiv 1803.09353): the abstract was read, the race is recalled and agrees
-    with an implementation of others but for its natural logarithm in the number of layers,
-    `docs/formulas/robust_frontier.md#multilayer-elimination`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.linear, 6)
     18.379859

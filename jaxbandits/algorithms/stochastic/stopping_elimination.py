@@ -123,6 +123,8 @@ def phases(num_arms: int, horizon: int, noise_scale: Scalar, failure_prob: Scala
         world=("gaussian_arms", {"means": [0.0, 0.34, 0.7], "scale": 0.3}),
         horizon=600,
     ),
+    source="""Wang, Liu, Zuo, Liu, Lui and Hajiesmaili 2025 (arXiv 2408.08859): the abstract was read, names and rates
+        in public reviews; constants and proofs are ours, `docs/formulas/robust_frontier.md#stopping-elimination`.""",
 )
 def stopping_elimination(
     *,
@@ -168,13 +170,6 @@ def stopping_elimination(
     in size. A phase that the horizon cuts gives no estimate. Nothing is drawn at random. The published variants that
     stop early are left out: their text was not readable.
 
-    References
-    ----------
-    Wang, Liu, Zuo, Liu, Lui and Hajiesmaili 2025 (arXiv 2408.08859): the abstract was read, names and rates in public
-    reviews; constants and proofs are ours, `docs/formulas/robust_frontier.md#stopping-elimination`.
-
-    Examples
-    --------
     >>> algorithm = jb.algorithms.stopping_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> algorithm.params.pulls[:4]
     array([ 8, 16, 32, 64])

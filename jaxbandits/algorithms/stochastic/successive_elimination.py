@@ -32,7 +32,12 @@ def diagnose(params, state):
     return {"active_arms": count(state.mean > DROPPED)}
 
 
-@factory(plays_on="arms", example=Example({"noise_scale": 0.2}))
+@factory(
+    plays_on="arms",
+    example=Example({"noise_scale": 0.2}),
+    source="""Even-Dar, Mannor and Mansour 2006; the margin is ours:
+        `docs/formulas/private_robust_mab.md#successive-elimination`.""",
+)
 def successive_elimination(
     *, num_arms: NumArms, horizon: Horizon, noise_scale: NonNegative = 1.0, failure_prob: FailureProb | None = None
 ) -> Algorithm:
@@ -56,12 +61,6 @@ def successive_elimination(
     -----
     A non-finite reward counts as 0.
 
-    References
-    ----------
-    Even-Dar, Mannor and Mansour 2006; the margin is ours: `docs/formulas/private_robust_mab.md#successive-elimination`.
-
-    Examples
-    --------
     >>> jb.algorithms.successive_elimination(num_arms=3, horizon=100).schedule[0].repeats
     100
     """

@@ -100,7 +100,11 @@ def program(num_arms: int, posterior: str) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory(plays_on="arms")
+@factory(
+    plays_on="arms",
+    source="""Agrawal and Goyal 2012, Algorithms 1 and 2, and Agrawal and Goyal 2013, recalled from memory and not
+        re-read; `docs/formulas/private_robust_mab.md#thompson-sampling`.""",
+)
 def thompson(
     *,
     num_arms: NumArms,
@@ -125,13 +129,6 @@ def thompson(
     the reward as the probability of 1. Under "gaussian" a non-finite reward counts as 0. Ties go to the lowest index.
     Beta variables are ratios of gammas and exact in law (Marsaglia and Tsang 2000).
 
-    References
-    ----------
-    Agrawal and Goyal 2012, Algorithms 1 and 2, and Agrawal and Goyal 2013, recalled from memory and not re-read;
-    `docs/formulas/private_robust_mab.md#thompson-sampling`.
-
-    Examples
-    --------
     >>> jb.algorithms.thompson(num_arms=3, horizon=100, posterior="gaussian").params
     Params(noise_scale=1.0)
     """

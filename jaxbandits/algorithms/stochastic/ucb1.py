@@ -36,7 +36,9 @@ def program(num_arms: int) -> Program:
     return Program(init, act, reported, update)
 
 
-@factory(plays_on="arms")
+@factory(
+    plays_on="arms", source="Auer, Cesa-Bianchi and Fischer 2002, Figure 1; `docs/formulas/private_robust_mab.md#ucb1`."
+)
 def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0) -> Algorithm:
     """Play the arm of largest index mean + sqrt(2 ln t / N), N its pulls: an optimistic estimate of its mean.
 
@@ -51,12 +53,6 @@ def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0)
     -----
     Ties go to the lowest index. A non-finite reward counts as 0.
 
-    References
-    ----------
-    Auer, Cesa-Bianchi and Fischer 2002, Figure 1; `docs/formulas/private_robust_mab.md#ucb1`.
-
-    Examples
-    --------
     >>> jb.algorithms.ucb1(num_arms=3, horizon=100).params
     Params(bonus_scale=1.0)
     """

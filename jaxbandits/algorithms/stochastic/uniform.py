@@ -41,8 +41,6 @@ def uniform(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
     Algorithm
         Its actions depend on no reward. It declares no privacy guarantee, since its clients send their losses.
 
-    Examples
-    --------
     >>> jb.algorithms.uniform(num_arms=3, horizon=100).params
     Params()
     """
