@@ -5,7 +5,9 @@ exact listings.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from annotated_doc import Doc
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp3 import exp3
@@ -68,7 +70,7 @@ def ldp_exp3(
     epsilon: Epsilon,
     learning_rate: Positive | None = None,
     mixing: Probability | None = None,
-) -> Algorithm:
+) -> Annotated[Algorithm, Doc("epsilon-private in the local model; the unit of privacy is the losses of one play.")]:
     """EXP3 on losses to which every client adds Laplace noise: private in the local model, play by play.
 
     The client clips its loss, 1 - reward, to [0, 1] and adds Lap(1 / epsilon). The server runs `exp3` on what it is
@@ -83,11 +85,6 @@ def ldp_exp3(
         T plays.
     mixing
         Probability with which a play draws a uniform arm. The default: that of `theory.exp3_noisy_tuning`.
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the local model; the unit of privacy is the losses of one play.
 
     Raises
     ------

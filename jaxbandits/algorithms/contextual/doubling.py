@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits.declared import STATIC, Base, Dim, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
@@ -167,7 +168,7 @@ def doubling(
     feature_norm: FeatureNorm | None = None,
     power: NonNegative = 0.125,
     failure_prob: Inside | None = None,
-) -> Algorithm:
+) -> Annotated[Algorithm, Doc("Its guarantee is the base's: a user is in one epoch.")]:
     """Restart a base in epochs of 1, 2, 4, ... plays, so that it need not know how long it runs.
 
     Epoch k = 0, 1, ... plays a fresh base, tuned for 2^k plays, for 2^k plays; the last epoch is cut at the
@@ -187,11 +188,6 @@ def doubling(
         The paper's k, for the base: epoch k perturbs features where min_eigenvalue <= 2^(-k power).
     failure_prob
         The failure probability of all epochs together. The default: 1 / horizon, and 1/2 at horizon 1.
-
-    Returns
-    -------
-    Algorithm
-        Its guarantee is the base's: a user is in one epoch.
 
     Raises
     ------

@@ -6,6 +6,8 @@ Shariff and Sheffet 2018. Draws of d (d + 1) / 2 + d numbers, V by rows, then u:
 
 from typing import Annotated, Unpack
 
+from annotated_doc import Doc
+
 from jaxbandits.algorithms.contextual.arguments import Budget, Tree, joint_part, optimistic, setting
 from jaxbandits.declared import STATIC, Dim, Example, Horizon, NumArms
 from jaxbandits.protocol import Algorithm
@@ -21,7 +23,7 @@ from jaxbandits.validation import factory
 )
 def jdp_linucb(
     *, num_arms: NumArms, dim: Dim, horizon: Annotated[Horizon, STATIC], tree: Tree = None, **given: Unpack[Budget]
-) -> Algorithm:
+) -> Annotated[Algorithm, Doc("Its guarantee is central, one user.")]:
     """LinUCB under joint privacy: a trusted server adds Gaussian noise to the sums of x x' and x y.
 
     The arm of the largest <x, theta> + w_t sqrt(x' P x) is played, with P = (V + rho I)^-1 and theta = P u from
@@ -54,11 +56,6 @@ def jdp_linucb(
         they spend what the binary tree would and have less noise ("blt" about a third), which ridge and width follow.
         The default: "blt" with "exact", which refuses "simplified", "simplified" with "reference", "binary" with
         "theory".
-
-    Returns
-    -------
-    Algorithm
-        Its guarantee is central, one user.
 
     Notes
     -----

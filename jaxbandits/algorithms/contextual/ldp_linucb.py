@@ -3,7 +3,9 @@
 Zheng, Cai, Huang, Li and Wang 2020. Draws: `alg/encode/noise`, d (d + 1) / 2 + d a play: x x' by rows, then x y.
 """
 
-from typing import Unpack
+from typing import Annotated, Unpack
+
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.contextual.arguments import Budget, local_part, optimistic, setting
 from jaxbandits.declared import Dim, Example, Horizon, NumArms
@@ -17,7 +19,9 @@ from jaxbandits.validation import factory
     source="""Zheng, Cai, Huang, Li and Wang 2020; docs/formulas/ldp_contextual.md#local-privacy,
         docs/formulas/ldp_contextual.md#reference-presets and, ours, docs/formulas/ldp_contextual.md#exact-presets""",
 )
-def ldp_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[Budget]) -> Algorithm:
+def ldp_linucb(
+    *, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[Budget]
+) -> Annotated[Algorithm, Doc("Its guarantee is local, one message a user.")]:
     """LinUCB under local privacy: every user adds Gaussian noise to x x' and x y before sending them.
 
     The arm of the largest <x, theta> + w_t sqrt(x' P x) is played, with P = (V + rho_t I)^-1 and theta = P u
@@ -41,11 +45,6 @@ def ldp_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
         x y. With Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(20 T)) the ridge is rho_t = 2 Upsilon_t and the width
         w_t = 2 s sqrt(d log T) + (sqrt(3 Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T. It plays nearly
         uniformly for T of 1e4.
-
-    Returns
-    -------
-    Algorithm
-        Its guarantee is local, one message a user.
 
     Notes
     -----

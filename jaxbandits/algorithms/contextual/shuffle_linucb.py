@@ -3,7 +3,9 @@
 Chowdhury and Zhou 2022. Draws are listed in `shuffle_statistics`.
 """
 
-from typing import Unpack
+from typing import Annotated, Unpack
+
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.contextual.arguments import Budget, Protocol, Window, optimistic, setting
 from jaxbandits.algorithms.contextual.shuffle_statistics import batch, shuffle_part
@@ -22,7 +24,7 @@ from jaxbandits.validation import factory
 def shuffle_linucb(
     *, num_arms: NumArms, dim: Dim, horizon: Horizon, protocol: Protocol = None, window: Window = None,
     **given: Unpack[Budget],
-) -> Algorithm:  # fmt: skip
+) -> Annotated[Algorithm, Doc("Its guarantee is in the shuffle model, one user.")]:  # fmt: skip
     """LinUCB in the shuffle model: users send noisy messages, and a shuffler hides who sent which.
 
     The arm of the largest <x, theta> + w sqrt(x' P x) is played, with P = (V + rho I)^-1 and theta = P u from
@@ -56,11 +58,6 @@ def shuffle_linucb(
         "theory": amplified with s = 4 sqrt(2 log(2.5 W / delta) log(2 / delta)) / (epsilon sqrt W), claimed for
         epsilon up to sqrt(log(2 / delta) / W); vector with c = 24e4 and log(4 (d^2 + 1) / delta); ridge and width as
         in the preset "theory" of `ldp_linucb` at that noise of a user. It plays nearly uniformly for T of 1e4.
-
-    Returns
-    -------
-    Algorithm
-        Its guarantee is in the shuffle model, one user.
 
     Notes
     -----

@@ -1,6 +1,8 @@
 """Isolated LinUCB: agents that never communicate, the comparator without federation."""
 
-from typing import Unpack
+from typing import Annotated, Unpack
+
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.federated.agents import AgentsHorizon, Schedule, Width, Window, printed_constants, window_of
 from jaxbandits.algorithms.federated.comparators import abbasi_yadkori, program
@@ -24,7 +26,7 @@ def isolated_linucb(
     window: Window = None,
     width: Width = "schedule",
     **given: Unpack[Schedule],
-) -> Algorithm:
+) -> Annotated[Algorithm, Doc("Diagnostic: `bytes_sent`, 0.")]:
     """Every agent runs LinUCB on its own plays and refreshes its estimate once an episode.
 
     Attacks on messages change nothing.
@@ -41,11 +43,6 @@ def isolated_linucb(
         "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants.
         "abbasi_yadkori": ridge l = ridge_scale and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + t /
         (d l))) + sqrt(l d)) after t plays, with the model's bound sqrt(d) for the norm of theta.
-
-    Returns
-    -------
-    Algorithm
-        Diagnostic: `bytes_sent`, 0.
 
     Notes
     -----

@@ -1,6 +1,8 @@
 """Oracle LinUCB: a server that knows who attacks and averages the others, without a price of robustness."""
 
-from typing import Unpack
+from typing import Annotated, Unpack
+
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.comparators import Params, abbasi_yadkori, program
@@ -27,7 +29,7 @@ def oracle_linucb(
     window: agents.Window = None,
     width: agents.Width = "schedule",
     **given: Unpack[agents.Schedule],
-) -> Algorithm:
+) -> Annotated[Algorithm, Doc("Diagnostic: `bytes_sent` by an agent, as in `byzantine_ucb`.")]:
     """A server averages the messages of the honest agents, whom it knows: all but the first N_1.
 
     N_1 = floor(corruption_bound N + 1/2). Otherwise this is `byzantine_ucb` with aggregate "mean".
@@ -45,11 +47,6 @@ def oracle_linucb(
         "abbasi_yadkori": over n averaged agents Lambda = W / n + (l / n) I, W being the sum of their x x' and l
         = ridge_scale, and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + n t / (d l))) + sqrt(l d)) /
         sqrt(n) after t plays, with the model's bound sqrt(d) for the norm of theta.
-
-    Returns
-    -------
-    Algorithm
-        Diagnostic: `bytes_sent` by an agent, as in `byzantine_ucb`.
 
     Notes
     -----

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
 from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
@@ -88,7 +89,7 @@ def gradient_bandit(
     learning_rate: Positive = 0.1,
     optimizer: Annotated[GradientTransformation | None, STATIC] = None,
     baseline: bool = True,
-) -> Algorithm:
+) -> Annotated[Algorithm, Doc("Not private. It reads rewards of any size.")]:
     """Draw the arm from a softmax of preferences, and follow the gradient of the expected reward in them.
 
     Parameters
@@ -103,11 +104,6 @@ def gradient_bandit(
         are unequal objects, and each is compiled. The default is plain ascent.
     baseline
         Whether rewards are compared with the mean of the rewards before. False compares them with 0.
-
-    Returns
-    -------
-    Algorithm
-        Not private. It reads rewards of any size.
 
     Raises
     ------

@@ -6,9 +6,10 @@ Draws: `alg/encode` itself (one Laplace variable, or one uniform, a play).
 
 import math
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
@@ -83,7 +84,7 @@ def ldp_ucb(
     horizon: Horizon,
     epsilon: Epsilon,
     mechanism: Literal["laplace", "randomized_response"] = "laplace",
-) -> Algorithm:
+) -> Annotated[Algorithm, Doc("epsilon-private in the local model; the unit of privacy is the reward of one play.")]:
     """UCB1 on rewards that every client randomises before it sends them: private in the local model, play by play.
 
     The learner sees the reports only. It plays the arm of largest index, the mean of the arm's reports plus a radius
@@ -99,11 +100,6 @@ def ldp_ucb(
         epsilon^2) ln t / N), and an arm counts as unplayed while N < 4 ln t. "randomized_response" sends a bit that is
         1 with probability r, flipped with probability 1 / (1 + e^epsilon) and made unbiased; the radius is (e^epsilon
         + 1) / (e^epsilon - 1) sqrt(2 ln t / N).
-
-    Returns
-    -------
-    Algorithm
-        epsilon-private in the local model; the unit of privacy is the reward of one play.
 
     Notes
     -----
