@@ -167,12 +167,7 @@ class Reproduction(NamedTuple):
 
 
 def reproduce(
-    study: Study,
-    directory: str | Path,
-    *,
-    full: bool = False,
-    formats: Sequence[str] = ("png",),
-    progress: bool = True,
+    study: Study, directory: str | Path, *, full: bool = False, formats: Sequence[str] = ("png",), progress: bool = True
 ) -> Reproduction:
     """Run a study into DIR/quick or DIR/full: its sweeps, figures with their data, and the table of claims.
 

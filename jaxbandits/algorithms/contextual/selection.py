@@ -16,16 +16,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics, normals
 from jaxbandits.numerics import argmax, materialize
-from jaxbandits.numerics.packed import (
-    Vector,
-    apart,
-    cholesky,
-    each,
-    inner,
-    lower_product,
-    quadratic_form,
-    settled,
-)
+from jaxbandits.numerics.packed import Vector, apart, cholesky, each, inner, lower_product, quadratic_form, settled
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int

@@ -102,10 +102,7 @@ REPORTS = Rules(batches.sized, _judge(report_estimates), private=True)
     source="`docs/formulas/robust_linear.md#median-elimination`.",
 )
 def median_elimination(
-    *,
-    horizon: Horizon,
-    points: Literal["buckets", "reports"] = "buckets",
-    **given: Unpack[arguments.Located],
+    *, horizon: Horizon, points: Literal["buckets", "reports"] = "buckets", **given: Unpack[arguments.Located]
 ) -> arguments.Elimination:
     """Robust elimination under model M1 with a geometric median instead of the spectral filter.
 

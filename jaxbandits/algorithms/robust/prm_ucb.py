@@ -176,8 +176,7 @@ SamplingScale = Annotated[
         unlucky estimate is never refreshed, and a few runs in a hundred end on a wrong arm."""),
 ]
 PrivacyScale = Annotated[
-    NonNegative,
-    Doc(f"Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k). {PLAIN}."),
+    NonNegative, Doc(f"Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k). {PLAIN}.")
 ]
 CorruptionScale = Annotated[
     NonNegative, Doc(f"Multiplies the order radius' contamination part s alpha^(1 - 1/k). {PLAIN}.")

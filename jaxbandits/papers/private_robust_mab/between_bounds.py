@@ -15,10 +15,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     epsilons = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0] if full else [0.1, 1.0]
     shares = {"epsilon": [1.0], REWARD_SHARE: [0.001, 0.003, 0.01, 0.03, 0.1] if full else [0.01, 0.1]}
     prm = partial(swept, PRM, PARETO, horizon, seeds)
-    return {
-        "epsilon": prm(grid={"epsilon": epsilons}),
-        "share": prm(grid=shares, reward_adversary=ATTACKS["swapped"]),
-    }
+    return {"epsilon": prm(grid={"epsilon": epsilons}), "share": prm(grid=shares, reward_adversary=ATTACKS["swapped"])}
 
 
 def along(results, name):

@@ -35,10 +35,7 @@ STYLES = ("uplot/uPlot.min.css", "page.css")
 
 
 def report(
-    ds: Result | Sequence[Result] | Mapping[str, Result],
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
+    ds: Result | Sequence[Result] | Mapping[str, Result], path: str | os.PathLike[str], *, title: str | None = None
 ) -> Path:
     """Write a report of one sweep, or of several side by side: one HTML page that needs nothing beside it.
 
