@@ -3,6 +3,7 @@
 A public factory without a case here fails a test.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from jaxbandits import declared
 from jaxbandits import environments as e
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import algorithm_for
+from jaxbandits.typing import EnvironmentFactory
 from jaxbandits.validation import nearest, plays_on
 
 
@@ -40,9 +42,9 @@ contexts = partial(e.contextual_linear, num_arms=6, dim=3)
 federated = partial(e.federated_linear, num_agents=5, num_arms=4, dim=3)
 
 
-def experts() -> Environment:
-    """Six experts over three Bernoulli losses."""
-    return e.rotating_experts(losses=e.bernoulli_losses(means=[0.2, 0.5, 0.7]), num_experts=6, rotation=20)
+def experts(num_experts: int = 6, means: Any = (0.2, 0.5, 0.7)) -> Environment:
+    """Experts over Bernoulli losses."""
+    return e.rotating_experts(losses=e.bernoulli_losses(means=means), num_experts=num_experts, rotation=20)
 
 
 def labelled() -> Environment:
@@ -60,6 +62,21 @@ WORLDS: dict[str, Any] = {
 NATURAL = {
     "arms": "arms", "decision set": "contexts", "fixed set": "bounded", "advice": "experts", "agents": "federated",
 }  # fmt: skip
+# What of an algorithm's arguments that world must have, too.
+SIZES = {
+    "arms": ("num_arms",), "decision set": ("num_arms", "dim"), "fixed set": ("actions",),
+    "advice": ("num_arms", "num_experts"), "agents": ("num_agents", "num_arms", "dim"),
+}  # fmt: skip
+
+
+def natural(kind: str, arguments: Mapping[str, Any]) -> EnvironmentFactory:
+    """A small environment of a kind that algorithms play on, with the sizes among an algorithm's arguments."""
+    environment: Any = WORLDS[NATURAL[kind]]
+    sizes = {name: arguments[name] for name in SIZES[kind] if arguments.get(name) is not None}
+    if kind in ("arms", "advice") and "num_arms" in sizes:
+        many = sizes.pop("num_arms")
+        sizes |= {"means": np.linspace(0.2, 0.8, many)} if isinstance(many, int) and many > 1 else {}
+    return partial(environment, **sizes) if sizes else environment
 
 
 def _bound(given: Any, module: Any) -> Any:

@@ -18,6 +18,7 @@ becomes the References, and an example at the end of the docstring needs no titl
 
 import functools
 import inspect
+import itertools
 import math
 import operator
 import re
@@ -185,7 +186,7 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
     scale : float, default 1.0
         Multiplies the bonus. At least 0.
     """
-    hints, texts, found = _hints(function), _texts(function), dict[str, Argument]()
+    hints, texts, found = hints_of(function), _texts(function), dict[str, Argument]()
     for name, parameter in inspect.signature(function).parameters.items():
         if get_origin(hints.get(name)) is Unpack:
             (group,) = get_args(hints[name])
@@ -198,7 +199,7 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
     return found
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The annotations of a function; as they are written where a name is imported for type checkers alone."""
     found: dict[str, Any] = {}
     names = getattr(inspect.unwrap(function), "__globals__", {})
@@ -206,8 +207,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         one = SimpleNamespace(__annotations__={name: annotation})
         try:
             found |= get_type_hints(one, names, include_extras=True)
-        except NameError:
-            found[name] = annotation
+        except (NameError, TypeError):  # of an alias at least its marks are known
+            found[name] = names.get(annotation, annotation) if isinstance(annotation, str) else annotation
     return found
 
 
@@ -302,24 +303,29 @@ def _texts(function: Any) -> dict[str, tuple[str, str]]:
     return found
 
 
-def documented(function: Callable[..., Any], rows: dict[str, Argument], source: str = "") -> str | None:
+def documented(
+    function: Callable[..., Any], rows: dict[str, Argument], source: str = "", raises: str | None = None
+) -> str | None:
     """A function's docstring with all sections that its declaration gives, and the import of `jb` for its example.
 
-    Those are Parameters, Returns, Raises and, from `source`, References. As it is where no argument has a mark and
-    there is no source.
+    Those are Parameters, Returns, Raises and, from `source`, References. raises: when there is a ValueError; None: for
+    arguments that are checked.
     """
-    if not function.__doc__ or not (source or any(row.marks for row in rows.values())):
-        return function.__doc__
-    found, asked = sections(function.__doc__), any(row.checked for row in rows.values())
+    if not function.__doc__:
+        return None
+    if raises is None:
+        raises = "For an argument outside its range." if any(row.checked for row in rows.values()) else ""
+    found = sections(function.__doc__)
     found.pop("Parameters", None)
+    entries = itertools.groupby(rows.values(), lambda row: row.entry.partition(" : ")[2])
     example = found.pop("Examples", "").strip("\n")
     if "jb." in example and "jaxbandits" not in example:
         example = f">>> import jaxbandits as jb\n{example}"
     written = {
         "": found.pop(""),
-        "Parameters": "\n".join(row.entry for row in rows.values()),
+        "Parameters": "\n".join(f"{', '.join(row.name for row in same)} : {about}" for about, same in entries),
         "Returns": found.pop("Returns", "") or _returned(function),
-        "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range." if asked else ""),
+        "Raises": found.pop("Raises", f"ValueError\n    {raises}" if raises else ""),
         **found,
         "References": textwrap.fill(source, WIDTH, break_on_hyphens=False) or found.get("References", ""),
         "Examples": example,
@@ -331,7 +337,7 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument], source: 
 
 def _returned(function: Callable[..., Any]) -> str:
     """A Returns by default: the annotation's text; else without a guarantee, if it is an algorithm, or the summary."""
-    hint, marks = _unmarked(_hints(function).get("return", Any))
+    hint, marks = _unmarked(hints_of(function).get("return", Any))
     kind, summary = _in_words(_alternatives(hint)), sections(function.__doc__)[""].partition("\n\n")[0]
     default = "Without a privacy guarantee." if kind == "Algorithm" else summary
     doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)

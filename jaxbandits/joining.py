@@ -11,12 +11,13 @@ import numpy as np
 
 from jaxbandits.formatting import listed
 from jaxbandits.selection import whole
-from jaxbandits.validation import choice, difference, shown
+from jaxbandits.validation import choice, difference, shown, told
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
+@told
 def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) -> xr.Dataset:
     """One Dataset of several sweeps, for comparisons and tables over all of them.
 
@@ -25,7 +26,7 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     datasets : list of xarray.Dataset
         What `sweep` or `load` returned, at least one. They agree in environment, adversaries, horizon, checkpoints,
         dtype and grid; with `dim="seed"` in the algorithms and their arguments too.
-    dim : {"seed", "algorithm"}
+    dim
         What the sweeps differ in.
 
     Returns
@@ -44,9 +45,6 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     TypeError
         For anything but Datasets of sweeps.
 
-    Examples
-    --------
-    >>> import jaxbandits as jb
     >>> arms, settings = jb.environments.bernoulli_arms(means=[0.2, 0.8]), dict(horizon=50, progress=False)
     >>> first, more = (jb.sweep("ucb1", arms, seeds=seeds, **settings) for seeds in (range(2), range(2, 6)))
     >>> jb.concat([first, more], dim="seed").seed.values.tolist()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
+from annotated_doc import Doc
 
+from jaxbandits.declared import Kind
 from jaxbandits.formatting import listed
 from jaxbandits.validation import nearest, shown
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     Selected = TypeVar("Selected", xr.Dataset, xr.DataArray)
 
 
+# What the public functions over a sweep say of it
+Swept: TypeAlias = Annotated["xr.Dataset", Kind("xarray.Dataset"), Doc("What `sweep` or `load` returned.")]
 # Coordinates along `algorithm` and the grid: what is asked for and spent (`jaxbandits.spending`).
 SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
 

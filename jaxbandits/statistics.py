@@ -12,21 +12,23 @@ import json
 import math
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits import intervals, spending
 from jaxbandits.formatting import inert, listed, markdown, text
-from jaxbandits.selection import final_regret, grid_dims, pick, tidy, whole
+from jaxbandits.selection import Swept, final_regret, grid_dims, pick, tidy, whole
 from jaxbandits.typing import Tensor, Vector
-from jaxbandits.validation import choice, shown
+from jaxbandits.validation import choice, shown, told
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 RESAMPLES = 500  # bootstrap resamples of a slope's interval
+Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
 MAX_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
 
 
@@ -62,15 +64,9 @@ def holm(p_values: Vector) -> np.ndarray[Any, Any]:
     return corrected
 
 
-def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
+@told
+def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
     """Final regret over seeds, one row for each algorithm and grid point.
-
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
-    t : int, optional
-        A checkpoint (in plays) at which regret is read instead of the end.
 
     Returns
     -------
@@ -87,8 +83,6 @@ def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
     TypeError
         For anything but a sweep's Dataset.
 
-    Examples
-    --------
     >>> import xarray as xr
     >>> dims = ("algorithm", "seed", "t")
     >>> ds = xr.Dataset({"regret": (dims, np.arange(5.0).reshape(1, 5, 1))}, {"algorithm": ["a"], "t": [9]})
@@ -112,25 +106,22 @@ def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
     return tidy(final.isel(seed=0), columns)
 
 
+@told
 def compare(
-    ds: xr.Dataset,
+    ds: Swept,
     a: str | tuple[str, Mapping[str, Any]],
     b: str | tuple[str, Mapping[str, Any]],
     *,
-    t: int | None = None,
+    t: Checkpoint = None,
     interval: intervals.Way = "student",
 ) -> pd.DataFrame:
     """Paired comparison of two algorithms, or of two grid points: the same seeds give both the same environment.
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
     a, b : str or (str, dict)
         The label of an algorithm, or `(label, {key: value})` to fix keys of the grid.
-    t : int, optional
-        A checkpoint (in plays) at which regret is read instead of the end.
-    interval : {"student", "bootstrap-t", "anytime"}
+    interval
         How the interval and the p-value are made. The default, "student": a paired t test, for many seeds or normal
         differences. "bootstrap-t": as skewed as the differences are. "anytime": as in `until`, for symmetric
         differences and from 64 seeds on, and however often one looks.
@@ -163,8 +154,6 @@ def compare(
     No number of seeds shows what happens in fewer than one of them: of failures in 1 of 100 runs, 200 seeds see none in
     13 of 100 sweeps. `docs/concepts.md#how-far-an-interval-can-be-trusted` has measured how often each way is wrong.
 
-    Examples
-    --------
     >>> import xarray as xr
     >>> regret = np.random.default_rng(0).normal(size=(2, 40, 1)) + [[[1.0]], [[2.0]]]
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), regret)}, coords={"algorithm": ["x", "y"], "t": [9]})
@@ -211,13 +200,9 @@ def compare(
     return frame
 
 
-def decisions(ds: xr.Dataset) -> pd.DataFrame:
+@told
+def decisions(ds: Swept) -> pd.DataFrame:
     """What a sweep with `seeds=jb.until(...)` has decided.
-
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
 
     Returns
     -------
@@ -235,8 +220,6 @@ def decisions(ds: xr.Dataset) -> pd.DataFrame:
     TypeError
         For anything but a sweep's Dataset.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> ds = jb.sweep(["ucb1", "uniform"], jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=100,
     ...               grid={"bonus_scale": [0.5, 1.0]}, seeds=jb.until([("uniform", "ucb1")]), progress=False)
@@ -255,20 +238,19 @@ def decisions(ds: xr.Dataset) -> pd.DataFrame:
     return frame
 
 
+@told
 def slope(
-    ds: xr.Dataset, over: str = "t", *, theory: Mapping[str, float] | None = None, t_min: float | None = None
+    ds: Swept, over: str = "t", *, theory: Mapping[str, float] | None = None, t_min: float | None = None
 ) -> pd.DataFrame:
     """Least-squares slope of log mean regret against log `over`, with a 95% bootstrap interval over seeds.
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
-    over : str
+    over
         `"t"` (the default), `"horizon"`, or any numeric key of the grid; keys use the regret at the end of the run.
-    theory : dict, optional
+    theory : dict
         `{label: exponent}`, shown beside the slope as the column `theory`.
-    t_min : float, optional
+    t_min
         In plays, with `over="t"` only: fit the checkpoints t >= t_min instead of the last decade.
 
     Returns
@@ -290,8 +272,6 @@ def slope(
     Points where the mean regret or `over` is not positive and finite are left out. The interval covers sampling
     error, not the bias of fitting a power law to what is not one.
 
-    Examples
-    --------
     >>> import xarray as xr
     >>> t = np.array([10, 100, 1000])
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), [[2 * t**0.5, 3 * t**0.5]])}, {"t": t})
@@ -349,18 +329,14 @@ class _Table(str):
         return str(self) if self.startswith("|") else f"```latex\n{self}\n```"
 
 
-def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> str:
+@told
+def table(
+    ds: Swept, format: Annotated[Literal["markdown", "latex"], Doc("The markup of the table.")] = "markdown"
+) -> str:
     """Final mean regret ± half-width of its 95% interval, as text for a paper or a page.
 
     Algorithms are rows. The last grid key with several values (at most eight) gives the columns, other keys give more
     rows.
-
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
-    format : {"markdown", "latex"}
-        The markup of the table; "markdown" by default.
 
     Returns
     -------
@@ -374,8 +350,6 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     TypeError
         For anything but a sweep's Dataset.
 
-    Examples
-    --------
     >>> import xarray as xr
     >>> dims = ("algorithm", "seed", "t")
     >>> ds = xr.Dataset({"regret": (dims, np.arange(9.0).reshape(1, 9, 1))}, {"algorithm": ["a"], "t": [9]})

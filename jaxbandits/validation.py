@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_origin, o
 import jax
 import numpy as np
 
-from jaxbandits.declared import STATIC, TRACED, Argument, Axes, Example, declaration, documented, told_by
+from jaxbandits.declared import STATIC, TRACED, Argument, Axes, Example, declaration, documented, hints_of, told_by
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -239,7 +239,8 @@ def _factory(
 
     declared: Any = make
     declared.arguments, declared.plays_on, declared.example = rows, plays_on, example
-    declared.__doc__, declared.__signature__ = documented(function, rows, source), typed(function, rows)
+    declared.__signature__ = typed(function, rows)
+    declared.__doc__ = documented(function, rows, source) if marked or source else function.__doc__
     return make
 
 
@@ -249,7 +250,7 @@ def typed(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Si
     A TypedDict's arguments are keywords.
     """
     given, signature = inspect.Parameter, inspect.signature(function)
-    returned = signature.return_annotation
+    returned = hints_of(function).get("return", signature.return_annotation)
     kinds = {key: p.kind for key, p in signature.parameters.items() if key in rows}
     return signature.replace(
         parameters=[
@@ -274,6 +275,17 @@ def checked(function: Any = None, /, *, source: str = "") -> Any:
     Its docstring gets the Parameters, Returns and Raises that follow, and `source` as its References, as in `factory`.
     """
     return _checked(function, source) if function else functools.partial(_checked, source=source)
+
+
+def told(function: Callable[P, R], /, raises: str = "") -> Callable[P, R]:
+    """Decorate a function that sees for itself whether its arguments are right: its docstring gets what they declare.
+
+    raises: when there is a ValueError, where the docstring does not say so.
+    """
+    rows = {key: row._replace(static=False) for key, row in declaration(function).items()}
+    made: Any = function
+    made.__signature__, made.__doc__ = typed(function, rows), documented(function, rows, raises=raises)
+    return function
 
 
 def _checked(function: Callable[P, R], source: str) -> Callable[P, R]:

@@ -14,7 +14,7 @@ from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import built_parts
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import integer, number, told
 
 MIN_RUNS = 2000  # with fewer no bound says anything
 
@@ -95,6 +95,7 @@ class Audit(NamedTuple):
         )
 
 
+@told
 def audit(
     algorithm: Algorithm | AlgorithmFactory,
     *,
@@ -113,23 +114,23 @@ def audit(
     ----------
     algorithm : Algorithm or factory
         A built algorithm with a guarantee, or a factory (a partial with its horizon) together with `environment`.
-    runs : int
+    runs
         Independent runs on both inputs together, at least 2000. A million of a small instance take seconds.
-    confidence : float
+    confidence
         In (0, 1): of the bound.
     delta : float or sequence of float
         In [0, 1). Where the claim has a larger one, that is used, since nothing is claimed at smaller ones. Several are
         tested on the same runs: each has an event of its own, and all bounds hold together.
-    environment : Environment or factory, optional
+    environment : Environment or factory
         Where public contexts come from: a factory or a called part; its rewards are replaced. By default one that
         fits the algorithm's arguments.
-    seed : int
+    seed
         Of the audit, at least 0.
-    pairs : sequence of pairs of auditing.Edit, optional
+    pairs : sequence of pairs of auditing.Edit
         Neighbouring inputs to try instead of the catalogue of the guarantee's unit, within what the claim is for.
-    whole : bool
+    whole
         Whether a transcript holds the whole run, of at most 4,096 windows, instead of its beginning.
-    adaptive : bool, default False
+    adaptive
         Whether inputs react to the arms that were played before, as those of an adaptive adversary. For claims about
         one reward or one loss vector.
 
@@ -159,9 +160,6 @@ def audit(
     follow one of two rules of `auditing.Edit`; that is a small part of all adversaries, and a bound that holds for
     them all is no claim of this audit.
 
-    Examples
-    --------
-    >>> import jaxbandits as jb
     >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
     >>> report.claimed, report.refuted, report.ratio > 0.8
     ((1.0, 0.0), False, True)

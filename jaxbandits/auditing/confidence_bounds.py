@@ -1,10 +1,13 @@
 """Confidence bounds on epsilon from counts, and trade-off curves of tests. Plain statistics, on the host."""
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_doc import Doc
 
+from jaxbandits.declared import Kind
 from jaxbandits.typing import Float, Numeric, Vector
+from jaxbandits.validation import told
 
 
 class Curve(NamedTuple):
@@ -20,6 +23,7 @@ class Curve(NamedTuple):
 
 
 # docs/decisions.md#own-quantiles
+@told
 def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) -> tuple[Any, Any]:
     """Exact one-sided bounds on a probability from a count of successes.
 
@@ -27,7 +31,7 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
     ----------
     successes, trials : int or array
         Counts; arrays broadcast.
-    failure_prob : float
+    failure_prob
         In (0, 1): the probability at most with which each of the two bounds is wrong.
 
     Returns
@@ -39,8 +43,6 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
     ----------
     Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case of the binomial".
 
-    Examples
-    --------
     >>> [round(float(x), 4) for x in clopper_pearson(0, 100, 0.025)]
     [0.0, 0.0362]
     """
@@ -52,6 +54,7 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
     return low, high
 
 
+@told
 def epsilon_lower(
     true_positives: Numeric, false_positives: Numeric, trials: Numeric, delta: float, confidence: float
 ) -> Any:
@@ -63,9 +66,9 @@ def epsilon_lower(
         How often the event happened on the second and on the first input; arrays broadcast.
     trials : int or array
         Runs on each of the two inputs.
-    delta : float
+    delta
         In [0, 1).
-    confidence : float
+    confidence
         In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1 -
         confidence evenly.
 
@@ -79,8 +82,6 @@ def epsilon_lower(
     Jagielski, Ullman and Oprea 2020, "Auditing differentially private machine learning"; Kairouz, Oh and Viswanath
     2015, Theorem 2.1.
 
-    Examples
-    --------
     >>> round(float(epsilon_lower(50_000, 18_394, 100_000, 0.0, 0.95)), 3)
     0.981
     """
@@ -97,17 +98,13 @@ def log_ratio(
     return np.log(np.maximum(low - delta, 1e-12) / high)
 
 
-def claimed_curve(epsilon: float, delta: float, false_positive: Vector) -> Float[np.ndarray, " n"]:
+@told
+def claimed_curve(
+    epsilon: Annotated[float, Doc("At least 0; infinite where nothing is claimed.")],
+    delta: Annotated[float, Doc("In [0, 1].")],
+    false_positive: Annotated[Vector, Kind("array [n]"), Doc("Shares in [0, 1].")],
+) -> Float[np.ndarray, " n"]:
     """The least share of false negatives that (epsilon, delta) allows any test with given shares of false positives.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0; infinite where nothing is claimed.
-    delta : float
-        In [0, 1].
-    false_positive : array [n]
-        Shares in [0, 1].
 
     Returns
     -------
@@ -119,8 +116,6 @@ def claimed_curve(epsilon: float, delta: float, false_positive: Vector) -> Float
     Wasserman and Zhou 2010, "A statistical framework for differential privacy"; Dong, Roth and Su 2022, "Gaussian
     differential privacy", Proposition 2.5.
 
-    Examples
-    --------
     >>> claimed_curve(np.log(3), 0.0, np.array([0.0, 0.25, 1.0])).round(3).tolist()
     [1.0, 0.25, 0.0]
     """

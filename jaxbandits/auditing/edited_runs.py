@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits import environments
+from jaxbandits import catalogue
 from jaxbandits.auditing import neighbours
 from jaxbandits.auditing.neighbours import REACTING_UNITS, RULES, Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
@@ -79,19 +79,12 @@ def _with_actions(view: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, A
 
 
 def default_environment(algorithm: Algorithm) -> Environment:
-    """An environment that offers what an algorithm was built for."""
+    """An environment that offers what an algorithm was built for. Its rewards are replaced, so arms do for actions."""
     config = {key: value for key, value in algorithm.config.items() if value is not None}
-    sizes = {key: config[key] for key in ("num_agents", "num_arms", "dim") if key in config}
     kind = algorithm.plays_on or told_by(config)
-    if kind == "advice":
-        losses = environments.bernoulli_losses(means=[0.5] * config["num_arms"])
-        return environments.rotating_experts(losses=losses, num_experts=config["num_experts"])
-    if kind == "agents":
-        return environments.federated_linear(**sizes)
-    if kind == "decision set":
-        return environments.contextual_linear(**sizes)
-    arms = config["num_arms"] if "num_arms" in config else len(config["actions"])
-    return environments.bernoulli_arms(means=[0.5] * arms)
+    if kind == "fixed set":
+        kind, config = "arms", {"num_arms": len(config["actions"])}
+    return catalogue.natural(kind, config)()
 
 
 def prepared(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits import catalogue
 from jaxbandits.checking import building, claims, playing
@@ -21,7 +20,7 @@ from jaxbandits.sweeps.arguments import factory_of, signature_of
 from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import integer, plays_on
+from jaxbandits.validation import integer, plays_on, told
 
 
 class Rule(NamedTuple):
@@ -47,23 +46,19 @@ RULES = (
     Rule(playing.windows, "a policy"),
     Rule(playing.bad_rewards, "more lanes"),
 )
-# What of an algorithm's bound arguments is a small environment's too, by what the algorithm plays on.
-SHARED = {
-    "agents": ("num_agents", "num_arms", "dim"), "advice": (), "fixed set": ("actions",),
-    "decision set": ("num_arms", "dim"), "arms": ("num_arms",),
-}  # fmt: skip
 ENDING = ("parts", "functions", "lanes")  # where one of these finds something, what follows could not run
 
 
+@told
 def check(
     algorithm: AlgorithmFactory | str,
     environment: EnvironmentFactory | Environment | str | None = None,
     *,
     reward_adversary: AdversaryFactory | Adversary | str | None = None,
     message_adversary: AdversaryFactory | Adversary | str | None = None,
-    horizon: int = 256,
-    seeds: int = 8,
-    audit: bool = False,
+    horizon: Annotated[int, Doc("Plays of a lane, at least 1.")] = 256,
+    seeds: Annotated[int, Doc("Lanes, at least 1.")] = 8,
+    audit: Annotated[bool, Doc("Whether a private algorithm is also audited, with 20,000 runs.")] = False,
 ) -> Check:
     """Look for what breaks the contract of an algorithm, an environment or an adversary.
 
@@ -78,18 +73,12 @@ def check(
     algorithm : factory, functools.partial of one, or str
         A name of the package, such as ``"ucb1"``, or ``"module:factory"``. Arguments without a default that the
         environment does not fill in must be bound; those that are not are a finding.
-    environment : factory, functools.partial, Environment or str, optional
+    environment : factory, functools.partial, Environment or str
         By default a small one that fits the algorithm's arguments: `federated_linear` for ``num_agents``,
         `rotating_experts` for ``num_experts``, `linear_arms` for ``actions``, `contextual_linear` for ``dim``, and
         otherwise `bernoulli_arms`. A name of the package stands for the small one that the package's own tests use.
-    reward_adversary, message_adversary : factory, functools.partial, Adversary or str, optional
+    reward_adversary, message_adversary : factory, functools.partial, Adversary or str
         What contaminates rewards, and what attacks messages.
-    horizon : int
-        Plays of a lane, at least 1.
-    seeds : int
-        Lanes, at least 1.
-    audit : bool
-        Whether a private algorithm is also audited, with 20,000 runs.
 
     Returns
     -------
@@ -103,9 +92,6 @@ def check(
         For a name that is not known or cannot be loaded, and for a horizon or seeds that are no positive integers.
         A broken part raises nothing.
 
-    Examples
-    --------
-    >>> import jaxbandits as jb
     >>> jb.check("ldp_ucb").findings[0].message
     'ldp_ucb needs epsilon: functools.partial(jb.algorithms.ldp_ucb, epsilon=...)'
     """
@@ -173,8 +159,4 @@ def small_environment(algorithm: Any) -> EnvironmentFactory:
             kind = told_by([*own, *signature_of(bound["base"])[0]])
     except (TypeError, ValueError):  # no factory: that is a finding
         return catalogue.arms
-    given, environment = {name: bound[name] for name in SHARED[kind] if name in bound}, catalogue.NATURAL[kind]
-    if kind == "arms" and given:
-        many = isinstance(given["num_arms"], int) and given["num_arms"] > 1
-        given = {"means": np.linspace(0.2, 0.8, given["num_arms"])} if many else {}
-    return functools.partial(catalogue.WORLDS[environment], **given) if given else catalogue.WORLDS[environment]
+    return catalogue.natural(kind, bound)

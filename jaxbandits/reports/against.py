@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +15,14 @@ from jaxbandits.reports import layout
 from jaxbandits.reports.drawing import (
     DASHES,
     GREY,
+    Axes,
+    Caption,
+    Dotted,
+    Drawn,
+    File,
+    Names,
+    Select,
+    Width,
     documented,
     done,
     measured,
@@ -23,8 +30,8 @@ from jaxbandits.reports.drawing import (
     partners_of,
     reduced,
     styles_of,
-)
-from jaxbandits.reports.layout import Plot
+)  # fmt: skip
+from jaxbandits.selection import Swept
 from jaxbandits.validation import choice, shown
 
 if TYPE_CHECKING:
@@ -36,36 +43,25 @@ MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
 @documented
 def against(
-    ds: xr.Dataset, key: str, *, select: Mapping[str, Any] | None = None,
-    dotted: Mapping[str, str] | Iterable[str] = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
-    names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
-) -> Plot:  # fmt: skip
+    ds: Swept, key: str, *, select: Select = None,
+    dotted: Dotted = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
+    names: Names = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+) -> Drawn:  # fmt: skip
     """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
 
     An algorithm that does not depend on the key is a horizontal line; an infinite value stands apart at the right.
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
-    key : str
+    key
         A numeric key of the grid, or `"epsilon_spent"` or `"delta_spent"`: what every algorithm truly spends at the
         values of the one key that is left.
-    select : dict, optional
+    select
         `{key: value}` for the other keys.
-    reference : dict, optional
+    reference : dict
         `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
-    names : dict, optional
-        `{key: label of its axis}`.
 
-    Returns
-    -------
-    Plot
-        The figure and the tidy table of what it shows.
-
-    Examples
-    --------
     >>> import xarray as xr
     >>> dims, values = ("algorithm", "epsilon", "seed", "t"), np.array([[[[4.0], [6.0]], [[1.0], [3.0]]]])
     >>> ds = xr.Dataset({"regret": (dims, values)}, {"algorithm": ["exp3"], "epsilon": [0.1, 1.0], "t": [10]})

@@ -2,72 +2,63 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
 
 import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits import selection, spending
+from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot, save
-from jaxbandits.validation import choice
+from jaxbandits.validation import choice, told
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.figure import Figure
 
-Drawing = TypeVar("Drawing", bound=Callable[..., Plot])
+P = ParamSpec("P")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"
 GREY: dict[str, Any] = {"color": "0.55", "linewidth": 0.8, "zorder": 1}  # of a bound or an order
 CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
 
+# ---- arguments that figures share
 
-_SHARED = """\
-select : dict, optional
-    `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
-bands : {"interval", "quantile"}
-    "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
-dotted : dict or sequence of str
-    `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each one
-    starts with.
-caption : str or False
-    Text added below; False: no caption at all.
-width : float, optional
-    Of the figure, in inches.
-ax : matplotlib axes or sequence of axes, optional
-    Draw there instead of into a figure of its own: one axes, or one for each panel.
-path : str or Path, optional
-    Also write the figure there (.png, .pdf, .svg).
-"""
+Select = Annotated[
+    Mapping[str, Any] | None,
+    Kind("dict"),
+    Doc("""`{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most."""),
+]
+Bands = Annotated[
+    Literal["interval", "quantile"],
+    Doc("""\"interval": mean and 95% interval; "quantile": median and the band from 5% to 95%."""),
+]
+Dotted = Annotated[
+    Mapping[str, str] | Iterable[str],
+    Kind("dict or sequence of str"),
+    Doc("""`{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that
+        each one starts with."""),
+]
+Names = Annotated[Mapping[str, str] | None, Kind("dict"), Doc("`{key: label of its axis}`.")]
+Caption = Annotated[str | Literal[False], Kind("str or False"), Doc("Text added below; False: no caption at all.")]
+Width = Annotated[float | None, Doc("Of the figure, in inches.")]
+Axes = Annotated[
+    Any,
+    Kind("matplotlib axes or sequence of axes"),
+    Doc("Draw there instead of into a figure of its own: one axes, or one for each panel."),
+]
+File = Annotated[str | Path | None, Doc("Also write the figure there (.png, .pdf, .svg).")]
+Drawn = Annotated[Plot, Doc("The figure and the tidy table of what it shows.")]
 
 
-def _entries(text: str) -> dict[str, str]:
-    """The entries of a section `Parameters`, by the names that stand before their types."""
-    parts = re.split(r"^(?=\S.* : )", text, flags=re.MULTILINE)
-    return {part.partition(" : ")[0]: part.rstrip() for part in parts if part.strip()}
-
-
-def documented(function: Drawing) -> Drawing:
-    """A function that draws, whose docstring gets what it shares with others: entries of parameters, what it raises."""
-    head, mark, rest = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")
-    own, gap, tail = rest.partition("\n\nReturns\n")
-    names = dict.fromkeys(inspect.signature(function).parameters)
-    given = _entries(own)
-    named = {name for key in given for name in key.split(", ")}
-    entries = given | {name: text for name, text in _entries(_SHARED).items() if name in names and name not in named}
-    order = list(names)
-    ordered = sorted(entries, key=lambda key: order.index(key.split(", ")[0]))
-    if "Raises\n" not in tail:
-        tail, examples, code = tail.partition("\n\nExamples\n")
-        tail += f"\n\nRaises\n------\nValueError\n    For what cannot be drawn: the message says why.{examples}{code}"
-    function.__doc__ = head + mark + "\n".join(entries[key] for key in ordered) + gap + tail
-    return function
+def documented(function: Callable[P, Plot]) -> Callable[P, Plot]:
+    """A function that draws, whose docstring gets what it shares with others."""
+    return told(function, raises="For what cannot be drawn: the message says why.")
 
 
 def reduced(

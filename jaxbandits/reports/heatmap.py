@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import documented, done
-from jaxbandits.reports.layout import COLOURS, Plot
+from jaxbandits.reports.drawing import Axes, Caption, Drawn, File, Names, Width, documented, done
+from jaxbandits.reports.layout import COLOURS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,40 +26,35 @@ MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 @documented
 def heatmap(
     frame: pd.DataFrame, x: str, y: str, value: str, *, panel: str | None = None, text: str | None = None,
-    hatched: str | None = None, names: Mapping[str, str] | None = None, hatch: str = "not valid",
+    hatched: str | None = None, names: Names = None, hatch: str = "not valid",
     cuts: Sequence[float] | None = None,
-    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
-) -> Plot:  # fmt: skip
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+) -> Drawn:  # fmt: skip
     """A map of one column of a tidy table over two others.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         One row for each cell.
-    x, y : str
+    x, y
         The columns of the axes. A column of numbers is an axis, logarithmic where all are positive; one of names has
         equal cells in order of appearance.
-    value : str
+    value
         The column that is drawn. Names get a colour each, in order of appearance or of the column's categories.
         Numbers get six colours, on a logarithmic scale where all are positive. A missing value leaves the cell white.
-    panel : str, optional
+    panel
         The column with one panel for each of its values, six at most.
-    text : str, optional
+    text
         A column that is written into the cells, where a panel has at most sixty.
-    hatched : str, optional
+    hatched
         A column of bools: its cells are hatched.
-    names : dict, optional
+    names
         `{column: label of its axis}`.
-    hatch : str
+    hatch
         What the legend calls hatched cells.
-    cuts : sequence of float, optional
+    cuts : sequence of float
         For numbers: where one colour ends and the next begins, rising, at least two. By default six colours share the
         range of the values; values of which most are close together need cuts.
-
-    Returns
-    -------
-    Plot
-        The figure and the table.
 
     Raises
     ------
@@ -68,8 +62,6 @@ def heatmap(
         For a column that is not there, where an axis holds numbers that are not finite, and for cuts that do not rise
         or do not hold every value.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1, 1, 2, 2], "winner": ["u", "u", "v", "u"]})
     >>> len(heatmap(frame, "a", "b", "winner").data)

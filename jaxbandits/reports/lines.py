@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import documented, done, partners_of, styles_of
-from jaxbandits.reports.layout import Plot
+from jaxbandits.reports.drawing import (
+    Axes,
+    Caption,
+    Dotted,
+    Drawn,
+    File,
+    Names,
+    Width,
+    documented,
+    done,
+    partners_of,
+    styles_of,
+)  # fmt: skip
 from jaxbandits.validation import choice
 
 if TYPE_CHECKING:
@@ -18,9 +27,9 @@ if TYPE_CHECKING:
 @documented
 def lines(
     frame: pd.DataFrame, x: str, y: str, *, line: str, log: Literal["x", "y", "both", "none"] = "none",
-    dotted: Mapping[str, str] | Iterable[str] = (), names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
-) -> Plot:  # fmt: skip
+    dotted: Dotted = (), names: Names = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+) -> Drawn:  # fmt: skip
     """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
 
     Parameters
@@ -28,22 +37,15 @@ def lines(
     frame : pandas.DataFrame
         One row for each point. A column of bools `markers`, where there is one, marks its points instead of joining
         them.
-    x, y : str
+    x, y
         The columns of the axes.
-    line : str
+    line
         The column that tells the lines apart.
-    log : {"x", "y", "both", "none"}
+    log
         Which axes are logarithmic.
-    names : dict, optional
+    names
         `{column: label of its axis}`.
 
-    Returns
-    -------
-    Plot
-        The figure and the tidy table of what it shows.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
     >>> len(lines(frame, "t", "p", line="data").figure.axes)

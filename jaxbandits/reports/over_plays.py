@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from jaxbandits import selection, spending, statistics
 from jaxbandits.reports import drawing, layout
-from jaxbandits.reports.drawing import CENTRE, documented, measured, over_seeds, value_text
+from jaxbandits.reports.drawing import (
+    CENTRE,
+    Axes,
+    Bands,
+    Caption,
+    Dotted,
+    File,
+    Names,
+    Select,
+    Width,
+    documented,
+    measured,
+    over_seeds,
+    value_text,
+)  # fmt: skip
 from jaxbandits.reports.layout import Plot
+from jaxbandits.selection import Swept
 from jaxbandits.validation import choice
 
 if TYPE_CHECKING:
@@ -26,24 +40,22 @@ MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor 
 
 @documented
 def regret(
-    ds: xr.Dataset, *, select: Mapping[str, Any] | None = None,
-    bands: Literal["interval", "quantile"] = "interval", log: Literal["x", "y", "both", "none"] | None = None,
-    dotted: Mapping[str, str] | Iterable[str] = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
-    names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+    ds: Swept, *, select: Select = None,
+    bands: Bands = "interval", log: Literal["x", "y", "both", "none"] | None = None,
+    dotted: Dotted = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
+    names: Names = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
-    log : {"x", "y", "both", "none"}, optional
+    log
         Which axes are logarithmic. By default both where final regrets differ by a factor above 30, otherwise none.
-    bounds : dict, optional
+    bounds : dict
         `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
         of `jb.theory`; a function may return one number for all plays.
-    names : dict, optional
+    names
         `{key: its name in the panels' titles}`.
 
     Returns
@@ -51,8 +63,6 @@ def regret(
     Plot
         The figure and the tidy table of what it shows; with `bounds` its column `kind` tells "algorithm" from "bound".
 
-    Examples
-    --------
     >>> import xarray as xr
     >>> values = np.arange(12.0).reshape(1, 4, 3)
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["exp3"], "t": [1, 2, 3]})
@@ -78,10 +88,10 @@ def regret(
 
 @documented
 def reward(
-    ds: xr.Dataset, *, total: bool = False, select: Mapping[str, Any] | None = None,
-    bands: Literal["interval", "quantile"] = "interval", log: Literal["x", "none"] = "none",
-    dotted: Mapping[str, str] | Iterable[str] = (), names: Mapping[str, str] | None = None,
-    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+    ds: Swept, *, total: bool = False, select: Select = None,
+    bands: Bands = "interval", log: Literal["x", "none"] = "none",
+    dotted: Dotted = (), names: Names = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
 
@@ -91,13 +101,11 @@ def reward(
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
-    total : bool
+    total
         Rewards summed over plays 1..t instead of their mean over these plays.
-    log : {"x", "none"}
+    log
         Whether the axis of plays is logarithmic.
-    names : dict, optional
+    names
         `{key: its name in the panels' titles}`.
 
     Returns
@@ -111,8 +119,6 @@ def reward(
         For what cannot be drawn: the message says why. Where contexts decide which arm is best there is no
         `best_reward`, and differences of rewards, regret, are all that is recorded.
 
-    Examples
-    --------
     >>> import xarray as xr
     >>> ds = xr.Dataset(
     ...     {"regret": (("algorithm", "seed", "t"), [[[1.0, 2.0]]]), "best_reward": ("t", [6.0, 12.0])},
@@ -154,7 +160,7 @@ def reward(
 
 
 def _drawn(
-    ds: xr.Dataset, panel_key: str | None, frame: pd.DataFrame, limits_of: Callable[[Any], list[pd.DataFrame]], *,
+    ds: Swept, panel_key: str | None, frame: pd.DataFrame, limits_of: Callable[[Any], list[pd.DataFrame]], *,
     words: str, over: str, log: str, dotted: Any, names: Mapping[str, str], caption: str | Literal[False],
     width: float | None, ax: Any,
 ) -> Figure:  # fmt: skip

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxbandits.auditing.confidence_bounds import claimed_curve
 from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import documented, done
+from jaxbandits.reports.drawing import Axes, Caption, File, Width, documented, done
 from jaxbandits.reports.layout import COLOURS, Plot
 
 if TYPE_CHECKING:
@@ -18,17 +17,14 @@ if TYPE_CHECKING:
 
 
 @documented
-def trade_off(
-    audit: Audit, *, caption: str | Literal[False] = "", width: float | None = None, ax: Any = None,
-    path: str | Path | None = None,
-) -> Plot:  # fmt: skip
+def trade_off(audit: Audit, *, caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None) -> Plot:
     """False negatives against false positives of an audit's test, beside the curve that its claim allows.
 
     A claim is refuted where the upper bounds come below its curve.
 
     Parameters
     ----------
-    audit : Audit
+    audit
         What `jb.audit` returned.
 
     Returns
@@ -37,8 +33,6 @@ def trade_off(
         Data: `false_positive`, `false_negative`, their upper confidence bounds `false_positive_high` and
         `false_negative_high`, and `claimed`, the least false negatives that the claim allows at `false_positive`.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=2000)
     >>> list(trade_off(report).data)[:2]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits import formatting, statistics
+from jaxbandits.declared import Kind
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import MARKERS, documented, done
+from jaxbandits.reports.drawing import MARKERS, Axes, Caption, File, Select, Width, documented, done
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
 BINS = 8  # of a key with many values, for its importance
 BEST = 0.25  # the share of settings that parallel coordinates draw in colour
+Tuned: TypeAlias = Annotated["Tuning", Kind("Tuning"), Doc("What `jb.tune` returned.")]
 
 
 @documented
 def response(
-    tuning: Tuning, key: str, *, select: Mapping[str, Any] | None = None, caption: str | Literal[False] = "",
-    width: float | None = None, ax: Any = None, path: str | Path | None = None,
+    tuning: Tuned, key: str, *, select: Select = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """Regret on the seeds of the search against a key that was tuned: a line for each algorithm that has it.
 
@@ -36,11 +38,9 @@ def response(
 
     Parameters
     ----------
-    tuning : Tuning
-        What `jb.tune` returned.
-    key : str
+    key
         A key of numbers, without a label.
-    select : dict, optional
+    select
         `{key of over: value or list}`, so that at most one key has several values, six at most.
 
     Returns
@@ -49,8 +49,6 @@ def response(
         Data: `algorithm`, keys of `over`, the key, `centre`, `low`, `high` (mean regret over the family and the seeds
         that were run, with its 95% interval) and `chosen`.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> losses = jb.environments.bernoulli_losses(means=[0.2, 0.8])
     >>> tuning = jb.tune("exp3", losses, space={"learning_rate": [0.01, 0.3]}, horizon=100,
@@ -97,8 +95,8 @@ def response(
 
 @documented
 def parallel(
-    tuning: Tuning, algorithm: str | None = None, *, select: Mapping[str, Any] | None = None,
-    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
+    tuning: Tuned, algorithm: str | None = None, *, select: Select = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """All settings of one algorithm as lines over its keys, and over their regret at the right.
 
@@ -106,11 +104,9 @@ def parallel(
 
     Parameters
     ----------
-    tuning : Tuning
-        What `jb.tune` returned.
-    algorithm : str, optional
+    algorithm
         A label. The default: the only one that was tuned.
-    select : dict, optional
+    select
         `{key of over: value}`, one value for each key.
 
     Returns
@@ -159,19 +155,13 @@ def parallel(
 
 @documented
 def importance(
-    tuning: Tuning, *, caption: str | Literal[False] = "", width: float | None = None, ax: Any = None,
-    path: str | Path | None = None,
-) -> Plot:  # fmt: skip
+    tuning: Tuned, *, caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None
+) -> Plot:
     """How much each tuned key matters: the share of the objective's variance over settings that its value explains.
 
     A key's own effect alone, corrected for what groups of random settings would explain (epsilon squared), and averaged
     over the points of `over`. A key of many values has eight groups. Meaningful where settings cover the space: a grid
     or quasi-random settings.
-
-    Parameters
-    ----------
-    tuning : Tuning
-        What `jb.tune` returned.
 
     Returns
     -------

@@ -29,7 +29,7 @@ from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.plan import plan as laid_out
 from jaxbandits.sweeps.sweep import Algorithms, Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import choice, integer, number, path_of, shown
+from jaxbandits.validation import choice, integer, number, path_of, shown, told
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 DEFAULT = " (default)"  # what the label of an algorithm with its own values ends with
 
 
+@told
 def tune(
     algorithms: Algorithms,
     environment: "Environment | EnvironmentFactory | str | Mapping[str, Environment | EnvironmentFactory | str]",
@@ -74,47 +75,47 @@ def tune(
         algorithm that names it, each for itself; ``LABEL.x`` and ``base.x`` address one; the keys of a tuple get the
         same value. Values are a list, a dict that names them, or a range ``(low, high)``, ``(low, high, "log")`` or
         ``(low, high, "int")``, ends included.
-    horizon : int
+    horizon
         Plays of a run, at least 1.
     seeds : int, range or sequence of int
         The runs on which settings are chosen, as in `sweep`. The default: seeds 10,000 to 10,099.
     report_seeds : int, range or sequence of int
         The runs that the result reports. None of them may be among `seeds`; a count begins after them. The default:
         1,000, after the default of `seeds` 10,100 to 11,099.
-    over : dict, optional
+    over : dict
         A grid as in `sweep`; a setting is chosen for each of its points, such as the best rate for every epsilon.
     unknown : sequence of str
         Names of axes of `over` that the tuner may not look at: one setting must do for all of their values, as for a
         family of environments.
-    method : {"grid", "random", "halving", "optuna"}
-        "grid", the default: all combinations; a range has nine evenly spaced values, or as many as `trials` allows.
+    method
+        "grid": all combinations; a range has nine evenly spaced values, or as many as `trials` allows.
         "random": quasi-random settings. "halving": successive halving, the better half goes on to twice as many
         seeds; it starts with the grid where the space has no ranges and `trials` is not given, else with quasi-random
         settings. "optuna": settings that optuna proposes in eight generations; it needs the extra `tune`.
-    trials : int, optional
+    trials
         How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole grid.
-    objective : {"mean", "worst", "quantile"}
-        Across a family: the mean of the mean regrets, the largest, or their quantile. The default: "mean".
-    quantile : float
-        Which quantile, in [0, 1]. The default: 0.9.
-    reward_adversary, message_adversary : Adversary, factory or str, optional
+    objective
+        Across a family: the mean of the mean regrets, the largest, or their quantile.
+    quantile
+        Which quantile, in [0, 1].
+    reward_adversary, message_adversary : Adversary, factory or str
         Who corrupts rewards, and what clients send, as in `sweep`.
     checkpoints : int or sequence of int
-        When the regret of the report is recorded, as in `sweep`. The default: 200 times.
+        When the regret of the report is recorded, as in `sweep`.
     dtype : str or dtype
-        "float32", which is the default, or "float64".
-    memory : float or str, optional
+        "float32" or "float64".
+    memory : float or str
         As in `sweep`.
-    sampler : callable, optional
+    sampler : callable
         ``seed -> sampler`` of optuna for method "optuna". The default: a tree-structured Parzen estimator.
         ``lambda seed: optuna.samplers.CmaEsSampler(seed=seed)`` is an evolutionary one.
-    store : str or path, optional
+    store : str or path
         A directory where finished chunks are kept. A search that was interrupted, however hard, goes on where it
         stopped, and a larger one computes only what is new. The default: everything stays in memory.
-    seed : int
-        Of the search's own draws. The default: 0.
-    progress : bool
-        Print the budget, then the progress of every sweep. The default: True.
+    seed
+        Of the search's own draws.
+    progress
+        Print the budget, then the progress of every sweep.
 
     Returns
     -------
@@ -154,9 +155,6 @@ def tune(
     Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits" (sequential halving, recalled);
     Gupta 1965, "On some multiple decision (selection and ranking) rules" (sets that hold the best, recalled).
 
-    Examples
-    --------
-    >>> import jaxbandits as jb
     >>> losses = jb.environments.bernoulli_losses(means=[0.2, 0.8])
     >>> tuning = jb.tune("exp3", losses, space={"learning_rate": [0.01, 0.3]}, horizon=100,
     ...                  seeds=range(1000, 1016), report_seeds=16, progress=False)

@@ -23,7 +23,7 @@ from jaxbandits.sweeps.arguments import call, labelled, part_factory, signature_
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import choice, integer, nearest, path_of, shown
+from jaxbandits.validation import choice, integer, nearest, path_of, shown, told
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,6 +62,7 @@ class WorstCase(NamedTuple):
         )
 
 
+@told
 def worst_case(
     algorithm: "str | AlgorithmFactory | Mapping[str, str | AlgorithmFactory]",
     environment: "Environment | EnvironmentFactory | str",
@@ -87,25 +88,25 @@ def worst_case(
     adversary : Adversary, factory or str
         Who attacks: a factory of `jaxbandits.adversaries`, a partial of it, its name, or a called adversary. What it
         is given, and the defaults of the rest, are where the search starts.
-    slot : {"reward", "message"}
-        Whether it corrupts rewards, which is the default, or what clients send.
+    slot
+        Whether it corrupts rewards, or what clients send.
     space : dict
         ``{key: values}`` for arguments of the adversary: a range ``(low, high)``, ``(low, high, "log")`` or
         ``(low, high, "int")``, ends included, or a list of values; a dict names them. It must hold the adversary's own
         value of each key. Up to about six keys.
-    horizon : int
+    horizon
         Plays of a run, at least 1.
     seeds : int, range or sequence of int
         The runs of each trial, as in `sweep`. All trials have the same.
-    trials : int
+    trials
         How many attacks are tried, at least 1. The first is the adversary with its own values; 1 evaluates that one.
     report_seeds : int, range or sequence of int
         The runs that `regret` and `interval` come from. None of them may be among `seeds`; a count begins after them.
-    store : str or path, optional
+    store : str or path
         A directory where each generation of trials is kept as a sweep. A search that was interrupted goes on where it
         stopped. The default: everything stays in memory.
-    progress : bool
-        Print a line for each generation. The default: True.
+    progress
+        Print a line for each generation.
 
     Returns
     -------
@@ -138,9 +139,6 @@ def worst_case(
     ----------
     `docs/formulas/robust_frontier.md#robust-frontier-worst-case`
 
-    Examples
-    --------
-    >>> import jaxbandits as jb
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> found = jb.worst_case("ucb1", arms, "huber", space={"value": (-10.0, 10.0)}, horizon=100, seeds=16, trials=16,
     ...                       report_seeds=range(100, 116), progress=False)

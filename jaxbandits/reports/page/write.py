@@ -22,7 +22,7 @@ from jaxbandits.reports.page.runs import Run, runs
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
 from jaxbandits.sweeps.storage.dataset_file import slabs
-from jaxbandits.validation import path_of
+from jaxbandits.validation import path_of, told
 from jaxbandits.version import __version__
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ SCRIPTS = ("uplot/uPlot.iife.min.js", "page.js")
 STYLES = ("uplot/uPlot.min.css", "page.css")
 
 
+@told
 def report(
     ds: Result | Sequence[Result] | Mapping[str, Result], path: str | os.PathLike[str], *, title: str | None = None
 ) -> Path:
@@ -51,7 +52,7 @@ def report(
         folder `audit`.
     path : str or path
         Where to write, ending in `.html`. Directories on the way are made, an earlier page is replaced.
-    title : str, optional
+    title
         The head of the page. The default: the labels.
 
     Returns
@@ -72,8 +73,6 @@ def report(
     The page loads nothing from a network, which its content security policy also forbids. The same results give the
     same page. No code of a user is run: what algorithms of the user's own spend is not shown.
 
-    Examples
-    --------
     >>> import jaxbandits as jb, tempfile, xarray as xr
     >>> dims = ("algorithm", "seed", "t")
     >>> ds = xr.Dataset({"regret": (dims, np.arange(8.0).reshape(1, 4, 2))}, {"algorithm": ["a"], "t": [1, 9]})
