@@ -3,7 +3,8 @@ tests/planted.md is the table of them, which `make planted` writes.
 
 A test declares errors by `pytest.mark.planted(where, *change)`: the part that is made wrong, and the text before and
 after, or a few words; the name of a test's case tells where there are none. `errors` declares those in the text of an
-oracle (tests/reference), and `planted` makes the wrong oracle, in a test that the table names for this error.
+oracle, a module of tests/reference or a function of a test, and `planted` makes the wrong oracle, in a test that the
+table names for this error.
 """
 
 import importlib.util
@@ -11,12 +12,14 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
+Oracle = TypeVar("Oracle", ModuleType, Callable[..., Any])
 FILE = Path(__file__).with_name("planted.md")
 HEAD = """# Planted errors
 
@@ -32,36 +35,45 @@ declarations (tests/planting.py).
 class Error(NamedTuple):
     """A piece of an oracle's text and what takes its place, wherever it occurs."""
 
-    module: ModuleType
+    oracle: ModuleType | Callable[..., Any]
     old: str
     new: str
 
 
-def errors(rows, module: ModuleType | None = None) -> list:
-    """Cases (*given, Error) of a test. rows: (*given, module, old, new), without module where all have the same."""
+def errors(rows, oracle: ModuleType | Callable[..., Any] | None = None) -> list:
+    """Cases (*given, Error) of a test. rows: (*given, oracle, old, new), without oracle where all have the same."""
     cases = []
     for *given, old, new in rows:
-        error = Error(module or given.pop(), old, new)
+        error = Error(oracle or given.pop(), old, new)
         name = ": ".join([*map(str, given), old])
-        marks = pytest.mark.planted(error.module.__name__, old, new)
+        marks = pytest.mark.planted(name_of(error.oracle), old, new)
         cases.append(pytest.param(*given, error, id=name, marks=marks))
     return cases
 
 
-def planted(module: ModuleType, old: str, new: str) -> ModuleType:
+def name_of(oracle: ModuleType | Callable[..., Any]) -> str:
+    return oracle.__name__ if isinstance(oracle, ModuleType) else f"{oracle.__module__}.{oracle.__name__}"
+
+
+def planted(oracle: Oracle, old: str, new: str) -> Oracle:
     """A copy of an oracle with an error in it."""
     test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
     test = re.sub(r"@test_\w+\.py$", "", test)  # its group (cases.py)
-    line = row(test, module.__name__, old, new)
+    line = row(test, name_of(oracle), old, new)
     assert any(line in rows for rows in _rows.values()), f"declare the error at the test that plants it\n{line}"
-    source = inspect.getsource(module)
-    assert old in source, f"{old!r} does not occur in {module.__name__}"
-    spec = importlib.util.spec_from_loader(f"{module.__name__}_planted", None, origin=module.__file__)
+    source, file = inspect.getsource(oracle), inspect.getsourcefile(oracle) or ""
+    assert old in source, f"{old!r} does not occur in {name_of(oracle)}"
+    code = compile(source.replace(old, new), file, "exec")
+    if not isinstance(oracle, ModuleType):
+        names = dict(oracle.__globals__)
+        exec(code, names)
+        return names[oracle.__name__]
+    spec = importlib.util.spec_from_loader(f"{oracle.__name__}_planted", None, origin=file)
     assert spec is not None
     copy = importlib.util.module_from_spec(spec)
-    copy.__package__ = module.__package__
+    copy.__package__ = oracle.__package__
     sys.modules.setdefault(copy.__name__, copy)  # NamedTuple looks its module up
-    exec(compile(source.replace(old, new), module.__file__ or "", "exec"), vars(copy))
+    exec(code, vars(copy))
     return copy
 
 

@@ -18,12 +18,15 @@ def one_line(text: str) -> str:
 def paper(factory: Callable[..., Any]) -> str:
     """What a part cites.
 
-    Its docstring's References where they name a year, else the first paragraph of its module's docstring that cites a
-    paper.
+    Its docstring's References where they name a year, without sentences at their end that cite nothing; else the first
+    paragraph of its module's docstring that cites a paper.
     """
     references = one_line(re.sub(r"\.\. \[\d+\] ", "", sections(factory.__doc__).get("References", "")))
     if not _YEAR.search(references):
         for paragraph in sections(sys.modules[factory.__module__].__doc__)[""].split("\n\n"):
             if CITED.search(paragraph):
                 return re.split(r" (?:Axes|Draws)\b", one_line(paragraph))[0].rstrip(".")
-    return references.rstrip(".")
+    sentences = re.split(r"(?<=[.]) (?=[A-Z])", references)
+    while len(sentences) > 1 and not re.search(rf"{CITED.pattern}|docs/", sentences[-1]):
+        sentences.pop()
+    return " ".join(sentences).rstrip(".")

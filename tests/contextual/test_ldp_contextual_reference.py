@@ -614,7 +614,7 @@ PLANTED = [
     ("name", "error"), errors([(name, MODULES[module], *change) for name, module, *change in PLANTED])
 )
 def test_a_planted_error_forks_a_path(name, error):
-    wrong = {error.module.__name__.rpartition(".")[2]: planted(*error)}
+    wrong = {error.oracle.__name__.rpartition(".")[2]: planted(*error)}
     assert any(
         not np.array_equal(literal_actions(name, seed), actions_of(literal(CASES[name], seed, **wrong)))
         for seed in SEEDS

@@ -363,7 +363,7 @@ PLANTED = [
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED))
 def test_a_planted_error_forks_a_path(name, error, monkeypatch):
     right = [literal_run(name, seed).actions for seed in SEEDS]
-    module, wrong = error.module, planted(*error)
+    module, wrong = error.oracle, planted(*error)
     if module is privacy:
         monkeypatch.setattr(byz, "privacy", wrong)
     if module is oracles:

@@ -388,7 +388,7 @@ def test_what_a_factory_declares_is_listed_checked_and_written_into_its_docstrin
 
         References
         ----------
-        Nobody 2020, Theorem 1.
+        Nobody 2020, Theorem 1. The default is ours.
         """
         assert isinstance(num_arms, int)
         return jb.algorithms.uniform(num_arms=num_arms, horizon=9)
