@@ -106,11 +106,12 @@ def checked(name: str, device: Any) -> dict[str, Any]:
 
 def estimated(name: str, lanes: int, device: Any) -> dict[str, float]:
     """Seconds a call of an estimator, by its kernel and in XLA's operations, and how far their results lie apart."""
-    arrays = jax.device_put(CASES[name].arrays(lanes), device)
+    case = CASES[name]()
+    arrays = jax.device_put(case.arrays(lanes), device)
     found, took = {}, {}
     for form in ("kernel", "xla"):
         with device_forms.forced(None if form == "kernel" else "xla"):
-            program = jax.jit(jax.vmap(CASES[name].function)).lower(*arrays).compile()
+            program = jax.jit(jax.vmap(case.function)).lower(*arrays).compile()
         found[form] = jax.block_until_ready(program(*arrays))
         took[form] = seconds(lambda program=program: jax.block_until_ready(program(*arrays)))
     pairs = zip(jax.tree.leaves(found["kernel"]), jax.tree.leaves(found["xla"]), strict=True)

@@ -215,17 +215,19 @@ def test_a_gpu_is_modelled_without_one(tmp_path):
     assert kernel["host_syncs_per_segment"] == 0 and kernel["kernels_per_play"] < 0.01
     # three counts of eight numbers of 4 bytes, read and written once in 10,000 plays, and a row a checkpoint: under 1
     assert 0 < kernel["bytes_per_play"] < 1
-    # an H200 starts 64 integer operations a cycle in each of 132 multiprocessors, at 1.755 GHz
-    work = kernel["instructions_per_play"] or kernel["operations_per_play"]
-    most = 132 * 64 * 1.755e9 / work
+    # an H200 takes 64 integer operations a cycle in each of 132 multiprocessors, at 1.98 GHz
+    units = kernel["units_per_play"] or {"integer": kernel["operations_per_play"]}
+    most = 132 * 64 * 1.98e9 / units["integer"]
     rates = kernel["modelled_plays_per_second"]
-    assert list(rates) == ["100,000", "1,000,000"] and all(0.9 * most < rate <= most for rate in rates.values())
+    assert list(rates) == ["100,000", "1,000,000"] and all(0.8 * most < rate <= most for rate in rates.values())
+    assert kernel["bound_plays_per_second"] >= most and kernel["repeats"] == 1 < large["repeats"]
     assert (windows["form"], windows["plays_per_window"]) == ("kernel", 8)  # the work of a window is that of its plays
     assert windows["operations_per_play"] < kernel["operations_per_play"]
     assert (long["form"], large["form"]) == ("kernel", "kernel") and (kernel["arrays"], large["arrays"]) == (
         "written out", "loops",
     )  # fmt: skip
     assert done.stdout.count("\n") == 6
+    assert len({line.count("|") for line in done.stdout.splitlines()}) == 1
 
 
 def test_a_tpu_has_no_kernels(tmp_path):
@@ -237,9 +239,23 @@ def test_a_tpu_has_no_kernels(tmp_path):
     assert row["operations_per_play"] > 0
 
 
-def test_an_unknown_algorithm_is_refused_by_the_model():
-    done = run("ucb2", script="gpu_static.py")
-    assert done.returncode == 2 and "no algorithm 'ucb2'" in done.stderr
+@pytest.mark.parametrize("name", ["ucb2", "ucb1-x", "ucb1-3-4", "maler-3-4"])
+def test_an_unknown_algorithm_is_refused_by_the_model(benchmarks, monkeypatch, capsys, name):
+    import gpu_static
+
+    monkeypatch.setattr(sys, "argv", ["gpu_static.py", name])
+    with pytest.raises(SystemExit):
+        gpu_static.main()
+    assert f"no algorithm {name!r}" in capsys.readouterr().err
+
+
+def test_the_table_of_a_page_is_replaced(benchmarks, tmp_path):
+    import gpu_static
+
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- gpu: begin -->\n\n| old |\n\n<!-- gpu: end -->\nafter\n")
+    gpu_static.put(page, "| new |")
+    assert page.read_text() == "before\n<!-- gpu: begin -->\n\n| new |\n\n<!-- gpu: end -->\nafter\n"
 
 
 def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
@@ -255,8 +271,83 @@ def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
         "MOV R1", ".L_x_1:", "LDG R2", ".L_x_2:", "FADD R3", ".L_x_3:", "FMUL R4", "@P0 BRA `(.L_x_3)", "NOP",
         "IADD R5", "@P1 BRA `(.L_x_2)", "STG R6", "@P2 BRA `(.L_x_1)", "EXIT",
     )  # fmt: skip
-    assert gpu_static.loop_over_plays(text) == 5
-    assert gpu_static.loop_over_plays(text, single=False) == 8
+    found = gpu_static.instructions_of(text)
+    assert gpu_static.loop_over_plays(found) == (2, 6)  # FADD to the branch back
+    assert gpu_static.loop_over_plays(found, single=False) == (1, 8)
+    # the way past a branch that is seldom taken, and the unit of each instruction on it
+    text = code(
+        ".L_x_1:", "FFMA R1", "@P0 BRA `(.L_x_2)", "MUFU.LG2 R2", "DADD R4", "@!P3 IADD3 R5", ".L_x_2:", "LDG R6",
+        "@P1 BRA `(.L_x_1)",
+    )  # fmt: skip
+    found = gpu_static.instructions_of(text)
+    way = gpu_static.shortest_way(found, *gpu_static.loop_over_plays(found))
+    assert sorted(way) == [0, 1, 5, 6]
+    assert gpu_static.by_unit([found.lines[i] for i in way], 2) == {"start": 2, "memory": 0.5, "product": 0.5}
+    assert [gpu_static.unit_of(found.lines[i]) for i in (2, 3, 4)] == ["special", "double", "integer"]
+
+
+def test_a_loop_of_known_length_repeats_its_statements(benchmarks):
+    import gpu_static
+
+    text = """
+    void program(int lane) {
+      int before = 1;
+      for (;;) {
+        a = 1;
+        ONCE for (int i = 0; i < 10; ++i) {
+          if (a) {
+            b = 2;
+          }
+          for (; b < end; ) {
+            c = 3;
+          }
+        }
+      }
+    }
+    #ifdef __CUDACC__
+    """
+    assert gpu_static.repeats(text, of_play=True) == (1 + 10 + 10) / 3
+    assert gpu_static.repeats(text, of_play=False) == (1 + 1 + 10 + 10) / 4
+
+
+def test_few_registers_and_lanes_bound_the_modelled_rate(benchmarks):
+    import gpu_static
+
+    counts = {"start": 100, "integer": 20, "product": 80}
+    row = {"operations_per_play": 100, "repeats": 1.0, "registers": 64, "bytes_per_play": 1e-6}
+    target = gpu_static.TARGETS["h100"]
+
+    def rates(**changes):
+        found = gpu_static.modelled(row | changes, gpu_static.Code({}, counts, counts), target)
+        return found["modelled_plays_per_second"]["1,000,000"], found["bound_plays_per_second"], found["bound"]
+
+    # four instructions of warps a cycle and multiprocessor, with eight blocks of four warps each
+    all_taken = 132 * 1.98e9 * 128 / 100
+    assert rates()[0] == pytest.approx(all_taken, rel=0.02)
+    assert rates()[1:] == (pytest.approx(all_taken), "start")
+    # 228 registers leave two blocks: each of eight warps starts an instruction every fourth cycle
+    assert rates(registers=228)[0] == pytest.approx(all_taken / 2, rel=0.02)
+    assert rates(bytes_per_play=1e3) == (3.35e9, 3.35e9, "bandwidth")
+
+
+@pytest.mark.parametrize("name", ["thompson-10", "online_ucb-6-3", "geometric_median-10-4", "maler-3"])
+def test_sizes_are_in_a_name(benchmarks, name):
+    import gpu_static
+
+    found = gpu_static.counted(name)
+    assert found.kernel is not None and not found.reason
+    assert found.of == ("call" if gpu_static.is_estimator(name) else "play")
+
+
+def test_the_sizes_of_a_name_are_those_of_its_world(benchmarks):
+    import gpu_static
+
+    facts = gpu_static.program("linucb-7-5").environment().facts
+    assert (facts["num_arms"], facts["dim"]) == (7, 5)
+    assert gpu_static.program("byzantine_ucb-10").environment().facts["num_agents"] == 10
+    assert gpu_static.program("ucb1-12").environment().world.num_arms == 12
+    for name in gpu_static.SIZES:
+        gpu_static.estimator(name) if gpu_static.is_estimator(name) else gpu_static.program(name)
 
 
 def test_without_a_gpu_nothing_is_measured():
