@@ -25,11 +25,11 @@ from annotated_types import Ge
 
 from jaxbandits.learners.learner import Dim, Dtype, GradientBound, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.learners.perturbed import constants
-from jaxbandits.learners.project_ellipsoid import to_unit_sphere
-from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
+from jaxbandits.learners.project_ellipsoid import onto_ball, to_unit_sphere
+from jaxbandits.numerics import count, dot, fixed_sum, materialize, materialize_all
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.numerics.few import at_the_few
-from jaxbandits.numerics.packed import triangle
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, symmetric_product, triangle
 from jaxbandits.typing import Array, Float, Int
 from jaxbandits.validation import checked, integer
 
@@ -44,8 +44,8 @@ class State(NamedTuple):
     convex: Float[Array, " d"]
     strong: Float[Array, "d N"]
     newton: Float[Array, "d N"]
-    # A^-1 of the Newton experts: d (d + 1) / 2 entries, upper triangle by rows
-    inverse: Float[Array, "n N"]
+    # A^-1 of the Newton experts: [n, N], the upper triangles by rows, or arrays [N, d, d] (`numerics.packed`)
+    inverse: Any
     # of normalised weights
     log_weights: Float[Array, " E"]
     # a_c
@@ -80,8 +80,12 @@ def log_priors(n: int, num_rounds: Any, dtype: Any) -> Float[Array, " E"]:
 
 @cache
 def _kernel(dim: int, n: int):
-    """(state, gradient [d] over its bound) -> state; lanes last, [...] any number of them."""
-    place = triangle(dim)
+    """(state, gradient [d] over its bound) -> state.
+
+    Written out, lanes are last, [...] any number of them. Of arrays this is one lane.
+    """
+    apart = dim <= MAX_UNROLLED_DIM
+    newton_step = _newton_apart if apart else _newton_step
 
     def clipped(x):
         norm = jnp.sqrt(fixed_sum(x * x, axis=0))[None]
@@ -107,18 +111,7 @@ def _kernel(dim: int, n: int):
         strong = clipped(state.strong + (away - g[:, None] / (2 * a)[None]) / t[None, None])
 
         # online Newton: A + h h', h = step g, by Sherman and Morrison
-        step = a * (1 - 2 * a * regret)
-        v = [
-            step * fixed_sum(jnp.stack([state.inverse[place[i, j]] * g[j][None] for j in range(dim)]), axis=0)
-            for i in range(dim)
-        ]
-        along = step * fixed_sum(jnp.stack([v[j] * g[j][None] for j in range(dim)]), axis=0)
-        *v, shrink = materialize_all([*v, 1 / (1 + along)])
-        inverse = jnp.stack([state.inverse[k] - v[i] * v[j] * shrink for (i, j), k in place.items() if i <= j])
-        y = materialize(state.newton - jnp.stack(v) * (shrink / CURVATURE)[None])
-        outside = fixed_sum(y * y, axis=0) > 1
-        flat = at_the_few(outside.reshape(-1), to_unit_sphere, y.reshape(dim, -1), inverse.reshape(len(inverse), -1))
-        newton = flat.reshape(y.shape)
+        newton, inverse = newton_step(state.newton, state.inverse, g, a * (1 - 2 * a * regret))
 
         # predict: weights times tilts; log weights are of normalised weights, so that nothing overflows
         weights = materialize(jnp.exp(log_weights))
@@ -139,7 +132,32 @@ def _kernel(dim: int, n: int):
             t=t,
         )
 
-    return lane_kernel(update)
+    return lane_kernel(update) if apart else update
+
+
+def _newton_apart(newton, inverse, g, step):
+    """The Newton experts after h = step g, and A^-1, by its entries; lanes last."""
+    dim = len(g)
+    place = triangle(dim)
+    v = [
+        step * fixed_sum(jnp.stack([inverse[place[i, j]] * g[j][None] for j in range(dim)]), axis=0) for i in range(dim)
+    ]
+    along = step * fixed_sum(jnp.stack([v[j] * g[j][None] for j in range(dim)]), axis=0)
+    *v, shrink = materialize_all([*v, 1 / (1 + along)])
+    inverse = jnp.stack([inverse[k] - v[i] * v[j] * shrink for (i, j), k in place.items() if i <= j])
+    y = materialize(newton - jnp.stack(v) * (shrink / CURVATURE)[None])
+    outside = fixed_sum(y * y, axis=0) > 1
+    flat = at_the_few(outside.reshape(-1), to_unit_sphere, y.reshape(dim, -1), inverse.reshape(len(inverse), -1))
+    return flat.reshape(y.shape), inverse
+
+
+def _newton_step(newton, inverse, g, step):
+    """`_newton_apart` of arrays [N, d, d], for one lane."""
+    v = materialize(step[:, None] * jax.vmap(symmetric_product, (0, None))(inverse, g))
+    shrink = materialize(1 / (1 + step * dot(v, g[None])))
+    inverse = inverse - v[:, :, None] * v[:, None, :] * shrink[:, None, None]
+    y = newton.T - v * (shrink / CURVATURE)[:, None]
+    return jax.vmap(onto_ball)(materialize(y), inverse).T, inverse
 
 
 @checked(
@@ -171,8 +189,9 @@ def maler(
     Gradients have norm at most G and are finite: the caller clips, and keeps NaN out. The first prediction
     is 0. Every prediction and every expert stays in the ball, up to rounding.
 
-    Under vmap lanes go last, and only the experts that leave the ball are projected: 8 Newton steps, which
-    leave an error of 4e-6 at condition number 1e3.
+    Only the experts that leave the ball are projected. Up to 8 features that takes 8 Newton steps, which leave an
+    error of 4e-6 at condition number 1e3, and lanes go last under vmap; above, as many as there is something to gain
+    from.
 
     >>> import jax, jax.numpy as jnp
     >>> import jaxbandits as jb
@@ -190,12 +209,13 @@ def maler(
     elif not isinstance(num_rounds, jax.Array):
         num_rounds = integer("num_rounds", num_rounds, 1, horizon, remedy="horizon is that of the longest epoch")
     dtype = jnp.zeros((), dtype).dtype
-    n, place = num_pairs(horizon), triangle(dim)
+    n = num_pairs(horizon)
     radius, scale = jnp.asarray(theta_bound, dtype), 1 / jnp.asarray(gradient_bound, dtype)
 
     def init():
-        inverse = np.zeros((dim * (dim + 1) // 2, n))
-        inverse[[place[i, i] for i in range(dim)]] = (2 * CURVATURE) ** 2
+        inverse = (2 * CURVATURE) ** 2 * np.broadcast_to(np.eye(dim), (n, dim, dim))
+        if dim <= MAX_UNROLLED_DIM:
+            inverse = np.stack([inverse[:, i, j] for i, j in pairs(dim)])
         rounds = num_rounds.astype(dtype) if isinstance(num_rounds, jax.Array) else float(num_rounds)
         tilt = jnp.asarray(0.25 / jnp.sqrt(rounds), dtype)
         zeros, log_weights = jnp.zeros((dim, n), dtype), log_priors(n, num_rounds, dtype)

@@ -5,6 +5,7 @@ one m > 0 that gives |x| = D. Newton on 1 / |x(m)| - 1 / D, which is concave, ri
 it (Moré and Sorensen 1983).
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.numerics import dot, fixed_sum, inverse_cholesky, materialize_all, matvec, safe_norm
+from jaxbandits.numerics import dot, fixed_sum, inverse_cholesky, materialize, materialize_all, matvec, safe_norm
 from jaxbandits.numerics.few import at_the_few
+from jaxbandits.numerics.fusion import lanes_first
 from jaxbandits.numerics.packed import cholesky_solver, pairs, symmetric_product
 from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
 from jaxbandits.validation import array, checked, number
@@ -69,6 +71,109 @@ def _until_there(y: Float[Array, "d L"], inverse: Float[Array, "n L"]) -> Float[
     m, moving = moved(jnp.zeros(y.shape[1:], y.dtype), list(y), list)
     x = lax.while_loop(lambda carry: (carry[0] < ITERATIONS) & jnp.any(carry[3]), step, (jnp.int32(1), m, y, moving))[2]
     return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)[None]
+
+
+BLOCK = 16  # points projected together: few leave the ball
+
+
+@lanes_first
+def onto_ball(y: Float[Array, "... d"], inverse: Float[Array, "... d d"]) -> Float[Array, "... d"]:
+    """`into_unit_ball` for arrays, of any d: one lane, or lanes first."""
+    points, matrices = y.reshape(-1, y.shape[-1]), inverse.reshape(-1, *inverse.shape[-2:])
+
+    def project(y, lane):
+        return _by_lanczos(y, jnp.moveaxis(matrices[lane[0]], 0, -1))
+
+    lane = jnp.arange(len(points), dtype=jnp.int32)[None]
+    return at_the_few(dot(points, points) > 1, project, points.T, lane, block=BLOCK).T.reshape(y.shape)
+
+
+def _by_lanczos(y: Float[Array, "d L"], inverse: Float[Array, "d d L"]) -> Float[Array, "d L"]:
+    """The projections of points y, every `|y|` > 1: x = (I + m P)^-1 y with P = A^-1.
+
+    Step k adds a vector to an orthonormal basis of y, P y, P^2 y, ... in which P is tridiagonal (Lanczos), so that x
+    there and its norm take O(k) operations. With it comes one Newton step on m. The norm of the k-th x grows with k
+    and falls with m, so that m rises to its end all the same (Gould, Lucidi, Roux and Toint 1999). What x misses is at
+    most m b times its last coordinate, where b is the length of what the next vector of the basis had before it was
+    divided by it.
+
+    A lane that has arrived stays: its basis ends, and further steps, for others, add zeros.
+    """
+    dim, lanes = y.shape
+    enough = 16 * jnp.finfo(y.dtype).eps
+    size = jnp.sqrt(fixed_sum(y * y, axis=0))
+
+    def step(carry):
+        k, m, moving, q, basis, links, _ = carry
+        basis = _with_row(basis, k, q)
+        v = materialize(fixed_sum(inverse * q[None], axis=1))
+        along = materialize(fixed_sum(v * q, axis=0))
+        v = materialize(v - along[None] * q)
+        # what else of it lies in the basis: by rounding, more than its part along the last one
+        inside = materialize(fixed_sum(basis * v[None], axis=1))
+        v = materialize(v - fixed_sum(basis * inside[:, None], axis=0))
+        length = jnp.where(k < dim - 1, jnp.sqrt(fixed_sum(v * v, axis=0)), 0)
+        table = _eliminated(k, m, along, links)
+        pivot, its_slope, square, square_slope, last = table[0]
+        excess = size * jnp.sqrt(square) / pivot - 1
+        moving = moving & ((excess > enough) | (m * length * size * last > enough * pivot))
+        slope = its_slope / pivot - square_slope / (2 * square)
+        m = jnp.where(moving, m + jnp.maximum(excess / jnp.where(moving, slope, 1), 0), m)
+        length = materialize(jnp.where(moving, length, 0))
+        q = v * jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1), 0)[None]
+        return k + 1, m, moving, q, basis, _with_row(links, k, jnp.stack([along, length])), table
+
+    # row d, and what is written beyond it, are zeros
+    basis, *tables = (jnp.zeros((dim + 1, width, lanes), y.dtype) for width in (dim, 2, 5))
+    start = jnp.uint32(0), jnp.zeros(lanes, y.dtype), jnp.full(lanes, True), y * (1 / size)[None], basis, *tables
+    steps, m, *_, basis, links, table = lax.while_loop(
+        lambda carry: (carry[0] < dim + ITERATIONS) & jnp.any(carry[2]), step, start
+    )
+
+    def combine(j, carry):
+        x, along = carry
+        x = x + along[None] * _row(basis, j)
+        return x, -m * _row(links, j)[1] * along / _row(table, j + 1)[0]
+
+    x = lax.fori_loop(jnp.uint32(0), steps, combine, (jnp.zeros_like(y), size))[0]
+    return x / jnp.sqrt(fixed_sum(x * x, axis=0))[None]
+
+
+def _eliminated(k, m, along, links):
+    """Rows 0 to k of I + m T, eliminated from the last one up: pivots, and what the norm of a solution follows from.
+
+    links: of rows before k, the diagonal of T, and the entry to the row below; along: the diagonal of row k. Of a
+    solution of (I + m T) x = e_1, x_0 = 1 / pivot. Beside the pivot stand its slope in m, the square of the norm of x
+    over x_0, the slope of that, and the size of the last entry of x over x_0.
+    """
+
+    def eliminate(i, table):
+        j = k - 1 - i
+        (diagonal, link), (pivot, its_slope, square, square_slope, last) = _row(links, j), _row(table, j + 1)
+        link, over = link / pivot, link
+        ratio = m * link
+        row = (
+            1 + m * (diagonal - ratio * over),
+            diagonal - ratio * (2 * over - ratio * its_slope),
+            1 + ratio * ratio * square,
+            ratio * (2 * link * square * square / pivot + ratio * square_slope),
+            ratio * last,
+        )
+        return _with_row(table, j, jnp.stack(row))
+
+    one, zero = jnp.ones_like(m), jnp.zeros_like(m)
+    table = jnp.zeros((len(links), 5, *m.shape), m.dtype)
+    table = _with_row(table, k, jnp.stack([1 + m * along, along, one, zero, one]))
+    return lax.fori_loop(jnp.uint32(0), k, eliminate, table)
+
+
+def _row(table, k):
+    """A row; beyond the last one, that one. k is unsigned, so that nothing counts from the end."""
+    return lax.dynamic_index_in_dim(table, k, keepdims=False)
+
+
+def _with_row(table, k, row):
+    return lax.dynamic_update_index_in_dim(table, row, k, 0)
 
 
 def _solved(entries, y, m):

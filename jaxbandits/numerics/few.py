@@ -20,16 +20,16 @@ WORD = 32  # flags are packed into words, so that a search goes over words and t
 
 # docs/decisions.md#few
 def at_the_few(
-    wanted: Bool[Array, " M"], function: Callable[..., Any], x: Float[Array, "d M"], *args: Array
+    wanted: Bool[Array, " M"], function: Callable[..., Any], x: Float[Array, "d M"], *args: Array, block: int = BLOCK
 ) -> Float[Array, "d M"]:
     """x with function(x, *args) in the lanes that are `wanted`; the lane is the last axis of x and args.
 
     The function is elementwise over lanes; which lanes share a block with it does not change a bit of a lane's
-    result.
+    result. block: how many do, at most.
     """
 
     def gathered(wanted, x, *args):
-        return _in_blocks(wanted, function, x, *args)
+        return _in_blocks(wanted, function, block, x, *args)
 
     def everywhere(wanted, x, *args):
         return jnp.where(wanted, function(x, *args), x)
@@ -37,9 +37,9 @@ def at_the_few(
     return lax.platform_dependent(wanted, x, *args, cpu=gathered, default=everywhere)
 
 
-def _in_blocks(wanted, function, x, *args):
+def _in_blocks(wanted, function, block, x, *args):
     lanes = wanted.shape[0]
-    block = min(BLOCK, -(-lanes // 16) * 16)
+    block = min(block, -(-lanes // 16) * 16)
     words = -(-lanes // WORD)
     # bit b of word w is lane b * words + w: packing goes over a leading axis, elementwise
     flags = jnp.pad(wanted, (0, WORD * words - lanes)).reshape(WORD, words)

@@ -30,6 +30,21 @@ def lanes_last(function: F) -> F:
     return cast(F, mapped)
 
 
+def lanes_first(function: F) -> F:
+    """A function of arrays whose first axes are lanes, any number of them, as a function of one lane."""
+    mapped = jax.custom_batching.custom_vmap(function)
+
+    @mapped.def_vmap
+    def _(axis_size, batched, *args):
+        def every(has, x):
+            return x if has else jnp.broadcast_to(x, (axis_size, *jnp.shape(x)))
+
+        out = mapped(*jax.tree.map(every, tuple(batched), args))
+        return out, jax.tree.map(lambda _: True, out)
+
+    return cast(F, mapped)
+
+
 def appended(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
     """Arguments of a rule for `vmap`, the axis of the lanes moved from the front to the end, or appended."""
 
