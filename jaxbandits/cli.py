@@ -301,6 +301,8 @@ def run(given) -> int:
         print(statistics.decisions(ds).to_string(index=False))
     names = sorted(p.name for p in job.directory.iterdir() if not p.name.startswith("."))
     print(f"written to {job.directory}: {', '.join(names)}")
+    if job.replaced:
+        print(job.replaced)
     return 0
 
 

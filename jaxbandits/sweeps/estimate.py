@@ -63,13 +63,17 @@ class Meter:
             seconds = self.left.seconds()
             if time.monotonic() - self.compiled > LOOK and seconds is not None:
                 rest, workers = duration(seconds / min(self.machine.workers, self.calls)), self.machine.workers
-                text = f"time: about {rest} more on {workers} {unit(self.machine)}"
-                if hasattr(bar, "lines"):
-                    bar.lines.append(text)
-                else:  # above the bar
-                    bar.clear()
-                    say(text)
+                self.say(f"time: about {rest} more on {workers} {unit(self.machine)}")
                 self.compiled = math.inf  # said once
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar, or in an output of a notebook with it."""
+        if hasattr(self.bar, "lines"):
+            self.bar.lines.append(text)
+            self.bar.refresh()
+        else:
+            self.bar.clear()
+            say(text)
 
     def compiling(self, done: int, of: int) -> None:
         """Note how many programs are compiled, and of how many."""

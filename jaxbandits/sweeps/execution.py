@@ -34,7 +34,7 @@ from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.local import Orders
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
+from jaxbandits.sweeps.storage.dataset_file import RESULTS, left_out, load
 from jaxbandits.sweeps.storage.digest_file import Unreadable
 from jaxbandits.sweeps.storage.store import Clock, Store, block_of, remedy
 
@@ -98,6 +98,7 @@ class CheckedSweep:
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
         self.lanes_stored = 0  # lanes that it was to compute and found in the store
+        self.left_out = ""  # what an earlier result of this directory held and this one does not
         self.locked = self.store is not None and self.store.locked  # the store can be read and not written
 
     @property
@@ -113,6 +114,16 @@ class CheckedSweep:
     def summary(self, computed: int) -> str:
         """How many lanes come from the store and how many are computed, as text."""
         return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
+
+    @property
+    def replaced(self) -> str:
+        """A line about what an earlier result held and this one does not; empty where it holds all of that."""
+        if not self.left_out:
+            return ""
+        return (
+            f"{self.directory}/{RESULTS} no longer holds {self.left_out}: finished chunks of it are kept, a run that "
+            "asks for it computes nothing twice"
+        )
 
     @property
     def seconds(self) -> float:
@@ -214,10 +225,10 @@ class CheckedSweep:
                     warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
                 seen.extend(outcome.faults)
 
-        orders = Orders(self.keys, store, self.block, finished, None if store is None else failed)
+        orders = Orders(self.keys, store, self.block, finished, None if store is None else failed, estimate.say)
         if self.progress:
             meter = estimate.Meter(plan, calls, machine, self._announcement(calls, machine))
-            orders = orders._replace(report=meter.report, compiling=meter.compiling)
+            orders = orders._replace(say=meter.say, report=meter.report, compiling=meter.compiling)
         with contextlib.closing(meter.bar) if self.progress else contextlib.nullcontext():
             self.engine.run(plan, calls, machine, orders)
         for call in calls:
@@ -245,6 +256,7 @@ class CheckedSweep:
             whole = self._collect(store, results)
             results.close()
             if whole:
+                self.left_out = left_out(self.directory / RESULTS, part)
                 os.replace(part, self.directory / RESULTS)
         except Unreadable:
             raise

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps import assumptions, jax_flags
+from jaxbandits.sweeps import assumptions, estimate, jax_flags
 from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
@@ -142,9 +142,13 @@ def sweep(
         "horizon": horizon, "seeds": seeds, "grid": grid, "points": points, "dtype": dtype,
         "reward_adversary": reward_adversary, "message_adversary": message_adversary, "checkpoints": checkpoints,
     }  # fmt: skip
-    return prepared(
+    job = prepared(
         algorithms, environment, settings, store=store, engine=engine, devices=devices, memory=memory, progress=progress
-    ).dataset()
+    )
+    ds = job.dataset()
+    if job.progress and job.replaced:
+        estimate.say(job.replaced)
+    return ds
 
 
 def prepared(

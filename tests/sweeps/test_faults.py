@@ -58,6 +58,7 @@ log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
 from jaxbandits import cli
+from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.engines import keeping
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.storage import store
@@ -66,6 +67,11 @@ import jaxbandits as jb
 output.draw = lambda *args, **options: []
 jb.cores(1)
 keeping.KEEP_SECONDS, keeping.KEEP_SHARE = 0.1, 0.5
+printed = estimate.say
+def to_the_log(text):
+    say(text)
+    printed(text)
+estimate.say = to_the_log
 play, write = local.play_call, store.Store._write
 def play_call(task, *args, **keywords):
     say("play", task.cells, task.first, keywords["begun"][0].window if keywords.get("begun") else 0)
@@ -181,6 +187,29 @@ def test_an_interrupted_run_says_how_to_go_on(file, whole, tmp_path, name):
     assert before and not (out / "results.nc").exists()
     assert main(said.strip().splitlines()[-1].split("jaxbandits ", 1)[1].split()) == 0
     assert results(out) == whole
+
+
+STUCK = CHILD.replace(
+    "play, write =",
+    """import time
+def compiling(*_):
+    say("compiling")
+    time.sleep(3600)
+local._compile = compiling
+play, write =""",
+)
+
+
+def test_an_interrupt_while_programs_are_compiled_is_answered_and_a_second_one_waits_for_nothing(file, tmp_path):
+    """What compiles cannot be stopped, so that the first one is answered in words."""
+    out, log = tmp_path / "out", tmp_path / "log"
+    child = fresh_process.start(STUCK, log, "run", file, "--out", out, "--quiet", cwd=HERE)
+    assert wait_for(log, "compiling", child) and wait_for(log, "written ", child, beyond=2)
+    child.send_signal(signal.SIGINT)
+    assert wait_for(log, "stopping", child)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(60) == 130 and "Traceback" not in child.output[1]
+    assert "\nstopping after what is being compiled; Ctrl-C again stops now\n" in "\n" + child.output[1]
 
 
 def test_two_workers_and_one_is_killed(file, whole, tmp_path):

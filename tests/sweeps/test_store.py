@@ -490,6 +490,25 @@ def test_provenance_counts_what_was_computed(tmp_path, capsys):
     assert f"in {kept['seconds']:.1f} s" in said
 
 
+def test_what_a_smaller_run_leaves_out_of_the_result_is_said(tmp_path, capsys):
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+
+    def run(text, *options):
+        file.write_text(text)
+        assert main(["run", str(file), "--out", str(out), "--quiet", *options]) == 0
+        return capsys.readouterr().out
+
+    assert "no longer" not in run(FILE) + run(FILE) + run(FILE, "--seeds", "48")
+    assert "results.nc no longer holds 40 of its 48 seeds: finished chunks" in run(FILE, "--seeds", "8")
+    assert "no longer" not in run(FILE, "--seeds", "48")
+    few = FILE.replace('[[algorithm]]\nname = "ucb1"\n', "").replace("[0.05, 0.1]", "[0.05]")
+    assert "results.nc no longer holds 8 of its 48 seeds; ucb1; learning_rate = 0.1: " in run(few)
+    jb.sweep(BOTH, ARMS, **SMALL | {"progress": True}, store=out)
+    assert "no longer" not in capsys.readouterr().err
+    jb.sweep(BOTH, ARMS, **SMALL | {"progress": True, "seeds": 8}, store=out)
+    assert "results.nc no longer holds 32 of its 40 seeds: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("shards", [["0/2", "1/2"], ["1/3", "2/3", "3/3"]])
 def test_workers_share_a_sweep(whole, tmp_path, played, shards, capsys):
     file, out = tmp_path / "run.toml", tmp_path / "out"

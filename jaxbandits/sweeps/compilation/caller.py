@@ -4,13 +4,11 @@ They see the thread's settings of JAX, its context variables, and what belongs t
 sqlite. Workers take over the settings and the context variables, because lowering and compiling depend on some.
 """
 
-import contextlib
 import contextvars
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxbandits.sweeps.compilation import settings
 
@@ -21,17 +19,18 @@ class CallerLeft(Exception):
     """The thread that called no longer answers: what a worker does is not wanted any more."""
 
 
-class _Request(NamedTuple):
-    function: Callable[[], Any]
-    result: Future[Any]
+class _Request:
+    """A function to be called, and a queue for what it gives: an interrupt cannot stop the queue half-way."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.reply: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def answer(self) -> None:
         try:
-            self.result.set_result(self.function())
-        except BaseException as error:
-            self.result.set_exception(error if isinstance(error, Exception) else CallerLeft())
-            if not isinstance(error, Exception):
-                raise
+            self.reply.put((self.function(), None))
+        except Exception as error:
+            self.reply.put((None, error))
 
 
 class Caller:
@@ -40,7 +39,7 @@ class Caller:
     def __init__(self) -> None:
         self._thread, self._settings = threading.get_ident(), settings.of_this_thread()
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._lock, self._left = threading.Lock(), False
+        self._lock, self._left, self._open = threading.Lock(), False, set[_Request]()
         self._context = contextvars.copy_context()
         self._context.run(_caller.set, self)
 
@@ -65,22 +64,25 @@ class Caller:
         """What `function()` gives in the thread that called. CallerLeft where it no longer answers."""
         if threading.get_ident() == self._thread:
             return function()
-        request = _Request(function, Future())
+        request = _Request(function)
         with self._lock:
             if self._left:
                 raise CallerLeft
-            self._events.put(request)
-        return request.result.result()
+            self._open.add(request)
+        self._events.put(request)
+        result, error = request.reply.get()
+        with self._lock:
+            self._open.discard(request)
+        if error is not None:
+            raise error
+        return result
 
     def leave(self) -> None:
-        """Answer no more."""
+        """Answer no more, nor what an interrupt has kept from being answered."""
         with self._lock:
             self._left = True
-        with contextlib.suppress(queue.Empty):
-            while True:
-                event = self._events.get_nowait()
-                if isinstance(event, _Request):
-                    event.result.set_exception(CallerLeft())
+            for request in self._open:
+                request.reply.put((None, CallerLeft()))
 
 
 def in_caller(function: Callable[[], Any]) -> Any:

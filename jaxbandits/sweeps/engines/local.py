@@ -12,7 +12,7 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, as_completed, wait
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -23,10 +23,13 @@ from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Keys, Machine, default_memory
 from jaxbandits.sweeps.engines.keeping import Outcome, saved
 from jaxbandits.sweeps.engines.one_call import Player, Progress, play_call, programs_of_calls
+from jaxbandits.sweeps.engines.workers import Workers
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
 CALLS_OF_AN_ACCELERATOR = 2
+LAST_SECONDS = 3.0  # for calls to reach the end of their segment
+STOPPING = "stopping after what is being compiled; Ctrl-C again stops now"
 _cores: int | None = None
 
 
@@ -100,6 +103,7 @@ class Orders(NamedTuple):
     sink: Callable[[Call, Outcome], None]  # called in the calling thread as calls finish
     # told the call, reason and traceback of a Python error while the others go on; None: it is raised
     failed: Callable[[Call, str, str], None] | None
+    say: Callable[[str], None]  # prints a line
     report: Callable[[Progress], None] = lambda played: None
     compiling: Callable[[int, int], None] = lambda done, of: None  # how many programs are compiled, and of how many
 
@@ -115,8 +119,9 @@ class Local:
 
         Programs are traced in the calling thread and compiled in threads of their own, while others play already. When
         the calling thread is interrupted, calls stop at their next segment, and those that are finished are still kept.
+        What is being compiled cannot be stopped: a second interrupt leaves it alone.
         """
-        keys, store, _, sink, failed, report, compiling = orders
+        keys, store, _, sink, failed, say, report, compiling = orders
         stop, lock = threading.Event(), threading.Lock()
         threads = machine.workers * machine.at_once
         shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
@@ -134,8 +139,8 @@ class Local:
 
         # docs/decisions.md#threads
         caller, devices = Caller(), list(dict.fromkeys(free))
-        with ThreadPoolExecutor(1) as compiler, ThreadPoolExecutor(threads) as pool:
-            compiler.submit(_compile, plan, calls, devices, caller, stop, compiling)
+        with Workers(1) as compiler, Workers(threads) as pool:
+            compiled = compiler.submit(_compile, plan, calls, devices, caller, stop, compiling)
             waiting, pending = iter(calls), dict[Future[Outcome], Call]()
             try:
                 while True:
@@ -162,9 +167,18 @@ class Local:
                 for future in pending:
                     future.cancel()
                 if isinstance(error, KeyboardInterrupt):
-                    for future in wait(pending).done:
-                        if not future.cancelled() and future.exception() is None:
-                            sink(pending[future], future.result())
+                    if not compiled.done():
+                        say(STOPPING)
+                    try:
+                        for future in wait(pending).done:
+                            if not future.cancelled() and future.exception() is None:
+                                sink(pending[future], future.result())
+                        wait([compiled])
+                    except KeyboardInterrupt:
+                        wait(pending, LAST_SECONDS)  # a thread that plays while the process ends would abort it
+                        compiler.leave()
+                        pool.leave()
+                        raise
                 raise
             finally:
                 stop.set()
@@ -195,7 +209,7 @@ def _compile(
         player = Player(call, plan, device, programs_of_calls(plan, call.group, call.cells, device))
         return player, player.begin(player.run.program).out_info
 
-    with ThreadPoolExecutor(cores()) as pool:
+    with Workers(cores()) as pool:
         both = list(itertools.product(first.values(), devices))
         starts = [pool.submit(caller.run_in_worker, on, device, partial(begun, call, device)) for call, device in both]
         begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()

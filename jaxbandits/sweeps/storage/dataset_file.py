@@ -82,6 +82,29 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
         return ds.load()
 
 
+def left_out(old: Path, new: Path) -> str:
+    """What the first result holds and the second does not, in words: seeds, algorithms and values of a grid.
+
+    Of points, which searches choose anew, nothing is said.
+    """
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(old, engine="h5netcdf") as before, xr.open_dataset(new, engine="h5netcdf") as after:
+            held, holds = ({d: ds[d].values.tolist() for d in ds.regret.dims if d != "t"} for ds in (before, after))
+    except (OSError, ValueError, AttributeError):  # none, or damaged
+        return ""
+    if "point" in held or "point" in holds:
+        return ""
+    now = {d: set(holds.get(d, values)) for d, values in held.items()}
+    gone = {d: [x for x in values if x not in now[d]] for d, values in held.items()}
+    seeds = gone.pop("seed", [])
+    words = [f"{len(seeds):,} of its {len(held['seed']):,} seeds"] if seeds else []
+    words += [", ".join(map(str, gone.pop("algorithm", [])))]
+    words += [f"{key} = {', '.join(map(str, values))}" for key, values in gone.items() if values]
+    return "; ".join(filter(None, words))
+
+
 def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     """Write a Dataset to a file; a reader never sees half of it.
 
