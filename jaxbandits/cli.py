@@ -71,11 +71,32 @@ def _path(text: str) -> Path:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what may have been meant. What is wrong is one line, as it is with files."""
+
+    def error(self, message: str):
+        from jaxbandits.validation import nearest
+
+        if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            known = [word.strip(" '") for word in wrong[2].split(",")]
+            message = f"there is no {wrong[1]!r}{nearest(wrong[1], known)}: give one of {', '.join(known)}"
+        elif wrong := re.match(r"unrecognized arguments: (-\S+)", message):
+            message = f"{message}{nearest(wrong[1], self._option_string_actions)}"
+        self.exit(EXIT_BAD_INPUT, f"jaxbandits: {message}; {self.prog} --help says more\n")
+
+    def parse_known_args(self, args=None, namespace=None):
+        """An unknown option is refused by the command that does not know it, and not by all of them together."""
+        given, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return given, unknown
+
+
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
-    top = argparse.ArgumentParser(prog="jaxbandits", description="Batched simulation of private and robust bandits.")
+    top = _Parser(prog="jaxbandits", description="Batched simulation of private and robust bandits.")
     top.add_argument("--version", action="version", version=f"jaxbandits {__version__}")
-    commands = top.add_subparsers(dest="command", required=True)
+    commands = top.add_subparsers(dest="command")
     run = commands.add_parser("run", help="run a TOML file, or go on with it, and write results, table and pictures")
     share = commands.add_parser(
         "worker", help="compute one share of a TOML file's sweep, for job arrays over a shared disk"
@@ -98,7 +119,9 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "name", metavar="PAPER/FIGURE", help="a figure, a paper for all of its own, or all; `list papers` names them"
     )
-    again.add_argument("--full", action="store_true", help="full size: minutes to hours instead of seconds")
+    again.add_argument(
+        "--full", action="store_true", help="full size: minutes to hours; without it a small one, seconds to minutes"
+    )
     again.add_argument(
         "--out", metavar="DIR", type=_path,
         help="where to write (default: runs/<PAPER>/<FIGURE>, with --docs runs/reproductions/<PAPER>/<FIGURE>)",
@@ -175,6 +198,9 @@ def _main(given: argparse.Namespace) -> int:
                 given.formats = formats(given.format)
             if "file" in given and given.out is None:
                 given.out = Path("runs") / (given.file.stem + ("-tune" if given.command == "tune" else ""))
+            if given.command is None:
+                given.parser.print_help()
+                return 0
             here = {
                 "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "report": report,
             }  # fmt: skip
@@ -322,17 +348,19 @@ def worker(given) -> int:
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
     from jaxbandits.sweeps.sweep import prepared
-    from jaxbandits.sweeps.toml_file import read_config
+    from jaxbandits.sweeps.toml_file import read_config, said_of_file
 
     settings = read_config(given.file)
     figure, caption = settings.pop("figure", None), settings.pop("caption", "")
     if given.seeds is not None:
         settings["seeds"] = given.seeds
     _check_figure(figure, settings)
-    job = prepared(
-        settings.pop("algorithms"), settings.pop("environment"), settings, memory=settings.pop("memory", None),
-        store=given.out, engine=given.engine, progress=not given.quiet, fresh=fresh,
-    )  # fmt: skip
+    rest = {key: x for key, x in settings.items() if key not in ("algorithms", "environment", "memory")}
+    with said_of_file(given.file, settings):
+        job = prepared(
+            settings["algorithms"], settings["environment"], rest, memory=settings.get("memory"), store=given.out,
+            engine=given.engine, progress=not given.quiet, fresh=fresh,
+        )  # fmt: skip
     if (figure or {}).get("reward") and not job.has_best:
         raise ValueError(
             f"{given.file}: figure.reward: contexts decide which arm is best in this environment, so that only regret "

@@ -1,5 +1,6 @@
 """Checks of arguments on the host, before anything long runs: errors name the argument, the value and the remedy."""
 
+import contextlib
 import copy
 import difflib
 import functools
@@ -9,7 +10,7 @@ import math
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
@@ -65,11 +66,27 @@ def difference(name: str, there: Any, here: Any) -> str:
     return f"{name} is {_as_json(there)} there, {_as_json(here)} here"
 
 
-def nearest(name: str, known: Iterable[Any]) -> str:
-    """` (did you mean 'x'?)` with the known name that is most like `name`, or an empty string."""
-    others = [str(k) for k in known if str(k) != str(name)]
-    match = difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)
-    return f" (did you mean {match[0]!r}?)" if match else ""
+def nearest(name: str, known: Iterable[Any], number: int = 1) -> str:
+    """` (did you mean 'x'?)` with the known names that are most like `name`, or an empty string.
+
+    >>> nearest("UCB1", ["exp3", "ucb1"]), nearest("x", ["exp3", "ucb1"])
+    (" (did you mean 'ucb1'?)", '')
+    """
+    others = {str(k).casefold(): str(k) for k in known if str(k) != str(name)}
+    matches = difflib.get_close_matches(str(name).casefold(), others, n=number, cutoff=0.5)
+    return f" (did you mean {', '.join(repr(others[match]) for match in matches)}?)" if matches else ""
+
+
+@contextlib.contextmanager
+def said_of(place: str) -> Iterator[None]:
+    """A wrong value is an error that begins with its place."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if str(error).startswith(place):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{place}: {error}") from error
 
 
 class Unwrapped(NamedTuple):

@@ -4,7 +4,6 @@ Nothing here is written down a second time: arguments, ranges and texts are what
 (`jaxbandits.declared`), the rest is what the part says of itself; the catalogue has an example of each.
 """
 
-import difflib
 import functools
 import json
 import math
@@ -21,7 +20,7 @@ from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
-from jaxbandits.validation import plays_on, unwrapped
+from jaxbandits.validation import nearest, plays_on, unwrapped
 
 KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
 PAGE_WIDTH = 110  # characters of a line
@@ -38,9 +37,7 @@ def kind_of(name: str) -> str:
         if name in names(kind):
             return kind
     known = [*KINDS, "papers", *(name for kind in KINDS for name in names(kind)), *papers.known()]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
-    raise ValueError(f"there is nothing called {name!r}{hint}: `jaxbandits list` names all there is")
+    raise ValueError(f"there is nothing called {name!r}{nearest(name, known, 3)}: `jaxbandits list` names all there is")
 
 
 def factory_of(name: str) -> Any:
@@ -146,13 +143,30 @@ def reading(rewards: Rewards | None) -> str:
     return interval(rewards.low, rewards.high) + outside
 
 
+def privacy(algorithm: Algorithm) -> str:
+    """The model of an algorithm's privacy, and what it protects one of.
+
+    >>> privacy(example("kl_ucb")), privacy(example("jdp_linucb"))
+    ('', 'central, user')
+    """
+    claim = algorithm.guarantee
+    return "" if claim.model == "none" else f"{claim.model}, {claim.unit.replace('_', ' ')}"
+
+
 def overview(kind: str) -> str:
-    """The parts of a kind, a line each: name, the rewards that an algorithm reads, first line of the docstring."""
-    lines = [f"{kind}:"]
+    """The parts of a kind, a line each: name and first line of the docstring.
+
+    Between them stand the rewards that an algorithm reads and its privacy, as the catalogue's example has both.
+    """
+    about = "; columns: rewards it reads, and what is private in which model (docs/privacy.md)"
+    lines = [f"{kind}{about if kind == 'algorithms' else ''}:"]
     if kind == "papers":
         return "\n".join(lines + [f"  {name:36s} {study.title}" for name, study in papers.known().items()])
     for name in names(kind):
-        column = f"{reading(catalogue.case(name)[0].rewards):16s} " if kind == "algorithms" else ""
+        column = ""
+        if kind == "algorithms":
+            algorithm = catalogue.case(name)[0]
+            column = f"{reading(algorithm.rewards):16s} {privacy(algorithm):20s} "
         first = (getattr(KINDS[kind], name).__doc__ or "").strip().splitlines()[0]
         lines.append(f"  {name:24s} {column}{first}")
     return "\n".join(lines)

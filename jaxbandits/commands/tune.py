@@ -8,15 +8,14 @@ from jaxbandits.formatting import csv
 from jaxbandits.reports import plot
 from jaxbandits.searching import Tuning, tune
 from jaxbandits.sweeps import save
-from jaxbandits.sweeps.toml_file import read_tuning
+from jaxbandits.sweeps.toml_file import read_tuning, said_of_file
 
 
 def run(given: argparse.Namespace) -> int:
     """Choose what the file's table `[tune]` asks for, write tables, Datasets and pictures, and print the result."""
-    arguments = read_tuning(given.file)
-    if given.seeds is not None:
-        arguments["report_seeds"] = range(given.seeds)
-    tuning = tune(**arguments, store=given.out, progress=not given.quiet)
+    arguments = read_tuning(given.file, given.seeds)
+    with said_of_file(given.file, arguments):
+        tuning = tune(**arguments, store=given.out, progress=not given.quiet)
     print(tuning)
     names = [path.name for path in write(tuning, given.out, given.formats)]
     print(f"written to {given.out}: {', '.join(names)}")

@@ -92,7 +92,7 @@ def save(plot: Plot | Figure, path: str | pathlib.Path) -> None:
     plot : Plot or matplotlib figure
         What is written.
     path : str or Path
-        Where, ending in .png, .pdf or .svg.
+        Where, ending in .png, .pdf or .svg. Folders that are missing are made.
 
     Raises
     ------
@@ -109,7 +109,9 @@ def save(plot: Plot | Figure, path: str | pathlib.Path) -> None:
     suffix = place.suffix.lower()
     if suffix not in (".png", ".pdf", ".svg"):
         raise ValueError(f"path = {str(path)!r} has the suffix {suffix!r}: end it in .png, .pdf or .svg")
-    place.write_bytes(render(plot.figure if isinstance(plot, Plot) else plot, suffix[1:]))
+    content = render(plot.figure if isinstance(plot, Plot) else plot, suffix[1:])
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content)
 
 
 def overlaps(figure: Figure) -> list[str]:

@@ -18,7 +18,7 @@ from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.until import Until, refused, until
-from jaxbandits.validation import nearest, path_of, shown
+from jaxbandits.validation import integer, nearest, path_of, said_of, shown
 
 # The keys at the top level of a file, and those of its table [figure].
 TOP_KEYS = (
@@ -40,11 +40,12 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     return config_arguments(parsed(path), path)
 
 
-def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[str, Any]:
     """Arguments of `tune` from a TOML file that has a table `[tune]`. Errors name the file and the key.
 
     The file's seeds, those that `run` plays, are the report seeds and its grid is `over`, where the table does not give
-    them.
+    them. A count of them that would meet the table's own seeds begins after these. seeds: how many in place of the
+    file's.
     """
     path = path_of(path)
     raw = parsed(path)
@@ -54,6 +55,8 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(table, dict) or not isinstance(table.get("space"), dict):
         raise ValueError(f"{path}: tune needs a table [tune.space], such as learning_rate = [0.001, 1.0, 'log']")
     _refuse_others(f"{path}: tune has no key", table, TUNE_KEYS)
+    if seeds is not None:
+        table["report_seeds"] = integer("--seeds", seeds, 1)
     if "points" in settings:
         raise ValueError(f"{path}: points cannot be tuned for: give a grid, or a table [tune.over]")
     own = ("grid", "seeds", "figure", "caption")  # `tune` takes the first two as `over` and `report_seeds`
@@ -73,6 +76,9 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
         if key in table and (key == "seeds" or type(table[key]) is not int):
             arguments[key] = _seeds(table[key], path)
         refused(arguments.get(key), f"{path}: tune.{key}", "give the table [tune] a number of them, or a range")
+    searched, count = arguments.get("seeds"), raw["seeds"]
+    if "report_seeds" not in table and type(count) is int and searched is not None and searched.start < count:
+        arguments["report_seeds"] = count
     family = arguments.pop("environments", None)
     if family is not None:
         if not isinstance(family, dict):
@@ -116,6 +122,8 @@ def parsed(path: Path) -> dict[str, Any]:
         text = content.splitlines()[int(line[1]) - 1].strip() if line else ""
         word = re.search(r"\b(NaN|NAN|Inf|INF|Infinity|infinity|True|False|None|null)\b", text)
         hint = f"; TOML writes nan, inf, true and false so, and leaves out what is none, not {word[1]}" if word else ""
+        table = re.match(r"\[+\s*(algorithm|tied)\s*\]", text)
+        hint = f"; each of several is [[{table[1]}]], in two brackets" if table else hint
         raise ValueError(f"{path}: not valid TOML: {' '.join(str(error).split())}{hint}") from None
 
 
@@ -132,7 +140,7 @@ class Source(NamedTuple):
 def _source(raw: dict[str, Any], file: Path) -> Source:
     if "folder" not in raw:
         return Source(file, file.parent)
-    with _said_of(str(file)):
+    with said_of(str(file)):
         return Source(file, file.resolve().parent / path_of(raw["folder"], "folder"))
 
 
@@ -240,7 +248,7 @@ def _until(table: dict[str, Any], path: Path) -> Until:
     if "until" not in table:
         raise ValueError(f"{path}: seeds needs until, the pairs of labels that are compared: until = [['a', 'b']]")
     settings = {key: table[key] for key in UNTIL_KEYS[1:] if key in table}
-    with _said_of(f"{path}: seeds"):
+    with said_of(f"{path}: seeds"):
         return until(table["until"], **settings)
 
 
@@ -252,12 +260,18 @@ def _refuse_others(text: str, table: Iterable[str], known: Sequence[str]) -> Non
 
 
 @contextlib.contextmanager
-def _said_of(place: str) -> Iterator[None]:
-    """A wrong value is a ValueError that begins with its place."""
+def said_of_file(path: Path, settings: dict[str, Any]) -> Iterator[None]:
+    """A wrong value in the arguments from a file is an error that names the file and the table of the algorithm."""
     try:
-        yield
+        with said_of(str(path)):
+            yield
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{place}: {error}") from None
+        text = str(error)
+        for i, label in enumerate(settings["algorithms"]):
+            if text.startswith(f"{path}: {label}: "):
+                text = text.replace(label, f"algorithm[{i}] ({label})", 1)
+                raise type(error)(text) from error
+        raise
 
 
 def _flat(grid: dict[Any, Any], path: Source, prefix: str = "", where: str = "grid") -> dict[Any, Any]:
@@ -291,7 +305,7 @@ def _part(table: Any, module: Any, where: str, path: Source) -> functools.partia
         raise ValueError(f"{path}: {where} needs a name, for example name = {module.__all__[0]!r}")
     name, settings = table["name"], {k: v for k, v in table.items() if k != "name"}
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
-        with _said_of(f"{path}: {where}"):
+        with said_of(f"{path}: {where}"):
             factory = own_factory(name, path.folder)
     elif name in module.__all__:
         factory = getattr(module, name)
@@ -319,7 +333,7 @@ def _part(table: Any, module: Any, where: str, path: Source) -> functools.partia
 def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: Source) -> dict[str, Any]:
     """The settings with the data of the file `path` in place of its name."""
     settings = dict(settings)
-    with _said_of(str(path)):
+    with said_of(str(path)):
         file = path.folder / path_of(settings.pop("path"), f"{where}.path")
     rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
     if "losses" in names:

@@ -1,7 +1,10 @@
 """The command line and TOML files: what a user types, and what a mistake costs (one line, exit code 2)."""
 
 import json
+import re
 import textwrap
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,8 +70,6 @@ def test_run_writes_everything_then_finds_it_again(tmp_path, capsys):
 
 
 def test_the_file_says_what_python_says(tmp_path):
-    from functools import partial
-
     settings = read_config(write(tmp_path / "run.toml", GOOD))
     a = jb.algorithms
     from_file = jb.sweep(**settings, progress=False)
@@ -187,3 +188,79 @@ def test_list(capsys):
     assert main(["list"]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in (*jb.algorithms.__all__, *jb.environments.__all__, *jb.adversaries.__all__))
+
+
+def test_privacy_in_the_list_and_in_the_readme(capsys):
+    """README names every algorithm once, in the column of its model."""
+    assert main(["list", "algorithms"]) == 0
+    listed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    table = text[text.index("| | not private |") :].split("\n\n")[0].splitlines()[2:]
+    columns = [("none",), ("central", "federated"), ("shuffle",), ("local",)]
+    found = []
+    for row in table:
+        for models, cell in zip(columns, row.split("|")[2:-1], strict=True):
+            for name in re.findall(r"`(\w+)`", cell):
+                claim = jb.catalogue.case(name)[0].guarantee
+                assert claim.model in models, name
+                private = f" {claim.model}, {claim.unit.replace('_', ' ')} " in listed[name]
+                assert private == (claim.model != "none"), listed[name]
+                found.append(name)
+    assert sorted(found) == sorted(listed) == sorted(jb.algorithms.__all__)
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert main([]) == 0
+    assert "jaxbandits run first.toml" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "typed, said",
+    [
+        ("rnu first.toml", "there is no 'rnu' (did you mean 'run'?)"),
+        ("Run first.toml", "(did you mean 'run'?)"),
+        ("run first.toml --engine locl", "there is no 'locl' (did you mean 'local'?)"),
+        ("run first.toml --fromat png", "--fromat png (did you mean '--format'?); jaxbandits run --help"),
+        ("run", "FILE; jaxbandits run --help"),
+        ("list UCB1", "nothing called 'UCB1' (did you mean 'ucb1'"),
+    ],
+)
+def test_a_word_mistyped_is_one_line_with_what_may_be_meant(typed, said, capsys):
+    try:
+        assert main(typed.split()) == 2
+    except SystemExit as error:
+        assert error.code == 2
+    printed = capsys.readouterr().err
+    assert said in printed and printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("mixing = 0.05", 'mixing = "0.05"', "run.toml: algorithm[1] (exp3): mixing = '0.05' must be a number"),
+        ('label = "exp3"', 'label = "b"\nepsilon = -1.0', "run.toml: algorithm[1] (b): epsilon = -1.0"),
+        ("0.5, 0.6]", '0.5, "x"]', "run.toml: environment: means[2] = 'x'"),
+        ("horizon = 60", "horizon = 0", "run.toml: horizon = 0"),
+        ('"htinf"', '"HTINF"', "did you mean 'htinf'?"),
+        (
+            '[[algorithm]]\nname = "private_batched"\nlabel',
+            '[algorithm]\nname = "private_batched"\nlabel',
+            "[[algorithm]]",
+        ),
+        ("[[algorithm]]", "[algorithm]", "each of several is [[algorithm]], in two brackets"),
+    ],
+)
+def test_a_wrong_value_names_the_file_and_its_table(old, new, said, tmp_path, capsys):
+    assert old in GOOD
+    text = GOOD.replace(old, new)
+    if "epsilon" in new:
+        text = text.split("[grid]")[0].replace('base = "htinf"', 'base = "htinf"\nepsilon = 1.0')
+    assert main(["run", write(tmp_path / "run.toml", text), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    printed = capsys.readouterr().err
+    assert said in printed and printed.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_a_label_stands_before_a_wrong_value_in_python():
+    wrong = {"good": jb.algorithms.exp3, "local privacy": partial(jb.algorithms.ldp_exp3, epsilon=1.0, mixing="0.02")}
+    with pytest.raises(ValueError, match=r"^local privacy: mixing = '0.02' must be a number"):
+        jb.sweep(wrong, jb.environments.fixed_gap_losses(num_arms=3), horizon=9, seeds=8)

@@ -223,6 +223,11 @@ def test_files_are_written_and_repeatable(tmp_path, suffix, magic):
     assert b"CreationDate" not in content and b"dc:date" not in content
 
 
+def test_folders_of_a_picture_are_made(tmp_path):
+    jb.plot.regret(result(SHORT), path=tmp_path / "none" / "yet" / "x.png")
+    assert (tmp_path / "none" / "yet" / "x.png").stat().st_size > 1000
+
+
 def test_nothing_leaks_out_of_a_figure():
     before = dict(mpl.rcParams)
     modules = "matplotlib.pyplot" in sys.modules

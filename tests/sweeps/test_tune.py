@@ -389,7 +389,10 @@ def test_a_file_says_ranges_families_and_over(tmp_path):
     file.write_text(FILE.replace("[0.001, 0.1, 5.0]", '[0.001, 5.0, "log"]').replace("[100, 108]", "32") + more)
     given = read_tuning(file)
     assert given["space"] == {"EXP3.base.learning_rate": (0.001, 5.0, "log")} and given["over"] == {"epsilon": [0.5]}
-    assert given["seeds"] == range(32) and given["report_seeds"] == range(8) and list(given["environment"]) == ["easy"]
+    assert read_tuning(file, 4)["report_seeds"] == 4
+    file.write_text(FILE)
+    assert read_tuning(file)["report_seeds"] == range(8)  # the seeds that `run` plays: they meet no others
+    assert given["seeds"] == range(32) and given["report_seeds"] == 8 and list(given["environment"]) == ["easy"]
 
 
 @pytest.mark.parametrize(
@@ -403,7 +406,7 @@ def test_a_file_says_ranges_families_and_over(tmp_path):
         ("[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]", "", "needs a table [tune.space]"),
         ("[tune]\n", "[tune]\ntrails = 3\n", "no key 'trails' (did you mean 'trials'?)"),
         ("learning_rate", "learning_rte", "'EXP3.base.learning_rte'"),
-        ("[100, 108]", "[5, 108]", "meets seeds"),
+        ("[100, 108]", "[5, 108]\nreport_seeds = [0, 8]", "meets seeds"),
         ("[0.001, 0.1, 5.0]", "0.1", "tune.space.EXP3.base.learning_rate = 0.1 must be a list"),
     ],
 )
