@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import warnings
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxbandits.formatting import listed
-from jaxbandits.selection import whole
+from jaxbandits.selection import TAKERS, takers, whole
 from jaxbandits.validation import choice, difference, shown, told
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
         _with_the_same_variables(parts), dim, data_vars="minimal", coords="minimal", compat="equals", join="exact",
         combine_attrs="override",
     ).sortby("seed")  # fmt: skip
+    for name in joined.coords:
+        if any(TAKERS in part[name].attrs for part in parts):
+            taking = [takers(part[name]) or part["algorithm"].values.tolist() for part in parts]
+            joined[name].attrs[TAKERS] = json.dumps(list(dict.fromkeys(itertools.chain(*taking))))
     return joined.assign_attrs(_attributes(parts, configs, joined["seed"].values))
 
 

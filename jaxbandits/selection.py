@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Swept: TypeAlias = Annotated["xr.Dataset", Kind("xarray.Dataset"), Doc("What `sweep` or `load` returned.")]
 # Coordinates along `algorithm` and the grid: what is asked for and spent (`jaxbandits.spending`).
 SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
+TAKERS = "algorithms"  # attribute of a tied key's coordinate, where only some algorithms take it: their labels, as JSON
 
 
 def grid_dims(ds: xr.Dataset) -> list[str]:
@@ -162,9 +164,16 @@ def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
     return regret.isel(t=xr.DataArray(last, dims=horizon.dims)).drop_vars("t").transpose(*regret.dims[:-1])
 
 
+def takers(coordinate: xr.DataArray) -> list[str] | None:
+    """The algorithms that take a tied key; None where all do."""
+    return json.loads(coordinate.attrs[TAKERS]) if TAKERS in coordinate.attrs else None
+
+
 def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
     """One row for each point of the DataArray `like`: its coordinates, then `columns` (scalars, or arrays of its
     shape).
+
+    A tied key is left empty where the algorithm of the row does not take it.
 
     >>> import xarray as xr
     >>> tidy(xr.DataArray([5.0, 3.0], {"epsilon": [0.1, 1.0]}), {"regret": [5.0, 3.0]}).values.tolist()
@@ -177,7 +186,12 @@ def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
     for position, dim in enumerate(like.dims):
         tied = [c for c, v in like.coords.items() if c not in (dim, *SPENT) and v.dims == (dim,)]
         along = [dim, *tied]  # tied keys ride along
-        frame |= {str(c): like[c].values[index[position]] for c in along}
+        for c in along:
+            values = like[c].values[index[position]]
+            if "algorithm" in like.dims and (labels := takers(like[c])) is not None:
+                own = np.isin(like["algorithm"].values[index[like.dims.index("algorithm")]], labels)
+                values = np.where(own, values, np.nan if values.dtype.kind in "iuf" else "")
+            frame[str(c)] = values
     rows = index.shape[1]
     frame |= {k: np.ravel(v) if np.ndim(v) or rows == 1 else [v] * rows for k, v in columns.items()}
     return pd.DataFrame(frame)

@@ -19,7 +19,7 @@ from annotated_doc import Doc
 
 from jaxbandits import intervals, spending
 from jaxbandits.formatting import inert, listed, markdown, text
-from jaxbandits.selection import Swept, final_regret, grid_dims, pick, tidy, whole
+from jaxbandits.selection import Swept, final_regret, grid_dims, pick, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, shown, told
 
@@ -192,7 +192,9 @@ def compare(
         "share_lower": np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1)),
         "seeds_needed": needed,
     }
-    frame = tidy(left.isel(seed=0, drop=True), columns)
+    here = left.isel(seed=0, drop=True)
+    of_others = [c for c, v in here.coords.items() if not {label_a, label_b} & {*(takers(v) or (label_a,))}]
+    frame = tidy(here.drop_vars(of_others), columns)
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
         frame.insert(
             place, "ab"[place], f"{label} ({', '.join(f'{k} = {text(v)}' for k, v in at.items())})" if at else label

@@ -13,6 +13,7 @@ import numpy as np
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.protocol import Environment
 from jaxbandits.regret import best_reward, has_best
+from jaxbandits.selection import TAKERS
 from jaxbandits.spending import NAMES
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.configurations import text
@@ -165,7 +166,7 @@ class Results:
         for axis in plan.axes:
             coords[axis.name] = coordinate_values(axis.labels)
         for axis in plan.axes:
-            coords |= _riders(axis, coords)
+            coords |= _riders(axis, coords, plan)
         # what every algorithm asks for and spends at every point
         points = np.full((len(NAMES), len(plan.labels), *self.grid.values()), np.nan)
         for c, places in self.places.items():
@@ -209,11 +210,11 @@ class Results:
         }
 
 
-def _riders(axis: Axis, taken: Container[str]) -> dict[str, Any]:
+def _riders(axis: Axis, taken: Container[str], plan: Plan) -> dict[str, Any]:
     """The keys of each point, and the keys that are tied to an axis, as coordinates along it.
 
-    A tied key with the values of the axis itself says nothing new. netCDF has no coordinates with a space in their
-    name, so that an underscore stands for it.
+    One that only some algorithms take names them in its attribute `algorithms`. A tied key with the values of the axis
+    itself says nothing new. netCDF has no coordinates with a space in their name, so that an underscore stands for it.
     """
     found: dict[str, Any] = {}
     for j, key in enumerate(axis.keys):
@@ -223,7 +224,9 @@ def _riders(axis: Axis, taken: Container[str]) -> dict[str, Any]:
         values = [row[j] for row in axis.values]
         arrays = any(isinstance(value, list | tuple | np.ndarray) for value in values)
         if axis.name == "point" or not (arrays or all(map(same, values, axis.labels))):
-            found[name] = (axis.name, coordinate_values(values))
+            takers = plan.takers[key]
+            some = {} if len(takers) == len(plan.labels) else {TAKERS: json.dumps(takers)}
+            found[name] = (axis.name, coordinate_values(values), some)
     return found
 
 

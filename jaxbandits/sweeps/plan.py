@@ -65,6 +65,7 @@ class Plan(NamedTuple):
     groups: list[Group]
     times: dict[int, np.ndarray[Any, Any]]  # horizon -> [C]
     constant_along: dict[str, list[str]]  # label -> names of axes
+    takers: dict[str, list[str]]  # key of an axis -> labels that it reaches
     seeds: range
     dtype: str
     given: dict[str, Any]  # the arguments of `sweep` in one form, from which the same plan is made again
@@ -139,8 +140,20 @@ def plan(
         asked[slot] = part if isinstance(part, Environment | Adversary) else makers[slot]
     return Plan(
         labels=list(factories), axes=axes, cells=cells, places=places, groups=grouped(cells, times, dtype),
-        times=times, constant_along=constant_along, seeds=seeds, dtype=dtype, given=asked,
+        times=times, constant_along=constant_along, takers=_takers(axes, routes, list(factories)), seeds=seeds,
+        dtype=dtype, given=asked,
     )  # fmt: skip
+
+
+def _takers(axes: list[Axis], routes: Mapping[str, Any], labels: list[str]) -> dict[str, list[str]]:
+    """The labels that every key of the axes reaches: all where it belongs to what all of them meet."""
+    reached = {name: {(i, j) for i, j, _ in keys} for name, keys in routes.items()}
+    found = {}
+    for i, axis in enumerate(axes):
+        for j, key in enumerate(axis.keys):
+            shared = any((i, j) in reached[slot] for slot in PARTS)
+            found[key] = [label for label in labels if shared or (i, j) in reached[label]]
+    return found
 
 
 def _first_alike(axis: Axis, used: list[int]) -> list[int]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,6 +35,25 @@ def test_parts_give_what_one_sweep_of_all_gives(whole):
         assert {k: json.loads(x) if k != "schema_version" else x for k, x in joined.attrs.items()} == {
             k: json.loads(x) if k != "schema_version" else x for k, x in whole.attrs.items()
         }
+
+
+def test_a_tied_key_stands_beside_the_algorithms_that_take_it(tmp_path):
+    """The rate of EXP3 is nothing that UCB1 or a pair without EXP3 was run with."""
+    grid = {("exp3.learning_rate", "exp3.mixing"): [(0.1, 0.0), (0.2, 0.1)]}
+    settings = SETTINGS | {"grid": grid, "seeds": 4}
+    ds = jb.sweep(["ucb1", "moss", "exp3"], ARMS, **settings, store=tmp_path)
+    parts = [jb.sweep(names, ARMS, **settings | {"grid": g}) for names, g in ((["exp3", "ucb1"], grid),)]
+    for here in (ds, jb.load(tmp_path), *parts):
+        taken = jb.summary(here).set_index("algorithm")["exp3.mixing"]
+        assert taken["exp3"].tolist() == [0.0, 0.1] and taken.drop("exp3").isna().all()
+    joined = jb.concat([ds.sel(algorithm=["ucb1", "moss"]), ds.sel(algorithm=["exp3"])], dim="algorithm")
+    assert jb.summary(joined).equals(jb.summary(ds))
+    of_all = settings | {"grid": {("ucb1.bonus_scale", "environment.gap"): [(0.5, 0.1), (1.0, 0.2)]}}
+    shared = jb.sweep(["ucb1", "moss"], partial(jb.environments.fixed_gap_losses, num_arms=2), **of_all)
+    assert jb.summary(shared)["environment.gap"].tolist() == [0.1, 0.2] * 2
+    with pytest.warns(UserWarning, match="4 seeds"):
+        pairs = {b: jb.compare(ds, "ucb1", b).columns for b in ("moss", "exp3")}
+    assert "exp3.mixing" in pairs["exp3"] and "exp3.mixing" not in pairs["moss"]
 
 
 def test_algorithms_are_paired_on_the_seeds_that_all_have(whole):
