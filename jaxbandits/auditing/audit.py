@@ -22,15 +22,12 @@ MIN_RUNS = 2000  # with fewer no bound says anything
 class Event(NamedTuple):
     """What was certified: chosen on one half of the runs, counted on the other."""
 
-    # the input on which the event is likelier, and the other
-    pair: tuple[Edit, Edit]
-    # what is compared with the threshold, in words
-    score: str
+    pair: tuple[Edit, Edit]  # the input on which the event is likelier, and the other
+    score: str  # what is compared with the threshold, in words
     threshold: float
     true_positives: int
     false_positives: int
-    # runs on each input
-    trials: int
+    trials: int  # runs on each input
 
 
 class Bound(NamedTuple):
@@ -53,21 +50,16 @@ class Audit(NamedTuple):
     algorithm: str
     model: str
     unit: str
-    # the lower confidence bound on epsilon, at `delta`
-    epsilon_lower: float
-    # (epsilon, delta), of `Guarantee.spend`
-    claimed: tuple[float, float]
+    epsilon_lower: float  # the lower confidence bound on epsilon, at `delta`
+    claimed: tuple[float, float]  # (epsilon, delta), of `Guarantee.spend`
     delta: float
     event: Event
-    # what the chosen score achieves at every threshold
-    curve: confidence_bounds.Curve
+    curve: confidence_bounds.Curve  # what the chosen score achieves at every threshold
     runs: int
     confidence: float
     seed: int
-    # one for each delta, the first of which is told above
-    bounds: tuple[Bound, ...]
-    # whether inputs reacted to the arms that were played
-    adaptive: bool = False
+    bounds: tuple[Bound, ...]  # one for each delta, the first of which is told above
+    adaptive: bool = False  # whether inputs reacted to the arms that were played
 
     @property
     def refuted(self) -> bool:

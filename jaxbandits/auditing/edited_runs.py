@@ -55,8 +55,7 @@ class Runs(NamedTuple):
     setting: Setting
     params: Any
     environment: Input
-    # runs of a call
-    size: int
+    size: int  # runs of a call
 
     def on(self, edits: list[Edit], which: Any, seeds: Any, columns: Any = None) -> tuple[Any, Any, Any]:
         return transcripts(self.setting, self.params, self.environment, _stack(edits), which, seeds, columns, self.size)

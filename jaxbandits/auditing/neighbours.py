@@ -60,10 +60,8 @@ class Edit(NamedTuple):
 class Input(NamedTuple):
     """An audited environment's parameters."""
 
-    # the public environment's own parameters
-    environment: Any
-    # the edit of one run
-    edit: Any
+    environment: Any  # the public environment's own parameters
+    edit: Any  # the edit of one run
 
 
 def _public(draws: Draws) -> Draws:

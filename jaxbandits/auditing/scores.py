@@ -26,11 +26,9 @@ class Score(NamedTuple):
     """
 
     kind: Literal["linear", "laplace"]
-    # which numbers of a transcript are read
-    columns: Int[np.ndarray, " n"]
+    columns: Int[np.ndarray, " n"]  # which numbers of a transcript are read
     weights: Float[np.ndarray, " n"]
-    # centres of the runs on the first and on the second input
-    first: Float[np.ndarray, " n"]
+    first: Float[np.ndarray, " n"]  # centres of the runs on the first and on the second input
     second: Float[np.ndarray, " n"]
 
     def __call__(self, x: Float[np.ndarray, "L F"]) -> Float[np.ndarray, " L"]:
@@ -57,8 +55,7 @@ class Choice(NamedTuple):
     score: Score
     sign: int
     threshold: float
-    # the log ratio on the runs it was chosen on
-    expected: float
+    expected: float  # the log ratio on the runs it was chosen on
 
 
 # docs/decisions.md#fitted-ratios

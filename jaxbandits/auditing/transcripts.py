@@ -32,10 +32,8 @@ MAX_RUNS_OF_CALL_ELSEWHERE = 1 << 16
 class Clients(NamedTuple):
     """Parameters of `clients_alone`."""
 
-    # the program's own parameters
-    params: Any
-    # of what clients and relay draw, uint32
-    seed: Any
+    params: Any  # the program's own parameters
+    seed: Any  # of what clients and relay draw, uint32
 
 
 # docs/decisions.md#given-the-past
@@ -68,14 +66,11 @@ class Setting(NamedTuple):
 
     parts: Parts
     schedule: tuple[Span, ...]
-    # message, released, action -> what the guarantee covers
-    view: Callable[[Any, Any, Any], Any]
-    # a transcript ends after so many windows
-    windows: int
+    view: Callable[[Any, Any, Any], Any]  # message, released, action -> what the guarantee covers
+    windows: int  # a transcript ends after so many windows
     horizon: int
     num_arms: int
-    # whether the view is about messages rather than about what the server releases
-    sent: bool
+    sent: bool  # whether the view is about messages rather than about what the server releases
 
 
 def _numbers(setting: Setting, window):

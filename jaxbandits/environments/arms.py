@@ -24,10 +24,8 @@ ArmsEnvironment = Annotated[
 
 
 class ArmsParams(NamedTuple):
-    # [K]
-    means: Any
-    # what else the law needs: a noise scale, or a tuple of numbers; Bernoulli arms do not use it
-    scale: Any
+    means: Any  # [K]
+    scale: Any  # what else the law needs: a noise scale, or a tuple of numbers; Bernoulli arms do not use it
 
 
 def no_state(params, draws):

@@ -41,14 +41,10 @@ class SpreadParams(NamedTuple):
 class State(NamedTuple):
     """What is fixed for a trial."""
 
-    # d numbers, in the layout of `numerics.packed`
-    theta: Vector
-    # d features [A], likewise; () where contexts are redrawn
-    arms: Any
-    # [A]; () where contexts are redrawn
-    means: Any
-    # the largest of the means; () where contexts are redrawn
-    best: Any
+    theta: Vector  # d numbers, in the layout of `numerics.packed`
+    arms: Any  # d features [A], likewise; () where contexts are redrawn
+    means: Any  # [A]; () where contexts are redrawn
+    best: Any  # the largest of the means; () where contexts are redrawn
 
 
 def unit_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> Vector:

@@ -63,10 +63,8 @@ def pass_order(seed: int, turn: int, n: int) -> np.ndarray:
 class Params(NamedTuple):
     """The rows of the data."""
 
-    # [n, m]: scaled principal components, norms at most 1
-    features: Any
-    # [n] int32
-    labels: Any
+    features: Any  # [n, m]: scaled principal components, norms at most 1
+    labels: Any  # [n] int32
 
 
 @cache

@@ -22,14 +22,10 @@ CHUNK = 1 << 20
 
 
 class Params(NamedTuple):
-    # params of the loss environment
-    losses: Any
-    # rho: the share of an expert's probability that is spread evenly
-    spread: Any
-    # int32: plays between two moves of a rotating expert
-    rotation: Any
-    # [N, K] or [T, N, K]; () where experts rotate
-    advice: Any
+    losses: Any  # params of the loss environment
+    spread: Any  # rho: the share of an expert's probability that is spread evenly
+    rotation: Any  # int32: plays between two moves of a rotating expert
+    advice: Any  # [N, K] or [T, N, K]; () where experts rotate
 
 
 def _rotating_arm(num_arms: int, num_experts: int, turn: Any) -> Any:

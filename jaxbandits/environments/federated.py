@@ -25,8 +25,7 @@ from jaxbandits.validation import factory, number
 
 
 class Params(NamedTuple):
-    # [d]
-    theta: Any
+    theta: Any  # [d]
     noise_scale: Any
 
 

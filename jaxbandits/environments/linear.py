@@ -19,12 +19,9 @@ THETA_SHAPE = "theta has one entry for each column of actions"
 
 
 class Params(NamedTuple):
-    # [K]: actions @ theta
-    means: Any
-    # [d]
-    theta: Any
-    # the scale, with what else the law needs where tails are heavy
-    noise_scale: Any
+    means: Any  # [K]: actions @ theta
+    theta: Any  # [d]
+    noise_scale: Any  # the scale, with what else the law needs where tails are heavy
 
 
 @cache

@@ -36,8 +36,7 @@ class Losses(NamedTuple):
 
 
 class Constant(NamedTuple):
-    # [K]: mean losses
-    losses: Any
+    losses: Any  # [K]: mean losses
 
 
 def _constant_mean(params, t, action):
@@ -62,8 +61,7 @@ BERNOULLI = Losses(_constant_mean, _constant_cumulative, False, _bernoulli)
 
 
 class Table(NamedTuple):
-    # [T, K]
-    losses: Any
+    losses: Any  # [T, K]
 
 
 def _table_mean(params, t, action):
@@ -91,14 +89,11 @@ TABLE = Losses(_table_mean, _table_cumulative, True)
 
 
 class Switching(NamedTuple):
-    # [S] int32: plays done when each segment starts
-    cuts: Any
-    # [S] int32: the best arm of each segment
-    arms: Any
+    cuts: Any  # [S] int32: plays done when each segment starts
+    arms: Any  # [S] int32: the best arm of each segment
     base: Any
     gap: Any
-    # [K] zeros: they tell the host the number of arms
-    losses: Any
+    losses: Any  # [K] zeros: they tell the host the number of arms
 
 
 def _switching_mean(params, t, action):
@@ -127,11 +122,9 @@ SWITCHING = Losses(_switching_mean, _switching_cumulative, True)
 
 
 class Sinusoid(NamedTuple):
-    # [4]: 1 / period modulo 1 as a 64-bit binary fraction, 16 bits a limb, most significant first
-    limbs: Any
+    limbs: Any  # [4]: 1 / period modulo 1 as a 64-bit binary fraction, 16 bits a limb, most significant first
     period: Any
-    # [K]: .5 + .2 i / (K - 1), the part that does not move
-    losses: Any
+    losses: Any  # [K]: .5 + .2 i / (K - 1), the part that does not move
 
 
 def _turns(limbs, t):
@@ -175,10 +168,8 @@ SINUSOID = Losses(_sinusoid_mean, _sinusoid_cumulative, True)
 class Lemma51(NamedTuple):
     """The numbers of the two sequences of Lemma 5.1."""
 
-    # int32: the last play of the common part; NEVER where the sequence does not change
-    change: Any
-    # [2]: the losses of the common part
-    losses: Any
+    change: Any  # int32: the last play of the common part; NEVER where the sequence does not change
+    losses: Any  # [2]: the losses of the common part
 
 
 def _lemma51_mean(params, t, action):

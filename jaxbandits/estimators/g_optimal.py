@@ -24,21 +24,16 @@ TIE = 1e-6  # relative: arms of norm 1 tie at the first pick
 class Design(NamedTuple):
     """A design over the active arms."""
 
-    # non-negative, of sum 1 (all zero at rank 0)
-    weights: Float[Array, " K"]
-    # largest a' M^-1 a over active arms, computed again from the weights
-    max_leverage: Float[Array, ""]
-    # the dimension that the active arms span
-    rank: Int[Array, ""]
+    weights: Float[Array, " K"]  # non-negative, of sum 1 (all zero at rank 0)
+    max_leverage: Float[Array, ""]  # largest a' M^-1 a over active arms, computed again from the weights
+    rank: Int[Array, ""]  # the dimension that the active arms span
 
 
 class Basis(NamedTuple):
     """Directions of the active arms, by pivoted Gram-Schmidt."""
 
-    # orthonormal rows, zero beyond the rank
-    directions: Float[Array, "d d"]
-    # the arm behind each direction
-    picks: Int[Array, " d"]
+    directions: Float[Array, "d d"]  # orthonormal rows, zero beyond the rank
+    picks: Int[Array, " d"]  # the arm behind each direction
     rank: Int[Array, ""]
 
 

@@ -22,10 +22,8 @@ class GeometricMedian(NamedTuple):
     """A geometric median and how good it is: g(z) = sum_i w_i ||z - z_i||, weights of sum 1."""
 
     value: Float[Array, " p"]
-    # g(value)
-    objective: Float[Array, ""]
-    # an upper bound on g(value) - min g
-    gap: Float[Array, ""]
+    objective: Float[Array, ""]  # g(value)
+    gap: Float[Array, ""]  # an upper bound on g(value) - min g
 
 
 def weighted_middle(x: Float[Array, "N ..."], weights: Float[Array, "N ..."]) -> Float[Array, "..."]:

@@ -17,8 +17,7 @@ class HistogramMean(NamedTuple):
     """The estimate and the bin around which it was searched."""
 
     estimate: Float[Array, ""]
-    # J: the left end of the fullest bin
-    left_edge: Float[Array, ""]
+    left_edge: Float[Array, ""]  # J: the left end of the fullest bin
 
 
 def bin_index(

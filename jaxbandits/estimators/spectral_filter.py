@@ -57,8 +57,7 @@ class FilteredBlocks(NamedTuple):
 
     mean: Float[Array, " d"]
     keep: Bool[Array, "nb bs"]
-    # the last eigenvalue
-    eigenvalue: Float[Array, ""]
+    eigenvalue: Float[Array, ""]  # the last eigenvalue
     eigenvalues: Float[Array, " history"]
     num_removed: Int[Array, ""]
     exhausted: Bool[Array, ""]
@@ -69,8 +68,7 @@ class _Sums(NamedTuple):
 
     size: Float[Array, "groups L"]
     mean: Float[Array, "groups L"]
-    # sum of squared deviations from the mean
-    spread: Float[Array, "groups L"]
+    spread: Float[Array, "groups L"]  # sum of squared deviations from the mean
 
 
 def _pooled(groups: _Sums, member: Bool[Array, "groups L"]) -> _Sums:
@@ -102,12 +100,10 @@ class _Loop(NamedTuple):
     """What the loop of removals carries."""
 
     step: Int[Array, ""]
-    # not known to be done
-    todo: Bool[Array, " L"]
+    todo: Bool[Array, " L"]  # not known to be done
     removed: Int[Array, " L"]
     exhausted: Bool[Array, " L"]
-    # NaN: missing or removed
-    values: Float[Array, "L nb bs"]
+    values: Float[Array, "L nb bs"]  # NaN: missing or removed
     blocks: _Sums
     arms: _Sums
     mean: Float[Array, "d L"]

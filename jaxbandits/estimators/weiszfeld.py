@@ -27,8 +27,7 @@ SMOOTHING = 1e-4  # nu_s, in units of the median distance: smaller distances cou
 class Warm(NamedTuple):
     """A median and the weights that gave it: the two starts of the next one."""
 
-    # sum 1
-    weights: Float[Array, " N"]
+    weights: Float[Array, " N"]  # sum 1
     value: Float[Array, " p"]
 
 

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 class State(NamedTuple):
     """What the learner carries from round to round."""
 
-    # [d] in the ball
-    point: Any
-    # the transformation's own
-    inner: Any
+    point: Any  # [d] in the ball
+    inner: Any  # the transformation's own
 
 
 @checked

@@ -46,12 +46,9 @@ class State(NamedTuple):
     newton: Float[Array, "d N"]
     # A^-1 of the Newton experts: [n, N], the upper triangles by rows, or arrays [N, d, d] (`numerics.packed`)
     inverse: Any
-    # of normalised weights
-    log_weights: Float[Array, " E"]
-    # a_c
-    tilt: Float[Array, ""]
-    # plays so far
-    t: Int[Array, ""]
+    log_weights: Float[Array, " E"]  # of normalised weights
+    tilt: Float[Array, ""]  # a_c
+    t: Int[Array, ""]  # plays so far
 
 
 def num_pairs(horizon: int) -> int:

@@ -23,8 +23,7 @@ class State(NamedTuple):
     """What gradient descent keeps from round to round."""
 
     point: Float[Array, " d"]
-    # step "adanorm": the sum of squared gradients; otherwise how many updates there were, int32
-    clock: Any
+    clock: Any  # step "adanorm": the sum of squared gradients; otherwise how many updates there were, int32
 
 
 @checked(

@@ -23,12 +23,9 @@ LEAST_DELTA = 1e-9  # below this, `ROUNDING` would show
 class Release(NamedTuple):
     """A kind of release, by the pair of laws that dominates it."""
 
-    # "laplace" | "gaussian" (one at most, once) | "pure": any other
-    kind: str
-    # of one "pure" release
-    delta: float
-    # sensitivity / scale; of a "pure" release its epsilon
-    size: float
+    kind: str  # "laplace" | "gaussian" (one at most, once) | "pure": any other
+    delta: float  # of one "pure" release
+    size: float  # sensitivity / scale; of a "pure" release its epsilon
     times: int
 
 

@@ -29,10 +29,8 @@ COUNTED = ("blt", "honaker", "square_root", "banded")
 class Sums(NamedTuple):
     """What the noise of a form of running sums does, in units of one draw."""
 
-    # what one user's sensitivity is multiplied by
-    column_norm: float
-    # the largest standard deviation of a sum
-    deviation: float
+    column_norm: float  # what one user's sensitivity is multiplied by
+    deviation: float  # the largest standard deviation of a sum
 
 
 @checked(source="Ours: docs/formulas/ldp_contextual.md#exact-presets")

@@ -34,14 +34,10 @@ class Width(NamedTuple):
 class Tuning(NamedTuple):
     """One comparator's numbers. Scales are standard deviations of one draw of noise (of a node, for the tree)."""
 
-    # of a diagonal entry of x x'
-    diagonal: float
-    # of an entry above the diagonal, mirrored below
-    off_diagonal: float
-    # of an entry of x y
-    vector: float
-    # rho_t = ridge + ridge_root sqrt(t)
-    ridge: float
+    diagonal: float  # of a diagonal entry of x x'
+    off_diagonal: float  # of an entry above the diagonal, mirrored below
+    vector: float  # of an entry of x y
+    ridge: float  # rho_t = ridge + ridge_root sqrt(t)
     ridge_root: float
     width: Width
 
@@ -105,12 +101,9 @@ def local_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: flo
 class RunningSums(NamedTuple):
     """How a form of private running sums compares with the binary tree over as many reports, at equal spend."""
 
-    # column norm over that of the tree: what multiplies the noise of a draw
-    noise: float
-    # the largest deviation of a sum, in draws
-    deviation: float
-    # column norm times deviation, over those of the tree: what multiplies ridge and width
-    error: float
+    noise: float  # column norm over that of the tree: what multiplies the noise of a draw
+    deviation: float  # the largest deviation of a sum, in draws
+    error: float  # column norm times deviation, over those of the tree: what multiplies ridge and width
 
 
 def joint_tuning(

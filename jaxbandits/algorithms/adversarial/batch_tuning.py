@@ -18,15 +18,11 @@ class Batches(NamedTuple):
     """What the conversion knows when it calls its base."""
 
     num_arms: int
-    # plays of the whole run
-    horizon: int
+    horizon: int  # plays of the whole run
     epsilon: float
-    # plays of a batch
-    window: int
-    # whether the user chose the window; otherwise it follows from epsilon
-    chosen: bool
-    # arguments of the base that a partial binds
-    bound: dict[str, Any]
+    window: int  # plays of a batch
+    chosen: bool  # whether the user chose the window; otherwise it follows from epsilon
+    bound: dict[str, Any]  # arguments of the base that a partial binds
 
     @property
     def noise_scale(self) -> float:

@@ -26,12 +26,9 @@ MAX_WINDOW_PLAYS = 8
 class Params(NamedTuple):
     learning_rate: Any
     mixing: Any
-    # tau: plays of a batch
-    window: Any
-    # b: scale of the Laplace noise on an expert's mean
-    noise_scale: Any
-    # of the guarantee; no play reads it
-    delta: Any
+    window: Any  # tau: plays of a batch
+    noise_scale: Any  # b: scale of the Laplace noise on an expert's mean
+    delta: Any  # of the guarantee; no play reads it
     mechanism_scale: Any
 
 
@@ -39,15 +36,13 @@ class State(NamedTuple):
     """The experts' weights, and what the running batch has seen."""
 
     experts: Weights
-    # summed loss estimates of the running batch
-    total: Float[Array, " N"]
+    total: Float[Array, " N"]  # summed loss estimates of the running batch
 
 
 class Estimates(NamedTuple):
     """A window's message: the loss estimate of every expert."""
 
-    # the sum over the plays of mu_t[:, I_t] l_t(I_t) / Q_t(I_t)
-    total: Float[Array, " N"]
+    total: Float[Array, " N"]  # the sum over the plays of mu_t[:, I_t] l_t(I_t) / Q_t(I_t)
 
 
 def _events(num_arms, num_experts, params):

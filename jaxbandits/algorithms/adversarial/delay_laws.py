@@ -28,30 +28,24 @@ REMEDY = (
 class Fixed(NamedTuple):
     """Every play's feedback is equally late, so that at most one message arrives at a play."""
 
-    # plays of delay, int32
-    delay: Any
-    # feedback that is later is lost, int32
-    most: Any
-    # T, int32
-    horizon: Any
+    delay: Any  # plays of delay, int32
+    most: Any  # feedback that is later is lost, int32
+    horizon: Any  # T, int32
 
 
 class Drawn(NamedTuple):
     """A delay of `low` and more for every play: uniform over `values` integers, or geometric."""
 
     low: Any
-    # integers that a uniform delay may take; 0: it is geometric
-    values: Any
-    # 1 / ln p of P(d = k) = (1 - p) p^k; 0 where the mean is 0
-    inverse_log: Any
+    values: Any  # integers that a uniform delay may take; 0: it is geometric
+    inverse_log: Any  # 1 / ln p of P(d = k) = (1 - p) p^k; 0 where the mean is 0
     most: Any
 
 
 class Listed(NamedTuple):
     """A delay for each play, given in advance."""
 
-    # [T] int32
-    delays: Any
+    delays: Any  # [T] int32
     most: Any
 
 
@@ -62,8 +56,7 @@ class Checked(NamedTuple):
     """A law, and how long its ring is."""
 
     law: Law
-    # slots of the ring
-    slots: int
+    slots: int  # slots of the ring
 
 
 def delay_of(law: Law, draws: Draws, t: Int[Array, ""]) -> Int[Array, ""]:

@@ -25,8 +25,7 @@ class Params(NamedTuple):
     """The base's numbers, and those of the delay."""
 
     base: Any
-    # the law of the delay, of `delay_laws`
-    law: Any
+    law: Any  # the law of the delay, of `delay_laws`
     mechanism_scale: Any
 
 

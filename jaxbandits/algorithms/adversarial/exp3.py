@@ -17,10 +17,8 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # eta: how far a loss moves the log weight of its arm
-    learning_rate: Any
-    # the probability with which a play draws a uniform arm
-    mixing: Any
+    learning_rate: Any  # eta: how far a loss moves the log weight of its arm
+    mixing: Any  # the probability with which a play draws a uniform arm
 
 
 def _unmixed(num_arms: int) -> Program:

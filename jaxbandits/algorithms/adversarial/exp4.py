@@ -23,10 +23,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The experts' weights."""
 
-    # log weights, the largest 0
-    logs: Float[Array, " N"]
-    # their exponentials, stored so that a play need not compute them again
-    weights: Float[Array, " N"]
+    logs: Float[Array, " N"]  # log weights, the largest 0
+    weights: Float[Array, " N"]  # their exponentials, stored so that a play need not compute them again
 
 
 def start(num_experts: int, dtype: Any) -> State:

@@ -21,10 +21,8 @@ from jaxbandits.validation import factory
 
 class Params(NamedTuple):
     learning_rate: Any
-    # the most resampling tries of an update
-    tries: Any
-    # what multiplies the loss where none of them matched
-    failed_tries: Any
+    tries: Any  # the most resampling tries of an update
+    failed_tries: Any  # what multiplies the loss where none of them matched
 
 
 @cache
@@ -65,13 +63,10 @@ def log_rest(p: Float[Array, ""]) -> Float[Array, ""]:
 class Resampling(NamedTuple):
     """State of the literal form: a lane plays, or goes on trying while others play."""
 
-    # `columns` [K], estimated summed losses, shifted so that the smallest is 0
-    estimate: columns.Columns
-    # the arm whose update is pending, and its loss
-    action: Int[Array, ""]
+    estimate: columns.Columns  # `columns` [K], estimated summed losses, shifted so that the smallest is 0
+    action: Int[Array, ""]  # the arm whose update is pending, and its loss
     loss: Float[Array, ""]
-    # how often the pending update has tried without a match; 0 where none is pending
-    tries: Int[Array, ""]
+    tries: Int[Array, ""]  # how often the pending update has tried without a match; 0 where none is pending
 
 
 @cache

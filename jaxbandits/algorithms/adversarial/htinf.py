@@ -26,13 +26,11 @@ MIN_WEIGHT = 1e-12
 
 
 class Params(NamedTuple):
-    # sigma
-    tail_scale: Any
+    tail_scale: Any  # sigma
 
 
 class State(NamedTuple):
-    # `columns` [K], estimated summed losses, shifted so that the smallest is 0
-    estimate: columns.Columns
+    estimate: columns.Columns  # `columns` [K], estimated summed losses, shifted so that the smallest is 0
     updates: Int[Array, ""]
     skips: Int[Array, ""]
 

@@ -21,23 +21,17 @@ from jaxbandits.validation import factory
 class Params(NamedTuple):
     """A = sqrt(t + first) and b = sqrt((share total + second) / ln K), total the sum of outstanding counts."""
 
-    # eta_0
-    first: Any
-    # gamma_0
-    second: Any
-    # 2 of the simple tuning, 1 of that for both worlds
-    share: Any
+    first: Any  # eta_0
+    second: Any  # gamma_0
+    share: Any  # 2 of the simple tuning, 1 of that for both worlds
 
 
 class State(NamedTuple):
     """What the hybrid remembers. `delayed` sets the last two before every play."""
 
-    # `columns` [K], estimated summed losses, shifted so that the smallest is 0
-    estimate: columns.Columns
-    # messages that were sent and are neither used nor lost
-    outstanding: Int[Array, ""]
-    # their sum over the plays so far, the coming one included
-    outstanding_sum: Float[Array, ""]
+    estimate: columns.Columns  # `columns` [K], estimated summed losses, shifted so that the smallest is 0
+    outstanding: Int[Array, ""]  # messages that were sent and are neither used nor lost
+    outstanding_sum: Float[Array, ""]  # their sum over the plays so far, the coming one included
 
 
 @cache

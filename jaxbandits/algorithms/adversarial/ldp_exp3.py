@@ -20,10 +20,8 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # Params of EXP3
-    base: Any
-    # 1 / epsilon, 0 without noise
-    noise_scale: Any
+    base: Any  # Params of EXP3
+    noise_scale: Any  # 1 / epsilon, 0 without noise
     mechanism_scale: Any
 
 

@@ -15,8 +15,7 @@ from jaxbandits.validation import factory
 class Params(NamedTuple):
     learning_rate: Any
     mixing: Any
-    # 1 / epsilon, 0 without noise
-    noise_scale: Any
+    noise_scale: Any  # 1 / epsilon, 0 without noise
     mechanism_scale: Any
 
 

@@ -22,10 +22,8 @@ NONE = -1  # no message is due at a play
 class Circles(NamedTuple):
     """Which messages are due when."""
 
-    # of a due play, the slot of the latest message; NONE
-    last: Int[Array, " R"]
-    # of a message's slot, that of the next message of the same due play
-    following: Int[Array, " R"]
+    last: Int[Array, " R"]  # of a due play, the slot of the latest message; NONE
+    following: Int[Array, " R"]  # of a message's slot, that of the next message of the same due play
 
 
 def slot_of(t: Int[Array, ""], slots: int) -> Int[Array, ""]:

@@ -26,10 +26,8 @@ from jaxbandits.validation import base_algorithm, factory, integer, shown, unwra
 
 class Params(NamedTuple):
     base: Any
-    # tau: plays of a batch
-    window: Any
-    # 1 / (tau epsilon), 0 without noise
-    noise_scale: Any
+    window: Any  # tau: plays of a batch
+    noise_scale: Any  # 1 / (tau epsilon), 0 without noise
     mechanism_scale: Any
 
 
@@ -37,11 +35,9 @@ class State(NamedTuple):
     """The state of the base, and of the running batch."""
 
     base: Any
-    # the running batch's arm, and the base's note for it
-    action: Int[Array, ""]
+    action: Int[Array, ""]  # the running batch's arm, and the base's note for it
     note: Any
-    # plays done in the running batch, and their summed loss
-    done: Int[Array, ""]
+    done: Int[Array, ""]  # plays done in the running batch, and their summed loss
     total: Float[Array, ""]
 
 

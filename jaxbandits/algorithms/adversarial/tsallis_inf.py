@@ -23,8 +23,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    # `columns` [K], estimated summed losses, shifted so that the smallest is 0
-    estimate: columns.Columns
+    estimate: columns.Columns  # `columns` [K], estimated summed losses, shifted so that the smallest is 0
     updates: Int[Array, ""]
 
 

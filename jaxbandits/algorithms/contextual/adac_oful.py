@@ -27,32 +27,23 @@ from jaxbandits.validation import factory
 
 class Params(NamedTuple):
     ridge: Any
-    # a release follows once the log-determinant has grown by more than this
-    growth: Any
-    # of the noise of one release
-    deviation: Any
+    growth: Any  # a release follows once the log-determinant has grown by more than this
+    deviation: Any  # of the noise of one release
     radius_scale: Any
     noise_scale: Any
-    # sqrt(ridge) theta_bound
-    shrinkage: Any
-    # of all confidence sets together
-    failure_prob: Any
-    # of the claim in (epsilon, delta); no play reads it
-    delta: Any
-    # multiplies the noise, not what the widths allow for
-    mechanism_scale: Any
+    shrinkage: Any  # sqrt(ridge) theta_bound
+    failure_prob: Any  # of all confidence sets together
+    delta: Any  # of the claim in (epsilon, delta); no play reads it
+    mechanism_scale: Any  # multiplies the noise, not what the widths allow for
 
 
 class Released(NamedTuple):
     """What actions follow from until the next release."""
 
-    # the noisy sum of x r
-    sum: Float[Array, " d"]
+    sum: Float[Array, " d"]  # the noisy sum of x r
     theta: Float[Array, " d"]
-    # V^-1 of the release
-    inverse: Float[Array, "d d"]
-    # ln det V - ln det(ridge I)
-    log_det: Float[Array, ""]
+    inverse: Float[Array, "d d"]  # V^-1 of the release
+    log_det: Float[Array, ""]  # ln det V - ln det(ridge I)
     width: Float[Array, ""]
     releases: Int[Array, ""]
 
@@ -64,8 +55,7 @@ class State(NamedTuple):
     log_det: Float[Array, ""]
     pending: Float[Array, " d"]
     released: Released
-    # what rounding left out of the first three, in a long run; otherwise ()
-    rest: Any
+    rest: Any  # what rounding left out of the first three, in a long run; otherwise ()
 
 
 def _largest_eigenvalues(_: Any, entries: Float[Array, "n L"]) -> Float[Array, "1 L"]:

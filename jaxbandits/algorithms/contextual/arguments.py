@@ -131,8 +131,7 @@ class Setting(NamedTuple):
     delta: float
     preset: str
     feature_norm: float
-    # B, which the preset "exact" reads
-    theta_bound: float
+    theta_bound: float  # B, which the preset "exact" reads
 
 
 class Part(NamedTuple):

@@ -38,18 +38,12 @@ MAX_CONSTANT = 1e30  # constants stay below float32's 3e38, also times T
 class Params(NamedTuple):
     """The bases' params, and the constants by which they are compared."""
 
-    # doubling's Params, every leaf [M, ...]
-    bases: Any
-    # [M] C_i
-    growth: Any
-    # [M] alpha_i
-    exponent: Any
-    # [M] R_i / T
-    penalty: Any
-    # 1 + sigma^2
-    spread: Any
-    # log(T^3 M (1 + sigma^2) / beta)
-    log_term: Any
+    bases: Any  # doubling's Params, every leaf [M, ...]
+    growth: Any  # [M] C_i
+    exponent: Any  # [M] alpha_i
+    penalty: Any  # [M] R_i / T
+    spread: Any  # 1 + sigma^2
+    log_term: Any  # log(T^3 M (1 + sigma^2) / beta)
     mechanism_scale: Any
 
 

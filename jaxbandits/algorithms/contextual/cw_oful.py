@@ -20,10 +20,8 @@ class Params(NamedTuple):
 
     radius_scale: Any
     ridge: Any
-    # beta, of the confidence set
-    radius: Any
-    # alpha: plays with ||x|| of V^-1 above it weigh less; inf without corruption
-    threshold: Any
+    radius: Any  # beta, of the confidence set
+    threshold: Any  # alpha: plays with ||x|| of V^-1 above it weigh less; inf without corruption
 
 
 def _width(params: Params, time: Any) -> Any:

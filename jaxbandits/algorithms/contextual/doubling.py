@@ -25,10 +25,8 @@ UNREACHED = 2**31 - 1  # plays before an epoch that no run reaches
 class Params(NamedTuple):
     """The base's params in every epoch."""
 
-    # every leaf [E, ...]
-    base: Any
-    # [E] int32: plays before each epoch; the first is 0
-    starts: Any
+    base: Any  # every leaf [E, ...]
+    starts: Any  # [E] int32: plays before each epoch; the first is 0
     mechanism_scale: Any
 
 

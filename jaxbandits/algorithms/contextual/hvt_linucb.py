@@ -30,16 +30,13 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # beta_t = offset + slope t^power, times radius_scale
-    radius_scale: Any
+    radius_scale: Any  # beta_t = offset + slope t^power, times radius_scale
     offset: Any
     slope: Any
     power: Any
     ridge: Any
-    # the noise's scale, or the least one where that is larger
-    least_scale: Any
-    # C / sqrt(kappa), and 0 without corruption
-    corruption: Any
+    least_scale: Any  # the noise's scale, or the least one where that is larger
+    corruption: Any  # C / sqrt(kappa), and 0 without corruption
     growth: Any
     tau_0: Any
     theta_norm: Any
@@ -50,8 +47,7 @@ class State(NamedTuple):
 
     inverse: Float[Array, "d d"]
     theta: Float[Array, " d"]
-    # what rounding left out of both, in a long run; otherwise ()
-    rest: Any
+    rest: Any  # what rounding left out of both, in a long run; otherwise ()
 
 
 @lanes_last

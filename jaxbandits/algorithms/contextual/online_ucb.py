@@ -58,37 +58,25 @@ MAX_SQUARED_NORM = 1e22
 
 class Params(NamedTuple):
     radius_scale: Any
-    # w before radius_scale
-    width: Any
-    # D
-    theta_bound: Any
-    # G: gradients are clipped to it, and the learner is told
-    gradient_bound: Any
-    # mu = 2 (lambda_min + Delta^2), for step="strong"
-    strong_convexity: Any
-    # Delta: of the features, beyond privacy; its square is not in the loss
-    perturbation: Any
-    # sigma on features: Sigma = feature_noise^2 I in the loss; 0 where they are public
-    feature_noise: Any
-    # sigma on the reward
-    reward_noise: Any
+    width: Any  # w before radius_scale
+    theta_bound: Any  # D
+    gradient_bound: Any  # G: gradients are clipped to it, and the learner is told
+    strong_convexity: Any  # mu = 2 (lambda_min + Delta^2), for step="strong"
+    perturbation: Any  # Delta: of the features, beyond privacy; its square is not in the loss
+    feature_noise: Any  # sigma on features: Sigma = feature_noise^2 I in the loss; 0 where they are public
+    reward_noise: Any  # sigma on the reward
     mechanism_scale: Any
-    # L: features are clipped to it at the client
-    feature_norm: Any
-    # T, for Maler's step sizes
-    horizon: Any
+    feature_norm: Any  # L: features are clipped to it at the client
+    horizon: Any  # T, for Maler's step sizes
     delta: Any
 
 
 class State(NamedTuple):
     """The server's least squares, and the learner's state."""
 
-    # (I + sum x x')^-1 of noisy x, in the layout of `numerics.packed`
-    inverse: Any
-    # that times the sum of <theta_t, x> x
-    theta: Any
-    # what rounding left out of both, in a long run; otherwise ()
-    rest: Any
+    inverse: Any  # (I + sum x x')^-1 of noisy x, in the layout of `numerics.packed`
+    theta: Any  # that times the sum of <theta_t, x> x
+    rest: Any  # what rounding left out of both, in a long run; otherwise ()
     learner: Any
 
 

@@ -55,8 +55,7 @@ def ucb(params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate
 
 
 class ThompsonParams(NamedTuple):
-    # v: theta is drawn from N(theta, v^2 P)
-    posterior: Any
+    posterior: Any  # v: theta is drawn from N(theta, v^2 P)
 
 
 def thompson(
@@ -71,8 +70,7 @@ def thompson(
 
 
 class GreedyParams(NamedTuple):
-    # c K: a play explores with probability min(1, rate / t)
-    rate: Any
+    rate: Any  # c K: a play explores with probability min(1, rate / t)
 
 
 def greedy(

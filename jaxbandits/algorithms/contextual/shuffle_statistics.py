@@ -34,15 +34,12 @@ class VectorParams(NamedTuple):
     """Numbers of the vector protocol, and ridge rho_t = ridge + ridge_root sqrt(t)."""
 
     code: VectorCode
-    # L: the client scales down features above it
-    feature_norm: Any
-    # what one unit of the code stands for, in x x' and in x y
-    gram_unit: Any
+    feature_norm: Any  # L: the client scales down features above it
+    gram_unit: Any  # what one unit of the code stands for, in x x' and in x y
     vector_unit: Any
     ridge: Any
     ridge_root: Any
-    # of the guarantee; no function here reads it
-    delta: Any
+    delta: Any  # of the guarantee; no function here reads it
 
 
 class Integers(NamedTuple):
@@ -52,17 +49,14 @@ class Integers(NamedTuple):
     """
 
     value: Float[Array, "P n"]
-    # less its mean b B / 4, which everybody knows
-    noise: Float[Array, " n"]
+    noise: Float[Array, " n"]  # less its mean b B / 4, which everybody knows
 
 
 class Total(NamedTuple):
     """What the shuffler relays."""
 
-    # sum of integers and noise
-    total: Float[Array, " n"]
-    # B, or 0: nothing was relayed
-    users: Any
+    total: Float[Array, " n"]  # sum of integers and noise
+    users: Any  # B, or 0: nothing was relayed
 
 
 @cache

@@ -45,12 +45,9 @@ from jaxbandits.typing import Array, Float, Int
 class Estimate(NamedTuple):
     """What a selection rule reads."""
 
-    # P = (V + ridge I)^-1; need not be definite
-    inverse: Symmetric
-    # P u
-    theta: Vector
-    # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
-    rest: Any = ()
+    inverse: Symmetric  # P = (V + ridge I)^-1; need not be definite
+    theta: Vector  # P u
+    rest: Any = ()  # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
 
 
 def _relay(params, scale, draws, t, message, play):
@@ -86,8 +83,7 @@ class Sums(NamedTuple):
 
     gram: Symmetric
     vector: Vector
-    # what rounding left out of sums over a long run; otherwise ()
-    rest: Any = ()
+    rest: Any = ()  # what rounding left out of sums over a long run; otherwise ()
 
 
 class NoParams(NamedTuple):
@@ -104,20 +100,16 @@ class PrivateParams(NamedTuple):
     vector: Any
     ridge: Any
     ridge_root: Any
-    # L: the client scales down features above it
-    feature_norm: Any
-    # of the guarantee; no function here reads it
-    delta: Any
-    # of a form of `mechanisms.counter`: its own numbers
-    sums: Any = ()
+    feature_norm: Any  # L: the client scales down features above it
+    delta: Any  # of the guarantee; no function here reads it
+    sums: Any = ()  # of a form of `mechanisms.counter`: its own numbers
 
 
 class JointState(NamedTuple):
     """The true sums at a trusted server, and the noise under which they are released."""
 
     sums: Sums
-    # what the noise is made from
-    source: Any
+    source: Any  # what the noise is made from
 
 
 def bounded(feature: Vector, reward: Array, norm: Any) -> tuple[Vector, Array]:

@@ -200,8 +200,7 @@ class Accepted(NamedTuple):
 
     gram: Float[Array, "N d d"]
     vector: Float[Array, "N d"]
-    # whether a message was not counted as zero
-    good: Bool[Array, " N"]
+    good: Bool[Array, " N"]  # whether a message was not counted as zero
 
 
 def accept(message: Any, limit: Any) -> Accepted:

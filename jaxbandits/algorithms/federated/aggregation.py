@@ -22,25 +22,18 @@ from jaxbandits.typing import Array, Float, Int
 class Crowd(NamedTuple):
     """What a rule may know of the agents."""
 
-    # N_1, the believed number of attackers: a number
-    num_attacked: Any
-    # P >= 1: a number
-    num_groups: Any
-    # int32 [N], the group of each agent in [0, P); () where no rule asks
-    group: Any
+    num_attacked: Any  # N_1, the believed number of attackers: a number
+    num_groups: Any  # P >= 1: a number
+    group: Any  # int32 [N], the group of each agent in [0, P); () where no rule asks
 
 
 class Rule(NamedTuple):
     """One way to aggregate."""
 
-    # num_agents, length, dtype -> memory
-    begin: Callable[..., Any]
-    # points [N, p], memory, Crowd -> value [p], memory
-    aggregate: Callable[..., Any]
-    # whether it depends on `iterations`
-    iterative: bool = False
-    # whether it reads `Crowd.group`
-    grouped: bool = False
+    begin: Callable[..., Any]  # num_agents, length, dtype -> memory
+    aggregate: Callable[..., Any]  # points [N, p], memory, Crowd -> value [p], memory
+    iterative: bool = False  # whether it depends on `iterations`
+    grouped: bool = False  # whether it reads `Crowd.group`
 
 
 def _no_memory(num_agents, length, dtype):

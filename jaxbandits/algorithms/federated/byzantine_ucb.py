@@ -48,20 +48,14 @@ MAX_NODE_SCALE = 1e15  # squared distances between noise of this scale stay belo
 
 class Params(NamedTuple):
     constants: agents.Constants
-    # N_1, the believed number of attackers
-    num_attacked: Any
-    # P
-    num_groups: Any
-    # K
-    episodes: Any
-    # s
-    node_scale: Any
+    num_attacked: Any  # N_1, the believed number of attackers
+    num_groups: Any  # P
+    episodes: Any  # K
+    node_scale: Any  # s
     mechanism_scale: Any
     delta: Any
-    # of a form of `mechanisms.counter`: its own numbers
-    sums: Any = ()
-    # of schedule="determinant"
-    threshold: Any = ()
+    sums: Any = ()  # of a form of `mechanisms.counter`: its own numbers
+    threshold: Any = ()  # of schedule="determinant"
 
 
 class Unsent(NamedTuple):
@@ -69,32 +63,22 @@ class Unsent(NamedTuple):
 
     gram: Float[Array, "N p"]
     plays: Int[Array, ""]
-    # Lambda of the last round, and how many rounds there were
-    matrix: Float[Array, "d d"]
+    matrix: Float[Array, "d d"]  # Lambda of the last round, and how many rounds there were
     rounds: Int[Array, ""]
 
 
 class State(NamedTuple):
-    # sums of accepted messages
-    gram: Float[Array, "N p"]
+    gram: Float[Array, "N p"]  # sums of accepted messages
     vector: Float[Array, "N d"]
-    # what rounding left out of both, in a long run; otherwise ()
-    rest: Any
-    # of the mechanism: [levels, N, p + d] | [N, p + d] | () | of a counter [size, N, p + d]
-    noise: Any
-    # of the aggregation rule: for matrices and for vectors
-    memory: tuple[Any, Any]
-    # int32 [N] | ()
-    group: Any
+    rest: Any  # what rounding left out of both, in a long run; otherwise ()
+    noise: Any  # of the mechanism: [levels, N, p + d] | [N, p + d] | () | of a counter [size, N, p + d]
+    memory: tuple[Any, Any]  # of the aggregation rule: for matrices and for vectors
+    group: Any  # int32 [N] | ()
     theta: Float[Array, " d"]
-    # Lambda_k^-1
-    inverse: Float[Array, "d d"]
-    # k in [1, K]
-    episode: Int[Array, ""]
-    # messages counted as zero
-    refused: Int[Array, ""]
-    # Unsent | () of the fixed schedule
-    unsent: Any = ()
+    inverse: Float[Array, "d d"]  # Lambda_k^-1
+    episode: Int[Array, ""]  # k in [1, K]
+    refused: Int[Array, ""]  # messages counted as zero
+    unsent: Any = ()  # Unsent | () of the fixed schedule
 
 
 class Setup(NamedTuple):
@@ -104,10 +88,8 @@ class Setup(NamedTuple):
     dim: int
     window: int
     rule: Rule
-    # of `Drawing.functions`; () without privacy
-    noise: tuple[Any, ...]
-    # whether agents ask for a round instead of having one after every window
-    determinant: bool
+    noise: tuple[Any, ...]  # of `Drawing.functions`; () without privacy
+    determinant: bool  # whether agents ask for a round instead of having one after every window
 
     @property
     def packed(self) -> int:

@@ -21,10 +21,8 @@ class Params(NamedTuple):
     """Numbers of LinUCB for the mean over the agents N_1, ..., N - 1."""
 
     constants: Constants
-    # N_1
-    num_attacked: Any
-    # K
-    episodes: Any
+    num_attacked: Any  # N_1
+    episodes: Any  # K
 
 
 class Message(NamedTuple):
@@ -38,14 +36,11 @@ class Message(NamedTuple):
 class State(NamedTuple):
     """Of every agent with a leading [N], or of the averaged agents together."""
 
-    # sums of finished episodes, and what rounding left out of them in a long run, otherwise ()
-    sums: Moments
+    sums: Moments  # sums of finished episodes, and what rounding left out of them in a long run, otherwise ()
     rest: Any
     theta: Float[Array, "... d"]
-    # Lambda_k^-1
-    inverse: Float[Array, "... d d"]
-    # k >= 1
-    episode: Int[Array, ""]
+    inverse: Float[Array, "... d d"]  # Lambda_k^-1
+    episode: Int[Array, ""]  # k >= 1
 
 
 @cache

@@ -32,10 +32,8 @@ class Drawing(NamedTuple):
     """How noise is drawn, in a program. The functions of a counter are the same objects for equal arguments."""
 
     kind: Any
-    # nodes of a tree that a message can lie in; 0 without a tree
-    levels: int = 0
-    # of a counter: begin, move and noise
-    counter: tuple[Callable[..., Any], ...] = ()
+    levels: int = 0  # nodes of a tree that a message can lie in; 0 without a tree
+    counter: tuple[Callable[..., Any], ...] = ()  # of a counter: begin, move and noise
 
     def functions(self, shape: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """dtype -> state; params, state, n, fresh normals -> state, the noise of the sum of n messages."""

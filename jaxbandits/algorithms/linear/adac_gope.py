@@ -25,14 +25,10 @@ from jaxbandits.validation import factory
 class Own(NamedTuple):
     """Numbers of the rule. An arm's half-width is sqrt(spread x' V^-1 x + private_spread sum_a (x' V^-1 a)^2)."""
 
-    # [B], 2 L s^2
-    spread: Any
-    # [B], 2 L times the variance of the noise
-    private_spread: Any
-    # [B], the half-width that a batch is to reach
-    target: Any
-    # of the guarantee; no play reads it
-    delta: Any
+    spread: Any  # [B], 2 L s^2
+    private_spread: Any  # [B], 2 L times the variance of the noise
+    target: Any  # [B], the half-width that a batch is to reach
+    delta: Any  # of the guarantee; no play reads it
 
 
 def fewest_plays(spread: Any, private_spread: Any, target: Any) -> Any:

@@ -28,28 +28,20 @@ class Batch(NamedTuple):
     """What is known of a batch before it is played."""
 
     pulls: Int[Array, " K"]
-    # the dimension that the active arms span
-    rank: Int[Array, ""]
-    # L^-1 of L L' = M / n, completed outside the span
-    whiten: Float[Array, "d d"]
-    # gamma
-    radius: Float[Array, ""]
-    # n lambda
-    bound: Float[Array, ""]
-    # rho^2
-    mean_square: Float[Array, ""]
+    rank: Int[Array, ""]  # the dimension that the active arms span
+    whiten: Float[Array, "d d"]  # L^-1 of L L' = M / n, completed outside the span
+    radius: Float[Array, ""]  # gamma
+    bound: Float[Array, ""]  # n lambda
+    mean_square: Float[Array, ""]  # rho^2
 
 
 class Reports(NamedTuple):
     """A batch's reports in blocks."""
 
-    # 0 where there is none
-    values: Float[Array, "nb bs"]
-    # there and finite
-    present: Bool[Array, "nb bs"]
+    values: Float[Array, "nb bs"]  # 0 where there is none
+    present: Bool[Array, "nb bs"]  # there and finite
     arm: Int[Array, " nb"]
-    # how many are not finite
-    lost: Int[Array, ""]
+    lost: Int[Array, ""]  # how many are not finite
 
 
 class Sums(NamedTuple):
@@ -57,18 +49,15 @@ class Sums(NamedTuple):
 
     high: Float[Array, " K"]
     low: Float[Array, " K"]
-    # how many reports are finite
-    finite: Int[Array, ""]
+    finite: Int[Array, ""]  # how many reports are finite
 
 
 class Estimate(NamedTuple):
     """An estimate, and what became of the reports."""
 
     theta: Float[Array, " d"]
-    # removed by the filter
-    removed: Int[Array, ""]
-    # reports that were not finite
-    lost: Int[Array, ""]
+    removed: Int[Array, ""]  # removed by the filter
+    lost: Int[Array, ""]  # reports that were not finite
     any_left: Bool[Array, ""]
 
 

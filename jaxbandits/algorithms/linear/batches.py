@@ -28,19 +28,14 @@ from jaxbandits.typing import Array, Bool, Float, Int
 
 
 class Params(NamedTuple):
-    # [K, d]
-    actions: Any
+    actions: Any  # [K, d]
     horizon: Any
     design_slack: Any
-    # batches that are estimated at most
-    batches: Any
-    # the largest |report| taken at face value: larger ones would overflow sums
-    clamp: Any
-    # of the privacy noise
-    noise_scale: Any
+    batches: Any  # batches that are estimated at most
+    clamp: Any  # the largest |report| taken at face value: larger ones would overflow sums
+    noise_scale: Any  # of the privacy noise
     mechanism_scale: Any
-    # the rules' numbers
-    own: Any
+    own: Any  # the rules' numbers
 
 
 class Batch(NamedTuple):
@@ -80,26 +75,18 @@ class Rules(NamedTuple):
 class Memory(NamedTuple):
     active: Bool[Array, " K"]
     basis: Basis
-    # the batch's plays, in arm order
-    counts: Int[Array, " K"]
-    # the batch fits before the horizon
-    whole: Bool[Array, ""]
-    # plays of the batch done
-    position: Int[Array, ""]
-    # batches estimated
-    batch: Int[Array, ""]
-    # the arm of the largest estimate of the last batch
-    best: Int[Array, ""]
-    # `best` is played to the horizon
-    done: Bool[Array, ""]
-    # theta [d] of the last batch, NaN before one; () where clients add the noise
-    estimate: Any
+    counts: Int[Array, " K"]  # the batch's plays, in arm order
+    whole: Bool[Array, ""]  # the batch fits before the horizon
+    position: Int[Array, ""]  # plays of the batch done
+    batch: Int[Array, ""]  # batches estimated
+    best: Int[Array, ""]  # the arm of the largest estimate of the last batch
+    done: Bool[Array, ""]  # `best` is played to the horizon
+    estimate: Any  # theta [d] of the last batch, NaN before one; () where clients add the noise
 
 
 class State(NamedTuple):
     memory: Memory
-    # Sums, or float [n]: the reports
-    reports: Any
+    reports: Any  # Sums, or float [n]: the reports
 
     @property
     def batch(self) -> Int[Array, ""]:
@@ -129,8 +116,7 @@ def least_squares(params: Params, batch: Batch) -> Float[Array, " d"]:
 class Radius(NamedTuple):
     """What `formulas.gamma_practical` takes beside the batch: the radius of robust elimination under model M1."""
 
-    # L = log(2 K B / failure_prob)
-    log_term: Any
+    log_term: Any  # L = log(2 K B / failure_prob)
     noise_scale: Any
     laplace_scale: Any
     sampling_scale: Any

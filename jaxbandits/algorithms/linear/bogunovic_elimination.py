@@ -20,10 +20,8 @@ from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
-    # [H], m_h
-    sizes: Any
-    # [H]: an arm goes when its estimate is further below the best
-    slack: Any
+    sizes: Any  # [H], m_h
+    slack: Any  # [H]: an arm goes when its estimate is further below the best
     weight_floor: Any
 
 

@@ -24,8 +24,7 @@ BUCKETS_AT_ONCE = 16  # solved side by side: no array has size G K
 
 
 class Own(NamedTuple):
-    # [B], m_i
-    sizes: Any
+    sizes: Any  # [B], m_i
     radius: Radius
     corruption_bound: Any
 

@@ -17,10 +17,8 @@ from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
-    # [L]: plays of a phase, for each unit of the largest leverage
-    plays: Any
-    # [L]: an arm goes when its estimate is further below the best
-    slack: Any
+    plays: Any  # [L]: plays of a phase, for each unit of the largest leverage
+    slack: Any  # [L]: an arm goes when its estimate is further below the best
 
 
 def _counts(params, memory, design):

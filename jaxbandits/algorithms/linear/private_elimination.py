@@ -30,22 +30,18 @@ class Own(NamedTuple):
     sqrt(spread * variance + private_spread * squares) + private_tail k r / m_i.
     """
 
-    # [B], m_i
-    sizes: Any
+    sizes: Any  # [B], m_i
     spread: Any
     private_spread: Any
     private_tail: Any
-    # of the guarantee, 0 with Laplace noise; no play reads it
-    delta: Any
+    delta: Any  # of the guarantee, 0 with Laplace noise; no play reads it
 
 
 class Influence(NamedTuple):
     """Sums over the arms a that are played of w_a(x) = <x, M^-1 a>, for every active arm x; 0 for the other x."""
 
-    # sum_a n_a w_a^2 = x' M^-1 x
-    variance: Float[Array, " K"]
-    # sum_a w_a^2
-    squares: Float[Array, " K"]
+    variance: Float[Array, " K"]  # sum_a n_a w_a^2 = x' M^-1 x
+    squares: Float[Array, " K"]  # sum_a w_a^2
 
 
 def influence(

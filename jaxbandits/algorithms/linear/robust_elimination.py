@@ -31,34 +31,24 @@ from jaxbandits.validation import factory, number
 
 
 class Params(NamedTuple):
-    # [K, d]
-    actions: Any
-    # [B - 1], m_i = T^(i / B)
-    sizes: Any
+    actions: Any  # [K, d]
+    sizes: Any  # [B - 1], m_i = T^(i / B)
     horizon: Any
-    # of the design
-    slack: Any
+    slack: Any  # of the design
     weight_floor: Any
     noise_scale: Any
-    # b = 2 / epsilon
-    laplace_scale: Any
-    # L = log(2 K B / failure_prob)
-    log_term: Any
-    # log(K T^2 / failure_prob)
-    paper_log: Any
+    laplace_scale: Any  # b = 2 / epsilon
+    log_term: Any  # L = log(2 K B / failure_prob)
+    paper_log: Any  # log(K T^2 / failure_prob)
     failure_prob: Any
-    # bool: the paper's radius instead of the practical one
-    paper: Any
-    # bool: lambda = mu rho^2 instead of rho^2 / n
-    clean: Any
-    # bool
-    presieve: Any
+    paper: Any  # bool: the paper's radius instead of the practical one
+    clean: Any  # bool: lambda = mu rho^2 instead of rho^2 / n
+    presieve: Any  # bool
     sampling_scale: Any
     corruption_bound: Any
     corruption_scale: Any
     bias_scale: Any
-    # the largest |report| taken at face value: the square of a larger one would overflow sums
-    clamp: Any
+    clamp: Any  # the largest |report| taken at face value: the square of a larger one would overflow sums
     mechanism_scale: Any
 
 
@@ -97,17 +87,12 @@ class Shape(NamedTuple):
 
     num_arms: int
     dim: int
-    # batches that explore: B - 1
-    explored: int
+    explored: int  # batches that explore: B - 1
     model: Model
-    # plays of the largest batch, whose reports are stored (M1); 0: their sums are enough
-    largest: int
-    # plays of a window (M1)
-    slots: int
-    # the spectral filter looks at the reports
-    filtered: bool
-    # least squares once more on what the filter leaves
-    refit: bool
+    largest: int  # plays of the largest batch, whose reports are stored (M1); 0: their sums are enough
+    slots: int  # plays of a window (M1)
+    filtered: bool  # the spectral filter looks at the reports
+    refit: bool  # least squares once more on what the filter leaves
 
     @property
     def summed(self) -> bool:

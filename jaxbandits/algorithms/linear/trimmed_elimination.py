@@ -20,11 +20,9 @@ from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
-    # [B], m_i
-    sizes: Any
+    sizes: Any  # [B], m_i
     radius: Radius
-    # the share of an arm's reports that is left out at each end
-    trim: Any
+    trim: Any  # the share of an arm's reports that is left out at each end
 
 
 def _judge(median: bool):

@@ -24,21 +24,17 @@ BLOCK_SIZE = 256  # rewards that one step of a pass reads
 
 
 class Params(NamedTuple):
-    # u: bounds the second moment of a reward
-    moment_bound: Any
+    moment_bound: Any  # u: bounds the second moment of a reward
 
 
 class State(NamedTuple):
     """Every reward so far, and what is known of each arm."""
 
-    # in the order of the plays
-    rewards: Float[Array, " S"]
-    # arm of each play; -1: not played yet
-    arms: Int[Array, " S"]
+    rewards: Float[Array, " S"]  # in the order of the plays
+    arms: Int[Array, " S"]  # arm of each play; -1: not played yet
     pulls: Float[Array, " K"]
     estimate: Float[Array, " K"]
-    # smallest and largest reward of each arm
-    low: Float[Array, " K"]
+    low: Float[Array, " K"]  # smallest and largest reward of each arm
     high: Float[Array, " K"]
 
 

@@ -22,19 +22,15 @@ ESTIMATORS = {"trimmed": trimmed, "shorth": shorth}
 
 
 class Params(NamedTuple):
-    # corruption_bound
-    share: Any
-    # noise_scale / (1 - 2 corruption_bound)
-    width: Any
-    # corruption_width corruption_bound sqrt(ln T)
-    bias: Any
+    share: Any  # corruption_bound
+    width: Any  # noise_scale / (1 - 2 corruption_bound)
+    bias: Any  # corruption_width corruption_bound sqrt(ln T)
 
 
 class State(NamedTuple):
     """Every arm's rewards in order of size."""
 
-    # rewards in rising order, then inf
-    ordered: Float[Array, "K S"]
+    ordered: Float[Array, "K S"]  # rewards in rising order, then inf
     pulls: Int[Array, " K"]
     estimate: Float[Array, " K"]
 

@@ -24,19 +24,16 @@ FINENESS = 100
 
 
 class Params(NamedTuple):
-    # [G] d_eps at the gaps 0, 0.01, ..., 40
-    divergence: Any
+    divergence: Any  # [G] d_eps at the gaps 0, 0.01, ..., 40
     noise_scale: Any
 
 
 class State(NamedTuple):
     """Every arm's rewards in order of size."""
 
-    # rewards in rising order, then inf
-    ordered: Float[Array, "K S"]
+    ordered: Float[Array, "K S"]  # rewards in rising order, then inf
     pulls: Int[Array, " K"]
-    # lower median; 0 before the first play
-    median: Float[Array, " K"]
+    median: Float[Array, " K"]  # lower median; 0 before the first play
 
 
 def between(table: Float[Array, " G"], gap: Float[Array, " K"]) -> Float[Array, " K"]:

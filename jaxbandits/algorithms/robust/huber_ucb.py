@@ -20,18 +20,15 @@ from jaxbandits.validation import factory
 
 class Params(NamedTuple):
     noise_scale: Any
-    # b
-    clip: Any
-    # 2 b corruption_bound / (1 - 2 corruption_bound)
-    bias: Any
+    clip: Any  # b
+    bias: Any  # 2 b corruption_bound / (1 - 2 corruption_bound)
     min_pulls_scale: Any
 
 
 class State(NamedTuple):
     """Every arm's rewards."""
 
-    # in the order in which they came
-    rewards: Float[Array, "K S"]
+    rewards: Float[Array, "K S"]  # in the order in which they came
     pulls: Int[Array, " K"]
     estimate: Float[Array, " K"]
 

@@ -33,19 +33,13 @@ VACUOUS = 1e30
 class Params(NamedTuple):
     """Numbers of the algorithm, and tables [B] with one entry for each batch."""
 
-    # int32: pulls of a block
-    sizes: Any
-    # M, where clients truncate
-    clip: Any
-    # c M, the size of an honest report
-    bound: Any
-    # a power of two, at least the bound
-    ceiling: Any
+    sizes: Any  # int32: pulls of a block
+    clip: Any  # M, where clients truncate
+    bound: Any  # c M, the size of an honest report
+    ceiling: Any  # a power of two, at least the bound
     radius: Any
-    # 1 / epsilon, 0 without noise; no table
-    noise_scale: Any
-    # multiplies the noise of the clients, not what the server believes; no table
-    mechanism_scale: Any
+    noise_scale: Any  # 1 / epsilon, 0 without noise; no table
+    mechanism_scale: Any  # multiplies the noise of the clients, not what the server believes; no table
 
 
 class Memory(NamedTuple):
@@ -53,8 +47,7 @@ class Memory(NamedTuple):
 
     active: Bool[Array, " K"]
     estimate: Float[Array, " K"]
-    # batches finished
-    batch: Int[Array, ""]
+    batch: Int[Array, ""]  # batches finished
 
 
 @cache

@@ -22,21 +22,17 @@ from jaxbandits.typing import Array, Float, Int
 
 
 class Params(NamedTuple):
-    # u: bounds the second moment of a reward
-    moment_bound: Any
+    moment_bound: Any  # u: bounds the second moment of a reward
 
 
 class State(NamedTuple):
     """Every arm's rewards, and the blocks behind its estimate."""
 
-    # in the order in which they came
-    rewards: Float[Array, "K S"]
+    rewards: Float[Array, "K S"]  # in the order in which they came
     pulls: Int[Array, " K"]
     estimate: Float[Array, " K"]
-    # h behind the estimate
-    blocks: Int[Array, " K"]
-    # m behind the estimate
-    size: Int[Array, " K"]
+    blocks: Int[Array, " K"]  # h behind the estimate
+    size: Int[Array, " K"]  # m behind the estimate
 
 
 @cache

@@ -29,27 +29,19 @@ class Bins(NamedTuple):
 class Constants(NamedTuple):
     """The numbers that measure a block of a given number of pulls. They may be traced."""
 
-    # M: values farther from the centre are rejected
-    clip: Any
-    # a power of two, at least twice M: a window may have 256 plays
-    ceiling: Any
-    # Laplace scale of the mean
-    noise_scale: Any
-    # Laplace scale of a bin's share
-    count_scale: Any
+    clip: Any  # M: values farther from the centre are rejected
+    ceiling: Any  # a power of two, at least twice M: a window may have 256 plays
+    noise_scale: Any  # Laplace scale of the mean
+    count_scale: Any  # Laplace scale of a bin's share
 
 
 class Block(NamedTuple):
     """A block that is being played."""
 
-    # pulls made so far
-    position: Int[Array, ""]
-    # of x - J over the rewards that truncation leaves
-    sum: integer_sums.Sum
-    # int32 [B]; () with raw moments
-    counts: Any
-    # J; 0 with raw moments
-    left_edge: Float[Array, ""]
+    position: Int[Array, ""]  # pulls made so far
+    sum: integer_sums.Sum  # of x - J over the rewards that truncation leaves
+    counts: Any  # int32 [B]; () with raw moments
+    left_edge: Float[Array, ""]  # J; 0 with raw moments
 
 
 def empty(bins: int, dtype: Any) -> Block:

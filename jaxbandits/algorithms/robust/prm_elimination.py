@@ -32,20 +32,16 @@ UNSEEN = 1e30  # the estimate of an arm before its first one: greedy exploration
 class Params(NamedTuple):
     """Numbers of the algorithm, and tables [B] with one entry for each batch."""
 
-    # int32 [B]: pulls of a block
-    sizes: Any
-    # how many batches explore
-    forced: Any
-    # [B]; see `Constants`
-    clip: Any
+    sizes: Any  # int32 [B]: pulls of a block
+    forced: Any  # how many batches explore
+    clip: Any  # [B]; see `Constants`
     ceiling: Any
     radius: Any
     noise_scale: Any
     count_scale: Any
     bins: Bins
     greedy_prob: Any
-    # int32 [n], for tests; [0] where it is not used
-    forced_arms: Any
+    forced_arms: Any  # int32 [n], for tests; [0] where it is not used
     mechanism_scale: Any
 
 
@@ -53,14 +49,11 @@ class State(NamedTuple):
     """Which arms are left, and the block that is being played."""
 
     active: Bool[Array, " K"]
-    # latest private mean of each arm
-    estimates: Float[Array, " K"]
+    estimates: Float[Array, " K"]  # latest private mean of each arm
     batch: Int[Array, ""]
-    # the arm whose block it is
-    arm: Int[Array, ""]
+    arm: Int[Array, ""]  # the arm whose block it is
     block: Block
-    # plays made with more than one arm left
-    undecided: Int[Array, ""]
+    undecided: Int[Array, ""]  # plays made with more than one arm left
 
 
 @cache

@@ -97,8 +97,7 @@ class Prm(NamedTuple):
     moment: str
     moment_order: float
     moment_bound: float
-    # 0 with raw moments
-    mean_bound: float
+    mean_bound: float  # 0 with raw moments
     corruption_bound: float
     failure_prob: float
     radius: str
@@ -165,10 +164,8 @@ class Histogram(NamedTuple):
     """The bins of Algorithm 3."""
 
     num_bins: int
-    # -D - guard_bins r
-    first_edge: float
-    # r
-    width: float
+    first_edge: float  # -D - guard_bins r
+    width: float  # r
 
 
 def check(horizon: int, sampling_scale: Any, privacy_scale: Any, corruption_scale: Any, **given: Any) -> Prm:

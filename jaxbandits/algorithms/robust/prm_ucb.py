@@ -31,22 +31,14 @@ BINS_PER_WINDOW = 32
 class Params(NamedTuple):
     """Numbers of the algorithm, and tables [B] with one entry for each length of an episode."""
 
-    # int32 [B]: pulls of an episode
-    pulls: Any
-    # int32: row of an arm's first episode
-    first: Any
-    # [B]
-    clip: Any
-    # [B]: power of two, at least the clip
-    ceiling: Any
-    # [B]
-    radius: Any
-    # [B]: Laplace scale of the mean
-    noise_scale: Any
-    # [B]: Laplace scale of each bin's share
-    count_scale: Any
-    # int32
-    num_bins: Any
+    pulls: Any  # int32 [B]: pulls of an episode
+    first: Any  # int32: row of an arm's first episode
+    clip: Any  # [B]
+    ceiling: Any  # [B]: power of two, at least the clip
+    radius: Any  # [B]
+    noise_scale: Any  # [B]: Laplace scale of the mean
+    count_scale: Any  # [B]: Laplace scale of each bin's share
+    num_bins: Any  # int32
     first_edge: Any
     bin_width: Any
     thompson_scale: Any
@@ -71,10 +63,8 @@ class Memory(NamedTuple):
     """What is known of each arm."""
 
     estimate: Float[Array, " K"]
-    # finished episodes
-    episodes: Int[Array, " K"]
-    # a `Search`; () with raw moments
-    search: Any
+    episodes: Int[Array, " K"]  # finished episodes
+    search: Any  # a `Search`; () with raw moments
 
 
 @cache

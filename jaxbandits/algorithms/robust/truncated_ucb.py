@@ -25,10 +25,8 @@ WATCHED_PER_ARM = 32
 
 
 class Params(NamedTuple):
-    # u: bounds the second moment of a reward
-    moment_bound: Any
-    # ln T^2
-    last: Any
+    moment_bound: Any  # u: bounds the second moment of a reward
+    last: Any  # ln T^2
 
 
 class State(NamedTuple):

@@ -18,12 +18,9 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # beta
-    index_scale: Any
-    # 1 / rho, 0 without noise
-    inverse_rho: Any
-    # standard deviation of the noise on a sum, 1 / sqrt(2 rho)
-    deviation: Any
+    index_scale: Any  # beta
+    inverse_rho: Any  # 1 / rho, 0 without noise
+    deviation: Any  # standard deviation of the noise on a sum, 1 / sqrt(2 rho)
     mechanism_scale: Any
     delta: Any
 

@@ -18,20 +18,16 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # alpha
-    index_scale: Any
-    # 1 / epsilon, 0 without noise
-    inverse_epsilon: Any
+    index_scale: Any  # alpha
+    inverse_epsilon: Any  # 1 / epsilon, 0 without noise
     mechanism_scale: Any
 
 
 class Memory(NamedTuple):
     """What is remembered of the arms."""
 
-    # noisy mean of each arm's last episode
-    mean: Float[Array, " K"]
-    # 0, 1, 2, 4, ...
-    pulls: Int[Array, " K"]
+    mean: Float[Array, " K"]  # noisy mean of each arm's last episode
+    pulls: Int[Array, " K"]  # 0, 1, 2, 4, ...
 
 
 def samples(pulls: Int[Array, " K"]) -> Int[Array, " K"]:

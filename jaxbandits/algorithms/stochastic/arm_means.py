@@ -36,10 +36,8 @@ class Arm(NamedTuple):
     """What is known of one arm."""
 
     mean: Float[Array, ""]
-    # what rounding left out of the mean
-    rest: Float[Array, ""]
-    # N
-    pulls: Int[Array, ""]
+    rest: Float[Array, ""]  # what rounding left out of the mean
+    pulls: Int[Array, ""]  # N
 
 
 def no_plays(num_arms: int, dtype: Any, mean: float = UNPLAYED) -> Means:

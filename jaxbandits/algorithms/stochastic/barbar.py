@@ -25,20 +25,16 @@ LEAST_SCALE = 1e-9
 
 
 class Params(NamedTuple):
-    # lambda: expected pulls, in an epoch, of an arm whose gap is 1
-    pulls_scale: Any
+    pulls_scale: Any  # lambda: expected pulls, in an epoch, of an arm whose gap is 1
 
 
 class State(NamedTuple):
     """The gaps of the running epoch m, and what it has collected."""
 
     gaps: Float[Array, " K"]
-    # of the epoch's rewards, one an arm
-    sums: integer_sums.Sum
-    # plays left of the epoch
-    left: Int[Array, ""]
-    # 2^-m, the least gap that the epoch can find
-    least_gap: Float[Array, ""]
+    sums: integer_sums.Sum  # of the epoch's rewards, one an arm
+    left: Int[Array, ""]  # plays left of the epoch
+    least_gap: Float[Array, ""]  # 2^-m, the least gap that the epoch can find
 
 
 def _epoch(params, gaps):

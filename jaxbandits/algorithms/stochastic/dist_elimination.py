@@ -58,8 +58,7 @@ class Memory(NamedTuple):
 
     active: Bool[Array, " K"]
     estimate: Float[Array, " K"]
-    # batches finished
-    batch: Int[Array, ""]
+    batch: Int[Array, ""]  # batches finished
     sum: UInt32[Array, ""]
 
 

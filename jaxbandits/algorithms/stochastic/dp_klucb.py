@@ -51,12 +51,9 @@ class GrowingBatches(TypedDict, total=False):
 
 
 class Params(NamedTuple):
-    # the privacy budget; `UNBOUNDED` without noise
-    epsilon: Any
-    # 1 / epsilon, 0 without noise
-    noise_scale: Any
-    # [m] pulls of an arm at the end of its batches
-    targets: Any
+    epsilon: Any  # the privacy budget; `UNBOUNDED` without noise
+    noise_scale: Any  # 1 / epsilon, 0 without noise
+    targets: Any  # [m] pulls of an arm at the end of its batches
     mechanism_scale: Any
 
 
@@ -64,8 +61,7 @@ class Memory(NamedTuple):
     """What is remembered of the arms. Their sum is `whole` + `rest`, so that no reward is lost in a long one."""
 
     whole: Int[Array, " K"]
-    # fractions below 1, and all noises
-    rest: Float[Array, " K"]
+    rest: Float[Array, " K"]  # fractions below 1, and all noises
     pulls: Int[Array, " K"]
     batches: Int[Array, " K"]
 

@@ -23,27 +23,20 @@ TABLE_ROWS = 16
 class Params(NamedTuple):
     """Tables [E, K]: the row is the epoch less one, the column the number of active arms less one."""
 
-    # int32: pulls of each active arm
-    pulls: Any
-    # values of larger size are rejected, unless rewards are clipped to [0, 1]
-    clip: Any
-    # a power of two, at least the clip
-    ceiling: Any
+    pulls: Any  # int32: pulls of each active arm
+    clip: Any  # values of larger size are rejected, unless rewards are clipped to [0, 1]
+    ceiling: Any  # a power of two, at least the clip
     noise_scale: Any
-    # an arm is dropped when the best estimate exceeds its own by more than this
-    slack: Any
-    # multiplies all privacy noise; no table
-    mechanism_scale: Any
+    slack: Any  # an arm is dropped when the best estimate exceeds its own by more than this
+    mechanism_scale: Any  # multiplies all privacy noise; no table
 
 
 class Memory(NamedTuple):
     """What elimination remembers of the arms."""
 
     active: Bool[Array, " K"]
-    # of the running epoch
-    estimate: Float[Array, " K"]
-    # epochs finished
-    epoch: Int[Array, ""]
+    estimate: Float[Array, " K"]  # of the running epoch
+    epoch: Int[Array, ""]  # epochs finished
 
 
 @cache

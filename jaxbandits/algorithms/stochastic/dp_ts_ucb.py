@@ -25,10 +25,8 @@ C0 = 2 * math.sqrt(2 * math.pi * math.e)
 
 
 class Params(NamedTuple):
-    # sqrt(v): standard deviation of a draw from the mean of one reward
-    deviation: Any
-    # phi: draws of an epoch's mean
-    budget: Any
+    deviation: Any  # sqrt(v): standard deviation of a draw from the mean of one reward
+    budget: Any  # phi: draws of an epoch's mean
     mechanism_scale: Any
     delta: Any
 
@@ -36,16 +34,11 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """What is kept of every arm."""
 
-    # mean of the last epoch's rewards
-    mean: Float[Array, " K"]
-    # how many those were; 0 before the first play
-    size: Int[Array, " K"]
-    # draws that are left of it
-    left: Int[Array, " K"]
-    # the largest draw so far
-    top: Float[Array, " K"]
-    # sum of the rewards since, a compensated one, and their number
-    fresh_sum: Float[Array, " K"]
+    mean: Float[Array, " K"]  # mean of the last epoch's rewards
+    size: Int[Array, " K"]  # how many those were; 0 before the first play
+    left: Int[Array, " K"]  # draws that are left of it
+    top: Float[Array, " K"]  # the largest draw so far
+    fresh_sum: Float[Array, " K"]  # sum of the rewards since, a compensated one, and their number
     fresh_rest: Float[Array, " K"]
     fresh: Int[Array, " K"]
 

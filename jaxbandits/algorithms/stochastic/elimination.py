@@ -19,14 +19,10 @@ DROPPED = -np.inf
 class Rounds(NamedTuple):
     """What is remembered where a round is one pull of every active arm, and all data are kept."""
 
-    # `DROPPED` once an arm is out
-    mean: Float[Array, " K"]
-    # what rounding left out of it
-    rest: Float[Array, " K"]
-    # rounds finished
-    rounds: Int[Array, ""]
-    # the coming play's arm
-    action: Int[Array, ""]
+    mean: Float[Array, " K"]  # `DROPPED` once an arm is out
+    rest: Float[Array, " K"]  # what rounding left out of it
+    rounds: Int[Array, ""]  # rounds finished
+    action: Int[Array, ""]  # the coming play's arm
 
 
 @cache

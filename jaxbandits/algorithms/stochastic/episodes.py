@@ -60,10 +60,8 @@ class State(NamedTuple):
 
     memory: Any
     arm: Int[Array, ""]
-    # plays left of its episode
-    left: Int[Array, ""]
-    # of the usable rewards
-    sum: integer_sums.Sum
+    left: Int[Array, ""]  # plays left of its episode
+    sum: integer_sums.Sum  # of the usable rewards
 
 
 def clip01(value: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -23,12 +23,9 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # b: plays of every arm in advance
-    pre_pulls: Any
-    # sqrt(c): standard deviation of the posterior of an arm that was not played
-    deviation: Any
-    # draws of one arm that depend on a reward, at most
-    draws: Any
+    pre_pulls: Any  # b: plays of every arm in advance
+    deviation: Any  # sqrt(c): standard deviation of the posterior of an arm that was not played
+    draws: Any  # draws of one arm that depend on a reward, at most
     mechanism_scale: Any
     delta: Any
 

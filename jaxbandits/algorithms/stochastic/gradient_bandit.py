@@ -19,8 +19,7 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # alpha of plain ascent; not read where there is an optimizer
-    learning_rate: Any
+    learning_rate: Any  # alpha of plain ascent; not read where there is an optimizer
 
 
 class State(NamedTuple):

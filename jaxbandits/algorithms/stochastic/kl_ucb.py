@@ -24,10 +24,8 @@ class State(NamedTuple):
     """What KL-UCB remembers of the arms, `columns` [K]."""
 
     means: arm_means.Means
-    # mean log mean + (1 - mean) log (1 - mean)
-    entropy: columns.Columns
-    # the arm played last
-    leader: Int[Array, ""]
+    entropy: columns.Columns  # mean log mean + (1 - mean) log (1 - mean)
+    leader: Int[Array, ""]  # the arm played last
 
 
 def index_room(mean, inverse_root, log_t):

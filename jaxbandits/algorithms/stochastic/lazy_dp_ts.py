@@ -25,22 +25,17 @@ LOGARITHMS = {"binary": 1 / math.log(2), "natural": 1.0}
 
 
 class Params(NamedTuple):
-    # 1 / epsilon, 0 without noise
-    inverse_epsilon: Any
-    # 3 / (epsilon log b): optimism a unit of ln t
-    optimism: Any
+    inverse_epsilon: Any  # 1 / epsilon, 0 without noise
+    optimism: Any  # 3 / (epsilon log b): optimism a unit of ln t
     mechanism_scale: Any
 
 
 class State(NamedTuple):
     """What is kept of every arm."""
 
-    # noisy mean of the last epoch
-    mean: Float[Array, " K"]
-    # how many rewards that were; 0 before the first play
-    size: Int[Array, " K"]
-    # sum and number of the bits since
-    fresh_sum: Int[Array, " K"]
+    mean: Float[Array, " K"]  # noisy mean of the last epoch
+    size: Int[Array, " K"]  # how many rewards that were; 0 before the first play
+    fresh_sum: Int[Array, " K"]  # sum and number of the bits since
     fresh: Int[Array, " K"]
 
 

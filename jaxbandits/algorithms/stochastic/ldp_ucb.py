@@ -26,12 +26,9 @@ UNREADY = 1e30
 
 
 class Params(NamedTuple):
-    # 1 / epsilon: the Laplace scale; the probability of a flip follows from it too
-    noise_scale: Any
-    # the radius is radius_scale sqrt(ln t / N)
-    radius_scale: Any
-    # an arm is ready once N >= min_pulls ln t and N >= 1
-    min_pulls: Any
+    noise_scale: Any  # 1 / epsilon: the Laplace scale; the probability of a flip follows from it too
+    radius_scale: Any  # the radius is radius_scale sqrt(ln t / N)
+    min_pulls: Any  # an arm is ready once N >= min_pulls ln t and N >= 1
     mechanism_scale: Any
 
 

@@ -16,14 +16,12 @@ from jaxbandits.validation import factory
 
 class Params(NamedTuple):
     bonus_scale: Any
-    # ln(T / K)
-    log_share: Any
+    log_share: Any  # ln(T / K)
 
 
 class State(NamedTuple):
     means: arm_means.Means
-    # it changes with its own arm's plays only, so that a play computes one
-    index: columns.Columns
+    index: columns.Columns  # it changes with its own arm's plays only, so that a play computes one
 
 
 @cache

@@ -26,10 +26,8 @@ LEAST_SCALE = 1e-6
 class Params(NamedTuple):
     """The numbers of the race, so that the width of n pulls is sqrt(`square` / n) + `linear` / n."""
 
-    # width_scale^2 Lambda, Lambda = ln(4 K T L / failure_prob)
-    square: Any
-    # width_scale Lambda
-    linear: Any
+    square: Any  # width_scale^2 Lambda, Lambda = ln(4 K T L / failure_prob)
+    linear: Any  # width_scale Lambda
 
 
 class State(NamedTuple):

@@ -28,30 +28,24 @@ MOST_PLAYS = 32
 class Widths(NamedTuple):
     """The numbers of the form whose budget is known."""
 
-    # noise_scale sqrt(2 ln(2 K T / failure_prob))
-    width: Any
+    width: Any  # noise_scale sqrt(2 ln(2 K T / failure_prob))
     corruption_budget: Any
 
 
 class Phases(NamedTuple):
     """The numbers of the form whose budget is not known: tables [H]; the last entries repeat."""
 
-    # int32: fresh pulls of each active arm
-    pulls: Any
-    # an arm is dropped when the best mean exceeds its own by more than this: 2 r_h
-    slack: Any
+    pulls: Any  # int32: fresh pulls of each active arm
+    slack: Any  # an arm is dropped when the best mean exceeds its own by more than this: 2 r_h
 
 
 class Memory(NamedTuple):
     """What the form whose budget is not known remembers of the arms."""
 
     active: Bool[Array, " K"]
-    # means of the running phase
-    estimate: Float[Array, " K"]
-    # phases finished
-    phase: Int[Array, ""]
-    # of the running block's rewards: a compensated sum
-    high: Float[Array, ""]
+    estimate: Float[Array, " K"]  # means of the running phase
+    phase: Int[Array, ""]  # phases finished
+    high: Float[Array, ""]  # of the running block's rewards: a compensated sum
     low: Float[Array, ""]
 
 

@@ -18,8 +18,7 @@ from jaxbandits.validation import factory
 
 class Params(NamedTuple):
     noise_scale: Any
-    # ln(4 K / failure_prob)
-    log_term: Any
+    log_term: Any  # ln(4 K / failure_prob)
 
 
 def radius(params, pulls, t):

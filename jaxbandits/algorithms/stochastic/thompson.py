@@ -22,8 +22,7 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # standard deviation of a reward under the Gaussian posterior
-    noise_scale: Any
+    noise_scale: Any  # standard deviation of a reward under the Gaussian posterior
 
 
 def _attempt(shape, first, second):

@@ -17,10 +17,8 @@ from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 class Params(NamedTuple):
     """One row for each decaying sum."""
 
-    # 1 - decay [d + 1]; the first is 0
-    gap: Any
-    # [d + 1]
-    weight: Any
+    gap: Any  # 1 - decay [d + 1]; the first is 0
+    weight: Any  # [d + 1]
 
 
 def column(values: Any, like: Any) -> Any:

@@ -24,10 +24,8 @@ MOST_MESSAGES = 2**30
 
 
 class Params(NamedTuple):
-    # messages after which nothing is added
-    horizon: Any
-    # the form's own
-    form: Any
+    horizon: Any  # messages after which nothing is added
+    form: Any  # the form's own
 
 
 class State(NamedTuple):

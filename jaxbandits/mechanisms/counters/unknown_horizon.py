@@ -25,12 +25,9 @@ EPOCHS = 31  # the messages that an int32 can count
 class Params(NamedTuple):
     """What the counter of every epoch and the totals are multiplied by."""
 
-    # 1 / sqrt(share)
-    total_scale: Any
-    # column norm of an epoch's counter over sqrt(1 - share) [EPOCHS]
-    counter_scale: Any
-    # the counters' own params, epoch by epoch
-    counters: Any
+    total_scale: Any  # 1 / sqrt(share)
+    counter_scale: Any  # column norm of an epoch's counter over sqrt(1 - share) [EPOCHS]
+    counters: Any  # the counters' own params, epoch by epoch
 
 
 @cache

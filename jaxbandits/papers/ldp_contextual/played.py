@@ -22,10 +22,8 @@ class State(NamedTuple):
     """The algorithm's state, and the sums of each epoch."""
 
     base: Any
-    # of x x' over the plays of an epoch, upper triangle by rows
-    sums: Float[Array, "epochs entries"]
-    # plays of an epoch
-    plays: Float[Array, " epochs"]
+    sums: Float[Array, "epochs entries"]  # of x x' over the plays of an epoch, upper triangle by rows
+    plays: Float[Array, " epochs"]  # plays of an epoch
 
 
 @cache

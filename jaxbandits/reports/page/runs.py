@@ -31,21 +31,14 @@ class Run(NamedTuple):
 
     label: str
     ds: xr.Dataset
-    # where it was read from; None for a Dataset
-    directory: Path | None
-    # the arguments of the sweep, {} where the Dataset does not say
-    config: dict[str, Any]
-    # the same as text of a TOML file; "" where that cannot be written
-    toml: str
+    directory: Path | None  # where it was read from; None for a Dataset
+    config: dict[str, Any]  # the arguments of the sweep, {} where the Dataset does not say
+    toml: str  # the same as text of a TOML file; "" where that cannot be written
     caption: str
-    # what `provenance.json` of the directory says
-    provenance: dict[str, Any]
-    # the algorithms built again, those of the package; None where none could be
-    plan: Plan | None
-    # why algorithms are missing from the plan; "" where none are
-    unplanned: str
-    # `audit.csv` of the directory or of its folder `audit`; None without one
-    audit: pd.DataFrame | None
+    provenance: dict[str, Any]  # what `provenance.json` of the directory says
+    plan: Plan | None  # the algorithms built again, those of the package; None where none could be
+    unplanned: str  # why algorithms are missing from the plan; "" where none are
+    audit: pd.DataFrame | None  # `audit.csv` of the directory or of its folder `audit`; None without one
 
 
 def runs(given: Any) -> list[Run]:
