@@ -6,7 +6,7 @@ outside. NaN: there is no new set.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -15,6 +15,8 @@ from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.linear.robust_elimination import Shape, estimated
 from jaxbandits.numerics.packed import full
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program
+from jaxbandits.typing import AlgorithmFactory
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -76,6 +78,20 @@ def watched(algorithm: Algorithm, truth: Any, *, updated: Any = None, closed: An
         program=program(algorithm.program, updated, closed), params=Params(algorithm.params, truth),
         guarantee=Guarantee(), version=("watched", 1, algorithm.version),
     )  # fmt: skip
+
+
+def watching(
+    base: AlgorithmFactory, truth: Any, *, updated: Any = None, closed: Callable[[Algorithm], Any] | None = None
+) -> AlgorithmFactory:
+    """A factory with the arguments of `base`, whose algorithms are watched. closed: of an algorithm, its measure."""
+
+    @wraps(base)
+    def made(**given: Any) -> Algorithm:
+        plain = base(**given)
+        return watched(plain, truth, updated=updated, closed=None if closed is None else closed(plain))
+
+    made.__name__ = f"watched_{made.__name__}"
+    return factory(made)
 
 
 def _norm(error: Any, inverse: Any) -> Any:

@@ -14,8 +14,8 @@ PLAIN = partial(jb.algorithms.byzantine_ucb, window=10, failure_prob=0.05, noise
 SIZES = {"num_agents": 10, "num_arms": 10, "dim": 4}
 
 
-def watched(horizon, base=PLAIN, **settings):
-    return aggregate.watched_aggregate(**SIZES, horizon=horizon, base=base, **settings)
+def watched(horizon, **settings):
+    return aggregate.WATCHED(**SIZES, horizon=horizon, **PLAIN.keywords, **settings)
 
 
 def median(points):

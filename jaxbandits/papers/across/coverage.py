@@ -27,9 +27,8 @@ from jaxbandits.papers.private_robust_mab.raw_moments import MEANS, PARETO
 from jaxbandits.papers.robust_linear.instance import PRIVATE, THETA, batches, target
 from jaxbandits.papers.shared import MESSAGE_SHARE, REWARD_SHARE
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
-from jaxbandits.protocol import Algorithm, Environment, World
+from jaxbandits.protocol import Environment, World
 from jaxbandits.reports import plot
-from jaxbandits.typing import AlgorithmFactory
 from jaxbandits.validation import factory
 
 FAILURE = 0.05  # the failure probability that every set is built for
@@ -54,84 +53,38 @@ def known_contextual() -> Environment:
     return e.contextual_linear(num_arms=NUM_ARMS, dim=DIM)._replace(world=_known_world())
 
 
-@factory
-def watched_online(*, num_arms: int, dim: int, horizon: int, epsilon: float, base: AlgorithmFactory) -> Algorithm:
-    """OnlineUCB, watched."""
-    made = base(num_arms=num_arms, dim=dim, horizon=horizon, epsilon=epsilon)
-    return w.watched(made, np.array(KNOWN), updated=w.online_ucb_error)
-
-
-@factory
-def watched_byzantine(
-    *, num_agents: int, num_arms: int, dim: int, horizon: int, base: AlgorithmFactory, corruption_bound: float = 0.0
-) -> Algorithm:
-    """Byzantine-UCB, watched."""
-    sizes = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "horizon": horizon}
-    return w.watched(base(corruption_bound=corruption_bound, **sizes), AGENT_THETA, updated=w.byzantine_error)
-
-
-@factory
-def watched_prm(
-    *, num_arms: int, horizon: int, base: AlgorithmFactory, failure_prob: float, corruption_bound: float = 0.0
-) -> Algorithm:
-    """PRM elimination, watched."""
-    made = base(num_arms=num_arms, horizon=horizon, failure_prob=failure_prob, corruption_bound=corruption_bound)
-    return w.watched(made, np.array(MEANS), updated=w.block_error)
-
-
-@factory
-def watched_elimination(
-    *, actions: Any, horizon: int, base: AlgorithmFactory, epsilon: float = np.inf, corruption_bound: float = 0.0
-) -> Algorithm:
-    """Robust elimination, watched."""
-    made = base(actions=actions, horizon=horizon, epsilon=epsilon, corruption_bound=corruption_bound)
-    return w.watched(made, THETA, closed=w.batch_error(made.version[2]))
-
-
-def _online(**settings: Any) -> Any:
-    return partial(watched_online, base=partial(a.online_ucb, failure_prob=FAILURE, delta=0.1, **settings))
-
-
-def _agents(**settings: Any) -> Any:
-    own = {"failure_prob": FAILURE, "window": 10, "delta": 1e-3} | settings
-    return partial(watched_byzantine, base=partial(a.byzantine_ucb, **own))
-
-
-def _blocks(**settings: Any) -> Any:
-    return partial(watched_prm, base=partial(a.prm_elimination, epsilon=EPSILON, **settings))
-
-
-def _batches(horizon: int, **settings: Any) -> Any:
-    own = {"failure_prob": FAILURE, "num_batches": batches(horizon), "presieve": True} | settings
-    return partial(watched_elimination, base=partial(a.robust_elimination, **own))
-
-
+PAIR = partial(w.watching(a.online_ucb, np.array(KNOWN), updated=w.online_ucb_error), failure_prob=FAILURE, delta=0.1)
+MEDIAN = partial(
+    w.watching(a.byzantine_ucb, AGENT_THETA, updated=w.byzantine_error), failure_prob=FAILURE, window=10, delta=1e-3
+)
+RAW = partial(w.watching(a.prm_elimination, np.array(MEANS), updated=w.block_error), epsilon=EPSILON)
+ELIMINATION = w.watching(a.robust_elimination, THETA, closed=lambda plain: w.batch_error(plain.version[2]))
 ONLINE = {
-    "pair, default width": _online(),
-    "pair, printed form": _online(width="theory", gradient_bound="theory"),
-    "reward only, default width": _online(private_features=False),
-    "reward only, printed form": _online(private_features=False, width="theory", gradient_bound="theory"),
+    "pair, default width": PAIR,
+    "pair, printed form": partial(PAIR, width="theory", gradient_bound="theory"),
+    "reward only, default width": partial(PAIR, private_features=False),
+    "reward only, printed form": partial(PAIR, private_features=False, width="theory", gradient_bound="theory"),
 }
 PRINTED = {"ridge_scale": 1.0, "radius_scale": 1.0}
 PRIVATE_AGENTS = {"privacy": "tree", "constants": "dp", "epsilon": 4.0}
 GROUPED = {"aggregate": "median_of_means", "constants": "median_of_means"}
 AGENTS = {
-    "median, printed": _agents(**PRINTED),
-    "median, default": _agents(),
-    "median of means, printed": _agents(**GROUPED, **PRINTED),
-    "median of means, default": _agents(**GROUPED),
-    "private, printed": _agents(**PRINTED, **PRIVATE_AGENTS, calibration="paper"),
-    "private, default": _agents(**PRIVATE_AGENTS),
+    "median, printed": partial(MEDIAN, **PRINTED),
+    "median, default": MEDIAN,
+    "median of means, printed": partial(MEDIAN, **GROUPED, **PRINTED),
+    "median of means, default": partial(MEDIAN, **GROUPED),
+    "private, printed": partial(MEDIAN, **PRINTED, **PRIVATE_AGENTS, calibration="paper"),
+    "private, default": partial(MEDIAN, **PRIVATE_AGENTS),
 }
 ONES = {"sampling_scale": 1.0, "privacy_scale": 1.0, "corruption_scale": 1.0}
 CENTRAL = {"moment": "central", "mean_bound": 10.0, "guard_bins": 1}
 BLOCKS = {
-    "raw, default": _blocks(),
-    "raw, constants of 1": _blocks(**ONES),
-    "raw, explicit": _blocks(radius="explicit"),
-    "central, default": _blocks(**CENTRAL),
-    "central, constants of 1": _blocks(**CENTRAL, **ONES),
-    "central, explicit": _blocks(**CENTRAL, radius="explicit"),
+    "raw, default": RAW,
+    "raw, constants of 1": partial(RAW, **ONES),
+    "raw, explicit": partial(RAW, radius="explicit"),
+    "central, default": partial(RAW, **CENTRAL),
+    "central, constants of 1": partial(RAW, **CENTRAL, **ONES),
+    "central, explicit": partial(RAW, **CENTRAL, radius="explicit"),
 }
 
 
@@ -146,7 +99,8 @@ def eliminations(horizon: int, models: tuple[str, ...]) -> dict[str, Any]:
     """Models of robust elimination with both radii."""
     radii = {"default": "practical", "constants of 1": "paper"}
     made = product(models, radii.items())
-    return {f"{model}, {words}": _batches(horizon, model=model, radius=radius) for model, (words, radius) in made}
+    own = partial(ELIMINATION, failure_prob=FAILURE, num_batches=batches(horizon), presieve=True)
+    return {f"{model}, {words}": partial(own, model=model, radius=radius) for model, (words, radius) in made}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:

@@ -23,11 +23,8 @@ from jaxbandits.papers.byzantine import placements
 from jaxbandits.papers.byzantine.calibrations import BOUNDED
 from jaxbandits.papers.shared import MESSAGE_SHARE
 from jaxbandits.papers.study import Claim, Claims, Exact, Interval, Results, Study, Sweep, few, swept
-from jaxbandits.protocol import Algorithm
 from jaxbandits.reports import plot
 from jaxbandits.selection import tidy
-from jaxbandits.typing import AlgorithmFactory
-from jaxbandits.validation import factory
 
 FAILURE = 0.05  # delta: each lemma may fail with half of it
 WINDOW = 10
@@ -52,26 +49,16 @@ def aggregate_error(params, before, after, note, released):
     return jnp.where(after.episode > before.episode, jnp.maximum(size, length), jnp.nan)
 
 
-@factory
-def watched_aggregate(
-    *, num_agents: int, num_arms: int, dim: int, horizon: int, base: AlgorithmFactory, corruption_bound: float = 0.0
-) -> Algorithm:
-    """Byzantine-UCB with a geometric median, of agents or of means, watched."""
-    sizes = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "horizon": horizon}
-    return w.watched(base(corruption_bound=corruption_bound, **sizes), (), updated=aggregate_error)
-
-
-def _printed(**settings: Any) -> Any:
-    own: dict[str, Any] = {"failure_prob": FAILURE, "window": WINDOW, "noise_scale": 0.3, "delta": 1e-3} | settings
-    return partial(watched_aggregate, base=partial(a.byzantine_ucb, ridge_scale=1.0, radius_scale=1.0, **own))
-
-
+WATCHED = w.watching(a.byzantine_ucb, (), updated=aggregate_error)
+PRINTED = partial(
+    WATCHED, ridge_scale=1.0, radius_scale=1.0, failure_prob=FAILURE, window=WINDOW, noise_scale=0.3, delta=1e-3
+)
 PRIVATE = {"privacy": "tree", "epsilon": 4.0, "calibration": "paper"}
 GROUPED = {"aggregate": "median_of_means", "constants": "median_of_means"}
-MEDIANS = {"Lemma 3, median": _printed(), "Lemma 11, private median": _printed(**PRIVATE, constants="dp")}
+MEDIANS = {"Lemma 3, median": PRINTED, "Lemma 11, private median": partial(PRINTED, **PRIVATE, constants="dp")}
 MEANS = {
-    "Lemma 13, median of means": _printed(**GROUPED),
-    "Lemma 13, private median of means": _printed(**PRIVATE, **GROUPED),
+    "Lemma 13, median of means": partial(PRINTED, **GROUPED),
+    "Lemma 13, private median of means": partial(PRINTED, **PRIVATE, **GROUPED),
 }
 ATTACKS = {
     "constant 1e30": partial(v.byzantine, kind="constant", scale=1e30),
