@@ -21,11 +21,13 @@ __all__ = [
 
 def known() -> dict[str, Study]:
     """Every study by its name PAPER/FIGURE."""
-    return {
-        f"{paper.replace('_', '-')}/{figure}": import_module(f"jaxbandits.papers.{paper}.{module}").STUDY
-        for paper in PAPERS
-        for figure, module in import_module(f"jaxbandits.papers.{paper}").STUDIES.items()
-    }
+    found = {}
+    for paper in PAPERS:
+        for figure, where in import_module(f"jaxbandits.papers.{paper}").STUDIES.items():
+            module, _, name = where.partition(":")
+            of_paper = import_module(f"jaxbandits.papers.{paper}.{module}")
+            found[f"{paper.replace('_', '-')}/{figure}"] = getattr(of_paper, name or "STUDY")
+    return found
 
 
 def find(name: str) -> dict[str, Study]:

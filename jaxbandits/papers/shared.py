@@ -21,6 +21,7 @@ from jaxbandits.typing import Tensor
 # the keys of one axis: the share of corrupted messages or rewards, of which the learner is told
 MESSAGE_SHARE = ("corruption_bound", "message_adversary.corruption")
 REWARD_SHARE = ("corruption_bound", "reward_adversary.corruption")
+BUDGET = "reward_adversary.total"  # of corruption
 # values y at x in words (`points`): regrets along a key, and the regret or the ratio of an algorithm
 AT, REGRET, RATIO = "{y:,.0f} at {x:g}", "{x} {y:,.0f}", "{x} {y:.2f}"
 

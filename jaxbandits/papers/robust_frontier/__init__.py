@@ -3,8 +3,9 @@
 See docs/reproductions/robust_frontier.md.
 """
 
-# figure -> its module
+# figure -> its module, and which of its studies
 STUDIES = {
-    "budgets": "corruption_budgets", "corrupted-regime": "corrupted_regime", "linear-budgets": "linear_budgets",
+    "budgets": "corruption_budgets", "corrupted-regime": "corruption_budgets:REGIME",
+    "linear-budgets": "corruption_budgets:LINEAR",
     "heavy-linear": "heavy_linear", "shares": "shares", "delay": "late_feedback",
 }  # fmt: skip

@@ -1,19 +1,37 @@
-"""Told the budget of an attack, told a wrong one, told nothing: regret against what the attacker may spend."""
+"""Regret against what an attacker may spend: told of it or not, where rewards may be adversarial, and of features."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
-
-import xarray as xr
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import by_algorithm, points, ratios
+from jaxbandits import provenance
+from jaxbandits.papers.robust_frontier.heavy_linear import NOISE, SHAPE, UNBOUNDED
+from jaxbandits.papers.shared import BUDGET, by_algorithm, points, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
+from jaxbandits.statistics import mean_interval
 
 MEANS = [0.8, 0.6, 0.5, 0.3]
+ARMS = partial(e.bernoulli_arms, means=MEANS)
+
+
+def against_budget(sweep: str, caption: str) -> Callable[[Results], plot.Plot]:
+    """A picture from the first budget that is none: the axis is logarithmic. A quick run has the first sweep alone."""
+
+    def draw(results: Results) -> plot.Plot:
+        ds = results[sweep if sweep in results else next(iter(results))]
+        ds = ds.sel({BUDGET: ds[BUDGET] > 0})
+        return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
+
+    return draw
+
+
+# ---- told the budget of an attack, told a wrong one, told nothing
+
 FAILURE: dict[str, Any] = {"failure_prob": 0.05}
 BELIEVED = 100.0
 TOLD, BELIEVES, AGNOSTIC = "elimination told C", "elimination believing C = 100", "elimination told nothing"
@@ -26,24 +44,23 @@ LEARNERS = {
     "multi-layer race of half width": partial(a.multilayer_elimination, width_scale=0.5, **FAILURE),
     "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, **FAILURE),
 }
-QUICK = ("UCB1", TOLD, AGNOSTIC)
 ATTACKS: dict[str, dict[str, Any]] = {
     "strong-early": {"strength": "strong", "schedule": "early"},
     "strong-burst": {"strength": "strong", "schedule": "burst"},
     "weak-early": {"strength": "weak", "schedule": "early"},
 }
-SPENT, BUDGET = "corruption_spent", "reward_adversary.total"
+SPENT = "corruption_spent"
 
 
-def sweeps(full: bool) -> dict[str, Sweep]:
+def told_sweeps(full: bool) -> dict[str, Sweep]:
     """Every learner under each attack, at each budget."""
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0] if full else [0.0, 100.0]
-    arms = partial(e.bernoulli_arms, means=MEANS)
     horizon, seeds = (20_000, 200) if full else (1000, 4)
-    learners, grid = few(LEARNERS, full, QUICK), {(BUDGET, f"{TOLD}.corruption_budget"): budgets}
+    learners = few(LEARNERS, full, ("UCB1", TOLD, AGNOSTIC))
+    grid = {(BUDGET, f"{TOLD}.corruption_budget"): budgets}
     attacks = {name: partial(v.budgeted, **attack) for name, attack in ATTACKS.items()}
     return {
-        name: swept(learners, arms, horizon, seeds, grid=grid, reward_adversary=attack)
+        name: swept(learners, ARMS, horizon, seeds, grid=grid, reward_adversary=attack)
         for name, attack in attacks.items()
     }
 
@@ -53,18 +70,7 @@ def words(name: str) -> str:
     return name.replace("-", ", ")
 
 
-def draw(name: str, results: Results) -> plot.Plot:
-    """Regret against the budget of one attack."""
-    return against_budget(results[name], f"Bernoulli arms {MEANS}; the attack: {words(name)}")
-
-
-def against_budget(ds: xr.Dataset, caption: str) -> plot.Plot:
-    """Regret against the budget, from the first that is none: the axis is logarithmic."""
-    ds = ds.sel({BUDGET: ds[BUDGET] > 0})
-    return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
-
-
-def claims(results: Results) -> Claims:
+def told_claims(results: Results) -> Claims:
     """Regret by budget, what was spent, and what it is worth to be told."""
     for attack, ds in results.items():
         name = words(attack)
@@ -76,13 +82,93 @@ def claims(results: Results) -> Claims:
         yield Claim(f"{name}: elimination told nothing over told C", "", told)
 
 
+def _of_attack(name: str) -> Callable[[Results], plot.Plot]:
+    return against_budget(name, f"Bernoulli arms {MEANS}; the attack: {words(name)}")
+
+
 STUDY = Study(
     "Budgets of corruption: told, told wrongly, told nothing",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets", sweeps,
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets", told_sweeps,
+    {"early": _of_attack("strong-early"), "burst": _of_attack("strong-burst"), "weak": _of_attack("weak-early")},
+    told_claims,
+)  # fmt: skip
+
+# ---- Tsallis-INF between stochastic and adversarial rewards: what a budget adds to its regret
+
+BETWEEN = {
+    "Tsallis-INF": a.tsallis_inf,
+    "HTINF": a.htinf,
+    "EXP3": a.exp3,
+    "UCB1": a.ucb1,
+    "Thompson sampling": a.thompson,
+}
+STRENGTHS: tuple[Any, ...] = ("strong", "weak")
+
+
+def regime_sweeps(full: bool) -> dict[str, Sweep]:
+    """Each learner at each budget, against an attack that sees the arm and one that does not."""
+    budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]
+    horizon, seeds = (50_000, 200) if full else (1000, 4)
+    against = partial(swept, few(BETWEEN, full, ("Tsallis-INF", "UCB1")), ARMS, horizon, seeds)
+    return {
+        strength: against(grid={BUDGET: budgets}, reward_adversary=partial(v.budgeted, strength=strength))
+        for strength in (STRENGTHS if full else ("strong",))
+    }
+
+
+def regime_claims(results: Results) -> Claims:
+    """Regret by budget, and what a unit of the budget costs."""
+    for strength, ds in results.items():
+        yield from by_algorithm(ds, BUDGET, f"{strength}: regret of {{}}, by C".format)
+        ours = final_regret(ds).sel(algorithm="Tsallis-INF").transpose(BUDGET, "seed")
+        budgets = ds[BUDGET].values[1:]
+        added = mean_interval((ours.values[1:] - ours.values[0]) / budgets[:, None])
+        parts = ["{:.2f} [{:.2f}, {:.2f}]".format(*row) for row in zip(*added, strict=True)]
+        said = provenance.records()["tsallis_inf_corrupted"].said("of order C and √(C Σ ln T/Δ)")
+        statement = f"{strength}: Tsallis-INF, regret added by a unit of C"
+        yield Claim(statement, said, points(budgets, parts, "{y} at {x:g}"))
+
+
+REGIME = Study(
+    "Tsallis-INF between stochastic and adversarial rewards",
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets", regime_sweeps,
     {
-        "early": partial(draw, "strong-early"),
-        "burst": partial(draw, "strong-burst"),
-        "weak": partial(draw, "weak-early"),
+        strength: against_budget(
+            strength, f"Bernoulli arms {MEANS}; the budget is {strength} and spent early on the best arm"
+        )
+        for strength in STRENGTHS
     },
-    claims,
+    regime_claims,
+)  # fmt: skip
+
+# ---- linear bandits: weights told C, told a wrong one, told nothing
+
+RADIUS = 0.3  # of the printed radius: at 1 all learners explore for most of these plays
+WEIGHTS_TOLD = "CW-OFUL told C"
+WEIGHTED = {
+    "OFUL": partial(a.cw_oful, corruption_budget=0.0, radius_scale=RADIUS),
+    WEIGHTS_TOLD: partial(a.cw_oful, radius_scale=RADIUS),
+    "CW-OFUL believing C = 30": partial(a.cw_oful, corruption_budget=30.0, radius_scale=RADIUS),
+    "CW-OFUL told nothing": partial(a.cw_oful, radius_scale=RADIUS),
+}
+
+
+def linear_sweeps(full: bool) -> dict[str, Sweep]:
+    """Every learner at each budget, spent early on the best arm of each play."""
+    horizon, seeds = (10_000, 100) if full else (500, 4)
+    budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0] if full else [0.0, 30.0]
+    grid = {(BUDGET, f"{WEIGHTS_TOLD}.corruption_budget"): budgets}
+    arms = partial(e.contextual_linear, **SHAPE, reward="gaussian", noise_scale=NOISE)
+    return {"linear": swept(WEIGHTED, arms, horizon, seeds, grid=grid, reward_adversary=UNBOUNDED)}
+
+
+def linear_claims(results: Results) -> list[Claim]:
+    """Regret by budget."""
+    return by_algorithm(results["linear"], BUDGET, "regret of {}, by C".format)
+
+
+FRESH = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions"
+LINEAR = Study(
+    "Linear bandits under a budget of corruption", "docs/formulas/robust_frontier.md#cw-oful", linear_sweeps,
+    {"linear": against_budget("linear", f"{FRESH}, Gaussian noise of {NOISE:g}")}, linear_claims,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.robust_frontier.corruption_budgets import BUDGET as TOTAL
+from jaxbandits.papers.shared import BUDGET as TOTAL
 from jaxbandits.papers.shared import points
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
