@@ -5,7 +5,6 @@ one m > 0 that gives |x| = D. Newton on 1 / |x(m)| - 1 / D, which is concave, ri
 it (Moré and Sorensen 1983).
 """
 
-from functools import partial
 from typing import Any
 
 import jax
