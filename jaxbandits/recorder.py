@@ -14,8 +14,6 @@ from jaxbandits.numerics import columns, count, fixed_sum, one_hot, two_sum
 # The checkpoints that a window of one arm may hold. So many rows are written in every window; with fewer, checkpoints
 # cut more windows short.
 CHECKPOINTS_INSIDE = 4
-# Up to so many arms, counts are kept apart while single plays are counted: one loop a count is faster than a scatter.
-COUNTED_APART = 16
 Number: TypeAlias = Int[Array, ""]
 Times: TypeAlias = Int[Array, " C"]  # checkpoints, the last is the horizon
 
@@ -23,7 +21,7 @@ Times: TypeAlias = Int[Array, " C"]  # checkpoints, the last is the horizon
 class Record(NamedTuple):
     """Running totals and their values at the checkpoints. Unused fields are ()."""
 
-    pulls: Any  # [A] int32; `columns` while single plays of a few arms are counted
+    pulls: Any  # [A] int32; `columns.Kept` while single plays of a few arms are counted
     regret: Any  # (high, low), a compensated sum
     pulls_at: Any  # [C, A] int32, only where regret follows from counts
     regret_at: Any  # ([C], [C])
@@ -61,9 +59,8 @@ def counts(record: Record) -> bool:
 def add(record: Record, window: Window, keep: Bool[Array, " P"] | None) -> tuple[Any, Any]:
     """Totals of pulls and regret after those plays of a window that `keep` marks; None for a window of one play."""
     pulls, regret = record.pulls, record.regret
-    if window.arm is not None and isinstance(pulls, tuple):  # `in_columns`
-        played = columns.marks(pulls, window.arm[0])
-        pulls = columns.each(lambda number, here: number + here.astype(jnp.int32), pulls, played)
+    if window.arm is not None and isinstance(pulls, columns.Kept):  # `single_plays`
+        pulls = columns.added(pulls, window.arm[0], 1)
     elif window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
         plays = 1 if keep is None else keep.astype(jnp.int32) if window.arm.shape == keep.shape else count(keep)
         pulls = pulls.at[window.arm].add(plays)
@@ -73,17 +70,14 @@ def add(record: Record, window: Window, keep: Bool[Array, " P"] | None) -> tuple
     return pulls, regret
 
 
-def in_columns(record: Record) -> Record:
-    """The record while windows of one play are counted: the pulls of a few arms as `columns`."""
-    if isinstance(record.pulls, tuple) or len(record.pulls) > COUNTED_APART:
-        return record
-    return record._replace(pulls=columns.apart(record.pulls))
-
-
-def in_rows(record: Record) -> Record:
-    """The record of `in_columns` in its own form again."""
+def single_plays(record: Record, *, back: bool = False) -> Record:
+    """The record in the form that counts windows of one play faster; `back`: in its own form again."""
     pulls = record.pulls
-    return record._replace(pulls=columns.together(pulls)) if isinstance(pulls, tuple) and pulls else record
+    if back and isinstance(pulls, columns.Kept):
+        pulls = columns.lanes_behind(pulls, back=True).rows
+    elif not back and not isinstance(pulls, tuple) and pulls.shape[-1] <= columns.KEPT:
+        pulls = columns.lanes_behind(columns.Kept(pulls))
+    return record._replace(pulls=pulls)
 
 
 def write(record: Record, row: Number, pulls: Any, regret: Any) -> Record:

@@ -134,9 +134,9 @@ def _advance_single(parts: Parts, over: OverLanes, lane: Lane, times: Any, segme
         first, last = jnp.maximum(low, jnp.where(k > 0, times[k - 1], 0)), jnp.minimum(high, times[k])
         return over(write, lax.fori_loop(first, last, one_play, lane))
 
-    lane = over(lambda case, seed, lane: lane._replace(record=recorder.in_columns(lane.record)), lane)
+    lane = lane._replace(record=recorder.single_plays(lane.record))
     lane = lax.fori_loop(segment.row, count(times < high) + 1, up_to, lane)
-    return over(lambda case, seed, lane: lane._replace(record=recorder.in_rows(lane.record)), lane), high
+    return lane._replace(record=recorder.single_plays(lane.record, back=True)), high
 
 
 def _advance_full(

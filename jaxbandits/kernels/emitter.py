@@ -17,6 +17,7 @@ from jaxbandits.kernels.arrays import LARGEST, Array, Arrays, Looped, constant, 
 from jaxbandits.kernels.moves import MOVES
 from jaxbandits.kernels.scalars import ELEMENTWISE
 from jaxbandits.kernels.text import Unsupported, number
+from jaxbandits.numerics import columns
 
 # Primitives that call a traced function, and the parameter that holds it.
 CALLS = {
@@ -73,6 +74,8 @@ class Emitter(Arrays):
             return x
         if name in CALLS:
             return self.closed(eqn.params[CALLS[name]], x)
+        if name == "write_one":
+            return self.closed(columns.write_of_one_lane([v.aval for v in eqn.invars], **eqn.params), x)
         if name == "platform_index":
             return [single(self._platform(eqn.params["platforms"]))]
         if name in flow.RULES:

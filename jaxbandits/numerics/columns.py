@@ -1,28 +1,34 @@
 """One number an arm, in the form that is fastest: a tuple of scalars up to `UNROLL` arms, one array [K] beyond.
 
 Under vmap every scalar of the tuple, a column, is one contiguous array over the lanes, and what is done to all arms is
-loops over lanes in full vectors. An array is read with a stride, arm after arm, but compiles faster. Algorithms write
-`columns.each(function, x, y)` and so on, and need not know which form they have.
+loops over lanes in full vectors. An array is read with a stride, arm after arm, but compiles faster. Where a play
+changes the number of one arm alone there is a third form, `Kept`: columns to all who read it, and written by one loop
+for all arms. Algorithms write `columns.each(function, x, y)` and so on, and need not know which form they have.
 
 XLA compiles a loop of a single operation without vectors: what `each` computes and stores should be two operations.
 Axes: [K] arms.
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import core, lax
+from jax.extend.core import ClosedJaxpr, Primitive
+from jax.interpreters import batching, mlir
 
 from jaxbandits.numerics import choice
 from jaxbandits.numerics.fusion import materialize
 from jaxbandits.numerics.sums import UNROLL, fixed_sum
 from jaxbandits.typing import Array, Bool, Float, Int
 
-# K scalars or an array [K]
+# K scalars, an array [K], or `Kept`
 Columns = Any
+KEPT = 64  # up to so many arms `Kept` is faster than an array
 
 
 # docs/decisions.md#columns
@@ -31,23 +37,33 @@ def full(number: int, value: Any, dtype: Any) -> Columns:
     return apart(jnp.full(number, value, dtype))
 
 
+def kept(number: int, value: Any, dtype: Any) -> Columns:
+    """The same value for every arm, where a play changes that of one arm alone."""
+    x = jnp.full(number, value, dtype)
+    return Kept(x) if number <= KEPT else x
+
+
 def apart(x: Columns) -> Columns:
     """An array [K] in the form that its length asks for; columns are left as they are."""
+    if isinstance(x, Kept):
+        return tuple(x.rows[i] for i in range(len(x.rows)))
     return x if isinstance(x, tuple) or len(x) > UNROLL else tuple(x[i] for i in range(len(x)))
 
 
 def together(x: Columns) -> Array:
     """As one array [K]."""
+    x = apart(x)
     return jnp.stack(x) if isinstance(x, tuple) else x
 
 
 def dtype(x: Columns) -> Any:
     """The type of the entries."""
-    return x[0].dtype if isinstance(x, tuple) else x.dtype
+    return apart(x)[0].dtype
 
 
 def each(function: Callable[..., Array], x: Columns, *others: Columns) -> Columns:
     """The function of every arm's entries."""
+    x, *others = map(apart, (x, *others))
     if isinstance(x, tuple):
         return tuple(function(*entries) for entries in zip(x, *others, strict=True))
     return function(x, *others)
@@ -55,11 +71,13 @@ def each(function: Callable[..., Array], x: Columns, *others: Columns) -> Column
 
 def marks(x: Columns, arm: Int[Array, ""]) -> Columns:
     """For every arm of x, whether it is this one."""
+    x = apart(x)
     return tuple(arm == i for i in range(len(x))) if isinstance(x, tuple) else choice.one_hot(arm, len(x))
 
 
 def entry(x: Columns, arm: Int[Array, ""]) -> Array:
     """The entry of one arm."""
+    x = apart(x)
     if not isinstance(x, tuple):
         return x[arm]
 
@@ -76,6 +94,7 @@ def entry(x: Columns, arm: Int[Array, ""]) -> Array:
 
 def marked(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
     """The entry of one arm, of which there are already the `marks` of x."""
+    x = apart(x)
     if not isinstance(x, tuple):
         return x[arm]
     value = x[0]
@@ -86,13 +105,17 @@ def marked(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
 
 def replaced(x: Columns, arm: Int[Array, ""], value: Array) -> Columns:
     """x with another entry for one arm."""
+    if isinstance(x, Kept):
+        return _written(x, arm, value, add=False)
     if not isinstance(x, tuple):
         return x.at[arm].set(value)
     return each(lambda old, here: jnp.where(here, value, old), x, marks(x, arm))
 
 
-def added(x: Columns, arm: Int[Array, ""], value: Array) -> Columns:
+def added(x: Columns, arm: Int[Array, ""], value: Array | int) -> Columns:
     """x with something added to the entry of one arm."""
+    if isinstance(x, Kept):
+        return _written(x, arm, value, add=True)
     if not isinstance(x, tuple):
         return x.at[arm].add(value)
     return each(lambda old, here: jnp.where(here, old + value, old), x, marks(x, arm))
@@ -100,6 +123,7 @@ def added(x: Columns, arm: Int[Array, ""], value: Array) -> Columns:
 
 def total(x: Columns) -> Array:
     """The sum, left to right, of an array as `fixed_sum`."""
+    x = apart(x)
     if not isinstance(x, tuple):
         return materialize(fixed_sum(x))
     value = x[0]
@@ -110,6 +134,7 @@ def total(x: Columns) -> Array:
 
 def largest(x: Columns) -> Array:
     """The largest entry."""
+    x = apart(x)
     if not isinstance(x, tuple):
         return jnp.max(x)
     top = x[0]
@@ -120,6 +145,7 @@ def largest(x: Columns) -> Array:
 
 def above_least(x: Columns) -> Columns:
     """Every entry less the least one."""
+    x = apart(x)
     if not isinstance(x, tuple):
         return x - materialize(jnp.min(x))
     least = x[0]
@@ -136,6 +162,7 @@ def every(x: Columns) -> Bool[Array, ""]:
 
 def argmax(x: Columns) -> Int[Array, ""]:
     """The lowest arm of the largest entry."""
+    x = apart(x)
     if not isinstance(x, tuple):
         return choice.argmax(x)
     arm, top = jnp.int32(0), x[0]
@@ -152,6 +179,7 @@ def argmin(x: Columns) -> Int[Array, ""]:
 
 def inverse_cdf(x: Columns, u: Float[Array, ""]) -> Int[Array, ""]:
     """The lowest arm i with x_0 + ... + x_i > u, at most the last."""
+    x = apart(x)
     if not isinstance(x, tuple):
         return materialize(choice.inverse_cdf(x, u))
     below, arm = x[0], jnp.zeros(jnp.shape(u), jnp.int32)
@@ -159,3 +187,72 @@ def inverse_cdf(x: Columns, u: Float[Array, ""]) -> Int[Array, ""]:
         arm = arm + (below <= u).astype(jnp.int32)
         below = below + other
     return arm
+
+
+# ---- numbers of which a play changes one: docs/decisions.md#kept-columns
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["rows"], meta_fields=[])
+@dataclass(frozen=True)
+class Kept:
+    """Numbers of which a play changes that of one arm alone.
+
+    Lanes lie behind the arms while they play (`lanes_behind`), so that an arm's numbers are contiguous as in columns.
+    """
+
+    rows: Array  # [K]
+
+
+def lanes_behind(tree: Any, *, back: bool = False) -> Any:
+    """A tree with the lanes of all `Kept` behind the arms; `back`: in front of them again."""
+    at, to = (0, -1) if back else (-1, 0)
+    return _each_kept(lambda x: Kept(jnp.moveaxis(x.rows, at, to)), lambda x: x, tree)
+
+
+def axes_of_lanes(tree: Any, behind: int) -> Any:
+    """The axes of lanes for `vmap`: the first axis, of `Kept` the axis `behind`."""
+    return _each_kept(lambda x: behind, lambda x: 0, tree)
+
+
+def _each_kept(those: Callable[[Kept], Any], others: Callable[[Any], Any], tree: Any) -> Any:
+    def is_kept(x: Any) -> bool:
+        return isinstance(x, Kept)
+
+    return jax.tree.map(lambda x: those(x) if is_kept(x) else others(x), tree, is_leaf=is_kept)
+
+
+def _written(x: Kept, arm: Array, value: Any, *, add: bool) -> Kept:
+    return Kept(_write.bind(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
+
+
+# An operation of its own: JAX's rules for `vmap` would bring the lanes of each operand to the front.
+_write = Primitive("write_one")
+
+
+def _as_loop(x: Array, arm: Array, value: Array, *, add: bool) -> Array:
+    new = x + value[None] if add else value[None]
+    return jnp.where(lax.broadcasted_iota(jnp.int32, x.shape, 0) == arm[None], new, x)
+
+
+def write_of_one_lane(shapes: Sequence[Any], *, add: bool) -> ClosedJaxpr:
+    """What the operation does for one lane, in operations of JAX. shapes: of its operands."""
+    return jax.make_jaxpr(partial(_as_loop, add=add))(*shapes)
+
+
+def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, add: bool) -> tuple[Array, int]:
+    """The rule for `vmap`: lanes stay where the numbers have them, behind the arms."""
+    size = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+    at = axes[0] or 1
+
+    def moved(x: Array, own: int | None, to: int) -> Array:
+        if own is None:
+            return jnp.broadcast_to(jnp.expand_dims(x, to), (*x.shape[:to], size, *x.shape[to:]))
+        return jnp.moveaxis(x, own, to)
+
+    return _write.bind(*map(moved, arrays, axes, (at, at - 1, at - 1)), add=add), at
+
+
+_write.def_impl(jax.jit(_write.bind, static_argnames="add"))
+_write.def_abstract_eval(lambda x, arm, value, *, add: core.ShapedArray(x.shape, x.dtype))
+batching.primitive_batchers[_write] = _over_lanes
+mlir.register_lowering(_write, mlir.lower_fun(_as_loop, multiple_results=False))

@@ -7,6 +7,7 @@ import pytest
 from uncompiled import uncompiled
 
 from jaxbandits import numerics
+from jaxbandits.numerics import columns
 
 RNG = np.random.default_rng(1)
 LENGTHS = [1, 2, 3, 10, 31, 32, 33, 64, 65, 100, 257]
@@ -108,3 +109,29 @@ def test_a_tie_is_a_share_of_the_largest_whatever_its_sign():
 def test_rounded_is_the_identity(shape):
     x = RNG.normal(size=shape).astype(np.float32)
     np.testing.assert_array_equal(jax.jit(numerics.rounded)(x, np.arange(1, 5, dtype=np.int32)), x)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (1, 0), (-1, 1)], ids=["before", "points behind", "all behind"])
+def test_numbers_kept_for_arms_are_those_of_numpy_wherever_their_lanes_lie(axes):
+    seeds, points, arms = 3, 4, 5
+    numbers = RNG.normal(size=(seeds, points, arms)).astype(np.float32)
+    arm, value = RNG.integers(arms, size=(seeds, points)), RNG.normal(size=points).astype(np.float32)
+
+    def one(kept, arm, value):
+        kept = columns.added(columns.replaced(kept, arm, value), arm, columns.entry(kept, arm))
+        return kept, columns.argmax(kept), columns.total(columns.each(lambda x: 2 * x, kept)), columns.together(kept)
+
+    inner, outer = axes
+    laid = np.moveaxis(np.moveaxis(numbers, 1, inner + 1 if inner >= 0 else -1), 0, outer)
+    over_points = jax.vmap(one, (inner, 0, 0), (inner, 0, 0, 0))
+    many = jax.jit(jax.vmap(over_points, (outer, 0, None), (outer, 0, 0, 0)))
+    kept, best, total, together = many(columns.Kept(jnp.asarray(laid)), jnp.asarray(arm), jnp.asarray(value))
+    expected = numbers.copy()
+    for s, p in np.ndindex(seeds, points):
+        expected[s, p, arm[s, p]] = value[p] + numbers[s, p, arm[s, p]]
+    np.testing.assert_array_equal(
+        np.moveaxis(np.moveaxis(kept.rows, outer, 0), inner + 1 if inner >= 0 else -1, 1), expected
+    )
+    np.testing.assert_array_equal(together, expected)
+    np.testing.assert_array_equal(best, expected.argmax(-1))
+    np.testing.assert_allclose(total, 2 * expected.sum(-1), rtol=1e-5)

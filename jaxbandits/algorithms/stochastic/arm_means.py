@@ -43,9 +43,9 @@ class Arm(NamedTuple):
 def no_plays(num_arms: int, dtype: Any, mean: float = UNPLAYED) -> Means:
     """Of arms that were not played. mean: what stands for a mean until an arm's first play, which replaces it."""
     return Means(
-        mean=columns.full(num_arms, mean, dtype),
-        inverse_root=columns.full(num_arms, 0, dtype),
-        digits=columns.full(num_arms, 0, jnp.int32),
+        mean=columns.kept(num_arms, mean, dtype),
+        inverse_root=columns.kept(num_arms, 0, dtype),
+        digits=columns.kept(num_arms, 0, jnp.int32),
     )
 
 

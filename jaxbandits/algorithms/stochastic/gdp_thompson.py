@@ -35,8 +35,8 @@ def program(num_arms: int) -> Program:
     """The functions of Gaussian Thompson sampling."""
 
     def init(params, draws):
-        zero, one = (columns.full(num_arms, value, draws.dtype) for value in (0, 1))
-        return Means(zero, one, columns.full(num_arms, 1, jnp.int32))  # every arm begins with one reward of 0
+        zero, one = (columns.kept(num_arms, value, draws.dtype) for value in (0, 1))
+        return Means(zero, one, columns.kept(num_arms, 1, jnp.int32))  # every arm begins with one reward of 0
 
     def act(params, state, draws, t, context):
         scale = params.mechanism_scale * params.deviation

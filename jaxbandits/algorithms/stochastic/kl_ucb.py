@@ -69,7 +69,7 @@ def program(num_arms: int) -> Program:
 
     def init(params, draws):
         none = arm_means.no_plays(num_arms, draws.dtype, mean=0.0)
-        return State(none, columns.full(num_arms, 0, draws.dtype), jnp.int32(0))
+        return State(none, columns.kept(num_arms, 0, draws.dtype), jnp.int32(0))
 
     def act(params, state, draws, t, context):
         log_t = jnp.log(t[0].astype(draws.dtype))

@@ -29,7 +29,7 @@ def program(num_arms: int) -> Program:
     """MOSS's functions."""
 
     def init(params, draws):
-        index = columns.full(num_arms, arm_means.UNPLAYED, draws.dtype)
+        index = columns.kept(num_arms, arm_means.UNPLAYED, draws.dtype)
         return State(arm_means.no_plays(num_arms, draws.dtype), index)
 
     def act(params, state, draws, t, context):

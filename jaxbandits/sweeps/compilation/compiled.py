@@ -19,7 +19,7 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.kernels.forms import Form, has_kernels
 from jaxbandits.kernels.launch import form_on
-from jaxbandits.numerics import device_forms
+from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
 from jaxbandits.sweeps.compilation.caller import CallerLeft, in_caller
@@ -70,13 +70,20 @@ class Compiled:
             return jax.vmap(inner, (None, 0))(case, seeds)
 
         def advance(kind, case, seeds, lane, times, segment):
-            def over_lanes(function, lane, *, beside=False, out=lane_axes):
-                inner_out, outer_out = ((out, None), (0, None)) if beside else (out, 0)
-                inner = jax.vmap(function, (axes, None, lane_axes), inner_out, axis_size=points)
-                return jax.vmap(inner, (None, 0, 0), outer_out)(case, seeds, lane)
+            def over_lanes(function, lane, *, beside=False, out=None):
+                inside, outside = (columns.axes_of_lanes(lane, behind) for behind in (-1, 1))
+                inside = inside._replace(environment=lane_axes.environment)
+                inner_out, outer_out = (inside, outside) if out is None else (out, out)
+                if beside:
+                    inner_out, outer_out = (inner_out, None), (outer_out, None)
+                inner = jax.vmap(function, (axes, None, inside), inner_out, axis_size=points)
+                return jax.vmap(inner, (None, 0, outside), outer_out)(case, seeds, lane)
+
+            lane = columns.lanes_behind(lane)
 
             if kind[1]:
-                return simulator.advance_full(parts, kind[0], over_lanes, lane, times, segment)
+                lane = simulator.advance_full(parts, kind[0], over_lanes, lane, times, segment)
+                return columns.lanes_behind(lane, back=True)
 
             # one loop over all lanes, which ends as soon as none has a play to make
             def busy(carry):
@@ -94,7 +101,8 @@ class Compiled:
 
             # docs/decisions.md#a-loop
             lane = lax.while_loop(busy, window, (jnp.int32(0), lane))[1]
-            return over_lanes(lambda case, seed, lane: simulator.count_rest(parts, case, lane, times), lane)
+            lane = over_lanes(lambda case, seed, lane: simulator.count_rest(parts, case, lane, times), lane)
+            return columns.lanes_behind(lane, back=True)
 
         def close(case, seeds, lane):
             inner = jax.vmap(partial(simulator.close, parts), (axes, None, lane_axes), lane_axes, axis_size=points)
