@@ -67,6 +67,7 @@ PARTS = {
 ROTATIONS = 20  # of a Threefry block, each of them one shift to the left
 INNER = (
     "pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint", "with_form",
+    "write_one",
 )  # fmt: skip
 # Counting runs once: it is compiled in less time.
 HASTY: dict[str, str | bool] = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}

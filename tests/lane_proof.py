@@ -35,6 +35,7 @@ CALLS = {
     **dict.fromkeys(("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
     "custom_vmap_call": "call",
     "with_form": "plain",
+    "write_one": "plain",
 }
 
 

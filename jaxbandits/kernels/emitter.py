@@ -17,12 +17,11 @@ from jaxbandits.kernels.arrays import LARGEST, Array, Arrays, Looped, constant, 
 from jaxbandits.kernels.moves import MOVES
 from jaxbandits.kernels.scalars import ELEMENTWISE
 from jaxbandits.kernels.text import Unsupported, number
-from jaxbandits.numerics import columns
 
 # Primitives that call a traced function, and the parameter that holds it.
 CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
-    "custom_vmap_call": "call", "with_form": "plain",
+    "custom_vmap_call": "call", "with_form": "plain", "write_one": "plain",
 }  # fmt: skip
 SAME = {"copy", "copy_p", "materialize", "optimization_barrier", "stop_gradient"}
 
@@ -74,8 +73,6 @@ class Emitter(Arrays):
             return x
         if name in CALLS:
             return self.closed(eqn.params[CALLS[name]], x)
-        if name == "write_one":
-            return self.closed(columns.write_of_one_lane([v.aval for v in eqn.invars], **eqn.params), x)
         if name == "platform_index":
             return [single(self._platform(eqn.params["platforms"]))]
         if name in flow.RULES:

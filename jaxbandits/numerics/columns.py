@@ -222,10 +222,11 @@ def _each_kept(those: Callable[[Kept], Any], others: Callable[[Any], Any], tree:
 
 
 def _written(x: Kept, arm: Array, value: Any, *, add: bool) -> Kept:
-    return Kept(_write.bind(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
+    return Kept(_bound(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
 
 
-# An operation of its own: JAX's rules for `vmap` would bring the lanes of each operand to the front.
+# An operation of its own: JAX's rules for `vmap` would bring the lanes of each operand to the front. `plain` says what
+# it does in operations of JAX.
 _write = Primitive("write_one")
 
 
@@ -234,12 +235,13 @@ def _as_loop(x: Array, arm: Array, value: Array, *, add: bool) -> Array:
     return jnp.where(lax.broadcasted_iota(jnp.int32, x.shape, 0) == arm[None], new, x)
 
 
-def write_of_one_lane(shapes: Sequence[Any], *, add: bool) -> ClosedJaxpr:
-    """What the operation does for one lane, in operations of JAX. shapes: of its operands."""
-    return jax.make_jaxpr(partial(_as_loop, add=add))(*shapes)
+def _bound(*arrays: Array, add: bool) -> Array:
+    return _write.bind(*arrays, add=add, plain=jax.make_jaxpr(partial(_as_loop, add=add))(*arrays))
 
 
-def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, add: bool) -> tuple[Array, int]:
+def _over_lanes(
+    arrays: Sequence[Array], axes: Sequence[int | None], *, add: bool, plain: ClosedJaxpr
+) -> tuple[Array, int]:
     """The rule for `vmap`: lanes stay where the numbers have them, behind the arms."""
     size = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
     at = axes[0] or 1
@@ -249,10 +251,14 @@ def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, add: boo
             return jnp.broadcast_to(jnp.expand_dims(x, to), (*x.shape[:to], size, *x.shape[to:]))
         return jnp.moveaxis(x, own, to)
 
-    return _write.bind(*map(moved, arrays, axes, (at, at - 1, at - 1)), add=add), at
+    return _bound(*map(moved, arrays, axes, (at, at - 1, at - 1)), add=add), at
 
 
-_write.def_impl(jax.jit(_write.bind, static_argnames="add"))
-_write.def_abstract_eval(lambda x, arm, value, *, add: core.ShapedArray(x.shape, x.dtype))
+def _plain(*arrays: Array, add: bool, plain: ClosedJaxpr) -> Array:
+    return _as_loop(*arrays, add=add)
+
+
+_write.def_impl(jax.jit(_plain, static_argnames=("add", "plain")))
+_write.def_abstract_eval(lambda x, arm, value, **_: core.ShapedArray(x.shape, x.dtype))
 batching.primitive_batchers[_write] = _over_lanes
-mlir.register_lowering(_write, mlir.lower_fun(_as_loop, multiple_results=False))
+mlir.register_lowering(_write, mlir.lower_fun(_plain, multiple_results=False))
