@@ -17,7 +17,7 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits import catalogue, simulator, window
 from jaxbandits.algorithms.stochastic import arm_means
-from jaxbandits.numerics import moved_mean
+from jaxbandits.numerics import columns, moved_mean
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.plan import cast
 from jaxbandits.sweeps.simulate import algorithm_for
@@ -48,7 +48,7 @@ class Late(NamedTuple):
 
 def of_arms(state):
     means = getattr(state, "means", state)
-    return uncompiled(arm_means.read)(*(np.stack(x) for x in means))
+    return uncompiled(arm_means.read)(*(x.rows for x in means))
 
 
 def of_rounds(state):
@@ -99,6 +99,8 @@ def filled(state, values):
     """A state whose fields of these names have these values, in the form and of the type of the fields."""
 
     def put(x, value):
+        if isinstance(x, columns.Kept):
+            return columns.Kept(put(x.rows, value))
         if isinstance(x, tuple):  # columns
             return tuple(entry.dtype.type(v) for entry, v in zip(x, value, strict=True))
         return np.broadcast_to(np.asarray(value, x.dtype), x.shape)
