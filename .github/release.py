@@ -1,4 +1,4 @@
-"""Make a release: its version, its date, a commit, a tag with the changelog's words, and what is uploaded.
+"""Make a release: version, date, the README's table of algorithms, a commit, a tag with the changelog's words, files.
 
     make release VERSION=0.3.0     needs a clean checkout of main, and a section "## 0.3.0" on top of docs/changelog.md
     make dist                      only the files: sdist, wheel, and the notebooks with the wheel beside them
@@ -70,6 +70,7 @@ def main() -> None:
             sys.exit(reason)
         place, citation = ROOT / "jaxbandits/version.py", ROOT / "CITATION.cff"
         place.write_text(re.sub(r'(__version__ = )".*"', rf'\1"{version}"', place.read_text()))
+        subprocess.run([sys.executable, "docs/_ext/algorithm_catalogue.py"], cwd=ROOT, check=True)
         citation.write_text(dated(citation.read_text(), version, datetime.date.today().isoformat()))
         git("commit", "--all", "--message", f"Release {version}")
         git("tag", "--annotate", f"v{version}", "--message", f"jaxbandits {version}\n\n{newest_entry(changelog)[1]}")

@@ -4,6 +4,7 @@ Nothing is fetched while building.
 """
 
 import importlib.util
+import json
 import os
 import runpy
 import shutil
@@ -38,6 +39,7 @@ extensions = [
     "notebook_pages",
     "claim_cards",
     "study_pages",
+    "typeset",
     "links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -46,7 +48,7 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["catalogue.js"]
+html_js_files = ["breaks.js", "catalogue.js"]
 smartquotes = False  # API texts quote code
 html_title = f"jaxbandits {release}"
 myst_enable_extensions = [
@@ -64,7 +66,7 @@ MATHJAX = Path(
     next(iter(importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations)), "static/mathjax"
 )
 mathjax_path = "mathjax/tex-chtml.js"
-mathjax3_config = {"options": {"enableMenu": False}}
+mathjax3_config = {"options": {"enableMenu": False}, "chtml": {"scale": 0.9}}
 
 default_role = "literal"  # `name` in a docstring is code
 autodoc_member_order = "bysource"
@@ -77,6 +79,7 @@ napoleon_use_rtype = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # left out of what is copied
 copybutton_prompt_is_regexp = True
 
+INSTALL = runpy.run_path(str(ROOT / "notebooks/refresh.py"))["first_cell"]()  # installs the package
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
@@ -87,7 +90,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
     "write_computation_times": False,
-    "first_notebook_cell": runpy.run_path(str(ROOT / "notebooks/refresh.py"))["first_cell"](),  # installs the package
+    "first_notebook_cell": INSTALL,
     "min_reported_time": 1e6,  # times of the machine that built the site say nothing to a reader
 }
 
@@ -95,6 +98,13 @@ sphinx_gallery_conf = {
 def _skip(app, what, name, obj, skip, options):
     """The fields of a NamedTuple carry a docstring that says nothing."""
     return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else skip
+
+
+def _forget_old_notebooks(app, config):
+    """The gallery writes an example's notebook when the example changes; here, when the cell that installs does, too."""
+    for path in Path(app.srcdir, "gallery").rglob("*.ipynb"):
+        if "".join(json.loads(path.read_text())["cells"][0]["source"]) != INSTALL:
+            path.with_suffix(".py.md5").unlink(missing_ok=True)
 
 
 def _serve_mathjax(app, exception):
@@ -107,5 +117,6 @@ def _serve_mathjax(app, exception):
 
 
 def setup(app):
+    app.connect("config-inited", _forget_old_notebooks)
     app.connect("build-finished", _serve_mathjax)
     app.connect("autodoc-skip-member", _skip)

@@ -149,3 +149,37 @@ def faults(page):
         return wide > 0 ? [...found, `${wide} pixels wider than the window`] : found;
     })()"""
     )
+
+
+def small_pictures(page):
+    """Pictures of content that are narrower than 100 pixels, in the page that is open; icons and badges aside."""
+    return page.run(
+        """(() => [...document.querySelectorAll("article img:not(.toggler)")]
+        .filter((image) => image.getClientRects().length && !image.closest(".sd-badge"))
+        .filter((image) => image.getBoundingClientRect().width < 100)
+        .map((image) => `${Math.round(image.getBoundingClientRect().width)} pixels: ${image.alt || image.src}`))()"""
+    )
+
+
+def broken_words(page):
+    """Words that stand on two lines, in the page that is open: runs of letters and digits outside of code blocks."""
+    return page.run(
+        """(() => {
+        const found = [], range = document.createRange();
+        const page = document.querySelector("article") || document.body;
+        const walker = document.createTreeWalker(page, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) {
+            const node = walker.currentNode;
+            if (node.parentElement.closest("pre, script, style, svg, mjx-container")) continue;
+            range.selectNodeContents(node);
+            if (range.getClientRects().length < 2) continue;
+            for (const word of node.data.matchAll(/[\\p{L}\\p{N}]{2,}/gu)) {
+                range.setStart(node, word.index);
+                range.setEnd(node, word.index + word[0].length);
+                const tops = [...range.getClientRects()].filter((x) => x.width > 0).map((x) => x.top);
+                if (Math.max(...tops) - Math.min(...tops) > 3) found.push(word[0]);
+            }
+        }
+        return found;
+    })()"""
+    )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 
 from jaxbandits.commands import listing
 
@@ -105,6 +106,7 @@ def link(app, doctree, docname) -> None:
     """Make links of a page's code marks, and of the types of its arguments."""
     if not hasattr(app, "names"):
         app.names = Names(app.env)
+    mark_files(doctree)
     for node in [*doctree.findall(nodes.literal), *doctree.findall(nodes.emphasis)]:
         above, inside = node.parent, False
         while above is not None and not inside:
@@ -119,6 +121,19 @@ def link(app, doctree, docname) -> None:
             words = re.split(r"([\w.]+)", node.astext())
             node.clear()
             node += [part for word in words for part in typed(app, word, docname)]
+
+
+def mark_files(doctree) -> None:
+    """Put the pages that a docstring names without code marks into such marks."""
+    for description in doctree.findall(addnodes.desc_content):
+        for node in [
+            one for one in description.findall(nodes.Text) if "docs/" in one and one.parent.tagname == "paragraph"
+        ]:
+            parts = re.split(r"(\bdocs/[\w/-]+\.md(?:#[\w-]+)?)", node.astext())
+            place = node.parent.index(node)
+            node.parent[place : place + 1] = [
+                nodes.literal("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(parts) if part
+            ]
 
 
 def in_field(node) -> bool:

@@ -80,6 +80,24 @@ def test_relative_links_of_the_readme_lead_somewhere():
     assert links and [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_the_table_of_the_readme_is_true():
+    """What it names stands in the row and column of today. A release adds what is new (`.github/release.py`)."""
+    code = "import algorithm_catalogue as c; print(c.with_table(c.README.read_text()))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "docs/_ext", capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    shown, today = (
+        [[set(re.findall(r"`(\w+)`", cell)) for cell in line.split("|")] for line in text.splitlines() if "| `" in line]
+        for text in (
+            (ROOT / "README.md").read_text().split("algorithms: begin")[1],
+            ran.stdout.split("algorithms: begin")[1],
+        )
+    )
+    shown, today = shown[: len(today)], today[:6]
+    assert len(shown) >= 6 and {name for row in today for cell in row for name in cell} == set(jb.algorithms.__all__)
+    for row, other in zip(shown[:6], today, strict=True):
+        assert all(cell <= now for cell, now in zip(row, other, strict=True))
+
+
 @pytest.fixture(scope="module")
 def site():
     """The documentation, built once: every example of the gallery runs, and a warning is an error."""
@@ -340,4 +358,64 @@ def test_pages_look_right_on_a_phone_and_on_a_desk(site):
             page.screenshot(shots / f"verdicts-{width}.png", whole=False)
         page.open(site / "catalogue.html")
         assert page.run(SORTS) == [True] * 4
+        assert page.errors == []
+
+
+OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+OBJECTS = 10  # one page of so many objects of the reference is looked at
+
+
+@pytest.mark.pages
+@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
+def test_a_phone_shows_whole_words_and_pictures(crawl, site):
+    """At 420 pixels: no word is broken, no picture of content is under 100 pixels, nothing is wider than the page."""
+    objects = [place for place in crawl.pages if place.startswith("api/objects/")]
+    places = [place for place in crawl.pages if place not in objects] + objects[::OBJECTS]
+    found = {}
+    with browser.browser() as page:
+        for place in places:
+            page.open(site / place, 420)
+            page.run(OPEN)
+            found[place] = [
+                *browser.faults(page),
+                *browser.small_pictures(page),
+                *browser.broken_words(page),
+                *page.errors,
+            ]
+            page.errors.clear()
+    assert len(found) > 80 and {place: what for place, what in found.items() if what} == {}
+
+
+@pytest.mark.pages
+@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
+def test_a_broken_word_and_a_small_picture_are_found(tmp_path):
+    dot = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
+    words = "<p style='width: 5ch; overflow-wrap: anywhere'>elimination of arms</p>"
+    (tmp_path / "page.html").write_text(
+        f"<article>{words}<img alt=dot src={dot}><img class=toggler src={dot}></article>"
+    )
+    with browser.browser() as page:
+        page.open(tmp_path / "page.html", 420)
+        assert browser.broken_words(page) == ["elimination"] and browser.faults(page) == []
+        assert browser.small_pictures(page) == ["1 pixels: dot"]
+
+
+@pytest.mark.pages
+@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
+def test_pictures_have_no_white_ground_in_the_dark_and_formulas_are_typeset(site, tmp_path):
+    from PIL import Image
+
+    with browser.browser() as page:
+        for dark in (False, True):
+            page.open(site / "index.html", 1100, dark=dark)
+            page.run("document.querySelector('article img').decode()")
+            page.screenshot(tmp_path / "page.png", whole=False)
+            left, top = (
+                page.run(f"document.querySelector('article img').getBoundingClientRect().{x}") for x in ("left", "top")
+            )
+            shot = Image.open(tmp_path / "page.png").convert("L")
+            corner, ground = (shot.getpixel((int(left) + x, int(top) + 2)) for x in (2, -8))
+            assert abs(corner - ground) <= 2 and (ground < 60) == dark
+        page.open(site / "api/objects/jaxbandits.algorithms.moss.html")
+        assert page.run("MathJax.startup.promise.then(() => document.querySelectorAll('mjx-container').length)") > 0
         assert page.errors == []

@@ -1,0 +1,68 @@
+"""Formulas in docstrings become TeX on the site; sentences stay sentences."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+spec = importlib.util.spec_from_file_location("typeset", Path(__file__).parents[2] / "docs/_ext/typeset.py")
+typeset = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(typeset)
+
+
+def shown(text: str, *named: str) -> str:
+    """A text with its formulas as TeX between dollars."""
+    for start, end, tex in reversed(list(typeset.formulas(text, set(named)))):
+        text = f"{text[:start]}${tex}${text[end:]}"
+    return text
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ("index mean + sqrt(2 ln t / N): play", r"index $\mathrm{mean} + \sqrt{2\, \ln t / N}$: play"),
+        ("float, min(1e-5, 1 / horizon).", r"float, $\min(10^{-5}, 1 / \mathtt{horizon})$."),
+        ("for a half-width of 2^-l.", "for a half-width of $2^{-l}$."),
+        ("of R^(dim - 1) and", r"of $R^{\mathtt{dim} - 1}$ and"),
+        ("largest <x, y> + w_t sqrt(x' P x) is", r"largest $\langle x, y \rangle + w_{t}\, \sqrt{x'\, P\, x}$ is"),
+        ("P = (V + rho I)^-1 and theta = P u", r"$P = (V + \rho\, I)^{-1}$ and $\theta = P\, u$"),
+        ("b = floor(g log^2(d / 2) / W^2)", r"$b = \lfloor g\, \log^{2}(d / 2) / W^{2} \rfloor$"),
+        ("A reward is exp(m + sigma Z), Z normal", r"A reward is $\exp(m + \sigma\, Z)$, Z normal"),
+        ("known: E|X|^k <= u, and means", r"known: $E\, |X|^{k} \le u$, and means"),
+        ("gap D has n = lambda / D^2 pulls", r"gap D has $n = \lambda / D^{2}$ pulls"),
+        ("of T = 20,000 / (2 x) plays", r"of $T = 20{,}000 / (2\, x)$ plays"),
+        ("at most d ln(1 + T / (d ridge)) and", r"at most $d\, \ln(1 + T / (d\, \mathtt{ridge}))$ and"),
+        ("exactly sqrt(2 rho)-GDP;", r"exactly $\sqrt{2\, \rho}$-GDP;"),
+        ("theta~ = V0^-1 u once", r"$\tilde{\theta} = V_{0}^{-1}\, u$ once"),
+        ("draws M max_a [n r* + c]", r"draws $M\, \max_{a}[n\, r^{*} + c]$"),
+    ],
+)  # fmt: skip
+def test_formulas_are_typeset(text, wanted):
+    assert shown(text, "horizon", "dim", "ridge") == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The seed, in [0, 5], of a play.",
+        "Clopper-Pearson bounds and/or a mean; 1/2 of them (at most 3%).",
+        "Asi, Raman and Talwar 2025, Theorem 3.5; 200 seeds.",
+        "An arm's sum total and its epsilon, delta or T.",
+        "Called with epsilon=None or x=2, from a to b.",
+        # parts of what cannot be read to its end
+        "alpha + sqrt(d) / ",
+        "1 - (1 - alpha)^(its size)",
+        "+ 2 sqrt(x) / n",
+        "sigma / (1 - 2 alpha) (sqrt(4 ln t / N) + ",
+        "3 + x%",
+        "",
+    ],
+)
+def test_sentences_and_halves_stay(text):
+    assert shown(text, "epsilon", "delta") == text
+
+
+def test_helps_text_is_not_touched():
+    import jaxbandits as jb
+
+    assert r"\sqrt" not in jb.algorithms.ucb1.__doc__ and "sqrt(" in jb.algorithms.moss.__doc__
