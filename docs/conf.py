@@ -101,7 +101,7 @@ def _skip(app, what, name, obj, skip, options):
 
 
 def _forget_old_notebooks(app, config):
-    """The gallery writes an example's notebook when the example changes; here, when the cell that installs does, too."""
+    """The gallery writes a notebook when its example changes; here, when the cell that installs does, too."""
     for path in Path(app.srcdir, "gallery").rglob("*.ipynb"):
         if "".join(json.loads(path.read_text())["cells"][0]["source"]) != INSTALL:
             path.with_suffix(".py.md5").unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urljoin, urlparse
 import browser
 import pytest
 from bs4 import BeautifulSoup
+from PIL import Image
 
 import jaxbandits as jb
 
@@ -389,10 +390,10 @@ def test_a_phone_shows_whole_words_and_pictures(crawl, site):
 @pytest.mark.pages
 @pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
 def test_a_broken_word_and_a_small_picture_are_found(tmp_path):
-    dot = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
+    Image.new("L", (1, 1)).save(tmp_path / "dot.png")
     words = "<p style='width: 5ch; overflow-wrap: anywhere'>elimination of arms</p>"
     (tmp_path / "page.html").write_text(
-        f"<article>{words}<img alt=dot src={dot}><img class=toggler src={dot}></article>"
+        f"<article>{words}<img alt=dot src=dot.png><img class=toggler src=dot.png></article>"
     )
     with browser.browser() as page:
         page.open(tmp_path / "page.html", 420)
@@ -403,8 +404,6 @@ def test_a_broken_word_and_a_small_picture_are_found(tmp_path):
 @pytest.mark.pages
 @pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
 def test_pictures_have_no_white_ground_in_the_dark_and_formulas_are_typeset(site, tmp_path):
-    from PIL import Image
-
     with browser.browser() as page:
         for dark in (False, True):
             page.open(site / "index.html", 1100, dark=dark)
