@@ -26,7 +26,7 @@ from jaxbandits.source_places import of_author
 PACKAGE = str(Path(jaxbandits.__file__).parent)
 DEVICES = {"cpu", "cuda", "rocm", "tpu"}
 AT_THE_FEW = ("few.py", "at_the_few")
-OWN_ROWS = {("spectral_filter.py", "_whole_batch.remove", x) for x in ("concatenate", "gather", "scatter", "select_n")}
+OWN_ROWS = {("spectral_filter.py", "whole_batch.remove", x) for x in ("concatenate", "gather", "scatter", "select_n")}
 EXACT = {("g_optimal.py", "design_on")}  # of the numbers that are added to one place all but one are 0
 FLAGS = {"reduce_and", "reduce_or", "reduce_max", "reduce_min"}  # of booleans
 # operations that are programs, and the parameter that holds it

@@ -111,7 +111,7 @@ class _Loop(NamedTuple):
     eigenvalues: Float[Array, "history L"]
 
 
-def _whole_batch(
+def whole_batch(
     history: int,
     stream: Any,
     t: Any,
@@ -210,11 +210,11 @@ def _whole_batch(
 
 
 def as_xla(history: int, *args: Any, tiles: bool = True) -> FilteredBlocks:
-    """The filter of all lanes in XLA's operations. Lanes lead; few of them are filled up. args: see `_whole_batch`."""
+    """The filter of all lanes in XLA's operations. Lanes lead; few of them are filled up. args: see `whole_batch`."""
     lanes = args[1].shape[0]
     fill = -lanes % max(MIN_LANES, 2 ** (lanes.bit_length() - 3))
     args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
-    return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args, tiles=tiles))
+    return jax.tree.map(lambda x: x[:lanes], whole_batch(history, *args, tiles=tiles))
 
 
 def _batched(history: int) -> Callable[..., FilteredBlocks]:

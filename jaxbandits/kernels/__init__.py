@@ -1,10 +1,10 @@
 """One-lane programs as kernels of a GPU: plain C, in which a thread plays one lane with its numbers in registers.
 
 No algorithm knows of it. `traced` traces a window of one lane; any function of one lane is traced as it is. `emitter`
-writes what is traced as C: `text` has statements and names, `scalars` operations on numbers, `arrays` arrays, which are
-held apart where they are small and looped over where they are large (`apart_rules`, `loop_rules`, `positions`), `flow`
-loops and branches. `fitting` says how much is held apart, by what `schedule` counts, and `source` puts around it what
-each kernel begins with (`prelude`).
+writes what is traced as C: `text` has statements and names, `scalars` operations on numbers, `arrays` arrays, `rules`
+operations on them, each said once and written in one of two `layouts`: without loops where arrays are small, as loops
+over memory where they are large. `flow` has loops and branches. `fitting` says how much is held apart, by what
+`schedule` counts, and `source` puts around it what each kernel begins with (`prelude`).
 
 Two kinds of programs are written so. `plays` is a stretch of windows, from checkpoint to checkpoint, and `engine` says
 which programs of a sweep run by it. `over_lanes` is a function that is called once, such as a geometric median, and

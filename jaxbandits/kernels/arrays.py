@@ -14,41 +14,50 @@ import numpy as np
 from jaxbandits.kernels.scalars import Scalars
 from jaxbandits.kernels.text import Name, Number, c_type, known, number, text_of
 
-Apart: TypeAlias = np.ndarray[Any, np.dtype[np.object_]]
 Index: TypeAlias = Sequence[Any]
+Element: TypeAlias = Callable[[Any], Number]  # at an index
 LARGEST = 256  # elements of an array that is held apart
+ALWAYS = np.bool_(True)
+
+
+class Apart(np.ndarray[Any, np.dtype[np.object_]]):
+    """An array that is held apart."""
+
+    def at(self, index: Index) -> Number:
+        """The element at an index."""
+        return self[tuple(index)]
 
 
 class Looped:
-    """An array that is too large to be held apart."""
+    """An array that is too large to be held apart.
+
+    cheap: whether reading an element costs no more than a place in memory. memory: where it lies, if it may be written
+    over, as nothing else reads it. sources: the arrays in memory that it is computed from.
+    """
 
     def __init__(
-        self, shape: Iterable[int], dtype: Any, at: Callable[[Index], Number], *, cheap: bool = True,
-        memory: Name | None = None,
+        self, shape: Iterable[int], dtype: Any, at: Element, *, cheap: bool = True, memory: Name | None = None,
+        sources: Iterable[Name] = (),
     ) -> None:  # fmt: skip
         self.shape, self.dtype, self.at = tuple(shape), np.dtype(dtype), at
         self.size, self.ndim = prod(self.shape), len(self.shape)
-        self.cheap = cheap  # whether reading an element costs no more than a place in memory
-        self.memory = memory  # which may be written over, as nothing else reads it
+        self.cheap, self.memory = cheap, memory
+        self.sources = frozenset(sources if memory is None else (memory,))
 
     def shared(self) -> "Looped":
         """The same array, which somebody else reads too."""
-        return Looped(self.shape, self.dtype, self.at, cheap=self.cheap)
-
-    def moved(self, shape: Iterable[int], place: Callable[[Index], Index]) -> "Looped":
-        """The array whose element at an index is this one's at `place(index)`."""
-        return Looped(shape, self.dtype, lambda index: self.at(place(index)), cheap=self.cheap)
+        return Looped(self.shape, self.dtype, self.at, cheap=self.cheap, sources=self.sources)
 
 
 Array: TypeAlias = Any  # Apart or Looped
 
 
-def filled(shape: Sequence[int], element_at: Callable[[tuple[int, ...]], Number]) -> Apart:
+def filled(shape: Sequence[int], element: Element) -> Apart:
     """An array held apart whose element at an index is given by a function."""
     array = np.empty(shape, object)
     for index in np.ndindex(*shape):
-        array[index] = element_at(index)
-    return array
+        array[index] = element(index)
+    return array.view(Apart)
 
 
 def single(x: Number) -> Apart:
@@ -68,11 +77,19 @@ def constant(array: Any, dtype: Any) -> Apart:
     return filled(array.shape, lambda index: array[index])
 
 
+# ---- indices
+
+
 def plus(a: Any, b: Any) -> Any:
     """A sum of parts of an index."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     return b if a == 0 else a if b == 0 else f"({a} + {b})"
+
+
+def minus(a: Any, b: Any) -> Any:
+    """A difference of parts of an index."""
+    return a - b if isinstance(a, int) and isinstance(b, int) else a if b == 0 else f"({a} - {b})"
 
 
 def times(a: Any, b: int) -> Any:
@@ -88,8 +105,14 @@ def linear(index: Index, shape: Sequence[int]) -> Any:
     return place
 
 
+def woven(outer: Index, axes: Sequence[int], inner: Index) -> list[Any]:
+    """An index with some parts at the given axes, and others at the rest."""
+    left, along = iter(outer), dict(zip(axes, inner, strict=True))
+    return [along[d] if d in along else next(left) for d in range(len(outer) + len(inner))]
+
+
 class Arrays(Scalars):
-    """Writes operations on arrays. largest: elements of an array that is held apart."""
+    """Writes arrays. largest: elements of an array that is held apart."""
 
     def __init__(self, largest: int = LARGEST, most: int | None = None) -> None:
         super().__init__(most)
@@ -99,29 +122,24 @@ class Arrays(Scalars):
         """Whether an array is looped, or would be."""
         return isinstance(x, Looped) or x.size > self.largest
 
-    def view(self, place: str, shape: Iterable[int], dtype: Any, memory: Name | None = None, more: str = "") -> Looped:
-        """An array in memory. more: what is done with an element that is read."""
-        shape = tuple(shape)
-        return Looped(
-            shape, dtype, lambda index: self.let(f"{place}[{linear(index, shape)}]{more}", dtype), memory=memory
-        )
+    def view(self, place: str, shape: Iterable[int], dtype: Any, memory: Name | None = None) -> Looped:
+        """An array in memory. Truth values lie in bytes of any value."""
+        shape, more = tuple(shape), " != 0" if np.dtype(dtype).kind == "b" and memory is None else ""
+
+        def at(index: Index) -> Number:
+            return self.let(f"{place}[{linear(index, shape)}]{more}", dtype)
+
+        return Looped(shape, dtype, at, memory=memory)
 
     def memory(self, shape: Iterable[int], dtype: Any) -> Looped:
         """A new array in the thread's own memory."""
         name = self.array(prod(shape := tuple(shape)), dtype)
         return self.view(name, shape, dtype, memory=name)
 
-    def moved(self, x: Array, shape: tuple[int, ...], place: Callable[[Index], Index], results: int = 1) -> Array:
-        """The array whose element at an index is that of x at `place(index)`. results: how often x is read so."""
-        if not isinstance(x, Looped) and prod(shape) <= self.largest:
-            return filled(shape, lambda index: x[tuple(place(index))])
-        x = self.looped(x)
-        return self.settled((self.kept(x) if results > 1 or prod(shape) > x.size else x).moved(shape, place))
-
-    def over(self, shape: Iterable[int], what: Callable[[list[Any]], None]) -> None:
+    def over(self, shape: Iterable[Any], what: Callable[[list[Any]], None]) -> None:
         """Loops over all indices of a shape."""
 
-        def inside(left: list[int], index: list[Any]) -> None:
+        def inside(left: list[Any], index: list[Any]) -> None:
             if not left:
                 what(index)
                 return
@@ -131,15 +149,15 @@ class Arrays(Scalars):
 
         inside(list(shape), [])
 
-    def store(self, to: Looped, x: Looped, begin: Index = ()) -> None:
+    def put(self, to: Looped, index: Index, value: Number, where: Number = ALWAYS) -> None:
+        """Write an element into memory, where a condition holds."""
+        test = "" if known(where) and where else f"if ({text_of(where)}) "
+        self.say(f"{test}{to.memory}[{linear(index, to.shape)}] = {text_of(value)};")
+
+    def store(self, to: Looped, x: Array, begin: Index = ()) -> None:
         """Write an array into memory, its first element at an index."""
-        begin = begin or [0] * x.ndim
-
-        def write(index: Index) -> None:
-            place = linear([plus(i, b) for i, b in zip(index, begin, strict=True)], to.shape)
-            self.say(f"{to.memory}[{place}] = {text_of(x.at(index))};")
-
-        self.over(x.shape, write)
+        begin, x = begin or [0] * x.ndim, self.looped(x)
+        self.over(x.shape, lambda i: self.put(to, list(map(plus, i, begin)), x.at(i)))
 
     def kept(self, x: Array) -> Array:
         """An array whose elements are computed once, however often they are read."""
@@ -152,9 +170,9 @@ class Arrays(Scalars):
         self.store(found, x)
         return found
 
-    def owned(self, x: Looped) -> Looped:
+    def owned(self, x: Array) -> Looped:
         """An array in memory that may be written over: its own, where nothing else reads it."""
-        if x.memory is None:
+        if not isinstance(x, Looped) or x.memory is None:
             return self.copied(x)
         self.forget(x.memory)
         return x
@@ -167,23 +185,23 @@ class Arrays(Scalars):
         dtype = flat[0].dtype if flat else np.dtype(np.float32)
         if len(set(map(text_of, flat))) <= 1:
             return Looped(x.shape, dtype, lambda _: flat[0])
-        name = self.fresh("a", dtype)
         if all(map(known, flat)):
+            name = self.fresh("a", dtype)
             self.say(f"TABLE {c_type(dtype)} {name}[] = {{{', '.join(map(text_of, flat))}}};")
-            return self.view(name, x.shape, dtype)
-        self.say(f"{c_type(dtype)} {name}[{len(flat)}];")
-        for k, element in enumerate(flat):
-            self.say(f"{name}[{k}] = {text_of(element)};")
-        memory = self.view(name, x.shape, dtype)
+        else:
+            name = self.array(len(flat), dtype)
+            for k, element in enumerate(flat):
+                self.say(f"{name}[{k}] = {text_of(element)};")
+        memory = self.view(name, x.shape, dtype, memory=name)
 
         def at(index: Index) -> Number:
-            return x[tuple(index)] if all(isinstance(i, int) for i in index) else memory.at(index)
+            return x.at(index) if all(isinstance(i, int) for i in index) else memory.at(index)
 
         return Looped(x.shape, dtype, at)
 
     def apart(self, x: Array) -> Apart:
         """An array of any form, held apart."""
-        return filled(x.shape, lambda index: x.at(list(index))) if isinstance(x, Looped) else x
+        return filled(x.shape, x.at) if isinstance(x, Looped) else x
 
     def settled(self, x: Array) -> Array:
         """A result in the form that its size asks for."""

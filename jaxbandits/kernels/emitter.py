@@ -1,8 +1,8 @@
 """A traced function of one lane, written as a C program.
 
 Nothing is asked of the function: what its trace does is all there is to know. Calls are followed, loops and branches
-stay (`flow`), and what remains are operations on arrays, which `apart_rules` writes out element by element where arrays
-are small, and `loop_rules` as loops over memory where they are large.
+stay (`flow`), and what remains are operations on arrays (`rules`), written out element by element where all arrays are
+small, and as loops over memory where one is large.
 """
 
 from collections import Counter
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-from jaxbandits.kernels import apart_rules, flow, loop_rules
-from jaxbandits.kernels.arrays import LARGEST, Array, Arrays, Looped, constant, filled, single
-from jaxbandits.kernels.moves import MOVES
-from jaxbandits.kernels.scalars import ELEMENTWISE
+from jaxbandits.kernels import flow
+from jaxbandits.kernels.arrays import LARGEST, Array, Arrays, Looped, constant, single
+from jaxbandits.kernels.layouts import Loops, Unrolled
+from jaxbandits.kernels.rules import RULES
 from jaxbandits.kernels.text import Unsupported, number
 
 # Primitives that call a traced function, and the parameter that holds it.
@@ -24,6 +24,8 @@ CALLS = {
     "custom_vmap_call": "call", "with_form": "plain", "write_one": "plain",
 }  # fmt: skip
 SAME = {"copy", "copy_p", "materialize", "optimization_barrier", "stop_gradient"}
+# What writes over an operand. What it reads beside that is read before, or else copied before.
+WRITES = {"dynamic_update_slice", "scatter", "scatter-add", "scatter-max", "scatter-min"}
 
 
 class Emitter(Arrays):
@@ -48,23 +50,34 @@ class Emitter(Arrays):
         return self.inner(function.jaxpr, function.consts, operands)
 
     def inner(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Iterable[Array]) -> list[Array]:
-        """What a traced function with constants beside it gives."""
+        """What a traced function with constants beside it gives. Operands with a `memory` may be written over."""
         values: dict[Any, Array] = dict(zip(jaxpr.invars, operands, strict=True))
         for variable, array in zip(jaxpr.constvars, consts, strict=True):
             values[variable] = constant(array, _dtype(variable))
-        used = Counter(x for eqn in jaxpr.eqns for x in eqn.invars if not isinstance(x, Literal))
-        used.update(x for x in jaxpr.outvars if not isinstance(x, Literal))
+        left = Counter(x for eqn in jaxpr.eqns for x in eqn.invars if not isinstance(x, Literal))
+        left.update(x for x in jaxpr.outvars if not isinstance(x, Literal))
 
-        def read(variable: Any) -> Array:
-            if isinstance(variable, Literal):
-                return constant(variable.val, _dtype(variable))
-            x = values[variable]
-            return x.shared() if isinstance(x, Looped) and used[variable] > 1 else x
+        def read(variables: Sequence[Any], writes: bool = False) -> list[Array]:
+            """What some variables hold, with its memory where nothing reads that later, be it by way of others."""
+            named = [x for x in variables if not isinstance(x, Literal)]
+            given = [constant(x.val, _dtype(x)) if isinstance(x, Literal) else values[x] for x in variables]
+            left.subtract(named)
+            for variable in named:
+                if not left[variable]:
+                    values.pop(variable, None)
+            if all(getattr(x, "memory", None) is None for x in given):
+                return given
+            readers = Counter(name for x in [*values.values(), *given] for name in getattr(x, "sources", ()))
+            readers.subtract(name for x in given for name in getattr(x, "sources", ()) if writes)
+            alone = 0 if writes else 1
+            return [x.shared() if isinstance(x, Looped) and readers[x.memory] > alone else x for x in given]
 
         for eqn in jaxpr.eqns:
-            for variable, x in zip(eqn.outvars, self.results(eqn, list(map(read, eqn.invars))), strict=True):
-                values[variable] = self.kept(x) if used[variable] > 1 else x
-        return [read(x) for x in jaxpr.outvars]
+            found = self.results(eqn, read(eqn.invars, eqn.primitive.name in WRITES))
+            for variable, x in zip(eqn.outvars, found, strict=True):
+                if left[variable]:
+                    values[variable] = self.kept(x) if left[variable] > 1 else x
+        return read(jaxpr.outvars, writes=True)
 
     def results(self, eqn: Any, x: list[Array]) -> list[Array]:
         """What an operation gives."""
@@ -77,37 +90,12 @@ class Emitter(Arrays):
             return [single(self._platform(eqn.params["platforms"]))]
         if name in flow.RULES:
             return flow.RULES[name](self, eqn, x)
-        if name in MOVES:
-            places = zip(MOVES[name](eqn), eqn.outvars, strict=True)
-            return [self.moved(x[0], v.aval.shape, place, len(eqn.outvars)) for place, v in places]
-        large = any(map(self.is_large, x)) or any(v.aval.size > self.largest for v in eqn.outvars)
-        if large and name in loop_rules.RULES:
-            found = loop_rules.RULES[name](self, eqn, list(map(self.looped, x)))
-            found = found if isinstance(found, list) else [found]
-        elif large and name in ELEMENTWISE:
-            found = [self._elements_looped(eqn, list(map(self.looped, x)))]
-        elif name in apart_rules.RULES:
-            found = apart_rules.RULES[name](self, eqn, list(map(self.apart, x)))
-        elif name in ELEMENTWISE:
-            found = [self._elements_apart(eqn, x)]
-        else:
+        if name not in RULES:
             raise Unsupported(name)
-        return [self.settled(each) for each in found]
-
-    def _elements_apart(self, eqn: Any, x: list[Array]) -> Array:
-        shape = eqn.outvars[0].aval.shape
-        spread = [np.broadcast_to(each, shape) for each in x]
-        return filled(shape, lambda i: ELEMENTWISE[eqn.primitive.name](self, eqn, *(each[i] for each in spread)))
-
-    def _elements_looped(self, eqn: Any, x: list[Looped]) -> Looped:
-        out = eqn.outvars[0].aval
-
-        def at(index: Any) -> Any:
-            places = [[i if n > 1 else 0 for i, n in zip(index, each.shape, strict=False)] for each in x]
-            found = [each.at(place) for each, place in zip(x, places, strict=True)]
-            return ELEMENTWISE[eqn.primitive.name](self, eqn, *found)
-
-        return Looped(out.shape, out.dtype, at, cheap=False)
+        large = any(map(self.is_large, x)) or any(v.aval.size > self.largest for v in eqn.outvars)
+        layout = Loops(self) if large else Unrolled(self)
+        found = RULES[name](layout, eqn, *map(layout.of, x))
+        return [self.settled(each) for each in (found if isinstance(found, list) else [found])]
 
     def _platform(self, platforms: Sequence[Any]) -> Any:
         for i, names in enumerate(platforms):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
-from jaxbandits.kernels.schedule import Census, census_of, few_alive, without_unread
+from jaxbandits.kernels.schedule import Census, census_of, few_alive, sharing_memory, without_unread
 from jaxbandits.kernels.source import Argument, Source, kernel
 from jaxbandits.kernels.text import TooLong
 
@@ -48,5 +48,5 @@ def written(
     """The kernel with arrays held apart up to a size. most: statements before `TooLong`."""
     run = Emitter(largest, most)
     arguments = write(run)
-    body = few_alive(without_unread(run.body))
+    body = sharing_memory(few_alive(without_unread(run.body)))
     return Written(kernel(stem, arguments, body), census_of(body), largest)

@@ -5,85 +5,85 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandits.kernels.arrays import Array, Looped, filled, listed, single
-from jaxbandits.kernels.text import Name, known, text_of
+from jaxbandits.kernels.arrays import Apart, Array, Looped, listed, single
+from jaxbandits.kernels.layouts import Loops, Unrolled
+from jaxbandits.kernels.text import known, text_of
 
 LONGEST_UNROLLED = 64  # steps of a scan that are written out, where it has inputs or outputs
 SHORTEST_LOOP = 5  # steps of a scan without inputs and outputs from which it stays a loop
 
 
 class Carried:
-    """Arrays that are assigned: `arrays` are what they hold now."""
+    """Arrays that are assigned: `arrays` are what they hold now. start: None where they are assigned before any use."""
 
     def __init__(self, run: Any, shapes: Any, start: list[Array] | None = None) -> None:
-        self.run, self.arrays, self.names = run, list[Array](), list[list[Name]]()
+        self.run, self.arrays = run, list[Array]()
         for k, x in enumerate(shapes):
             if run.is_large(x if start is None else start[k]):
-                memory = run.memory(x.shape, x.dtype)
-                if start is not None:
-                    run.store(memory, run.looped(start[k]))
-                self.arrays.append(memory)
-                self.names.append([])
-                continue
-            flat = [None] * x.size if start is None else run.apart(start[k]).reshape(-1)
-            names = [run.variable(each, x.dtype) for each in flat]
-            self.arrays.append(listed(names, x.shape))
-            self.names.append(names)
+                self.arrays.append(run.memory(x.shape, x.dtype) if start is None else run.owned(start[k]))
+            else:
+                flat = [None] * x.size if start is None else run.apart(start[k]).reshape(-1)
+                self.arrays.append(listed([run.variable(each, x.dtype) for each in flat], x.shape))
 
     def become(self, new: list[Array]) -> None:
         """Assign all arrays at once."""
         run, own = self.run, {x.memory for x in self.arrays if isinstance(x, Looped)}
-        flat, values, copies = list[Name](), list[Any](), []
-        for old, names, x in zip(self.arrays, self.names, new, strict=True):
+        names, values, copies = list[Any](), list[Any](), []
+        for old, x in zip(self.arrays, new, strict=True):
             if not isinstance(old, Looped):
-                flat, values = [*flat, *names], [*values, *run.apart(x).reshape(-1)]
-            elif not isinstance(x, Looped) or x.memory is None or x.memory in own - {old.memory}:
-                copies.append((old, run.copied(x)))  # it may be computed from what is written over
-            elif x.memory != old.memory:
-                copies.append((old, x))
+                names, values = [*names, *old.reshape(-1)], [*values, *run.apart(x).reshape(-1)]
+            elif not isinstance(x, Looped) or x.memory != old.memory:
+                read = x.sources if isinstance(x, Looped) else own
+                copies.append((old, run.copied(x) if read & own else x))  # before anything is written over
         for old, x in copies:
             run.store(old, x)
-        run.assign(flat, values)
+        run.assign(names, values)
 
 
 def loop(run: Any, start: list[Array], shapes: Any, condition: Callable[..., Array], body: Callable[..., Any]) -> Any:
     """What is carried after a loop while a condition holds. Rows of a lane under `vmap` end by themselves."""
     state = Carried(run, shapes, start)
     with run.block("ONCE for (;;)"):
-        on = run.apart(condition(state.arrays))
+        on = run.apart(condition(lent(state.arrays)))
         run.say(f"if (!({' | '.join(dict.fromkeys(map(text_of, on.reshape(-1))))})) break;")
-        new = body([x.shared() if isinstance(x, Looped) and on.ndim else x for x in state.arrays])
-        state.become([_where(run, on, a, b) for a, b in zip(new, state.arrays, strict=True)] if on.ndim else new)
+        if on.ndim:
+            new = body(lent(state.arrays))
+            state.become([_where(run, on, *pair) for pair in zip(new, state.arrays, strict=True)])
+        else:
+            state.become(body(state.arrays))
     return state.arrays
 
 
-def _where(run: Any, on: Array, new: Array, old: Array) -> Array:
+def _where(run: Any, on: Apart, new: Array, old: Array) -> Array:
     """`new` in the rows whose condition holds, else `old`."""
-    if not isinstance(old, Looped):
-        new = run.apart(new)
-        return filled(new.shape, lambda i: run.select(on[i[: on.ndim]], new[i], old[i]))
-    rows, new = run.looped(on), run.looped(new)
-    return Looped(old.shape, old.dtype, lambda i: run.select(rows.at(i[: on.ndim]), new.at(i), old.at(i)), cheap=False)
+    layout = Loops(run) if isinstance(old, Looped) else Unrolled(run)
+    given = list(map(layout.of, (on, new, old)))
+
+    def element(i: Any) -> Any:
+        return run.select(given[0].at(i[: on.ndim]), given[1].at(i), given[2].at(i))
+
+    return layout.lazy(old.shape, old.dtype, element, *given)
 
 
-def _lasting(run: Any, x: Array) -> Array:
+def lent(arrays: list[Array]) -> list[Array]:
+    """Arrays for somebody who does not write them over."""
+    return [x.shared() if isinstance(x, Looped) else x for x in arrays]
+
+
+def _lasting(run: Any, arrays: list[Array]) -> list[Array]:
     """What a loop reads again and again, and does not write over."""
-    return run.kept(x).shared() if isinstance(x, Looped) else x
+    return lent(list(map(run.kept, arrays)))
 
 
 def _while(run: Any, eqn: Any, x: list[Array]) -> list[Array]:
     p = eqn.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    fixed = [_lasting(run, each) for each in x[:second]]
+    fixed = _lasting(run, x[:second])
     return loop(
         run, x[second:], [v.aval for v in eqn.outvars],
-        lambda state: run.closed(p["cond_jaxpr"], [*fixed[:first], *_shared(state)])[0],
+        lambda state: run.closed(p["cond_jaxpr"], [*fixed[:first], *state])[0],
         lambda state: run.closed(p["body_jaxpr"], [*fixed[first:], *state]),
     )  # fmt: skip
-
-
-def _shared(arrays: list[Array]) -> list[Array]:
-    return [x.shared() if isinstance(x, Looped) else x for x in arrays]
 
 
 def _scan(run: Any, eqn: Any, x: list[Array]) -> list[Array]:
@@ -92,35 +92,37 @@ def _scan(run: Any, eqn: Any, x: list[Array]) -> list[Array]:
     outputs = sum(v.aval.ndim > step.ndim for v, step in zip(eqn.outvars, p["jaxpr"].out_avals, strict=True))
     carried = sum(v.aval.ndim == step.ndim for v, step in zip(eqn.invars, p["jaxpr"].in_avals, strict=True))
     consts = carried - (len(eqn.outvars) - outputs)
-    fixed, state, inputs = [_lasting(run, each) for each in x[:consts]], x[consts:carried], x[carried:]
+    fixed, state, inputs = _lasting(run, x[:consts]), x[consts:carried], _lasting(run, x[carried:])
     rows = [v.aval for v in eqn.outvars[len(eqn.outvars) - outputs :]]
     large = any(map(run.is_large, [*inputs, *rows])) or length > min(LONGEST_UNROLLED, run.largest)
     if large or (not inputs and not outputs and length >= SHORTEST_LOOP):
-        shapes = [v.aval for v in eqn.outvars[: len(state)]]
-        return _scan_looped(run, p, fixed, state, [_lasting(run, each) for each in inputs], shapes, rows)
+        return _scan_looped(
+            run, p, fixed, Carried(run, [v.aval for v in eqn.outvars[: len(state)]], state), inputs, rows
+        )
     found: list[Any] = [None] * length
     for k in range(length)[:: -1 if p["reverse"] else 1]:
         row = [each[k] if each.ndim > 1 else single(each[k]) for each in map(run.apart, inputs)]
         after = run.closed(p["jaxpr"], [*fixed, *state, *row])
         state, found[k] = after[: len(state)], list(map(run.apart, after[len(state) :]))
-    return [*state, *(np.stack([row[i] for row in found]) for i in range(outputs))]
+    return [*state, *(np.stack([row[i] for row in found]).view(Apart) for i in range(outputs))]
 
 
-def _scan_looped(
-    run: Any, p: Any, fixed: list[Array], start: list[Array], inputs: list[Array], shapes: Any, rows: Any
-) -> list[Array]:
+def _scan_looped(run: Any, p: Any, fixed: list[Array], state: Carried, inputs: list[Array], rows: Any) -> list[Array]:
     """A scan as a loop whose inputs and outputs lie in memory."""
-    inputs, outputs = [run.looped(x) for x in inputs], [run.memory(x.shape, x.dtype) for x in rows]
-    state, k, length = Carried(run, shapes, start), run.fresh("i", np.int32), p["length"]
+    inputs, outputs = list(map(run.looped, inputs)), [run.memory(x.shape, x.dtype) for x in rows]
+    k, length, count = run.fresh("i", np.int32), p["length"], len(state.arrays)
     with run.block(f"ONCE for (int {k} = 0; {k} < {length}; ++{k})"):
         here = f"({length - 1} - {k})" if p["reverse"] else str(k)
-        row = [run.settled(x.moved(x.shape[1:], lambda i: [here, *i])) for x in inputs]
+        row = [_row(run, x, here) for x in inputs]
         after = run.closed(p["jaxpr"], [*fixed, *state.arrays, *row])
-        for to, x in zip(outputs, after[len(start) :], strict=True):
-            one = run.looped(x)
-            run.store(to, one.moved((1, *one.shape), lambda i: i[1:]), [here, *[0] * one.ndim])
-        state.become(after[: len(start)])
+        for to, x in zip(outputs, map(run.looped, after[count:]), strict=True):
+            run.over(x.shape, lambda i: run.put(to, [here, *i], x.at(i)))  # noqa: B023
+        state.become(after[:count])
     return [*state.arrays, *(run.settled(x) for x in outputs)]
+
+
+def _row(run: Any, x: Looped, k: str) -> Array:
+    return run.settled(Loops(run).lazy(x.shape[1:], x.dtype, lambda i: x.at([k, *i]), x, cheap=True))
 
 
 def _cond(run: Any, eqn: Any, x: list[Array]) -> list[Array]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits.kernels.arrays import Array, Looped, single
 from jaxbandits.kernels.emitter import Emitter
-from jaxbandits.kernels.flow import Carried
+from jaxbandits.kernels.flow import Carried, lent
 from jaxbandits.kernels.source import Argument
 from jaxbandits.kernels.text import Name, text_of
 from jaxbandits.kernels.traced import Traced, record_totals
@@ -52,7 +52,7 @@ class Stretch:
     def _of_case(self, k: int, x: Any, shared: bool) -> Array:
         size = prod(x.shape)
         place = f"case{k}" if shared else f"(case{k} + (size_t)point * {size})"
-        view = self.run.view(place, x.shape, x.dtype, more=" != 0" if x.dtype == bool else "")
+        view = self.run.view(place, x.shape, x.dtype)
         return view if size > LARGEST_TABLE else self.run.apart(view)
 
     def arguments(self) -> list[Argument]:
@@ -73,7 +73,7 @@ class Stretch:
         start = []
         for k, x in enumerate(leaves):
             place = f"(in{k} + {self._place(k, prod(x.shape))})"
-            start.append(run.view(place, x.shape, x.dtype, more=" != 0" if x.dtype == bool else ""))
+            start.append(run.view(place, x.shape, x.dtype))
         self.state = Carried(run, leaves, [x if x.size > run.largest else run.apart(x) for x in start])
         ended = {"single": self._single, "full": self._full, "counted": self._counted}[self.traced.kind]()
         for k, x in enumerate(jax.tree.leaves(ended)):
@@ -96,10 +96,6 @@ class Stretch:
         lane: Lane = jax.tree.unflatten(jax.tree.structure(self.traced.lane), arrays)
         return lane
 
-    def _now(self) -> list[Array]:
-        """What lanes hold, for somebody who does not write it over."""
-        return [x.shared() if isinstance(x, Looped) else x for x in self.state.arrays]
-
     def _write_totals(self, row: Name, totals: Sequence[Array]) -> None:
         for k, x in enumerate(totals):
             self._keep(f"(at{k} + (((size_t)lane * points + point) * checkpoints + {row}) * {x.size})", x)
@@ -116,17 +112,18 @@ class Stretch:
                 )
                 run.say(f"{done} = {done} + 1;")
             run.say(f"if ({row} == checkpoints || times[{row}] > last) break;")
-            self._write_totals(row, record_totals(self.lane, self._named(self._now())))
+            self._write_totals(row, record_totals(self.lane, self._named(lent(self.state.arrays))))
             run.say(f"{row} = {row} + 1;")
         return self._named(self.state.arrays)._replace(plays=single(done), next=single(row))
 
     def _window(self, which: list[Any]) -> tuple[list[Array], list[Array], list[Array]]:
         """The lane after a window, the totals before it, and what its totals at checkpoints follow from."""
-        record = self._named(self._now()).record
+        record = self._named(self.state.arrays).record
         before = jax.tree.leaves((record.pulls, record.regret))
-        found = self.run.closed(self.traced.step, [*self.case, self.seed, *self._now(), *map(single, which)])
+        lane = [x if all(x is not each for each in before) else lent([x])[0] for x in self.state.arrays]
+        found = self.run.closed(self.traced.step, [*self.case, self.seed, *lane, *map(single, which)])
         count = len(self.state.arrays)
-        return [self.run.kept(x) for x in found[:count]], before, [self.run.kept(x) for x in found[count:]]
+        return [self.run.kept(x) for x in found[:count]], lent(before), [self.run.kept(x) for x in found[count:]]
 
     def _checkpoints(self, row: Name, done: Any, before: list[Array], shown: list[Array]) -> None:
         """Write the rows of the checkpoints up to a play."""
@@ -155,7 +152,7 @@ class Stretch:
         run, traced = self.run, self.traced
         row, horizon = self._named(self.state.arrays).next[()], single(Name("horizon", np.int32))
         with run.block(f"ONCE for (int window = windows * {traced.split}; window > 0; --window)"):
-            [moves] = run.closed(traced.moves, [*self.case, *self._now(), horizon])
+            [moves] = run.closed(traced.moves, [*self.case, *lent(self.state.arrays), horizon])
             run.say(f"if (!{text_of(moves[()])}) break;")
             stop = horizon[()]
             if traced.ahead is not None:

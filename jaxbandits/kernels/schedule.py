@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from jaxbandits.kernels.text import NAMES, Block, Let, Line, Statement, changes, reads
+from jaxbandits.kernels.text import ARRAY, NAMES, Block, Let, Line, Statement, changes, reads
 
 
 class Census(NamedTuple):
@@ -23,10 +23,10 @@ def census_of(body: Iterable[Statement]) -> Census:
     each = list(_all(body))
     blocks = [x.head for x in each if isinstance(x, Block)]
     loops = sum("for (" in head for head in blocks)
-    arrays = [x.text for x in each if isinstance(x, Line) and x.text.endswith("];") and " = " not in x.text]
+    arrays = [found["size"] for x in each if isinstance(x, Line) and (found := ARRAY.match(x.text))]
     return Census(
         operations=sum(isinstance(x, Let) and not x.changing for x in each), alive=alive(body),
-        memory=sum(int(text[text.index("[") + 1 : -2]) for text in arrays), loops=loops,
+        memory=sum(map(int, arrays)), loops=loops,
         branches=sum(head.startswith("if") for head in blocks),
     )  # fmt: skip
 
@@ -60,6 +60,64 @@ def alive(body: Iterable[Statement]) -> int:
         count += change
         most = max(most, count)
     return most
+
+
+class _Array(NamedTuple):
+    """An array, from the statement that declares it to the last one of its block that names it."""
+
+    kind: str
+    size: int
+    begin: int
+    end: int
+
+
+# docs/decisions.md#a-threads-memory
+def sharing_memory(body: Iterable[Statement]) -> list[Statement]:
+    """The statements with large arrays declared first, those in one place that are not needed at the same time."""
+    body = list(body)
+    arrays = {name: array for name, array in _arrays(body).items() if array.size > 1}
+    places, shared = dict[str, str](), dict[str, list[_Array]]()
+    for name, array in sorted(arrays.items(), key=lambda x: (-x[1].size, x[1].begin)):
+        fitting = (
+            place for place, others in shared.items()
+            if others[0].kind == array.kind and all(x.end < array.begin or array.end < x.begin for x in others)
+        )  # fmt: skip
+        places[name] = next(fitting, name)
+        shared.setdefault(places[name], []).append(array)
+    declared = [Line(f"{others[0].kind} {place}[{others[0].size}];") for place, others in shared.items()]
+    return [*declared, *_placed(body, places)]
+
+
+def _arrays(body: Iterable[Statement]) -> dict[str, _Array]:
+    found, now = dict[str, _Array](), 0
+
+    def walk(body: Iterable[Statement]) -> None:
+        nonlocal now
+        own = dict[str, _Array]()
+        for statement in body:
+            now += 1
+            if isinstance(statement, Block):
+                walk(statement.body)
+            elif isinstance(statement, Line) and (array := ARRAY.match(statement.text)):
+                own[array["name"]] = _Array(array["kind"], int(array["size"]), now, now)
+            own.update({name: own[name]._replace(end=now) for name in reads(statement) & own.keys()})
+        found.update(own)
+
+    walk(body)
+    return found
+
+
+def _placed(body: Iterable[Statement], places: dict[str, str]) -> Iterator[Statement]:
+    def renamed(text: str) -> str:
+        return NAMES.sub(lambda name: places.get(name[0], name[0]), text)
+
+    for statement in body:
+        array = ARRAY.match(statement.text) if isinstance(statement, Line) else None
+        if array is None or array["name"] not in places:
+            if isinstance(statement, Block):
+                yield Block(renamed(statement.head), list(_placed(statement.body, places)))
+            else:
+                yield statement._replace(text=renamed(statement.text))
 
 
 def without_unread(body: Iterable[Statement]) -> list[Statement]:

@@ -21,6 +21,7 @@ TYPES = {
     "float32": ("float", "unsigned", "f32"), "float64": ("double", "unsigned long long", "f64"),
 }  # fmt: skip
 NAMES = re.compile(r"\b[va]\d+\b")  # variables, arrays
+ARRAY = re.compile(r"^(?P<kind>[a-z ]+) (?P<name>a\d+)\[(?P<size>\d+)\];$")  # declared
 ASSIGNED = re.compile(r"^(?:if \(.*\) )?([va]\d+)(?:\[.*?\])? = ")
 
 

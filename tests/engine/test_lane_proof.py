@@ -46,7 +46,7 @@ EXCEPTED = {
     "robust_oful": {FEW, PROJECTED},
     "prm_elimination": {"some lane: fusion.py cond_any._"},
     "robust_elimination": {
-        ROWS, "some lane: spectral_filter.py _whole_batch.<lambda>", "some lane: _top_eigenvector.py _repeated.pending",
+        ROWS, "some lane: spectral_filter.py whole_batch.<lambda>", "some lane: _top_eigenvector.py _repeated.pending",
     },
 }  # fmt: skip
 
