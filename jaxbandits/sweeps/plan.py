@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.simulator import case_of, parts_of
+from jaxbandits.spans import next_start
 from jaxbandits.sweeps.arguments import (
     PARTS,
     call,
@@ -50,7 +51,7 @@ class Group(NamedTuple):
     """Cells that share a compiled program."""
 
     parts: Parts
-    schedule: tuple[Span, ...]
+    schedule: tuple[Span, ...]  # as `as_played` has it
     times: np.ndarray[Any, Any]  # [C]
     cells: list[int]  # positions in Plan.cells
 
@@ -273,11 +274,22 @@ def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dt
         case = host_case(cell)
         check_range(cell.label, case, dtype, fits)
         shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
-        key = (parts, cell.algorithm.schedule, cell.horizon, shapes)
+        schedule = as_played(cell.algorithm.schedule, cell.horizon)
+        key = (parts, schedule, cell.horizon, shapes)
         if key not in groups:
-            groups[key] = Group(parts, cell.algorithm.schedule, times[cell.horizon], [])
+            groups[key] = Group(parts, schedule, times[cell.horizon], [])
         groups[key].cells.append(position)
     return list(groups.values())
+
+
+def as_played(schedule: tuple[Span, ...], horizon: int) -> tuple[Span, ...]:
+    """A schedule without what the engine does not read: how single plays are divided into batches."""
+    spans, start = list[Span](), 0
+    for span in schedule:
+        after = next_start(span, start, horizon)
+        spans.append(span._replace(repeats=after - start, length=0) if span.full and span.slots == 1 else span)
+        start = after
+    return tuple(spans)
 
 
 def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> None:

@@ -8,11 +8,12 @@ and when.
 import heapq
 import itertools
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from jaxbandits.kernels.source import BLOCK
 from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.compilation.program_digest import naming
 from jaxbandits.sweeps.part_checks import examination, fields
@@ -154,31 +155,53 @@ def resumed(
 
 
 def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]) -> list[Call]:
-    """Calls that cover the wanted seeds. Stretches end at multiples of their length, counted from seed 0."""
-    sizes: dict[int, tuple[int, int]] = {}  # seeds and points of the calls of every group that has any
-    for g, group in enumerate(plan.groups):
-        longest = max((high - low for c in group.cells for low, high in wanted[c]), default=0)
+    """Calls that cover the wanted seeds.
+
+    On a CPU, stretches end at multiples of their length, counted from seed 0; an accelerator is not to play more seeds
+    than it must, so that there the first of them begins with the first seed.
+    """
+    on_cpu = machine.platform == "cpu"
+    sizes: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}  # of the calls of a group's cells: seeds and points
+    for g, cells in _companies(plan, on_cpu):
+        longest = max((high - low for c in cells for low, high in wanted[c]), default=0)
         if longest:
-            sizes[g] = call_shape(group, plan, longest, machine, shapes[g])
+            sizes[g, cells] = call_shape(plan.groups[g], cells, plan, longest, machine, shapes[g])
     # few calls leave cores idle: halve the largest until every worker has two
-    calls = _cut(plan, wanted, sizes)
+    calls = _cut(wanted, sizes, on_cpu)
     while len(calls) < 2 * machine.workers and machine.workers > 1:
-        largest = max(sizes, key=lambda g: sizes[g][0], default=-1)
-        if largest < 0 or sizes[largest][0] < 8 * LEAST_LANES:
+        largest = max(sizes, key=lambda company: sizes[company][0], default=None)
+        if largest is None or sizes[largest][0] < 8 * LEAST_LANES:
             break
-        sizes[largest] = (sizes[largest][0] // 2, sizes[largest][1])
-        calls = _cut(plan, wanted, sizes)
+        sizes[largest] = (rounded(sizes[largest][0] // 2, LEAST_LANES), sizes[largest][1])
+        calls = _cut(wanted, sizes, on_cpu)
     return calls
 
 
-def _cut(plan: Plan, wanted: list[list[Interval]], sizes: Mapping[int, tuple[int, int]]) -> list[Call]:
+def rounded(lanes: int, block: int) -> int:
+    """The next multiple of a number of lanes."""
+    return -(-lanes // block) * block
+
+
+# docs/decisions.md#one-length-a-call
+def _companies(plan: Plan, on_cpu: bool) -> list[tuple[int, tuple[int, ...]]]:
+    """Groups with those of their cells that may share calls: on a CPU those whose batches have one length."""
+    found: dict[Any, list[int]] = {}
+    for g, group in enumerate(plan.groups):
+        for c in group.cells:
+            found.setdefault((g, plan.cells[c].algorithm.schedule if on_cpu else ()), []).append(c)
+    return [(g, tuple(cells)) for (g, _), cells in found.items()]
+
+
+def _cut(
+    wanted: list[list[Interval]], sizes: Mapping[tuple[int, tuple[int, ...]], tuple[int, int]], on_cpu: bool
+) -> list[Call]:
     calls = list[Call]()
-    for g, (seeds, points) in sizes.items():
+    for (g, company), (seeds, points) in sizes.items():
         together: dict[Interval, list[int]] = {}  # cells that want the same stretch run in one call
-        for c in plan.groups[g].cells:
+        for c in company:
             for low, high in wanted[c]:
                 while low < high:
-                    stop = min(high, (low // seeds + 1) * seeds)
+                    stop = min(high, (low // seeds + 1) * seeds if on_cpu else low + seeds)
                     together.setdefault((low, stop), []).append(c)
                     low = stop
         for (low, high), cells in sorted(together.items()):
@@ -228,14 +251,16 @@ def shapes_of(plan: Plan) -> list[LaneShape]:
     return shapes
 
 
-def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
-    """Seeds and points of one call: as many as fit the cache on a CPU, or the memory of an accelerator."""
+def call_shape(
+    group: Group, cells: Sequence[int], plan: Plan, longest: int, machine: Machine, shape: LaneShape
+) -> tuple[int, int]:
+    """Seeds and points of one call of cells: as many as fit the cache on a CPU, or the memory of an accelerator."""
     checkpoints = len(group.times)
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
     shared = any(span.full and span.repeats for span in group.schedule)
     on_cpu = machine.platform == "cpu"
     # docs/decisions.md#one-point-a-call
-    points = min(len(group.cells), MAX_POINTS if shared else 1) if on_cpu else 1
+    points = min(len(cells), MAX_POINTS if shared else 1) if on_cpu else 1
 
     def fits(seeds: int, points: int) -> bool:
         return call_bytes(shape, seeds, points, checkpoints) <= machine.memory
@@ -248,10 +273,10 @@ def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: 
         need = call_bytes(shape, LEAST_LANES, 1, checkpoints) * at_once
         raise ValueError(
             f"memory = {machine.memory * at_once} bytes cannot hold {LEAST_LANES} lanes of "
-            f"{plan.cells[group.cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
+            f"{plan.cells[cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
         )
     if not on_cpu:
-        return _accelerator_shape(len(group.cells), longest, machine.workers, fits)
+        return _accelerator_shape(len(cells), longest, machine.workers, fits)
     seeds = LEAST_LANES
     drawn = 1 if group.parts.program.hints.tally else shape.slots
     max_lanes = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
@@ -262,17 +287,22 @@ def call_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: 
     while seeds > LEAST_LANES and seeds >= 2 * longest:
         seeds //= 2
     if not shared:  # padding costs as much as other lanes: calls of equal size need least
-        even = -(-longest // -(-longest // seeds))
-        seeds = -(-even // LEAST_LANES) * LEAST_LANES
+        seeds = _even(longest, seeds, LEAST_LANES)
     return seeds, points
+
+
+def _even(longest: int, most: int, block: int) -> int:
+    """Seeds of equal calls that cover the longest stretch, none with more than some."""
+    return rounded(-(-longest // -(-longest // most)), block)
 
 
 # docs/decisions.md#few-large-calls
 def _accelerator_shape(cells: int, longest: int, workers: int, fits: Callable[[int, int], bool]) -> tuple[int, int]:
     """Seeds and points of one call that fill an accelerator, or its memory: all seeds first, then points."""
-    seeds = LEAST_LANES
-    while seeds < longest and 2 * seeds <= ACCELERATOR_LANES and fits(2 * seeds, 1):
-        seeds *= 2
+    most = min(rounded(longest, BLOCK), ACCELERATOR_LANES)
+    while most > LEAST_LANES and not fits(most, 1):
+        most = rounded(most // 2, BLOCK if most > BLOCK else LEAST_LANES)
+    seeds = _even(longest, most, BLOCK if min(longest, most) >= BLOCK else LEAST_LANES)
     points = min(cells, ACCELERATOR_LANES // seeds)
     while points > 1 and not fits(seeds, points):
         points -= 1

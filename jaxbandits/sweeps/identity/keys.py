@@ -72,9 +72,9 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
         groups.append(group)
         if not stored:
             continue
-        spans = [[*map(int, span)] for span in group.schedule]
-        shared = _sha([about, plan.dtype, str(program), group.times.tolist(), spans])
         for c in group.cells:
+            spans = [[*map(int, span)] for span in plan.cells[c].algorithm.schedule]
+            shared = _sha([about, plan.dtype, str(program), group.times.tolist(), spans])
             try:
                 if isinstance(program, NoIdentity):
                     raise program
