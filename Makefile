@@ -35,10 +35,11 @@ test:
 	$(PYTEST) -m "not pages" tests
 
 pages:
-	@echo "make pages: documentation, docstrings, gallery, notebooks, examples, blocks of pages and the wheel; at most 15 minutes on two idle cores"
+	@echo "make pages: documentation, docstrings, gallery, notebooks, examples, blocks of pages, the wheel, and programs for absent GPUs; at most 15 minutes on two idle cores"
 	@$(MAKE) --no-print-directory $(INSTALLED)
 	$(PYTEST) -m pages
 	@$(MAKE) --no-print-directory wheel
+	@bash tests/absent_gpus.sh
 
 # Before a release: every case of kinds of which `make test` and `make pages` run a part (tests/dealt.py).
 exhaustive: $(INSTALLED)

@@ -1,192 +1,574 @@
-"""Rates, correctness and transfers on a GPU, unattended, with a report. Without a GPU: one line.
+"""What a GPU does, unattended: one command, the most valuable figures first, each part with a limit of its own.
 
-    python benchmarks/gpu.py --out DIR                 ten minutes at most; writes DIR/report.md and DIR/report.json
-    python benchmarks/gpu.py --out DIR --minutes 3     less: rows that no time is left for are named as missing
+    python benchmarks/gpu.py --out DIR                 ten minutes at most: DIR/report.md, DIR/report.jsonl, DIR/log.txt
+    python benchmarks/gpu.py --out DIR --minutes 4     less: parts that no time is left for are named
+    python benchmarks/gpu.py --out DIR --tiny          the same on this machine's CPU in tiny sizes: does it run?
+    python benchmarks/gpu.py --parts rates sweeps      only these
+    python benchmarks/gpu.py --rows DIR --write PAGE   put the table of rows measured before into a page
 
-Every rate is plays of all lanes per second of wall clock through the public `sweep`, the second of two equal runs, so
-that compilation is not in it. `scan` is the same sweep without kernels. `pull` is what is left of the time when most
-plays are taken away: a sweep of ten plays. Regrets are compared with those of the CPU on as many other seeds.
-Estimators and Maler (`estimator_cases.py`) are called alone: seconds a call by their kernel and by XLA's operations,
-and the largest difference between the two.
+Without a GPU: one line. A sweep is run first; where that fails, nothing else is, and the status is 1. Then come
+
+* `about`: the card, its ceilings, what a launch costs, and a play whose end the host waits for;
+* `routes`: whether kernels launch by each route and play what the scan plays;
+* `rates`: plays of all lanes per second inside one call, by kernel and by scan;
+* `correct`: the same seeds by both forms, a lane alone, and the mean regret of other seeds on the CPU;
+* `sweeps`: plays per second of wall clock through the public `sweep`, the second of two equal runs, and `pull`, the
+  seconds of a sweep of ten plays; `grid`: 1,000 seeds at 64 values of epsilon, the first run and the second;
+* `estimators`: seconds a call by kernel and by XLA's operations, and how far apart the results are;
+* `flags`: the scan under flags of XLA.
+
+Every part is a process, so that nothing one of them does stops the others; several compile at a time and take turns on
+the GPU where they time. Rows are written as they come. A part that fails is named at the end, and the status is 1.
 """
 
 import argparse
 import contextlib
 import json
 import math
+import os
 import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import jax
-import numpy as np
-from estimator_cases import CASES
+from pages import put_between
 
-import jaxbandits as jb
-from jaxbandits.kernels import forms
-from jaxbandits.numerics import device_forms
-
-MEANS = np.linspace(0.1, 0.9, 10)
-ARMS = partial(jb.environments.bernoulli_arms, means=MEANS)
-LOSSES = partial(jb.environments.bernoulli_losses, means=MEANS)
-CONTEXTS = partial(jb.environments.contextual_linear, num_arms=6, dim=3)
-# One of every family: algorithm, environment, plays.
-FAMILIES: dict[str, tuple[Any, Any, int]] = {
-    "ucb1": (jb.algorithms.ucb1, ARMS, 10_000),
-    "exp3": (jb.algorithms.exp3, LOSSES, 10_000),
-    "htinf": (jb.algorithms.htinf, LOSSES, 10_000),
-    "thompson": (jb.algorithms.thompson, ARMS, 1_000),
-    "private_batched": (partial(jb.algorithms.private_batched, epsilon=0.2), LOSSES, 10_000),
-    "linucb": (jb.algorithms.linucb, CONTEXTS, 1_000),
-    "adap_ucb": (partial(jb.algorithms.adap_ucb, epsilon=1.0), ARMS, 10_000),
-    "prm_elimination": (partial(jb.algorithms.prm_elimination, epsilon=1.0), ARMS, 1_000),
-}
-LANES = (10_000, 100_000, 1_000_000)
-ESTIMATOR_LANES = 100_000  # the most that estimators are called with
-CHECKED_LANES, CHECKPOINTS = 2_000, 50
-PULL = 10  # plays of a sweep whose time is mostly what is around them: batched HTINF takes no fewer at epsilon 0.2
-MOST_APART = 5.0  # standard errors by which mean regrets of two devices may differ
+HERE = Path(__file__).resolve().parent
+FILES = ("report.md", "report.jsonl", "log.txt")
+WORKERS = 4  # parts at a time
+TINY, OUT = bool(os.environ.get("GPU_DAY_TINY")), Path(os.environ.get("GPU_DAY_OUT", "runs/gpu"))  # in a part
+LEAST_SECONDS = 12  # a part is not begun with less
+SLOWER = 8  # times as long as a part may take where it is tried on a CPU
 
 
-def gpu() -> Any:
-    """The first GPU; None without one."""
-    return next((device for device in jax.devices() if forms.has_kernels(device)), None)
+class Part(NamedTuple):
+    """Parts of one kind, a process each."""
+
+    name: str
+    seconds: int  # at most, of one
+    about: tuple[str, ...] = ("",)  # what each of them is about
+    environment: dict[str, str] = {}  # noqa: RUF012 (never written into)
 
 
-def played(name: str, lanes: int, horizon: int, device: Any, first: int = 0) -> Any:
-    """The result of one sweep on one device."""
-    algorithm, environment, _ = FAMILIES[name]
-    return jb.sweep(
-        {name: algorithm}, environment, horizon=horizon, seeds=range(first, first + lanes), checkpoints=CHECKPOINTS,
-        progress=False, devices=[device],
-    )  # fmt: skip
+LOOPS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN,CUSTOM_CALL,WHILE,CONDITIONAL"
+DAY = (
+    Part("about", 60),
+    Part("routes", 90),
+    Part("rates", 110, ("ucb1", "exp3", "linucb", "private_batched", "htinf")),
+    Part("correct", 90, ("ucb1", "exp3", "htinf", "private_batched", "linucb", "prm_elimination")),
+    Part("sweeps", 100, ("ucb1", "exp3", "htinf", "linucb")),
+    Part("grid", 100, ("private_batched", "ldp_exp3")),
+    Part("rates", 100, ("thompson", "prm_elimination", "online_ucb", "byzantine_ucb", "ldp_linucb")),
+    Part("estimators", 60, (
+        "warm_median", "spectral_filter", "geometric_median", "maler", "geometric_median-10-10", "spectral_filter-10",
+        "maler-5", "geometric_median-20-14", "spectral_filter-50",
+    )),
+    Part("correct", 60, ("moss", "thompson", "adap_ucb", "exp3_ix", "ldp_linucb", "robust_elimination", "online_ucb")),
+    Part("sweeps", 100, ("thompson", "adap_ucb", "prm_elimination", "private_batched")),
+    Part("flags", 45, ("loops in a command buffer",), {"XLA_FLAGS": LOOPS}),
+    Part("flags", 45, ("no autotuning",), {"XLA_FLAGS": "--xla_gpu_autotune_level=0"}),
+)  # fmt: skip
 
 
-def seconds(function: Callable[[], Any]) -> float:
-    """Wall clock of the second of two runs."""
-    function()
-    began = time.perf_counter()
-    function()
-    return time.perf_counter() - began
+# ---- the day: nothing of JAX is imported here
 
 
-def rate(name: str, lanes: int, device: Any) -> dict[str, float]:
-    """Plays a second with and without kernels, and the seconds that are no plays."""
-    horizon = FAMILIES[name][2]
-    with forms.forced("scan"):
-        scan = seconds(partial(played, name, lanes, horizon, device))
-    ours = seconds(partial(played, name, lanes, horizon, device))
-    return {
-        "rate": lanes * horizon / ours,
-        "scan": lanes * horizon / scan,
-        "pull": seconds(partial(played, name, lanes, PULL, device)),
-        "seconds": ours,
-    }
-
-
-def checked(name: str, device: Any) -> dict[str, Any]:
-    """Whether a device's regrets have the CPU's mean, and whether a lane depends on the lanes beside it."""
-    horizon = min(FAMILIES[name][2], 1_000)
-
-    def final(where: Any, first: int, lanes: int = CHECKED_LANES) -> np.ndarray[Any, Any]:
-        return np.asarray(played(name, lanes, horizon, where, first).regret.isel(t=-1)).ravel()
-
-    here, cpu = final(device, 0), final(jax.devices("cpu")[0], CHECKED_LANES)
-    spread = math.sqrt(here.var() / here.size + cpu.var() / cpu.size)
-    apart = abs(here.mean() - cpu.mean()) / spread if spread else float(here.mean() != cpu.mean())
-    alone = final(device, 0, CHECKED_LANES // 4)
-    return {
-        "mean": here.mean(), "mean_cpu": cpu.mean(), "standard_errors": apart, "agrees": bool(apart < MOST_APART),
-        "lanes_alone": bool(np.array_equal(alone, here[: alone.size])),
+def day(out: Path, seconds: float, tiny: bool, lanes: list[int], parts: list[str]) -> list[str]:
+    """Run parts for so many seconds after the first sweep, and say which failed."""
+    environment = {
+        **os.environ, "GPU_DAY_OUT": str(out), "GPU_DAY_TINY": "1" if tiny else "", "PYTHONUNBUFFERED": "1",
+        "GPU_DAY_LANES": " ".join(map(str, lanes)), "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]),
     }  # fmt: skip
+    if tiny:
+        environment["JAX_PLATFORMS"] = "cpu"
+    failed: list[str] = []
 
+    def run(part: Part, about: str, until: float = math.inf) -> bool:
+        name, left = f"{part.name} {about}".strip(), until - time.monotonic()
+        if left < LEAST_SECONDS:
+            tell(out, part.name, about, note="no time was left")
+            return True
+        limit = min(part.seconds * (SLOWER if tiny else 1), left)
+        flags = " ".join(filter(None, (os.environ.get("XLA_FLAGS"), part.environment.get("XLA_FLAGS"))))
+        given = environment | part.environment | ({"XLA_FLAGS": flags} if flags and not tiny else {})
+        given = given if not tiny else {key: x for key, x in given.items() if key != "XLA_FLAGS"}
+        with (out / "log.txt").open("a") as log:
+            log.write(f"== {name}, at most {limit:.0f} s\n")
+            log.flush()
+            command = [sys.executable, __file__, "--part", part.name, *([about] if about else [])]
+            try:
+                status = subprocess.run(command, env=given, stderr=log, timeout=limit).returncode
+                ended = f"ended with status {status}"
+            except subprocess.TimeoutExpired:
+                status, ended = 1, f"was ended after {limit:.0f} s"
+        if status:
+            failed.append(name)
+            tell(out, part.name, about, note=f"{ended}: see log.txt")
+        return not status
 
-def estimated(name: str, lanes: int, device: Any) -> dict[str, float]:
-    """Seconds a call of an estimator, by its kernel and in XLA's operations, and how far their results lie apart."""
-    case = CASES[name]()
-    arrays = jax.device_put(case.arrays(lanes), device)
-    found, took = {}, {}
-    for form in ("kernel", "xla"):
-        with device_forms.forced(None if form == "kernel" else "xla"):
-            program = jax.jit(jax.vmap(case.function)).lower(*arrays).compile()
-        found[form] = jax.block_until_ready(program(*arrays))
-        took[form] = seconds(lambda program=program: jax.block_until_ready(program(*arrays)))
-    pairs = zip(jax.tree.leaves(found["kernel"]), jax.tree.leaves(found["xla"]), strict=True)
-    apart = [np.max(np.abs(np.float64(a) - np.float64(b)), initial=0) for a, b in pairs]
-    return {**took, "ratio": took["xla"] / took["kernel"], "apart": float(max(apart))}
-
-
-def about(device: Any) -> dict[str, Any]:
-    """The device, its memory, and its power where nvidia-smi says it."""
-    memory = device.memory_stats() or {}
-    found = {"device": device.device_kind, "jax": jax.__version__, "most_bytes": memory.get("peak_bytes_in_use")}
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        command = ["nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader"]
-        found["power"] = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
-    return found
-
-
-def measured(device: Any, until: float, lanes: tuple[int, ...]) -> Iterator[tuple[str, str, Any]]:
-    """(section, row, figures), what matters most first; None for a row that no time was left for."""
-    jobs: list[tuple[str, str, Callable[[], Any]]] = [
-        ("correct", name, partial(checked, name, device)) for name in FAMILIES
-    ]
-    jobs += [
-        ("estimators", f"{name} {many}", partial(estimated, name, many, device))
-        for many in lanes
-        if many <= ESTIMATOR_LANES
-        for name in CASES
-    ]
-    jobs += [("rates", f"{name} {many}", partial(rate, name, many, device)) for many in lanes for name in FAMILIES]
-    for section, row, job in jobs:
-        if time.monotonic() > until:
-            yield section, row, None
+    if not run(Part("first", 120), ""):
+        return failed
+    until = time.monotonic() + seconds
+    for part in DAY:
+        if parts and part.name not in parts:
             continue
-        try:
-            yield section, row, job()
-        except Exception as error:  # the other rows are still worth having
-            yield section, row, {"error": f"{type(error).__name__}: {error}"[:300]}
+        names = part.about[:1] if tiny else part.about
+        with ThreadPoolExecutor(1 if tiny else WORKERS) as pool:
+            list(pool.map(lambda about, part=part: run(part, about, until), names))
+    return failed
 
 
-def report(found: dict[str, Any]) -> str:
-    """The figures as a page."""
-    lines = ["# On a GPU", ""]
-    lines += [f"* {name}: {value}" for name, value in found["about"].items()]
-    for section in ("correct", "estimators", "rates"):
-        lines += ["", f"## {section}", ""]
-        for row, figures in found[section].items():
-            shown = "no time was left" if figures is None else ", ".join(f"{k} {_shown(v)}" for k, v in figures.items())
-            lines.append(f"* `{row}`: {shown}")
+def tell(out: Path, part: str, name: str, **figures: Any) -> None:
+    """Append a row to both files. Several processes do so at a time: a short line is written at once."""
+    text = ", ".join(f"{key} {x:.4g}" if isinstance(x, float) else f"{key} {x}" for key, x in figures.items())
+    row = json.dumps({"part": part, "name": name, **figures}, default=float)
+    for file, line in (("report.jsonl", row), ("report.md", f"* {part} `{name}`: {text}")):
+        with (out / file).open("a") as opened:
+            opened.write(line + "\n")
+    print(part, name, text, flush=True)
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "report.jsonl").read_text().splitlines()]
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The page's table: plays a second inside a call by kernel and by scan, and through `sweep`."""
+    device = next((row for row in rows if row["part"] == "about" and row["name"] == "device"), {})
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for row in rows:
+        if row["part"] in ("rates", "sweeps") and "lanes" in row:
+            cell = found.setdefault((row["name"], row["lanes"]), {})
+            key = row.get("form", "") if row["part"] == "rates" else "sweep"
+            if "rate" in row:
+                cell[key] = row["rate"]
+    lines = [
+        f"{device.get('kind', 'no device')}, jax {device.get('jax', '?')}, plays/s:", "",
+        "| algorithm | lanes | kernel | scan | kernel / scan | through `sweep` |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for (name, lanes), cell in found.items():
+        kernel, scan = cell.get("kernel", cell.get("cc")), cell.get("scan")
+        ratio = f"{kernel / scan:.1f}" if kernel and scan else "-"
+        shown = [f"{x:.2g}" if x else "-" for x in (kernel, scan)]
+        through = f"{cell['sweep']:.2g}" if "sweep" in cell else "-"
+        lines.append(f"| `{name}` | {lanes:,} | {shown[0]} | {shown[1]} | {ratio} | {through} |")
     return "\n".join(lines) + "\n"
 
 
-def _shown(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+# ---- the parts, each in a process of its own
+
+
+def cases() -> dict[str, tuple[Any, Any, int, int]]:
+    """By name: algorithm, environment, plays, most lanes."""
+    import numpy as np
+
+    from jaxbandits import algorithms as a
+    from jaxbandits import environments as e
+    from jaxbandits.catalogue import ALGORITHMS
+
+    means = np.linspace(0.1, 0.9, 10)
+    arms, losses = partial(e.bernoulli_arms, means=means), partial(e.bernoulli_losses, means=means)
+    contexts = partial(e.contextual_linear, num_arms=6 if TINY else 100, dim=3 if TINY else 5)
+    agents = partial(e.federated_linear, num_agents=10, num_arms=10, dim=4)
+    robust = ALGORITHMS["robust_elimination"]
+    return {
+        "ucb1": (a.ucb1, arms, 10_000, 2**20), "exp3": (a.exp3, losses, 10_000, 2**20),
+        "htinf": (a.htinf, losses, 10_000, 2**20), "moss": (a.moss, arms, 10_000, 2**20),
+        "exp3_ix": (a.exp3_ix, losses, 10_000, 2**20), "thompson": (a.thompson, arms, 2_000, 2**20),
+        "private_batched": (partial(a.private_batched, epsilon=0.2), losses, 10_000, 2**20),
+        "adap_ucb": (partial(a.adap_ucb, epsilon=1.0), arms, 10_000, 2**20),
+        "prm_elimination": (partial(a.prm_elimination, epsilon=1.0), arms, 10_000, 2**20),
+        "linucb": (a.linucb, contexts, 1_000, 2**20),
+        "ldp_linucb": (partial(a.ldp_linucb, epsilon=10.0), contexts, 1_000, 2**20),
+        "online_ucb": (partial(a.online_ucb, epsilon=10.0), contexts, 1_000, 2**17),
+        "robust_elimination": (robust.algorithm, robust.environment, 2_000, 2**17),
+        "byzantine_ucb": (partial(a.byzantine_ucb, window=8, privacy="tree", epsilon=4.0), agents, 400, 2**15),
+        "ldp_exp3": (a.ldp_exp3, losses, 10_000, 2**20),
+    }  # fmt: skip
+
+
+def all_lanes() -> list[int]:
+    return list(map(int, os.environ["GPU_DAY_LANES"].split()))
+
+
+def device() -> Any:
+    """The device that is measured."""
+    import jax
+
+    from jaxbandits.kernels import forms
+
+    return jax.devices()[0] if TINY else next(filter(forms.has_kernels, jax.devices()))
+
+
+def kernel_form() -> Any:
+    return "cc" if TINY else "kernel"
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Nobody else times, or fills the memory, meanwhile."""
+    import fcntl
+
+    with (OUT / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def median_seconds(function: Callable[[], Any], times: int = 3) -> float:
+    """Seconds of a function: the median, after a first run."""
+    function()
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        function()
+        found.append(time.perf_counter() - began)
+    return sorted(found)[times // 2]
+
+
+def finished(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function gives, once it is there."""
+    import jax
+
+    return jax.block_until_ready(function(*args))
+
+
+def swept(name: str, seeds: Any, horizon: int, form: Any, where: Any = None) -> Any:
+    """The result of a sweep in one form, without the warnings that other rows give."""
+    import jaxbandits as jb
+    from jaxbandits.kernels import forms
+
+    algorithm, environment, *_ = cases()[name]
+    with forms.forced(form), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return jb.sweep({name: algorithm}, environment, horizon=horizon, seeds=seeds, checkpoints=min(50, horizon),
+                        progress=False, devices=[where or device()])  # fmt: skip
+
+
+def first(_: str) -> None:
+    """One sweep in memory, as a user makes it. Its error ends the day."""
+    import jaxbandits as jb
+
+    algorithm, environment, *_ = cases()["ucb1"]
+    ds = jb.sweep(algorithm, environment, horizon=100, seeds=128, progress=False, devices=[device()])
+    assert float(ds.regret.isel(t=-1).min()) >= 0
+    tell(OUT, "first", "ucb1", regret=float(ds.regret.isel(t=-1).mean()))
+
+
+def about(_: str) -> None:
+    import jax
+    import jax.numpy as jnp
+
+    card = device()
+    memory = card.memory_stats() or {}
+    smi = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,power.limit", "--format=csv,noheader"]
+    said = ""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(smi, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+    tell(OUT, "about", "device", kind=card.device_kind, jax=jax.__version__, nvidia_smi=said,
+         bytes=memory.get("bytes_limit"), multiprocessors=getattr(card, "core_count", None))  # fmt: skip
+
+    def timed(function: Any, *args: Any, times: int = 5) -> float:
+        return median_seconds(partial(finished, jax.jit(function), *args), times)
+
+    with alone(), jax.default_device(card):
+        n = 2**20 if TINY else 2**29
+        tell(OUT, "about", "memory", bytes_a_second=8 * n / timed(lambda x: x + 1, jnp.ones(n)))
+        lanes = 2**16 if TINY else 2**24
+
+        def products(x: Any) -> Any:
+            return jax.lax.fori_loop(0, 256, lambda i, x: x * 1.000001 + 0.5, x, unroll=256)
+
+        tell(OUT, "about", "fp32", flops=2 * 256 * lanes / timed(products, jnp.ones(lanes)))
+        tell(OUT, "about", "launch", us=1e6 * timed(lambda x: x + 1, jnp.ones(1024), times=50))
+        plays = 200 if TINY else 2_000
+
+        def turn(i: Any, x: Any) -> Any:
+            return jnp.sin(x) + jnp.roll(x, 1)
+
+        for size in (1024, 2**12 if TINY else 2**17):  # a loop whose length the compiler knows, and one of unknown
+            x = jnp.ones(size)
+            unknown = timed(lambda x, n: jax.lax.fori_loop(0, n, turn, x), x, plays)
+            known = timed(lambda x: jax.lax.fori_loop(0, plays, turn, x), x)
+            tell(OUT, "about", f"loop over {size}", us_unknown=1e6 * unknown / plays, us_known=1e6 * known / plays)
+
+
+class Plays:
+    """The compiled `begin` and `advance` of a case with some lanes, in one form."""
+
+    def __init__(self, name: str, lanes: int, form: Any) -> None:
+        import jax
+        import numpy as np
+
+        from jaxbandits.kernels import forms
+        from jaxbandits.sweeps.compilation.compiled import compiled
+        from jaxbandits.sweeps.plan import host_case, plan, stacked
+
+        algorithm, environment, self.horizon, _ = cases()[name]
+        laid_out = plan({name: algorithm}, environment, horizon=self.horizon, seeds=lanes, checkpoints=20)
+        (group,) = laid_out.groups
+        host, marks = stacked([host_case(laid_out.cells[0])], laid_out.dtype)
+        leaves, treedef = jax.tree.flatten(marks)
+        run = compiled(group.parts, tuple(leaves), treedef, 1, len(group.times))
+        self.host, self.times = jax.device_put((host, group.times.astype(np.int32)), device())
+        self.seeds, self.marks = np.arange(lanes, dtype=np.uint32), group.times
+        self.span = max(group.schedule, key=lambda span: span.repeats)
+        kind, began = (self.span.slots, self.span.full, self.span.whole), time.perf_counter()
+        with forms.forced(form):
+            self.begin = run.program("begin", device(), self.host, self.seeds)
+            lane = self.begin.out_info
+            given = self.host, self.seeds, lane, self.times, self.segment(1)
+            self.program = run.program("advance", device(), *given, kind=kind)
+        self.compile_seconds, self.reason = time.perf_counter() - began, run.choice(kind, self.host).reason
+
+    def segment(self, windows: int) -> Any:
+        from jaxbandits.spans import segment
+
+        return segment(self.span, 0, 0, windows, self.marks)
+
+    def played(self, windows: int) -> tuple[float, float, Any]:
+        """Seconds, plays a lane, and the lanes after the first windows."""
+        import jax
+        import numpy as np
+
+        lane, where = jax.block_until_ready(self.begin(self.host, self.seeds)), self.segment(windows)
+        began = time.perf_counter()
+        lane = jax.block_until_ready(self.program(self.host, self.seeds, lane, self.times, where))
+        return time.perf_counter() - began, float(np.asarray(lane.plays).mean()), lane
+
+    def rate(self, seconds: float) -> dict[str, Any]:
+        """Plays of all lanes a second, from a run of about so many seconds."""
+        most = self.span.repeats if self.span.full else 10**6
+        windows = min(most, 16)
+        self.played(windows)
+        took, plays, _ = self.played(windows)
+        while took < seconds and windows < most and plays < 0.98 * self.horizon:
+            windows = min(most, max(2 * windows, int(windows * min(1.2 * seconds / took, 20))))
+            took, plays, _ = self.played(windows)
+        again, _, _ = self.played(windows)
+        return {
+            "rate": len(self.seeds) * plays / took, "again": len(self.seeds) * plays / again, "plays": plays,
+            "us_a_window": 1e6 * took / windows, "compile_seconds": self.compile_seconds,
+        }  # fmt: skip
+
+
+def routes(_: str) -> None:
+    """Whether kernels launch by each route, and give what the scan gives; then the route that is taken."""
+    import jax
+    import numpy as np
+
+    from jaxbandits.kernels import launch
+
+    lanes = 256 if TINY else 4_096
+    _, _, scanned = Plays("ucb1", lanes, "scan").played(200)
+
+    def same() -> dict[str, Any]:
+        plays = Plays("ucb1", lanes, kernel_form())
+        _, _, lane = plays.played(200)
+        ours, theirs = (np.asarray(x.record.pulls).reshape(lanes, -1) for x in (lane, scanned))
+        return {
+            "equal_lanes": float(np.mean(np.all(ours == theirs, axis=1))),
+            "as_many_plays": bool(np.array_equal(ours.sum(1), theirs.sum(1))), "compile_seconds": plays.compile_seconds,
+        }  # fmt: skip
+
+    if TINY:
+        tell(OUT, "routes", "cc", **same())
+        return
+    card = device()
+    capability = round(10 * float(card.compute_capability))
+    for route in launch.ROUTES:
+        gpu, began = launch.Gpu(capability, route), time.perf_counter()
+        try:
+            figures: dict[str, Any] = {"runs": bool(launch._runs(gpu, card)), "seconds": time.perf_counter() - began}
+            launch._here[:] = [gpu]
+            figures |= same()
+        except Exception as error:
+            figures = {"error": f"{type(error).__name__}: {error}"[:300]}
+        tell(OUT, "routes", route, **figures)
+        jax.clear_caches()
+    launch._here.clear()
+    taken = launch.here()
+    tell(OUT, "routes", "taken", route=taken.route if taken else "none")
+
+
+def rates(name: str) -> None:
+    for lanes in all_lanes():
+        if lanes > cases()[name][3]:
+            continue
+        found = {}
+        for form in (kernel_form(), "scan"):
+            try:
+                plays = Plays(name, lanes, form)
+                if form != "scan" and plays.reason:
+                    tell(OUT, "rates", name, lanes=lanes, form=form, note=f"no kernel: {plays.reason}"[:150])
+                    continue
+                with alone():
+                    figures = plays.rate(0.05 if TINY else 0.4)
+            except Exception as error:
+                figures = {"error": f"{type(error).__name__}: {error}"[:300]}
+            tell(OUT, "rates", name, lanes=lanes, form=form, **figures)
+            found[form] = figures.get("rate")
+        if all(found.get(form) for form in (kernel_form(), "scan")):
+            tell(OUT, "rates", f"{name} kernel over scan", ratio=found[kernel_form()] / found["scan"])
+
+
+def correct(name: str) -> None:
+    import jax
+    import numpy as np
+
+    lanes, horizon = (48, 64) if TINY else (2_048, min(1_000, cases()[name][2]))
+
+    def final(form: Any, first: int = 0, number: int = lanes, where: Any = None) -> Any:
+        ds = swept(name, range(first, first + number), horizon, form, where)
+        return np.asarray(ds.regret.isel(t=-1)).ravel()
+
+    def apart(x: Any, y: Any) -> float:
+        """The distance of two means in standard errors."""
+        spread = math.sqrt(x.var() / x.size + y.var() / y.size)
+        return float(abs(x.mean() - y.mean()) / spread) if spread else float(x.mean() != y.mean())
+
+    scan, kernel, half = final("scan"), final(kernel_form()), final(kernel_form(), number=lanes // 2)
+    cpu = final("scan", first=lanes, where=jax.devices("cpu")[0])
+    figures = {
+        "same": float(np.mean(scan == kernel)),
+        "near": float(np.mean(np.abs(scan - kernel) <= 1e-3 * np.maximum(1, np.abs(scan)))),
+        "lanes_alone": bool(np.array_equal(half, kernel[: half.size])), "finite": bool(np.all(np.isfinite(kernel))),
+        "z_forms": apart(scan, kernel), "z_cpu": apart(kernel, cpu), "mean": float(kernel.mean()),
+        "mean_cpu": float(cpu.mean()),
+    }  # fmt: skip
+    right = figures["finite"] and figures["lanes_alone"] and max(figures["z_forms"], figures["z_cpu"]) < 4
+    tell(OUT, "correct", name, right=bool(right), **figures)
+
+
+def sweeps(name: str) -> None:
+    for lanes in all_lanes():
+        if lanes > cases()[name][3]:
+            continue
+        plays = 64 if TINY else cases()[name][2]
+        with alone():
+            seconds, scan = (median_seconds(partial(swept, name, lanes, plays, x), 1) for x in (kernel_form(), "scan"))
+            pull = median_seconds(partial(swept, name, lanes, min(10, plays), kernel_form()), 1)
+        tell(OUT, "sweeps", name, lanes=lanes, rate=lanes * plays / seconds, scan=lanes * plays / scan, seconds=seconds,
+             pull=pull)  # fmt: skip
+
+
+def grid(name: str) -> None:
+    import numpy as np
+
+    import jaxbandits as jb
+
+    seeds, points, horizon = (32, 3, 64) if TINY else (1_000, 64, 10_000)
+    values = {"epsilon": [float(x) for x in np.geomspace(0.05 if TINY else 0.01, 1.0, points)]}
+    algorithm = getattr(jb.algorithms, name)
+    for turn in ("first", "second"):
+        with alone():
+            began, cpu = time.perf_counter(), time.process_time()
+            jb.sweep({name: algorithm}, cases()["exp3"][1], horizon=horizon, seeds=seeds, grid=values, checkpoints=50,
+                     progress=False, devices=[device()])  # fmt: skip
+            took = time.perf_counter() - began
+        tell(OUT, "grid", f"{name} {turn}", seconds=took, host_cpu_s=time.process_time() - cpu,
+             rate=seeds * points * horizon / took)  # fmt: skip
+
+
+def estimators(name: str) -> None:
+    import jax
+    import numpy as np
+    from estimator_cases import CASES
+
+    from jaxbandits.numerics import device_forms
+
+    stem, *sizes = name.split("-")
+    case = CASES[stem](*map(int, sizes))
+    for lanes in (64,) if TINY else (10_000, 100_000):
+        arrays = jax.device_put(case.arrays(lanes), device())
+        found: dict[str, Any] = {}
+        figures: dict[str, Any] = {}
+        for key, form in (("kernel", "cc" if TINY else None), ("xla", "xla")):
+            try:
+                began = time.perf_counter()
+                with device_forms.forced(form):
+                    program = jax.jit(jax.vmap(case.function)).lower(*arrays).compile()
+                figures[f"compile_{key}"] = time.perf_counter() - began
+                with alone():
+                    found[key] = jax.block_until_ready(program(*arrays))
+                    figures[key] = median_seconds(partial(finished, program, *arrays))
+            except Exception as error:
+                figures[f"error_{key}"] = f"{type(error).__name__}: {error}"[:300]
+        if len(found) == 2:
+            pairs = zip(jax.tree.leaves(found["kernel"]), jax.tree.leaves(found["xla"]), strict=True)
+            apart = [np.max(np.abs(np.float64(a) - np.float64(b)), initial=0) for a, b in pairs]
+            figures |= {"ratio": figures["xla"] / figures["kernel"], "apart": float(max(apart))}
+        tell(OUT, "estimators", name, lanes=lanes, **figures)
+
+
+def flags(label: str) -> None:
+    """The scan under the flags of this process: compare with `rates`."""
+    for name in ("exp3",) if TINY else ("exp3", "linucb"):
+        plays = Plays(name, all_lanes()[0], "scan")
+        with alone():
+            figures = plays.rate(0.05 if TINY else 0.4)
+        tell(OUT, "flags", f"{name}, {label}", **figures)
+
+
+PARTS: dict[str, Callable[[str], None]] = {
+    "first": first, "about": about, "routes": routes, "rates": rates, "correct": correct, "sweeps": sweeps,
+    "grid": grid, "estimators": estimators, "flags": flags,
+}  # fmt: skip
+
+
+def has_gpu() -> bool:
+    """Whether there is a GPU that takes kernels, found out by a process that ends."""
+    script = "import jax; from jaxbandits.kernels import forms; print(any(map(forms.has_kernels, jax.devices())))"
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    if found.returncode:
+        raise SystemExit(f"gpu.py: the package cannot be imported here:\n{found.stderr}")
+    return found.stdout.split()[-1] == "True"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0, help="at most about so long (default: 10)")
     parser.add_argument("--out", metavar="DIR", default="runs/gpu", help="where the report goes (default: runs/gpu)")
-    parser.add_argument("--lanes", type=int, nargs="+", default=LANES, help="lanes of a sweep")
-    parser.add_argument("--anywhere", action="store_true", help="on this machine's device, whatever it is")
+    parser.add_argument("--lanes", type=int, nargs="+", help="lanes of a call (default: 131072 and 1048576)")
+    parser.add_argument("--tiny", action="store_true", help="on this machine's CPU, in tiny sizes, to try it")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=[], help="only these, after the first sweep")
+    parser.add_argument("--rows", metavar="DIR", help="measure nothing: take the rows that lie there")
+    parser.add_argument("--write", metavar="PAGE", help="put the table into a page, between its marks")
+    parser.add_argument("--part", nargs="+", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
-    device = jax.devices()[0] if chosen.anywhere else gpu()
-    if device is None:
-        print("no GPU here: nothing was measured")
+    if chosen.part:
+        PARTS[chosen.part[0]](" ".join(chosen.part[1:]))
         return
-    until, folder = time.monotonic() + 60 * chosen.minutes, Path(chosen.out)
-    folder.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"about": about(device), "correct": {}, "estimators": {}, "rates": {}}
-    for section, row, figures in measured(device, until, tuple(chosen.lanes)):
-        found[section][row] = figures
-        found["about"] = about(device)
-        print(section, row, figures, flush=True)
-        (folder / "report.json").write_text(json.dumps(found, indent=2, default=float) + "\n")
-        (folder / "report.md").write_text(report(found))
+    out, failed = Path(chosen.rows or chosen.out).resolve(), []
+    if not chosen.rows:
+        if not chosen.tiny and not has_gpu():
+            print("no GPU here: nothing was measured")
+            return
+        out.mkdir(parents=True, exist_ok=True)
+        for file in FILES:
+            (out / file).unlink(missing_ok=True)
+        began = time.monotonic()
+        lanes = chosen.lanes or ([128, 256] if chosen.tiny else [131_072, 1_048_576])
+        failed = day(out, 60 * chosen.minutes, chosen.tiny, lanes, chosen.parts)
+        tell(out, "day", "took", seconds=round(time.monotonic() - began))
+        if failed == ["first"]:
+            raise SystemExit(f"gpu.py: no sweep runs here, so nothing was measured:\n{(out / 'log.txt').read_text()}")
+    text = table(rows_of(out))
+    print(text)
+    with (out / "report.md").open("a") as file:
+        file.write(f"\n{text}")
+    if chosen.write:
+        put_between(Path(chosen.write), "gpu-day", text)
+    if failed:
+        raise SystemExit(f"gpu.py: these parts failed, see {out / 'log.txt'}: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

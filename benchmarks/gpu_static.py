@@ -45,6 +45,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pages import put_between
+
 PLAYS, ROWS = 10_000, 200  # of the stretch whose bytes a play are shown: plays, checkpoints written
 LANES = {"100,000": 100_000, "1,000,000": 1_000_000}
 COMPILED_LANES = 131_072
@@ -537,7 +539,7 @@ class Compiler:
     """A process that compiles programs for a device. Where one ends it, the next is compiled by another."""
 
     def __init__(self, target: str) -> None:
-        self.target, self.process = target, None
+        self.target, self.process, self.failed = target, None, list[str]()
 
     def ask(self, form: str, name: str) -> dict[str, Any] | None:
         """What is in a compiled program; None where it does not compile, with a line that says so."""
@@ -555,7 +557,8 @@ class Compiler:
         else:
             found = json.loads(answer)
         if "error" in found:
-            print(f"{name} ({form}): {found['error']}", file=sys.stderr)
+            self.failed.append(f"{name} ({form}): {found['error']}")
+            print(self.failed[-1], file=sys.stderr)
             return None
         return found
 
@@ -604,16 +607,7 @@ def line(row: dict[str, Any], columns: Any = tuple(HEADS), lanes: Any = LANES) -
 
 def page_table(rows: list[dict[str, Any]]) -> str:
     most = list(LANES)[-1:]
-    return "\n".join([heads(PAGE, most), *(line(row, PAGE, most) for row in rows)])
-
-
-def put(page: Path, table: str) -> None:
-    """Replace the table between a page's marks."""
-    begin, end = "<!-- gpu: begin -->\n", "<!-- gpu: end -->"
-    text = page.read_text(encoding="utf-8")
-    page.write_text(
-        text[: text.index(begin) + len(begin)] + f"\n{table}\n\n" + text[text.index(end) :], encoding="utf-8"
-    )
+    return "\n".join([heads(PAGE, most), *(line(row, PAGE, most) for row in rows)]) + "\n"
 
 
 def main() -> None:
@@ -650,7 +644,9 @@ def main() -> None:
     if chosen.json:
         Path(chosen.json).write_text(json.dumps({"target": chosen.target, "rows": found}, indent=2) + "\n")
     if chosen.write:
-        put(Path(chosen.write), page_table(found))
+        put_between(Path(chosen.write), "gpu", page_table(found))
+    if compiler and compiler.failed:
+        raise SystemExit(f"gpu_static.py: {len(compiler.failed)} programs did not compile")
 
 
 if __name__ == "__main__":

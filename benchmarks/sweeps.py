@@ -29,6 +29,7 @@ from typing import Any
 import engine
 import numpy as np
 from engine import MEANS, timed
+from pages import put_between, put_rows
 
 HERE = Path(__file__).resolve().parent
 PRICE = HERE.parent / "examples" / "price_of_privacy.toml"
@@ -325,22 +326,6 @@ def cost_table(found: list[dict]) -> str:
         cells = [f"{x:,}" if isinstance(x, int) else f"{x:,.0f}" if x >= 100 else f"{x:.3g}" for x in numbers]
         lines.append(f"| {' | '.join(['`' + row['name'] + '`', row['case'], *cells])} |")
     return "\n".join(lines) + "\n"
-
-
-def put_between(page: Path, name: str, table: str) -> None:
-    """Replace the table that stands in a page between the marks of its name."""
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
-    before, rest = page.read_text(encoding="utf-8").split(begin)
-    page.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}", encoding="utf-8")
-
-
-def put_rows(page: Path, name: str, table: str) -> None:
-    """Replace rows, by their first cells, of a table in a page between the marks of its name; add new ones."""
-    old = page.read_text(encoding="utf-8").split(f"<!-- {name}: begin -->\n")[1].split(f"<!-- {name}: end -->\n")[0]
-    head, bar, *rows = table.strip().splitlines()
-    found = {line.split("|")[1]: line for line in old.strip().splitlines()[2:]}
-    found |= {line.split("|")[1]: line for line in rows}
-    put_between(page, name, "\n".join([head, bar, *found.values()]) + "\n")
 
 
 def show_costs(page: Path | None = None, only: list[str] | None = None) -> None:

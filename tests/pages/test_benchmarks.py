@@ -1,6 +1,7 @@
 """The benchmarks behind the pages at tiny sizes: they run, count what there is, and write what the pages show."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -249,15 +250,6 @@ def test_an_unknown_algorithm_is_refused_by_the_model(benchmarks, monkeypatch, c
     assert f"no algorithm {name!r}" in capsys.readouterr().err
 
 
-def test_the_table_of_a_page_is_replaced(benchmarks, tmp_path):
-    import gpu_static
-
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- gpu: begin -->\n\n| old |\n\n<!-- gpu: end -->\nafter\n")
-    gpu_static.put(page, "| new |")
-    assert page.read_text() == "before\n<!-- gpu: begin -->\n\n| new |\n\n<!-- gpu: end -->\nafter\n"
-
-
 def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
     import gpu_static
 
@@ -356,25 +348,71 @@ def test_without_a_gpu_nothing_is_measured():
     assert done.stdout == "no GPU here: nothing was measured\n"
 
 
+@pytest.fixture
+def day(tmp_path):
+    """Runs `gpu.py` in tiny sizes where some libraries cannot be imported: what it printed, and its rows."""
+
+    def ran(*arguments, without=("h5netcdf", "h5py", "shtab")):
+        blocked = "".join(f"sys.modules[{name!r}] = None\n" for name in without)
+        (tmp_path / "sitecustomize.py").write_text(f"import sys\n{blocked}")
+        command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--tiny", "--out", str(tmp_path / "day")]
+        done = subprocess.run(
+            [*command, "--lanes", "64", *arguments], env=os.environ | {"PYTHONPATH": str(tmp_path)}, text=True,
+            capture_output=True, timeout=900,
+        )  # fmt: skip
+        return done, [json.loads(line) for line in (tmp_path / "day" / "report.jsonl").read_text().splitlines()]
+
+    return ran
+
+
+def test_a_gpu_day_stops_where_no_sweep_runs(day):
+    done, rows = day(without=("xarray",))
+    assert done.returncode == 1 and "no sweep runs here" in done.stderr and "xarray" in done.stderr
+    assert [row["part"] for row in rows] == ["first", "day"]
+
+
+def test_parts_that_no_time_is_left_for_are_named(day):
+    done, rows = day("--minutes", "0", "--parts", "rates")
+    assert done.returncode == 0, done.stderr
+    assert {"part": "rates", "name": "ucb1", "note": "no time was left"} in rows
+
+
+def test_a_gpu_day_measures_what_it_says(day):
+    """Without the libraries for files and completion, which a machine with a GPU may lack."""
+    done, rows = day("--parts", "rates", "grid")
+    assert done.returncode == 0, done.stderr
+    rates = {row["form"]: row["rate"] for row in rows if row["part"] == "rates" and row["name"] == "ucb1"}
+    assert rates.keys() == {"cc", "scan"} and min(rates.values()) > 0
+    assert [row["name"] for row in rows if row["part"] == "grid"] == ["private_batched first", "private_batched second"]
+    assert "| `ucb1` | 64 | " in done.stdout
+
+
 @pytest.mark.dealt(8)
-def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
-    """The same on this machine: every section is there, and rows that no time is left for are named."""
+def test_a_gpu_day_runs_to_its_end(day):
+    done, rows = day("--minutes", "15")
+    assert done.returncode == 0, done.stderr
+    assert {row["part"] for row in rows} == {
+        "first", "about", "routes", "rates", "correct", "sweeps", "grid", "estimators", "flags", "day",
+    }  # fmt: skip
+    assert not [row for row in rows if "error" in row or "note" in row]
+    assert all(row["right"] for row in rows if row["part"] == "correct")
+
+
+def test_the_table_of_a_gpu_day(benchmarks):
     import gpu
 
-    monkeypatch.setattr(gpu, "FAMILIES", {"ucb1": (*gpu.FAMILIES["ucb1"][:2], 60)})
-    monkeypatch.setattr(gpu, "CHECKED_LANES", 64)
-    monkeypatch.setattr(sys, "argv", ["gpu.py", "--anywhere", "--lanes", "64", "--out", str(tmp_path)])
-    gpu.main()
-    found = json.loads((tmp_path / "report.json").read_text())
-    correct, rates = found["correct"]["ucb1"], found["rates"]["ucb1 64"]
-    assert correct["agrees"] and correct["lanes_alone"] and correct["mean"] != correct["mean_cpu"]
-    assert min(rates.values()) > 0
-    monkeypatch.setattr(
-        sys, "argv", ["gpu.py", "--anywhere", "--lanes", "64", "--out", str(tmp_path), "--minutes", "0"]
-    )
-    gpu.main()
-    assert json.loads((tmp_path / "report.json").read_text())["rates"]["ucb1 64"] is None
-    assert "`ucb1 64`: no time was left" in (tmp_path / "report.md").read_text()
+    rows = [
+        {"part": "about", "name": "device", "kind": "NVIDIA H200", "jax": "0.11.2"},
+        {"part": "rates", "name": "ucb1", "lanes": 131_072, "form": "kernel", "rate": 6e10},
+        {"part": "rates", "name": "ucb1", "lanes": 131_072, "form": "scan", "rate": 3e9},
+        {"part": "sweeps", "name": "ucb1", "lanes": 131_072, "rate": 1.4e10, "scan": 2e9},
+        {"part": "rates", "name": "thompson", "lanes": 131_072, "form": "scan", "rate": 4e8},
+        {"part": "rates", "name": "thompson", "lanes": 131_072, "form": "kernel", "error": "out of memory"},
+    ]
+    found = gpu.table(rows)
+    assert found.startswith("NVIDIA H200, jax 0.11.2")
+    assert "| `ucb1` | 131,072 | 6e+10 | 3e+09 | 20.0 | 1.4e+10 |" in found
+    assert "| `thompson` | 131,072 | - | 4e+08 | - | - |" in found
 
 
 # ---- noise that does not keep what it is given
