@@ -22,12 +22,12 @@ the whole programs are compiled too, and their kernels and the loops that a host
 installed, that is done for a TPU, where XLA makes all kernels. What is not known is null in the file and a dash in
 the table.
 
-The modelled rate is cautious: it takes both sides of every branch, each multiprocessor holds as many blocks of 128
-lanes as registers allow, a unit takes what its vendor says, and a warp starts an instruction every four cycles. The
-bound is what no play can pass: the shortest way through the loop, at the fullest of its units, whatever the registers.
-Both count the body of a loop inside as often as the loop turns, where its text says how often that is (by how much
-statements of the text become more when they are repeated so), and else once. Launches, the time that memory of a
-thread takes, and the host are in neither.
+The modelled rate takes both sides of every branch, as many blocks of 128 lanes as registers allow on a multiprocessor,
+what its vendor says that a unit takes, and an instruction every four cycles from a warp. The bound takes the shortest
+way through the loop at the fullest of its units, whatever the registers: what no play can pass. Both count the body of
+a loop inside as often as the loop turns, where its text says how often that is (by how much statements of the text
+become more when they are repeated so), and else once: rejection, as in Thompson sampling, takes longer. Launches, the
+time that memory of a thread takes, and the host are in neither.
 """
 
 import argparse
@@ -307,8 +307,9 @@ def needed(counts: dict[str, float], target: Target) -> tuple[float, str]:
 
 def unit_of(instruction: str) -> str:
     """The unit of an instruction; "other" where it only takes a start."""
-    name = instruction.split()[1] if instruction.startswith("@") else instruction.split()[0]
-    return next((unit for unit, names in UNITS.items() if name.startswith(names)), "other")
+    name = re.sub(r"^@\S+ ", "", instruction)
+    fitting = {prefix: unit for unit, prefixes in UNITS.items() for prefix in prefixes if name.startswith(prefix)}
+    return fitting[max(fitting, key=len)] if fitting else "other"
 
 
 class Code(NamedTuple):

@@ -8,16 +8,14 @@ programs="ucb1 adap_ucb online_ucb spectral_filter"
 
 python=$(bash tests/interpreter.sh 3.13 3.12)
 [ -n "$python" ] || { echo "absent GPUs: passed over, no Python 3.13 or 3.12 was found"; exit 0; }
-if [ ! "$home/.installed" -nt pyproject.toml ]; then
-    [ -x "$home/bin/python" ] || "$python" -m venv --clear "$home"
-    {
-        bash tests/install.sh "$home/bin/python" --upgrade -e . &&
-            jax=$("$home/bin/python" -c 'import importlib.metadata as m; print(m.version("jax"))') &&
-            bash tests/install.sh "$home/bin/python" "jax-cuda13-plugin==$jax" "jax-cuda13-pjrt==$jax" \
-                nvidia-cuda-nvrtc nvidia-cuda-nvcc nvidia-cuda-nvdisasm
-    } >"$home/install.log" 2>&1 || { echo "absent GPUs: passed over, $(tail -1 "$home/install.log")"; exit 0; }
-    touch "$home/.installed"
-fi
+[ -x "$home/bin/python" ] || "$python" -m venv --clear "$home"
+# each time: the newest JAX may be another one than yesterday
+{
+    bash tests/install.sh "$home/bin/python" --upgrade -e . &&
+        jax=$("$home/bin/python" -c 'import importlib.metadata as m; print(m.version("jax"))') &&
+        bash tests/install.sh "$home/bin/python" "jax-cuda13-plugin==$jax" "jax-cuda13-pjrt==$jax" \
+            nvidia-cuda-nvrtc nvidia-cuda-nvcc nvidia-cuda-nvdisasm
+} >"$home/install.log" 2>&1 || { echo "absent GPUs: passed over, $(tail -1 "$home/install.log")"; exit 0; }
 unset PYTHONPATH
 export JAXBANDITS_CACHE=$home/xla-cache
 for target in t4 a100 h100; do

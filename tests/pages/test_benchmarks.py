@@ -276,6 +276,11 @@ def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
     assert sorted(way) == [0, 1, 5, 6]
     assert gpu_static.by_unit([found.lines[i] for i in way], 2) == {"start": 2, "memory": 0.5, "product": 0.5}
     assert [gpu_static.unit_of(found.lines[i]) for i in (2, 3, 4)] == ["special", "double", "integer"]
+    assert [gpu_static.unit_of(x) for x in ("I2FP.F32.S32 R1", "I2F R1", "@P0 BRA X")] == [
+        "integer",
+        "special",
+        "other",
+    ]
 
 
 def test_a_loop_of_known_length_repeats_its_statements(benchmarks):
