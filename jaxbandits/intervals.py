@@ -58,6 +58,35 @@ def of_mean(values: Tensor, way: Way) -> tuple[Any, Any, Any]:
     return tuple(found.reshape(3, *values.shape[:-1]))
 
 
+def of_ratio(a: Tensor, b: Tensor) -> tuple[Any, Any, Any]:
+    """How many times the mean of b the mean of a is, with its 95% interval, from numbers of the same seeds.
+
+    a, b: [..., S]. The interval holds the factors f for which the mean of a - f b may be zero by Student's interval.
+    All three are NaN where that interval has no end: b's mean is not above zero beyond doubt; and of one seed. Fieller
+    1954, "Some problems in interval estimation" (recalled).
+
+    >>> [round(float(x), 3) for x in of_ratio(np.array([4.0, 6.0, 5.0, 5.0]), np.array([2.0, 3.0, 2.0, 3.0]))]
+    [2.0, 1.631, 2.454]
+    """
+    from scipy.special import stdtrit
+
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    seeds = b.shape[-1]
+    if seeds < 2:
+        return tuple(np.full((3, *b.shape[:-1]), np.nan))
+    mean_a, mean_b = a.mean(-1), b.mean(-1)
+    share = stdtrit(seeds - 1, 1 - MISSED / 2) ** 2 / (seeds * (seeds - 1))
+    left, right = a - mean_a[..., None], b - mean_b[..., None]
+    # the ends are the roots f of denominator f^2 - 2 middle f + constant
+    denominator = mean_b**2 - share * (right**2).sum(-1)
+    middle = mean_a * mean_b - share * (left * right).sum(-1)
+    constant = mean_a**2 - share * (left**2).sum(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = np.sqrt(np.maximum(middle**2 - denominator * constant, 0.0))
+        found = np.array([mean_a / mean_b, (middle - half) / denominator, (middle + half) / denominator])
+        return tuple(np.where((denominator > 0) & (mean_b > 0), found, np.nan))
+
+
 def seeds_needed(values: Tensor) -> np.ndarray[Any, Any]:
     """How many seeds Student's interval needs, as far as these show: array [...].
 

@@ -14,6 +14,7 @@ from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked, ledger
 from jaxbandits.reports.page import sources
 from jaxbandits.reports.page.tables import MAX_ROWS, Cell, Table, cell
+from jaxbandits.reports.page.words import number
 from jaxbandits.sweeps.plan import cell_words
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 
 HEADS = ["algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε", "δ", "audited ε at least", "refuted"]
+
+
+MAX_NUMBERS = 4  # of a row on the first screen
 
 
 class Privacy(NamedTuple):
@@ -59,6 +63,29 @@ def privacy(runs: Sequence[Run]) -> Privacy:
     if len(rows) > MAX_ROWS:
         note += f" The first {MAX_ROWS} of {len(rows):,} rows."
     return Privacy(Table(["sweep"] * several + HEADS, rows[:MAX_ROWS], note), [*notes, SIMULATED], commands)
+
+
+def asked_and_spent(run: Run) -> Table:
+    """A row for each private algorithm: what it was asked for over the grid, and what its noise spends."""
+    ds, rows = run.ds, list[list[Cell]]()
+    claims = json.loads(ds.attrs.get("guarantees", "{}"))
+    if not spending.known(ds):
+        return Table([], [])
+    for label in map(str, ds["algorithm"].values):
+        if label in claims:
+            one = ds.sel(algorithm=[label])
+            asked, spent, delta = (np.ravel(spending.along(one, name)) for name in spending.NAMES)
+            other = bool(spending.other(asked, spent).any()) or bool((np.isnan(asked) & ~np.isnan(spent)).any())
+            model = f"{claims[label]['model']}, one {claims[label]['unit'].replace('_', ' ')}"
+            words = [label, model, _range(asked), _range(spent) if other else "as asked", _range(delta)]
+            rows.append([Cell(text) for text in words])
+    return Table(["algorithm", "private", "ε asked", "ε spent", "δ"], rows)
+
+
+def _range(values: np.ndarray[Any, Any]) -> str:
+    """A few numbers, or the ends of many."""
+    found = [number(x) for x in np.unique(values)]
+    return ", ".join(found) if len(found) <= MAX_NUMBERS else f"{found[0]} to {found[-1]}"
 
 
 def _lines(run: Run) -> tuple[list[list[Cell]], bool]:

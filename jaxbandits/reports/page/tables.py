@@ -14,7 +14,7 @@ import pandas as pd
 
 from jaxbandits import statistics
 from jaxbandits.reports.page import rates
-from jaxbandits.reports.page.words import cut, key_name, listing, number
+from jaxbandits.reports.page.words import cut, key_name, number
 from jaxbandits.selection import grid_dims, tidy
 
 if TYPE_CHECKING:
@@ -27,17 +27,31 @@ MAX_PAIRED = 6  # algorithms of which all pairs are compared
 MAX_DOUBTS = 3  # slopes that could not be fitted, said below the table
 
 HEADS = {
-    "seeds": "seeds", "mean": "mean regret", "ci_low": "95% from", "ci_high": "95% to", "median": "median",
-    "q05": "5% quantile", "q95": "95% quantile", "a": "a", "b": "b", "difference": "a − b", "relative": "relative to b",
-    "p_value": "p", "p_holm": "p (Holm)", "share_lower": "a lower in", "points": "points", "slope": "slope",
-    "theory": "theory", "over": "against",
-}  # fmt: skip
+    "mean": "mean regret",
+    "interval": "95% interval",
+    "median": "median",
+    "quantiles": "5% to 95%",
+    "a": "a",
+    "b": "b",
+    "difference": "a − b",
+    "relative": "relative to b",
+    "p_value": "p",
+    "p_holm": "p (Holm)",
+    "share_lower": "a lower in",
+    "points": "points",
+    "slope": "slope",
+    "theory": "theory",
+    "over": "against",
+    "epsilon_asked": "ε asked",
+}
+# two columns that stand in one, in the place of the first
+SPANS = {"interval": ("ci_low", "ci_high"), "quantiles": ("q05", "q95")}  # fmt: skip
 
 
 BARS = "95% interval of a − b"
 OVER_SEEDS = "mean over seeds"
 # heads of what is measured
-NUMBERS = {*HEADS.values(), BARS, OVER_SEEDS} - {HEADS[name] for name in ("a", "b", "over")}
+NUMBERS = {*HEADS.values(), BARS, OVER_SEEDS} - {HEADS[name] for name in ("a", "b", "over", "epsilon_asked")}
 
 
 class Cell(NamedTuple):
@@ -64,26 +78,25 @@ class Table(NamedTuple):
 
 def summaries(runs: Sequence[Run]) -> Table:
     """Final regret of every algorithm at every point."""
-    rows = [_rows(statistics.summary(run.ds), run) for run in runs]
-    return _table(rows, runs, "Regret at the end. The interval is that of the mean, the quantiles are over seeds.")
+    rows = [_rows(_told_once(statistics.summary(run.ds)), run) for run in runs]
+    note = "Regret at the end. The 95% interval is that of the mean, 5% to 95% are quantiles over seeds."
+    return _table(rows, runs, f"{note} {_seeds(runs)}")
 
 
-def winners(run: Run) -> str:
-    """Which algorithm has the least mean regret at how many points of the grid."""
-    frame = statistics.summary(run.ds)
-    keys = [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]
-    frame = frame[np.isfinite(frame["mean"])]
-    if frame.empty or len(set(frame["algorithm"])) < 2:
-        return ""
-    best = frame.loc[frame.groupby(keys)["mean"].idxmin()] if keys else frame.loc[[frame["mean"].idxmin()]]
-    if not keys:
-        (row,) = best.to_dict("records")
-        half = row["ci_high"] - row["mean"]
-        return f"Least mean regret at the end: “{row['algorithm']}”, {number(row['mean'])} ± {number(half)}."
-    counts = best["algorithm"].value_counts(sort=False)
-    parts = [f"“{label}” at {count}" for label, count in counts.items()]
-    where = f"“{counts.index[0]}” at all {len(best)}" if len(counts) == 1 else f"{listing(parts)} of {len(best)}"
-    return f"Least mean regret at the end: {where} points of the grid."
+def _told_once(frame: pd.DataFrame) -> pd.DataFrame:
+    """Without what is asked for where that is the key of the grid itself, and deltas that are all zero."""
+    asked = frame.get("epsilon_asked")
+    if asked is not None and "epsilon" in frame and (asked.isna() | (asked == frame["epsilon"])).all():
+        frame = frame.drop(columns="epsilon_asked")
+    return frame.drop(columns="delta_spent") if "delta_spent" in frame and (frame["delta_spent"] == 0).all() else frame
+
+
+def _seeds(runs: Sequence[Run]) -> str:
+    """How many seeds there are, of each sweep where they differ."""
+    counts = {run.label: f"{run.ds.sizes['seed']:,}" for run in runs}
+    if len(set(counts.values())) == 1:
+        return f"Seeds: {next(iter(counts.values()))}."
+    return f"Seeds: {', '.join(f'{count} of {label}' for label, count in counts.items())}."
 
 
 def paired(runs: Sequence[Run]) -> Table:
@@ -112,8 +125,8 @@ def paired(runs: Sequence[Run]) -> Table:
             frame.insert(list(frame.columns).index("difference"), BARS, _bars(frame, reach))
         rows.append(_rows(frame, run))
     note = (
-        "Mean regret of a less that of b over the same seeds: below zero, left of the line, a is better. p is that of "
-        "a paired t test, Holm's is corrected for all rows of this table."
+        f"{_seeds(runs)} Mean regret of a less that of b over the same seeds: below zero, left of the line, a is "
+        "better. p is that of a paired t test, Holm's is corrected for all rows of this table."
     )
     if doubtful:
         note += (
@@ -197,8 +210,14 @@ def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
 
 
 def _rows(frame: pd.DataFrame, run: Run) -> tuple[list[str], list[list[Cell]]]:
-    """The head of a frame in words, and its cells."""
-    frame = _readable(frame, run.ds)
+    """The head of a frame in words, and its cells; how many seeds there are stands below the table."""
+    frame = _readable(frame, run.ds).drop(columns="seeds", errors="ignore")
+    for name, ends in SPANS.items():
+        if set(ends) <= set(frame.columns):
+            frame.insert(
+                list(frame.columns).index(ends[0]), name, list(zip(*(frame[end] for end in ends), strict=True))
+            )
+            frame = frame.drop(columns=list(ends))
     columns = [str(column) for column in frame.columns]
     makers = [_maker(column) for column in columns]
     rows = [[make(x) for make, x in zip(makers, row, strict=True)] for row in frame.itertuples(index=False)]
@@ -208,6 +227,8 @@ def _rows(frame: pd.DataFrame, run: Run) -> tuple[list[str], list[list[Cell]]]:
 def _maker(column: str) -> Callable[[Any], Cell]:
     if column == BARS:
         return lambda x: Cell("", None if x is None else x[1], x)
+    if column in SPANS:
+        return lambda x: Cell("–" if math.isnan(x[0]) else f"{number(x[0])} to {number(x[1])}", _order(x[0]))
     if column in ("p_value", "p_holm"):
         return lambda x: Cell("–" if math.isnan(x) else f"{x:.2g}" if x >= 1e-4 else "< 0.0001", _order(x))
     if column in ("relative", "share_lower"):

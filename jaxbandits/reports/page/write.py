@@ -17,7 +17,8 @@ import numpy as np
 
 from jaxbandits import spending, statistics
 from jaxbandits.reports.page import curves, pictures, sources, tables
-from jaxbandits.reports.page.ledgers import privacy
+from jaxbandits.reports.page.headline import headline
+from jaxbandits.reports.page.ledgers import asked_and_spent, privacy
 from jaxbandits.reports.page.runs import Run, runs
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
@@ -123,8 +124,8 @@ def _page(reported: list[Run], path: Path, title: str | None) -> str:
         "several": len(reported) > 1,
         "runs": [
             {
-                "label": run.label, "question": sources.question(run), "answer": tables.winners(run),
-                "spent": spending.sentence(run.ds),
+                "label": run.label, "question": sources.question(run), "answer": headline(run),
+                "spent": asked_and_spent(run), "otherwise": spending.sentence(run.ds),
                 "caption": run.caption, "markdown": statistics.table(run.ds),
                 "latex": statistics.table(run.ds, "latex"),
                 "toml": run.toml, "json": json.dumps(run.config, indent=2, ensure_ascii=False) if run.config else "",

@@ -58,7 +58,9 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
         if not path.is_file():
             if unfinished:
                 raise ValueError(
-                    f"{directory}: the run there is not finished: the command that began it goes on with it"
+                    f"{directory}: a run was begun there, whole or in shards, and its {RESULTS} is not written yet: "
+                    f"`jaxbandits run FILE --out {directory}`, or the same jb.sweep, computes what is left, if "
+                    "anything, and puts all together"
                 )
             raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
     if not path.exists():

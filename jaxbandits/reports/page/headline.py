@@ -1,0 +1,207 @@
+"""The headline of a report: what the sweep answers, in a sentence or two with intervals."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jaxbandits import algorithms, intervals, spending, statistics
+from jaxbandits.formatting import compact
+from jaxbandits.reports.page.words import key_name, listing, number
+from jaxbandits.selection import final_regret, grid_dims
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from jaxbandits.reports.page.runs import Run
+
+MODELS = ("central", "federated", "shuffle", "local")
+CLOSE = 0.1  # an interval that is narrower than this share of its ratio is said with three digits
+
+
+class Privates(NamedTuple):
+    """The private algorithms of a sweep over epsilon, and the regrets that are compared."""
+
+    key: str  # the axis of epsilon
+    values: list[float]  # its values
+    final: xr.DataArray  # regret at the end (algorithm, epsilon, other keys..., seed), other keys as one axis
+    others: list[str]  # keys that have several values beside epsilon
+    models: dict[str, str]  # label -> model, of those that are asked for the axis's epsilon at every value
+    spent: xr.DataArray  # epsilon that is spent (algorithm, epsilon)
+
+
+def headline(run: Run) -> str:
+    """What privacy costs where a sweep says that, otherwise which algorithm has the least regret."""
+    found = _privates(run) if run.ds.sizes["seed"] > 1 else None
+    return (_price(run, found) or _growth(found) if found else "") or _least(run)
+
+
+# ---- privacy
+
+
+def _privates(run: Run) -> Privates | None:
+    """What a grid over epsilon is about; None where there is none, or the Dataset does not say what is private."""
+    ds = run.ds
+    keys = [d for d in grid_dims(ds) if d.rpartition(".")[2] == "epsilon" and ds.sizes[d] > 1]
+    if len(keys) != 1 or ds[keys[0]].dtype.kind not in "iuf" or not spending.known(ds):
+        return None
+    (key,) = keys
+    claims, values = json.loads(ds.attrs.get("guarantees", "{}")), ds[key].values.astype(float)
+    dims = ("algorithm", *grid_dims(ds))
+    at = [d for d in dims if d not in ("algorithm", key)]
+    asked, spent = (
+        np.moveaxis(spending.along(ds, name), dims.index(key), 1).reshape(ds.sizes["algorithm"], len(values), -1)
+        for name in (spending.ASKED, spending.EPSILON)
+    )
+    models = {}
+    for label, own in zip(map(str, ds["algorithm"].values), asked, strict=True):
+        if label in claims and np.array_equal(own, np.broadcast_to(values[:, None], own.shape)):
+            models[label] = claims[label]["model"]
+    final = final_regret(ds).rename({key: "value"})
+    final = final.stack(other=at) if at else final.expand_dims("other")
+    final = final.transpose("algorithm", "value", "other", "seed")
+    import xarray as xr
+
+    worst = xr.DataArray(spent.max(-1), dims=("algorithm", "value"), coords={"algorithm": ds["algorithm"]})
+    return Privates(
+        key=key, values=values.tolist(), final=final, others=[d for d in at if ds.sizes[d] > 1], models=models,
+        spent=worst,
+    )  # fmt: skip
+
+
+def _price(run: Run, found: Privates) -> str:
+    """How many times the regret without privacy the best private algorithm of each model has.
+
+    Said at epsilon = 1, or what is nearest to it, and at the smallest epsilon.
+    """
+    free = [label for label in map(str, run.ds["algorithm"].values) if _without_privacy(run, label)]
+    if not free or not found.models:
+        return ""
+    finite = [i for i, x in enumerate(found.values) if 0 < x < np.inf]
+    if not finite:
+        return ""
+    shown = min(finite, key=lambda i: (abs(np.log(found.values[i])), i))
+    least = min(finite, key=found.values.__getitem__)
+    base = _best(found, free, shown)
+    whose = f" the regret without privacy (“{base}”{f', the best of {len(free)}' if len(free) > 1 else ''})"
+    sentences, doubtful = [], False
+    for i in dict.fromkeys((shown, least)):
+        said = []
+        for model in MODELS:
+            if own := _of_model(found, model, i):
+                label = _best(found, own, i)
+                amount, doubt = _compared(found, (label, i), (base, i))
+                doubtful |= doubt
+                than = (" than" if amount.endswith("more") else "") + whose if not said else ""
+                if i == shown:
+                    best = f", the best of {len(own)}" if len(own) > 1 else ""
+                    said.append(f"{amount}{than} in the {model} model (“{label}”{best}{_spends(found, label, i)})")
+                else:
+                    said.append(f"{amount} with “{label}”{_spends(found, label, i)}")
+        at = f"ε = {number(found.values[i])}"
+        sentences.append(f"{f'{at} costs' if i == shown else f'At {at}:'} {listing(said)}.")
+    return " ".join(sentences) + _over(found) + _few_seeds(run, doubtful)
+
+
+def _growth(found: Privates) -> str:
+    """How much regret grows from the largest epsilon to the smallest, where nothing is without privacy."""
+    if not found.models:
+        return ""
+    low, high = int(np.argmin(found.values)), int(np.argmax(found.values))
+    said = []
+    for model in MODELS:
+        if own := _of_model(found, model, low):
+            label = _best(found, own, low)
+            said.append(f"{_compared(found, (label, low), (label, high))[0]} for “{label}”")
+    of = f" the regret of ε = {number(found.values[high])}"
+    return (
+        f"ε = {number(found.values[low])} costs {listing([said[0].replace(' for ', f'{of} for ', 1), *said[1:]])}. "
+        f"Nothing here is without privacy, so that its price is not known.{_over(found)}"
+    )
+
+
+def _without_privacy(run: Run, label: str) -> bool:
+    """Whether an algorithm of the package has no guarantee: of a user's own it is not known."""
+    name = dict(run.config.get("algorithms", {}).get(label, {})).get("name")
+    return label not in json.loads(run.ds.attrs.get("guarantees", "{}")) and name in algorithms.__all__
+
+
+def _of_model(found: Privates, model: str, i: int) -> list[str]:
+    """The algorithms of a model, those that spend no more than they are asked for where there are any."""
+    labels = [label for label, its in found.models.items() if its == model]
+    return [label for label in labels if not _spends(found, label, i)] or labels
+
+
+def _best(found: Privates, labels: list[str], i: int) -> str:
+    """The label of least mean regret at an epsilon, over all other settings."""
+    means = found.final.isel(value=i).sel(algorithm=labels).mean(("other", "seed")).values
+    return labels[int(np.argmin(means))]
+
+
+def _compared(found: Privates, a: tuple[str, int], b: tuple[str, int]) -> tuple[str, bool]:
+    """How many times the regret of b that of a is, or how much more, where b may have none; whether seeds are few."""
+    left, right = (found.final.sel(algorithm=label).isel(value=i).values for label, i in (a, b))
+    ratio, low, high = intervals.of_ratio(left, right)
+    if np.isnan(ratio).any():
+        mean, low, high = statistics.mean_interval(left - right)
+        needed = intervals.seeds_needed(left - right)
+        ends = [int(np.argmin(mean)), int(np.argmax(mean))]
+        words = [f"{number(mean[k])} ({number(low[k])} to {number(high[k])}) more" for k in dict.fromkeys(ends)]
+    else:
+        needed = intervals.seeds_needed(left - ratio[:, None] * right)
+        ends = [int(np.argmin(ratio)), int(np.argmax(ratio))]
+        words = [_times(ratio[k], low[k], high[k]) for k in dict.fromkeys(ends)]
+    finite = needed[np.isfinite(needed)]
+    return " to ".join(words), bool((finite > left.shape[-1]).any())
+
+
+def _times(ratio: float, low: float, high: float) -> str:
+    digits = 3 if high - low < CLOSE * ratio else 2
+    ratio_text, low_text, high_text = (compact(float(f"{x:.{digits}g}")) for x in (ratio, low, high))
+    return f"{ratio_text} times ({low_text} to {high_text})"
+
+
+def _spends(found: Privates, label: str, i: int) -> str:
+    spent = float(found.spent.sel(algorithm=label).values[i])
+    other = spending.other(np.array([found.values[i]]), np.array([spent]))[0]
+    return f", which spends ε = {number(spent)}" if other else ""
+
+
+def _over(found: Privates) -> str:
+    if not found.others:
+        return ""
+    keys = listing([key_name(key) for key in found.others])
+    return f" From the least to the most over the settings of {keys}."
+
+
+def _few_seeds(run: Run, doubtful: bool) -> str:
+    seeds = run.ds.sizes["seed"]
+    return f" {seeds} seeds are few: these intervals may miss more often than in 5 of 100 cases." if doubtful else ""
+
+
+# ---- any sweep
+
+
+def _least(run: Run) -> str:
+    """Which algorithm has the least mean regret, and how much the next one has; over a grid at how many points."""
+    frame = statistics.summary(run.ds)
+    keys = [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]
+    frame = frame[np.isfinite(frame["mean"])]
+    if frame.empty or len(set(frame["algorithm"])) < 2:
+        return ""
+    if not keys:
+        first, second = frame.sort_values("mean", kind="stable").to_dict("records")[:2]
+        half = first["ci_high"] - first["mean"]
+        said = f"Least mean regret at the end: “{first['algorithm']}”, {number(first['mean'])} ± {number(half)}"
+        final = final_regret(run.ds)
+        sides = (final.sel(algorithm=row["algorithm"]).values.ravel() for row in (second, first))
+        ratio: Any = intervals.of_ratio(*sides)
+        more = f"; “{second['algorithm']}”, which is next, has {_times(*map(float, ratio))} as much"
+        return f"{said}{'' if np.isnan(ratio).any() else more}."
+    best = frame.loc[frame.groupby(keys)["mean"].idxmin()]
+    counts = best["algorithm"].value_counts(sort=False)
+    parts = [f"“{label}” at {count}" for label, count in counts.items()]
+    where = f"“{counts.index[0]}” at all {len(best)}" if len(counts) == 1 else f"{listing(parts)} of {len(best)}"
+    return f"Least mean regret at the end: {where} points of the grid."
