@@ -40,8 +40,7 @@ VALUES = {
 }
 # kinds that read nothing but the numbers they replace, so that any message can be attacked by them
 BLIND = ("fixed", "gaussian", "cauchy", "sign_flip", "random_sign")
-# how many honest reports "in_range" chooses from
-CHOICES = 16
+CHOICES = 16  # how many honest reports "in_range" chooses from
 # kinds that add few values, whatever the learner does
 POINTS = ("fixed", "swapped", "sign_flip", "random_sign", "target")
 

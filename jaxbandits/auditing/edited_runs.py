@@ -22,20 +22,14 @@ from jaxbandits.spans import windows_offered
 from jaxbandits.sweeps.plan import stacked
 from jaxbandits.window import Parts
 
-# A transcript ends after so many plays, unless the first release comes later.
-TRANSCRIPT_PLAYS = 128
-# In the local model it ends after so many messages.
-TRANSCRIPT_MESSAGES = 4
-# The first release is looked for in so many windows at most.
-MAX_WINDOWS = 1 << 12
-# Numbers of the transcripts of one call, in float32, where whole runs are looked at.
-MAX_NUMBERS = 1 << 26
+TRANSCRIPT_PLAYS = 128  # a transcript ends after so many plays, unless the first release comes later
+TRANSCRIPT_MESSAGES = 4  # in the local model it ends after so many messages
+MAX_WINDOWS = 1 << 12  # the first release is looked for in so many windows at most
+MAX_NUMBERS = 1 << 26  # numbers of the transcripts of one call, in float32, where whole runs are looked at
 # So many numbers of a whole run are kept, those that differ most between the inputs: more than any score reads.
 MAX_COLUMNS = 512
-# So many pairs of inputs come into the second stage of the search.
-MAX_PAIRS = 4
-# Runs on each edit in the first stage of the search.
-PROBE_RUNS = 16
+MAX_PAIRS = 4  # so many pairs of inputs come into the second stage of the search
+PROBE_RUNS = 16  # runs on each edit in the first stage of the search
 
 
 class Seeds:

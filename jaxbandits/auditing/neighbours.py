@@ -29,8 +29,7 @@ REWARD_SIZES = 2.0 ** np.arange(-2, 12.25, 0.25)
 NUM_ANGLES = 12
 # Lengths of these features where a claim holds for any length: somewhere between them the client cuts.
 FEATURE_LENGTHS = (1.0, 8.0)
-# Messages that a server has to refuse.
-REFUSED_MESSAGES = ((8.0, 0.0), (0.0, 8.0))
+REFUSED_MESSAGES = ((8.0, 0.0), (0.0, 8.0))  # messages that a server has to refuse
 # What the plays that are not private pay, where inputs react. "zero": nothing. "echo": 1 where the arm before was not
 # arm 0. "chase": 1 for every arm but the one that was played before.
 RULES = ("zero", "echo", "chase")

@@ -22,10 +22,8 @@ from jaxbandits.validation import factory, integer
 if TYPE_CHECKING:
     import pandas as pd
 
-# Principal components of an arm where `dim` is not given.
-COMPONENTS = 4
-# The path of the draws that order the rows.
-ORDER = "environment/order"
+COMPONENTS = 4  # principal components of an arm where `dim` is not given
+ORDER = "environment/order"  # the path of the draws that order the rows
 
 
 def num_rounds(n: int) -> int:

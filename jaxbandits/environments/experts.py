@@ -17,8 +17,7 @@ from jaxbandits.protocol import Environment, Score, World
 from jaxbandits.typing import Tensor
 from jaxbandits.validation import array, factory, integer, numbers
 
-# Entries of a temporary array on the host.
-CHUNK = 1 << 20
+CHUNK = 1 << 20  # entries of a temporary array on the host
 
 
 class Params(NamedTuple):

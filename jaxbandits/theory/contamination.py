@@ -14,8 +14,7 @@ from jaxbandits.validation import checked
 
 Contamination = Annotated[Share, Remedy("1/2 is the breakdown point"), Doc("Share eps of contaminated values.")]
 
-# Halvings of an interval of ln c; those of a float64 end before.
-HALVINGS = 80
+HALVINGS = 80  # halvings of an interval of ln c; those of a float64 end before
 
 
 @checked(source="`docs/formulas/robust_frontier.md#crimed`")

@@ -81,8 +81,7 @@ Nominal = Annotated[
 ]
 Precision = Annotated[Positive, Doc("s: g is at least s epsilon.")]
 
-# orders tried for a conversion: at epsilon = 0.01 and delta = 1e-10 the best is near 700
-MOST_ORDERS = 1024
+MOST_ORDERS = 1024  # orders tried for a conversion: at epsilon = 0.01 and delta = 1e-10 the best is near 700
 
 
 @checked(source="Chowdhury and Zhou (ICLR 2023), Theorem 2: `docs/formulas/private_frontier.md#secure-aggregation`")

@@ -26,8 +26,7 @@ from jaxbandits.validation import factory
 
 # Of every table: the last batch is longer than any horizon, so that all horizons share a program.
 BATCHES = 31
-# A radius that no difference of estimates exceeds.
-VACUOUS = 1e30
+VACUOUS = 1e30  # a radius that no difference of estimates exceeds
 
 
 class Params(NamedTuple):

@@ -20,8 +20,7 @@ from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int
 
-# At T = 10^5 at most 23 samples of size sqrt(u) will leave before the horizon.
-WATCHED_PER_ARM = 32
+WATCHED_PER_ARM = 32  # at T = 10^5 at most 23 samples of size sqrt(u) will leave before the horizon
 
 
 class Params(NamedTuple):

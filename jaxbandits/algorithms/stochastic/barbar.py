@@ -18,10 +18,8 @@ from jaxbandits.protocol import Algorithm, Program, Report, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory
 
-# No horizon is longer, so an epoch of this length never ends. A float32.
-LONGEST = 2.0**31 - 128
-# Far below what is of use: gaps of later epochs and their squares stay float32 numbers.
-LEAST_SCALE = 1e-9
+LONGEST = 2.0**31 - 128  # a float32: no horizon is longer, so an epoch of this length never ends
+LEAST_SCALE = 1e-9  # far below what is of use: gaps of later epochs and their squares stay float32 numbers
 
 
 class Params(NamedTuple):

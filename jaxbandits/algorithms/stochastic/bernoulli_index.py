@@ -6,8 +6,7 @@ from jaxbandits.typing import Array, Float
 
 # Steps of Halley's method. One leaves an error of 3e-5, two of 4e-15 in exact arithmetic, at every mean and level.
 HALLEY_STEPS = 2
-# In place of 1 - p where p is 1.
-LEAST_ROOM = 1e-30
+LEAST_ROOM = 1e-30  # in place of 1 - p where p is 1
 
 
 def rise(mean: Float[Array, "..."], level: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -26,8 +26,7 @@ from jaxbandits.validation import factory
 
 # Of every table: the last batch is longer than any horizon, so that all horizons share a program.
 BATCHES = 31
-# A reward becomes an integer in [0, g], sent as a float.
-MOST_LEVELS = 2**24
+MOST_LEVELS = 2**24  # a reward becomes an integer in [0, g], sent as a float
 
 
 class Params(NamedTuple):

@@ -12,8 +12,7 @@ from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import UNDECIDED, Program
 from jaxbandits.typing import Array, Bool, Float, Int
 
-# The mean of an arm that was dropped.
-DROPPED = -np.inf
+DROPPED = -np.inf  # the mean of an arm that was dropped
 
 
 class Rounds(NamedTuple):

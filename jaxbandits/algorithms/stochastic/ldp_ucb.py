@@ -21,8 +21,7 @@ from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory
 
-# The index of an arm without enough pulls. Of several such arms the lowest is played.
-UNREADY = 1e30
+UNREADY = 1e30  # the index of an arm without enough pulls. Of several such arms the lowest is played.
 
 
 class Params(NamedTuple):

@@ -19,8 +19,7 @@ from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory
 
-# Far below what is of use: its square stays a float32 number.
-LEAST_SCALE = 1e-6
+LEAST_SCALE = 1e-6  # far below what is of use: its square stays a float32 number
 
 
 class Params(NamedTuple):

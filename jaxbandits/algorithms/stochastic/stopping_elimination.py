@@ -19,8 +19,7 @@ from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory
 
-# Of the tables: as many phases as the longest horizon has, so that all horizons share a program.
-PHASES = 32
+PHASES = 32  # of the tables: as many phases as the longest horizon has, so that all horizons share a program
 # The most plays of a window. Their rewards are added one after the other, so that a sum does not depend on the windows.
 MOST_PLAYS = 32
 

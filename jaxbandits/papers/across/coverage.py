@@ -91,8 +91,7 @@ BLOCKS = {
 # As printed, with every constant stated: only here can the share contradict the paper, whose Lemmas 4, 12 and 14 hold
 # with probability 1 - 3 delta / 4.
 STATED = ("median, printed", "median of means, printed", "private, printed")
-# As printed, with the constants that the paper leaves open at 1.
-OPEN = ("printed form", "constants of 1")
+OPEN = ("printed form", "constants of 1")  # as printed, with the constants that the paper leaves open at 1
 
 
 def eliminations(horizon: int, models: tuple[str, ...]) -> dict[str, Any]:
