@@ -294,14 +294,23 @@ def checked(function: Any = None, /, *, source: str = "") -> Any:
     return _checked(function, source) if function else functools.partial(_checked, source=source)
 
 
-def told(function: Callable[P, R], /, raises: str = "") -> Callable[P, R]:
+@overload
+def told(function: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+@overload
+def told(*, source: str = "", raises: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def told(function: Any = None, /, *, source: str = "", raises: str = "") -> Any:
     """Decorate a function that sees for itself whether its arguments are right: its docstring gets what they declare.
 
     raises: when there is a ValueError, where the docstring does not say so.
     """
+    if function is None:
+        return functools.partial(told, source=source, raises=raises)
     rows = {key: row._replace(static=False) for key, row in declaration(function).items()}
-    made: Any = function
-    made.__signature__, made.__doc__ = typed(function, rows), documented(function, rows, raises=raises)
+    function.__signature__, function.__doc__ = typed(function, rows), documented(function, rows, source, raises)
     return function
 
 

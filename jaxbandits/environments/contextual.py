@@ -25,17 +25,14 @@ from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
-    noise_scale: Any
+    noise_scale: Any  # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
 
 
 class SpreadParams(NamedTuple):
     """The numbers where the arms of a play have something in common."""
 
-    # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
-    noise_scale: Any
-    # how far apart the arms of a play are, from 0 (all alike) to below 1 (independent)
-    spread: Any
+    noise_scale: Any  # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
+    spread: Any  # how far apart the arms of a play are, from 0 (all alike) to below 1 (independent)
 
 
 class State(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.environments.user_tables import MISSING_WORDS, Source, Table, few, is_missing, of_frame, table_of
-from jaxbandits.validation import array, choice, is_frame, is_masked, nearest, shown
+from jaxbandits.validation import array, choice, is_frame, is_masked, nearest, shown, told
 
 # Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")
@@ -174,6 +174,7 @@ def _row_of(labels: Any) -> Callable[[int], str]:
     return lambda i: f"labels: row {i + 1} (index {shown(index[i])}){column}"
 
 
+@told
 def read_losses(
     path: Source, *, missing: str = "error", missing_words: Sequence[str] = MISSING_WORDS
 ) -> np.ndarray[Any, Any]:
@@ -213,8 +214,6 @@ def read_losses(
     The first row of a text file is its header unless one of its cells is a number or one of the missing words other
     than "". Lines without any character but blanks are skipped; a row of empty cells is missing.
 
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> import jaxbandits as jb
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -229,6 +228,7 @@ def read_losses(
     return losses[table.complete_rows(table.names, np.isnan(losses), missing)]
 
 
+@told
 def read_labelled(
     path: Source, *, label: str | int, missing: str = "error", missing_words: Sequence[str] = MISSING_WORDS
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -272,8 +272,6 @@ def read_labelled(
     so that 007 and 7 or 1.10 and 1.1 are two classes. Texts in a DataFrame stay text. Blanks around labels do not
     count. Headers are those of `read_losses`.
 
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> import jaxbandits as jb
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -40,16 +40,12 @@ MAX_REPORT = 1e6  # a report is cut at this size before it is squared
 class Filtered(NamedTuple):
     """What the filter leaves."""
 
-    # mean of direction * report over the reports that are left; 0 if none was finite
-    mean: Float[Array, " d"]
+    mean: Float[Array, " d"]  # mean of direction * report over the reports that are left; 0 if none was finite
     keep: Bool[Array, " n"]
-    # largest eigenvalue before each removal and at the end, then NaN
-    eigenvalues: Float[Array, " h"]
+    eigenvalues: Float[Array, " h"]  # largest eigenvalue before each removal and at the end, then NaN
     num_removed: Int[Array, ""]
-    # how many were not finite and left out from the start
-    num_dropped: Int[Array, ""]
-    # whether `max_removals` ended the filter, not the bound
-    exhausted: Bool[Array, ""]
+    num_dropped: Int[Array, ""]  # how many were not finite and left out from the start
+    exhausted: Bool[Array, ""]  # whether `max_removals` ended the filter, not the bound
 
 
 class FilteredBlocks(NamedTuple):

@@ -1,44 +1,34 @@
 """Randomized response (Warner 1965)."""
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 
+from jaxbandits.declared import Kind
 from jaxbandits.typing import Array, Float, Scalar
+from jaxbandits.validation import told
+
+Number = Annotated[Any, Kind("array or float")]
 
 
-def randomized_response(uniform: Any, value: Any, scale: Any) -> Float[Array, "..."]:
+@told(source="Warner 1965")
+def randomized_response(
+    uniform: Annotated[Number, Doc("A uniform draw in (0, 1): one draw has the law of both the bit and its flip.")],
+    value: Annotated[Number, Doc("What is reported, in [0, 1].")],
+    scale: Annotated[Number, Doc("1 / epsilon, at least 0; 0 flips no bit. The three broadcast.")],
+) -> Annotated[Float[Array, "..."], Doc("The debiased bits; their mean is `value`.")]:
     """Report a value in [0, 1] by one private bit, without bias.
 
     A Bernoulli(value) bit is flipped with probability 1 / (1 + e^(1/scale)), which is 1/scale-private, and then
     debiased.
-
-    Parameters
-    ----------
-    uniform : array or float
-        A uniform draw in (0, 1): one draw has the law of both the bit and its flip.
-    value : array or float
-        What is reported, in [0, 1].
-    scale : array or float
-        1 / epsilon, at least 0; 0 flips no bit. The three broadcast.
-
-    Returns
-    -------
-    Array
-        The debiased bits; their mean is `value`.
 
     Notes
     -----
     A simulation of the mechanism; not a certified release. `response_event` says what uniforms of few bits
     spend beyond 1 / scale.
 
-    References
-    ----------
-    Warner 1965
-
-    Examples
-    --------
     >>> [round(float(randomized_response(u, 1.0, 1.0)), 3) for u in (0.2, 0.8)]
     [1.582, -0.582]
     >>> float(randomized_response(0.2, 1.0, 0.0))

@@ -58,7 +58,7 @@ Drawn = Annotated[Plot, Doc("The figure and the tidy table of what it shows.")]
 
 def documented(function: Callable[P, Plot]) -> Callable[P, Plot]:
     """A function that draws, whose docstring gets what it shares with others."""
-    return told(function, raises="For what cannot be drawn: the message says why.")
+    return told(raises="For what cannot be drawn: the message says why.")(function)
 
 
 def reduced(

@@ -40,12 +40,9 @@ class State(NamedTuple):
     """The base's state, and what is on its way to it."""
 
     base: Any
-    # messages and notes of the last plays, packed into words
-    ring: UInt32[Array, "R W"]
-    # `message_ring.Circles`, which of them are due when; () for a fixed delay, of which that is known
-    circles: Any
-    # Counts; () for a fixed delay
-    counts: Any
+    ring: UInt32[Array, "R W"]  # messages and notes of the last plays, packed into words
+    circles: Any  # `message_ring.Circles`, which of them are due when; () for a fixed delay, of which that is known
+    counts: Any  # Counts; () for a fixed delay
 
 
 @cache

@@ -17,8 +17,7 @@ from jaxbandits.validation import factory
 
 class Params(NamedTuple):
     learning_rate: Any
-    # the implicit exploration: added to the played arm's probability where a loss is divided by it
-    mixing: Any
+    mixing: Any  # the implicit exploration: added to the played arm's probability where a loss is divided by it
 
 
 @cache

@@ -50,18 +50,13 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The bases' states, and what each base was paid."""
 
-    # every leaf [M, ...]
-    bases: Any
-    # int32: n_i
-    plays: Any
-    # of the noisy responses, and what rounding left out of it
-    mean: Float[Array, " M"]
+    bases: Any  # every leaf [M, ...]
+    plays: Any  # int32: n_i
+    mean: Float[Array, " M"]  # of the noisy responses, and what rounding left out of it
     mean_rest: Float[Array, " M"]
-    # sum of (mean before a response - that response), and what rounding left out of it
-    deficit: Float[Array, " M"]
+    deficit: Float[Array, " M"]  # sum of (mean before a response - that response), and what rounding left out of it
     deficit_rest: Float[Array, " M"]
-    # bool
-    active: Any
+    active: Any  # bool
 
 
 def deviation(params: Params, growth: Any, exponent: Any, n: Any) -> Any:

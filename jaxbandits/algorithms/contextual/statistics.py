@@ -64,18 +64,12 @@ class Statistics(NamedTuple):
     is for. `used` plays of the window count. Made only by cached builders: `linear_bandit` is cached on them.
     """
 
-    # params, draws -> state
-    init: Callable[..., Any]
-    # client: params, scale, draws, t, feature, reward, play -> message
-    encode: Callable[..., Any]
-    # server: params, scale, state, draws, t, message, used -> state, released
-    update: Callable[..., tuple[Any, Any]]
-    # server, once a window: params, scale, state, t -> Estimate
-    estimate: Callable[..., Estimate]
-    # shuffler: params, scale, draws, t, message, play -> message
-    relay: Callable[..., Any] = _relay
-    # as `Program.lockstep`
-    lockstep: bool = False
+    init: Callable[..., Any]  # params, draws -> state
+    encode: Callable[..., Any]  # client: params, scale, draws, t, feature, reward, play -> message
+    update: Callable[..., tuple[Any, Any]]  # server: params, scale, state, draws, t, message, used -> state, released
+    estimate: Callable[..., Estimate]  # server, once a window: params, scale, state, t -> Estimate
+    relay: Callable[..., Any] = _relay  # shuffler: params, scale, draws, t, message, play -> message
+    lockstep: bool = False  # as `Program.lockstep`
 
 
 class Sums(NamedTuple):

@@ -52,11 +52,9 @@ class Drawing(NamedTuple):
 class SentNoise(NamedTuple):
     """Noise on every agent's sums, of which the server uses the first `releases`."""
 
-    # "tree": by a binary tree; "increment": on each message; "counter": by a form of `mechanisms.counter`
-    kind: Any
+    kind: Any  # "tree": by a binary tree; "increment": on each message; "counter": by a form of `mechanisms.counter`
     releases: int
-    # the name of the form, and the form; None of other kinds
-    counter: str
+    counter: str  # the name of the form, and the form; None of other kinds
     form: Any
 
     def scale(self, window: int, epsilon: Scalar, delta: Scalar, calibration: Any, given: Scalar | None) -> Scalar:

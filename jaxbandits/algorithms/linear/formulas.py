@@ -8,33 +8,42 @@ Axes: [K] arms, [d] features. Model "M1": a client a reward; "M2": a client an a
 of its n_a rewards. b is the Laplace scale of a reward's noise, 2 / epsilon, and 0 without privacy.
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import jax.numpy as jnp
+from annotated_doc import Doc
 from jax import lax
 
+from jaxbandits.declared import Kind
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.validation import told
 
 Model: TypeAlias = Literal["M1", "M2"]
 """Who is a client: of one reward, or of one action."""
 
+Number = Annotated[Any, Kind("float")]  # of the host, or traced
+OfModel = Annotated[Model, Doc("A client a reward, or a client an action.")]
+Size = Annotated[Number, Doc("The size m of the batch.")]
+WeightFloor = Annotated[Number, Doc("The least weight of an arm of the design in model M2.")]
+Pulls = Annotated[Int[Array, " K"], Kind("int array [K]"), Doc("Plays of the batch, 0 where an arm is not played.")]
+NoiseScale = Annotated[Number, Doc("The rewards' sub-Gaussian scale sigma.")]
+LaplaceScale = Annotated[Number, Doc("b.")]
+CorruptionBound = Annotated[Number, Doc("The share alpha of corrupted reports that is believed in.")]
+Gamma = Annotated[Float[Array, ""], Doc("The radius gamma.")]
+
 ARMS_AT_ONCE = 16  # whose widths are computed side by side: no array has size K x K
 
 
-def counts(weights: Float[Array, " K"], size: Any, *, model: Model = "M1", weight_floor: Any = 0.1) -> Int[Array, " K"]:
+@told(source="`docs/formulas/robust_linear.md#reports`.")
+def counts(
+    weights: Annotated[Float[Array, " K"], Kind("array [K]"), Doc("The design's weights.")],
+    size: Size,
+    *,
+    model: OfModel = "M1",
+    weight_floor: WeightFloor = 0.1,
+) -> Int[Array, " K"]:
     """Plays of every arm in a batch: ceil(m w), for M2 ceil(m max(w, weight_floor)), where the design has weight.
-
-    Parameters
-    ----------
-    weights : array [K]
-        The design's weights.
-    size : float
-        The size m of the batch.
-    model : {"M1", "M2"}
-        A client a reward, or a client an action.
-    weight_floor : float
-        The least weight of an arm of the design in model M2.
 
     Returns
     -------
@@ -45,12 +54,6 @@ def counts(weights: Float[Array, " K"], size: Any, *, model: Model = "M1", weigh
     -----
     Guarded against rounding: m w (1 - 2e-6) - 1e-9 is rounded up in float32, m w - 1e-9 in float64.
 
-    References
-    ----------
-    `docs/formulas/robust_linear.md#reports`.
-
-    Examples
-    --------
     >>> counts(jnp.array([0.0, 0.25, 0.75]), 10).tolist()
     [0, 3, 8]
     >>> counts(jnp.array([0.0, 0.05, 0.95]), 10, model="M2").tolist()
@@ -67,35 +70,14 @@ def _own(pulls, model):
     return jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
 
 
+@told(source="`docs/formulas/robust_linear.md#threshold`.")
 def mean_square(
-    pulls: Int[Array, " K"], noise_scale: Any, laplace_scale: Any, *, model: Model = "M1"
-) -> Float[Array, ""]:
+    pulls: Pulls, noise_scale: NoiseScale, laplace_scale: LaplaceScale, *, model: OfModel = "M1"
+) -> Annotated[Float[Array, ""], Doc("rho^2.")]:
     """A bound rho^2 on the mean square of a clean report.
 
     M1: 1 + sigma^2 + 2 b^2. M2: 1 + sigma^2 / n + 2 (b / n)^2 with n = min n_a.
 
-    Parameters
-    ----------
-    pulls : int array [K]
-        Plays of the batch, 0 where an arm is not played.
-    noise_scale : float
-        The rewards' sub-Gaussian scale sigma.
-    laplace_scale : float
-        b.
-    model : {"M1", "M2"}
-        A client a reward, or a client an action.
-
-    Returns
-    -------
-    array []
-        rho^2.
-
-    References
-    ----------
-    `docs/formulas/robust_linear.md#threshold`.
-
-    Examples
-    --------
     >>> float(mean_square(jnp.array([4, 0, 8]), 1.0, 2.0, model="M2"))
     1.75
     """
@@ -105,58 +87,49 @@ def mean_square(
     return 1 + noise_scale**2 / least + 2 * (laplace_scale / least) ** 2
 
 
-def lambda_value(square: Any, num_reports: Any, max_leverage: Any, *, clean: Any) -> Float[Array, ""]:
+@told(source="`docs/formulas/robust_linear.md#threshold`.")
+def lambda_value(
+    square: Number,
+    num_reports: Annotated[Any, Kind("int"), Doc("Reports n of the batch.")],
+    max_leverage: Annotated[Number, Doc("The largest leverage mu of the active arms in M.")],
+    *,
+    clean: Annotated[Any, Kind("bool"), Doc('False: rho^2 / n, "tight". True: mu rho^2, "clean".')],
+) -> Annotated[Float[Array, ""], Doc("lambda.")]:
     """The bound lambda of the filter, which stops below a top eigenvalue of 4 lambda.
 
     Parameters
     ----------
-    square : float
+    square
         rho^2 of `mean_square`. For the paper's printed value: the mean square of the observed reports.
-    num_reports : int
-        Reports n of the batch.
-    max_leverage : float
-        The largest leverage mu of the active arms in M.
-    clean : bool
-        False: rho^2 / n, "tight". True: mu rho^2, "clean".
-
-    Returns
-    -------
-    array []
-        lambda.
 
     Notes
     -----
     The printed value, "observed", is mu times the mean square of the observed reports. No data can exceed four
     times that, so that its filter never removes anything.
 
-    References
-    ----------
-    `docs/formulas/robust_linear.md#threshold`.
-
-    Examples
-    --------
     >>> float(lambda_value(2.0, 10, 0.5, clean=False)), float(lambda_value(2.0, 10, 0.5, clean=True))
     (0.20000000298023224, 1.0)
     """
     return square * jnp.where(clean, max_leverage, 1 / jnp.maximum(num_reports, 1))
 
 
+@told(source="`docs/formulas/robust_linear.md#practical-radius`.")
 def gamma_practical(
-    actions: Float[Array, "K d"],
-    active: Bool[Array, " K"],
-    inverse: Float[Array, "d d"],
-    pulls: Int[Array, " K"],
+    actions: Annotated[Float[Array, "K d"], Kind("array [K, d]"), Doc("Feature vectors.")],
+    active: Annotated[Bool[Array, " K"], Kind("bool array [K]"), Doc("The arms that are still played.")],
+    inverse: Annotated[Float[Array, "d d"], Kind("array [d, d]"), Doc("M^-1 on the span of the active arms.")],
+    pulls: Pulls,
     *,
-    log_term: Any,
-    square: Any,
-    noise_scale: Any,
-    laplace_scale: Any,
-    model: Model = "M1",
-    sampling_scale: Any = 0.5,
-    corruption_bound: Any = 0.0,
-    corruption_scale: Any = 0.5,
-    bias_scale: Any = 1.0,
-) -> Float[Array, ""]:
+    log_term: Annotated[Number, Doc("L = log(2 K B / failure_prob).")],
+    square: Annotated[Number, Doc("rho^2 of `mean_square`.")],
+    noise_scale: NoiseScale,
+    laplace_scale: LaplaceScale,
+    model: OfModel = "M1",
+    sampling_scale: Annotated[Number, Doc("Multiplies the width of the noise.")] = 0.5,
+    corruption_bound: CorruptionBound = 0.0,
+    corruption_scale: Annotated[Number, Doc("Multiplies the first term of corruption.")] = 0.5,
+    bias_scale: Annotated[Number, Doc("Multiplies the second term of corruption.")] = 1.0,
+) -> Gamma:
     """Half of the gap at which an arm is dropped: a Bernstein half-width of the noise, plus the bias of corruption.
 
     The noise is Gaussian and Laplace. The width is sampling_scale max_x [sqrt(2 V L) + c L] over active x, with
@@ -164,44 +137,6 @@ def gamma_practical(
     V = sum w_a^2 (sigma^2 / n_a + 2 (b / n_a)^2) and c = max_a `|w_a|` b / n_a. Under corruption
     corruption_scale sqrt(rho^2 alpha) + bias_scale alpha is added.
 
-    Parameters
-    ----------
-    actions : array [K, d]
-        Feature vectors.
-    active : bool array [K]
-        The arms that are still played.
-    inverse : array [d, d]
-        M^-1 on the span of the active arms.
-    pulls : int array [K]
-        Plays of the batch.
-    log_term : float
-        L = log(2 K B / failure_prob).
-    square : float
-        rho^2 of `mean_square`.
-    noise_scale : float
-        sigma.
-    laplace_scale : float
-        b.
-    model : {"M1", "M2"}
-        A client a reward, or a client an action.
-    sampling_scale : float
-        Multiplies the width of the noise.
-    corruption_bound : float
-        The share alpha of corrupted reports that is believed in.
-    corruption_scale, bias_scale : float
-        Multiply the two terms of corruption.
-
-    Returns
-    -------
-    array []
-        The radius gamma.
-
-    References
-    ----------
-    `docs/formulas/robust_linear.md#practical-radius`.
-
-    Examples
-    --------
     >>> x, both = jnp.eye(2), jnp.ones(2, bool)
     >>> scales = {"log_term": 4.0, "square": 2.0, "noise_scale": 1.0, "laplace_scale": 0.0}
     >>> float(gamma_practical(x, both, x / 8, jnp.array([8, 8]), **scales))
@@ -230,20 +165,21 @@ def gamma_practical(
     return sampling_scale * largest + jnp.where(corruption_bound > 0, bias, 0)
 
 
+@told(source="`docs/formulas/robust_linear.md#paper-radius`.")
 def gamma_paper(
-    rank: Any,
-    size: Any,
-    support: Any,
+    rank: Annotated[Number, Doc("The dimension that the active arms span.")],
+    size: Size,
+    support: Annotated[Number, Doc("Arms in the design.")],
     *,
-    log_term: Any,
-    laplace_scale: Any,
-    model: Model = "M1",
-    weight_floor: Any = 0.1,
-    sampling_scale: Any = 1.0,
-    corruption_bound: Any = 0.0,
-    corruption_scale: Any = 1.0,
-    bias_scale: Any = 1.0,
-) -> Float[Array, ""]:
+    log_term: Annotated[Number, Doc("L = log(1 / delta'), delta' = failure_prob / (K T^2).")],
+    laplace_scale: Annotated[Number, Doc("2 / epsilon.")],
+    model: OfModel = "M1",
+    weight_floor: WeightFloor = 0.1,
+    sampling_scale: Annotated[Number, Doc("The hidden constant of the first term.")] = 1.0,
+    corruption_bound: CorruptionBound = 0.0,
+    corruption_scale: Annotated[Number, Doc("The hidden constant of the second term.")] = 1.0,
+    bias_scale: Annotated[Number, Doc("The hidden constant of the third term.")] = 1.0,
+) -> Gamma:
     """The paper's radius with its hidden constants as scales.
 
     The rank r stands for d, m is the size and alpha the corruption bound. M1, with Y = 1 + sqrt(log(m /
@@ -253,39 +189,9 @@ def gamma_paper(
     sampling_scale sqrt(2 r) (sqrt(L / n) + L / (n epsilon)) + corruption_scale [2 r (k sqrt(alpha) + sqrt(k
     alpha L)) + sqrt(2 r k) alpha] Y + bias_scale alpha.
 
-    Parameters
-    ----------
-    rank : float
-        The dimension that the active arms span.
-    size : float
-        The size m of the batch.
-    support : float
-        Arms in the design.
-    log_term : float
-        L = log(1 / delta'), delta' = failure_prob / (K T^2).
-    laplace_scale : float
-        2 / epsilon.
-    model : {"M1", "M2"}
-        A client a reward, or a client an action.
-    weight_floor : float
-        The least weight of an arm of the design in model M2.
-    sampling_scale, corruption_scale, bias_scale : float
-        The hidden constants of the three terms.
-    corruption_bound : float
-        alpha.
-
-    Returns
-    -------
-    array []
-        The radius gamma.
-
     Notes
     -----
     Beyond alpha of about 1e-3 it exceeds every gap and nothing is eliminated.
-
-    References
-    ----------
-    `docs/formulas/robust_linear.md#paper-radius`.
     """
     private = laplace_scale / 2  # 1 / epsilon
     alpha = corruption_bound

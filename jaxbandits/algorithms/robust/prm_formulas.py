@@ -150,14 +150,10 @@ class Prm(NamedTuple):
 class Tables(NamedTuple):
     """One entry for each number of pulls [B]."""
 
-    # M
-    clip: Table
-    # beta
-    radius: Table
-    # Laplace scale of the released mean, 2 M / (n epsilon)
-    noise_scale: Table
-    # Laplace scale of each released share of a bin, 2 / (n epsilon); zeros with raw moments
-    count_scale: Table
+    clip: Table  # M
+    radius: Table  # beta
+    noise_scale: Table  # Laplace scale of the released mean, 2 M / (n epsilon)
+    count_scale: Table  # Laplace scale of each released share of a bin, 2 / (n epsilon); zeros with raw moments
 
 
 class Histogram(NamedTuple):

@@ -24,12 +24,9 @@ COUNT_BITS = 12  # of the count, the lowest
 class Means(NamedTuple):
     """Means and counts of all arms."""
 
-    # mean reward, rounded
-    mean: columns.Columns
-    # 1 / sqrt(N); 0 before an arm's first play
-    inverse_root: columns.Columns
-    # int32: what rounding left out of the mean (upper 20 bits), and the lowest bits of N
-    digits: columns.Columns
+    mean: columns.Columns  # mean reward, rounded
+    inverse_root: columns.Columns  # 1 / sqrt(N); 0 before an arm's first play
+    digits: columns.Columns  # int32: what rounding left out of the mean (upper 20 bits), and the lowest bits of N
 
 
 class Arm(NamedTuple):
