@@ -19,6 +19,7 @@ from jaxbandits.numerics.packed import cholesky_solver, pairs, symmetric_product
 from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
 from jaxbandits.validation import array, checked, number
 
+BLOCK = 16  # arrays are projected so many together: few points leave the ball
 ITERATIONS = 16  # Newton steps of the public function; 8 leave an error of 4e-6 at condition number 1e3
 
 
@@ -72,9 +73,6 @@ def _until_there(y: Float[Array, "d L"], inverse: Float[Array, "n L"]) -> Float[
     return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)[None]
 
 
-BLOCK = 16  # points projected together: few leave the ball
-
-
 @lanes_first
 def onto_ball(y: Float[Array, "... d"], inverse: Float[Array, "... d d"]) -> Float[Array, "... d"]:
     """`into_unit_ball` for arrays, of any d: one lane, or lanes first."""
@@ -90,13 +88,13 @@ def onto_ball(y: Float[Array, "... d"], inverse: Float[Array, "... d d"]) -> Flo
 def _by_lanczos(y: Float[Array, "d L"], inverse: Float[Array, "d d L"]) -> Float[Array, "d L"]:
     """The projections of points y, every `|y|` > 1: x = (I + m P)^-1 y with P = A^-1.
 
-    Step k adds a vector to an orthonormal basis of y, P y, P^2 y, ... in which P is tridiagonal (Lanczos), so that x
-    there and its norm take O(k) operations. With it comes one Newton step on m. The norm of the k-th x grows with k
-    and falls with m, so that m rises to its end all the same (Gould, Lucidi, Roux and Toint 1999). What x misses is at
-    most m b times its last coordinate, where b is the length of what the next vector of the basis had before it was
-    divided by it.
+    Step k adds a vector to an orthonormal basis of y, P y, P^2 y, ... in which P is tridiagonal (Lanczos). There the
+    norm of x takes O(k) operations, and with it comes one Newton step on m. The norm of the k-th x grows with k and
+    falls with m, so that m only rises (Gould, Lucidi, Roux and Toint 1999). What is not in the basis yet changes x by
+    at most m b times its last coordinate, where b is the entry of P that leads out of the basis.
 
-    A lane that has arrived stays: its basis ends, and further steps, for others, add zeros.
+    Maler's steps take three vectors or four, and d are always enough. A lane that has arrived stays: its basis ends,
+    and further steps, for others, add zeros.
     """
     dim, lanes = y.shape
     enough = 16 * jnp.finfo(y.dtype).eps
@@ -108,7 +106,7 @@ def _by_lanczos(y: Float[Array, "d L"], inverse: Float[Array, "d d L"]) -> Float
         v = materialize(fixed_sum(inverse * q[None], axis=1))
         along = materialize(fixed_sum(v * q, axis=0))
         v = materialize(v - along[None] * q)
-        # what else of it lies in the basis: by rounding, more than its part along the last one
+        # and without what else lies in the basis: by rounding that is more than the part along the vector before
         inside = materialize(fixed_sum(basis * v[None], axis=1))
         v = materialize(v - fixed_sum(basis * inside[:, None], axis=0))
         length = jnp.where(k < dim - 1, jnp.sqrt(fixed_sum(v * v, axis=0)), 0)

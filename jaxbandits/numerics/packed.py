@@ -24,8 +24,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.numerics.fusion import materialize, materialize_all
-from jaxbandits.numerics.linear_algebra import inverse_cholesky
-from jaxbandits.numerics.sums import added, dot, fixed_sum, matvec, product
+from jaxbandits.numerics.sums import added, dot, matvec, product
 from jaxbandits.typing import Array, Float, Tensor
 
 Entries: TypeAlias = Sequence[Any]
@@ -439,16 +438,8 @@ def lower_product(factor: Any, x: Vector) -> Vector:
 def cholesky_solver(packed: Entries, dim: int) -> tuple[Solve, Solve]:
     """The functions r -> L^-1 r and w -> L^-T w of lists, where L L' is a packed positive definite matrix.
 
-    One after the other they solve with the matrix. Its entries are arrays of lanes. Above `MAX_UNROLLED_DIM` by
-    `linear_algebra.inverse_cholesky`.
+    One after the other they solve with the matrix. Its entries are arrays of lanes.
     """
-    if dim > MAX_UNROLLED_DIM:
-        matrices = jnp.moveaxis(full(packed, dim), -1, 0)
-        inverse = jnp.moveaxis(jax.vmap(inverse_cholesky)(matrices), 0, -1)
-        return (
-            lambda r: list(fixed_sum(inverse * jnp.stack(r)[None], axis=1)),
-            lambda w: list(fixed_sum(inverse * jnp.stack(w)[:, None], axis=0)),
-        )
     low, _, scale = _factor(packed, dim, lambda pivot: 1 / jnp.sqrt(pivot))
 
     def forward(r):

@@ -15,7 +15,9 @@ from reference.ldp_contextual import maler as reference
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits.learners.maler import log_priors, num_pairs
+from jaxbandits.learners.maler import _newton_apart, _newton_step, log_priors, num_pairs
+from jaxbandits.learners.project_ellipsoid import onto_ball
+from jaxbandits.numerics.packed import pairs
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
 
 
@@ -240,6 +242,54 @@ def test_projection_is_the_exact_one(condition, tolerance):
     )
     assert np.abs(ours - exact).max() < tolerance
     assert np.linalg.norm(ours, axis=1).max() <= 1 + 3e-7
+
+
+@pytest.mark.parametrize("condition, tolerance", [(1.0, 2e-6), (30.0, 3e-6), (1e3, 1e-4)])
+def test_projection_by_lanczos_is_the_exact_one(condition, tolerance):
+    """The array form, and which lanes are projected together changes nothing."""
+    y, A = ellipsoids(condition, count=40, dim=12)
+    y[::4] *= 0.1  # inside
+    A /= np.linalg.norm(A, 2, axis=(1, 2))[:, None, None]
+    inverse = np.float32(np.linalg.inv(A.astype(float)))
+    project = uncompiled(jax.vmap(onto_ball))
+    ours = project(y, inverse)
+    exact = np.array(
+        [reference.project_ellipsoid(*each, 1.0) for each in zip(y.astype(float), A.astype(float), strict=True)]
+    )
+    assert np.abs(ours - exact).max() < tolerance and np.linalg.norm(ours, axis=1).max() <= 1 + 3e-7
+    np.testing.assert_array_equal(ours[::4], y[::4])
+    np.testing.assert_array_equal(project(y[::-1], inverse[::-1])[::-1], ours)
+
+
+def test_projection_by_lanczos_at_the_edges():
+    project = uncompiled(onto_ball)
+    eye = np.eye(9, dtype=np.float32)
+    y = np.zeros(9, np.float32)
+    np.testing.assert_array_equal(project(y, eye), y)
+    y[4] = 3  # an eigenvector: the basis ends with it
+    np.testing.assert_allclose(project(y, np.diag(np.arange(1, 10)).astype(np.float32)), y / 3, atol=1e-6)
+    y[:] = 1e3
+    np.testing.assert_allclose(project(y, eye), y / np.linalg.norm(y), atol=1e-6)
+    with jax.enable_x64(True):
+        inverse = np.diag(np.geomspace(1, 1e-6, 9))
+        exact = reference.project_ellipsoid(np.ones(9), np.linalg.inv(inverse), 1.0)
+        np.testing.assert_allclose(project(np.ones(9), inverse), exact, atol=1e-10)
+
+
+@pytest.mark.parametrize("dim", [1, 4, 8, 12])
+def test_the_two_layouts_take_the_same_newton_step(dim):
+    rng, n = np.random.default_rng(dim), 5
+    root = rng.normal(size=(n, dim, 2 * dim)) / np.sqrt(2 * dim)
+    inverse = np.linalg.inv(np.eye(dim) + root @ root.transpose(0, 2, 1))
+    newton, g, step = rng.normal(size=(n, dim)), rng.normal(size=dim), rng.uniform(-0.3, 0.3, n)
+    newton /= np.linalg.norm(newton, axis=1, keepdims=True)
+    packed = np.stack([inverse[:, i, j] for i, j in pairs(dim)])
+    with jax.enable_x64(True):
+        apart, its_inverse = uncompiled(_newton_apart)(newton.T, packed, g, step)
+        arrays, full = uncompiled(_newton_step)(newton.T, inverse, g, step)
+    assert (np.linalg.norm(arrays, axis=0) > 1 - 1e-9).any() or dim == 1
+    np.testing.assert_allclose(arrays, apart, atol=1e-9)
+    np.testing.assert_allclose(np.stack([full[:, i, j] for i, j in pairs(dim)]), its_inverse, atol=1e-12)
 
 
 def test_projection_satisfies_kkt():

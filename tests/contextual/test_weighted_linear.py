@@ -16,7 +16,7 @@ from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms import cw_oful, hvt_linucb, linucb, robust_oful
-from jaxbandits.algorithms.contextual.hvt_linucb import onto_ball
+from jaxbandits.algorithms.contextual.hvt_linucb import nearest
 
 T, D, SEEDS = 300, 3, range(4)
 users = functools.partial(jb.environments.contextual_linear, num_arms=6, dim=D)
@@ -230,7 +230,7 @@ def test_without_corruption_robust_oful_is_hvt():
 
 @pytest.mark.parametrize("dim", [1, 3, 10])
 def test_projection_onto_the_ball(dim):
-    random, project = np.random.default_rng(dim), uncompiled(onto_ball)
+    random, project = np.random.default_rng(dim), uncompiled(nearest)
     for size in (0.5, 1.0001, 3.0, 200.0):
         root = random.normal(size=(dim, dim))
         v = root @ root.T + 0.05 * np.eye(dim)

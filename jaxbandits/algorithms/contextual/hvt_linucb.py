@@ -21,9 +21,9 @@ from jaxbandits.algorithms.contextual.linucb import (
     scores,
 )
 from jaxbandits.declared import Default, Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms, Positive
-from jaxbandits.learners.project_ellipsoid import into_unit_ball
+from jaxbandits.learners.project_ellipsoid import into_unit_ball, onto_ball
 from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, pick
-from jaxbandits.numerics.packed import pairs, symmetric_product
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, symmetric_product
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import factory
@@ -50,9 +50,13 @@ class State(NamedTuple):
     rest: Any  # what rounding left out of both, in a long run; otherwise ()
 
 
-@lanes_last
-def onto_ball(theta: Float[Array, "d ..."], inverse: Float[Array, "d d ..."]) -> Float[Array, "d ..."]:
+def nearest(theta: Float[Array, " d"], inverse: Float[Array, "d d"]) -> Float[Array, " d"]:
     """The point of the unit ball nearest to theta in the norm of V."""
+    return nearest_apart(theta, inverse) if len(theta) <= MAX_UNROLLED_DIM else onto_ball(theta, inverse)
+
+
+@lanes_last
+def nearest_apart(theta: Float[Array, "d ..."], inverse: Float[Array, "d d ..."]) -> Float[Array, "d ..."]:
     packed = jnp.stack([inverse[pair] for pair in pairs(len(theta))])
     return into_unit_ball(theta.reshape(len(theta), -1), packed.reshape(len(packed), -1)).reshape(theta.shape)
 
@@ -98,7 +102,7 @@ def program(num_arms: int, dim: int) -> Program:
         new = -(v[:, None] * v[None, :] * shrink), v * step
         (inverse, theta), rest = added((state.inverse, state.theta), state.rest, new)
         scaled = materialize(theta / params.theta_norm)
-        inside = onto_ball(scaled, inverse)
+        inside = nearest(scaled, inverse)
         if state.rest:
             moves = jnp.any(inside != scaled)
             theta, rest = jnp.where(moves, params.theta_norm * inside, theta), (rest[0], jnp.where(moves, 0, rest[1]))
