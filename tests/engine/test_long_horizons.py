@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from dealt import others
 from on_tape import on_tape
 from uncompiled import uncompiled
 
@@ -31,6 +32,8 @@ LINEAR = [
     "linear_thompson", "epsilon_greedy", "online_ucb", "doubling", "bandit_combiner", "isolated_linucb",
     "oracle_linucb", "byzantine_ucb",
 ]  # fmt: skip
+# of these, those that play on decision sets of any number of features: above 8 matrices are arrays
+ABOVE_8 = LINEAR[: LINEAR.index("doubling")]
 ROOT = np.full(3, COUNT**-0.5)
 
 
@@ -163,10 +166,11 @@ def grown(state, factor):
     return jax.tree_util.tree_map_with_path(of, state)
 
 
-def late_plays(name, dtype):
+def late_plays(name, dtype, dim=None):
     """Actions of 64 plays of an algorithm whose counts stand at `COUNT`, and its states before and after them."""
     row = catalogue.ALGORITHMS[name]
-    environment, arguments = row.environment(), {"horizon": 2**26} | SHORTER.get(name, {})
+    environment = jb.environments.contextual_linear(num_arms=5, dim=dim) if dim else row.environment()
+    arguments = {"horizon": 2**26} | SHORTER.get(name, {})
     algorithm = algorithm_for(partial(row.algorithm, **arguments), environment)
     parts, slots = simulator.parts_of(algorithm, environment, None, None, dtype), min(16, algorithm.schedule[0].slots)
     case = jax.tree.map(lambda x: cast(x, dtype), simulator.case_of(algorithm, environment))
@@ -208,8 +212,17 @@ def test_64_plays_beyond_2_24_are_those_in_float64(name):
         with pytest.raises(ValueError, match="horizon = 67108864 must be at most"):
             late_plays(name, "float32")
         return
-    action, before, after = late_plays(name, "float32")
-    exact_action, exact_before, exact_after = late_plays(name, "float64")
+    are_those_in_float64(name)
+
+
+@pytest.mark.parametrize("name", others(ABOVE_8, 3))
+def test_so_are_those_of_matrices_that_are_arrays(name):
+    are_those_in_float64(name, dim=10)
+
+
+def are_those_in_float64(name, dim=None):
+    action, before, after = late_plays(name, "float32", dim)
+    exact_action, exact_before, exact_after = late_plays(name, "float64", dim)
     np.testing.assert_array_equal(action, exact_action)
     sums = kept_sums(before) if name in LINEAR else []
     assert bool(sums) == (name in LINEAR)
