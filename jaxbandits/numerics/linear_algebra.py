@@ -12,7 +12,7 @@ Which function inverts or factors which symmetric matrix:
 | of `packed`, any | inverse | `packed.symmetric_inverse` |
 | of `packed`, perhaps indefinite | Cholesky factor, for products | `packed.cholesky` |
 | packed lanes, definite, at most 8 features | solutions, by Cholesky factors | `packed.cholesky_solver` |
-| [d, d], definite | a point's projection onto a ball, in the norm of the inverse | `learners.project_ellipsoid.onto_ball` |
+| [d, d], definite | projection onto a ball in the norm of the inverse | `learners.project_ellipsoid.onto_ball` |
 
 Functions of [d, d] loop over d pivots: their compile time does not grow with d, as that of a factorisation
 written out does (40 s at d = 10). Those of `packed` take a matrix in the layout of its d: written out up to
