@@ -844,9 +844,7 @@ def test_load_says_what_is_missing(tmp_path):
     with pytest.raises(ValueError, match="no such file"):
         jb.load(tmp_path / "nowhere.nc")
     Store(tmp_path / "begun").prepare()
-    with pytest.raises(
-        ValueError, match=r"whole or in shards, and its results\.nc is not written yet"
-    ):
+    with pytest.raises(ValueError, match=r"whole or in shards, and its results\.nc is not written yet"):
         jb.load(tmp_path / "begun")
     (tmp_path / "bad.nc").write_text("no")
     with pytest.raises(ValueError, match="not a readable result"):
