@@ -7,10 +7,10 @@ calls over many lanes are then made of the same operations.
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
-from jax.extend.core import jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,7 +19,7 @@ class Traces:
     """The first traces of one lane's functions. All are equal: a hash of them tells parts apart (`Parts.traced`)."""
 
     def __init__(self) -> None:
-        self.programs: dict[Any, Any] = {}  # function and shapes -> its trace, and the form of what it returns
+        self.programs: dict[Any, Trace] = {}  # by function and shapes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Traces)
@@ -28,11 +28,38 @@ class Traces:
         return hash(Traces)
 
 
-def traced_once(function: F) -> F:
-    """A function of parts, and of arrays of one lane, that goes by its first trace where the parts keep traces.
+class Trace(NamedTuple):
+    """A function as it was traced: of arrays. Numbers of Python among its arguments and results are static."""
 
-    Numbers of Python among its arguments are static, and those that it returns are returned as they are.
-    """
+    program: ClosedJaxpr
+    structure: Any  # of what it returns
+    static: list[tuple[int, Any]]  # what is no array of that, with places
+
+    def __call__(self, *args: Any) -> Any:
+        leaves = list(jaxpr_as_fun(self.program)(*_divided(jax.tree.leaves(args))[0]))
+        for i, x in self.static:
+            leaves.insert(i, x)
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+def trace(function: Callable[..., Any], *args: Any) -> Trace:
+    """Trace a function anew, also where JAX knows it."""
+    leaves, structure = jax.tree.flatten(args)
+    arrays, form = _divided(leaves)[0], list[Any]()
+
+    def traced(*arrays: Any) -> list[Any]:
+        remaining = iter(arrays)
+        given = [next(remaining) if _is_array(x) else x for x in leaves]
+        results, structure_of_results = jax.tree.flatten(function(*jax.tree.unflatten(structure, given)))
+        returned, static = _divided(results)
+        form[:] = structure_of_results, static
+        return returned
+
+    return Trace(jax.make_jaxpr(traced)(*map(jax.typeof, arrays)), *form)
+
+
+def traced_once(function: F) -> F:
+    """A function of parts, and of arrays of one lane, that goes by its first trace where the parts keep traces."""
 
     @functools.wraps(function)
     def call(parts: Any, *args: Any) -> Any:
@@ -42,32 +69,16 @@ def traced_once(function: F) -> F:
         arrays, static = _divided(leaves)
         key = function, structure, repr(static), tuple(map(jax.typeof, arrays))
         if key not in parts.traces.programs:
-            form: Any = None
-
-            def traced(*arrays: Any) -> list[Any]:
-                nonlocal form
-                results = function(parts, *jax.tree.unflatten(structure, _joined(arrays, static)))
-                leaves, structure_of_results = jax.tree.flatten(results)
-                returned, numbers = _divided(leaves)
-                form = structure_of_results, numbers
-                return returned
-
-            program = jax.make_jaxpr(traced)(*map(jax.typeof, arrays))
-            parts.traces.programs[key] = program, *form
-        program, structure, static = parts.traces.programs[key]
-        return jax.tree.unflatten(structure, _joined(jaxpr_as_fun(program)(*arrays), static))
+            parts.traces.programs[key] = trace(functools.partial(function, parts), *args)
+        return parts.traces.programs[key](*args)
 
     return cast(F, call)
 
 
 def _divided(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
-    """Arrays, and numbers of Python with their places."""
-    static = [(i, x) for i, x in enumerate(leaves) if type(x) in (bool, int, float)]
-    return [x for x in leaves if type(x) not in (bool, int, float)], static
+    """Arrays, and what is none with its places."""
+    return [x for x in leaves if _is_array(x)], [(i, x) for i, x in enumerate(leaves) if not _is_array(x)]
 
 
-def _joined(arrays: Any, static: list[tuple[int, Any]]) -> list[Any]:
-    leaves = list(arrays)
-    for i, x in static:
-        leaves.insert(i, x)
-    return leaves
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "shape") and hasattr(x, "dtype")

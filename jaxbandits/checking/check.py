@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from annotated_doc import Doc
 
 from jaxbandits import catalogue
-from jaxbandits.checking import building, claims, playing
 from jaxbandits.checking.child import in_child
-from jaxbandits.checking.findings import Check, Faults, Finding, found_by
+from jaxbandits.checking.findings import Check, Finding, found_by
+from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import runs_own_code
 from jaxbandits.declared import told_by
@@ -21,32 +21,6 @@ from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
-
-
-class Rule(NamedTuple):
-    """A promise of a part, in the docstring of the function that looks at it."""
-
-    look: Callable[[Subject], Faults]  # its name is the rule's
-    needs: str  # what it looks at; after a fault in one of `ENDING` no other rule can
-
-
-RULES = (
-    Rule(building.builds, "parts"),  # a sweep looks at them, too: `sweeps.part_checks.fields`
-    Rule(building.shapes, "functions"),  # a sweep looks at a user's: `sweeps.part_checks.examination`
-    Rule(building.traces_once, "traces"),
-    Rule(building.draws, "traces"),
-    Rule(building.addresses, "traces"),
-    Rule(claims.guarantee, "a claim"),
-    Rule(claims.short_audit, "an audit"),
-    Rule(playing.plays, "lanes"),
-    Rule(playing.actions, "more lanes"),
-    Rule(playing.lane_alone, "more lanes"),
-    Rule(playing.chunks, "more lanes"),
-    Rule(playing.checkpoints, "more lanes"),
-    Rule(playing.windows, "a policy"),
-    Rule(playing.bad_rewards, "more lanes"),
-)
-ENDING = ("parts", "functions", "lanes")  # where one of these finds something, what follows could not run
 
 
 @told
@@ -110,25 +84,21 @@ def here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> 
     """Findings and the rules looked at, in this process. report(rule) is told of every rule before it is looked at."""
     findings: list[Finding] = []
     rules: list[str] = []
-    for rule in RULES:
+    for look, needs in RULES:
         broken = {finding.rule for finding in findings}
-        if _says_something(rule, subject, broken):
-            report(rule.look.__name__)
-            rules.append(rule.look.__name__)
-            found = found_by(rule.look, subject)
-            findings += found
-            if found and rule.needs in ENDING:
-                break
+        if needs == "an audit" and (not subject.audit or "guarantee" in broken):
+            continue
+        if look in (lane_alone, chunks) and "draws" in broken:  # every program is compiled with other numbers
+            continue
+        if needs == "a policy" and not runs_own_code(subject.cell.environment.world):
+            continue
+        report(look.__name__)
+        rules.append(look.__name__)
+        found = found_by(look, subject)
+        findings += found
+        if found and needs in ENDING:
+            break
     return findings, rules
-
-
-def _says_something(rule: Rule, subject: Subject, broken: set[str]) -> bool:
-    """Whether a rule says something new about this subject, of which other rules are broken."""
-    if rule.needs == "an audit":
-        return subject.audit and "guarantee" not in broken
-    if rule.look in (playing.lane_alone, playing.chunks):
-        return "draws" not in broken  # where it is, every program is compiled with other numbers
-    return rule.needs != "a policy" or runs_own_code(subject.cell.environment.world)
 
 
 def looked_up(slot: str, part: Any) -> Any:

@@ -1,15 +1,11 @@
 """The findings of a check, in words."""
 
-import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jaxbandits.source_places import place_of_error
+from jaxbandits.source_places import place_of_error, place_of_function
 
-# messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
-_WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")
-
-Faults = Iterator[tuple[str, str]]  # what a rule gives: messages and places
+Faults = Iterator[tuple[str, Any]]  # what a rule gives: messages, and places or the functions that they are about
 
 
 class Finding(NamedTuple):
@@ -73,26 +69,6 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)}"
 
 
-def told(label: str, where: str, look: Callable[..., Any], *arguments: Any) -> Generator[tuple[str, str], None, Any]:
-    """Call what raises an error about a part, as sweeps do before they run: its message, and the place that it names,
-    else `where`. Returns what the call gives, None where it fails.
-
-    label: what the message calls the algorithm; the check is about nothing else.
-    """
-    try:
-        return look(*arguments)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, TypeError) and place_of_error(error):  # the part's own code fails
-            raise
-        where = (place_of_error(error.__cause__) if error.__cause__ is not None else "") or where
-        text = str(error).removeprefix(f"{label}: ").removeprefix(f"{label!r}: ").removeprefix(f"{label!r} ")
-        named = _WITH_PLACE.fullmatch(one_line(text))
-        if named is None:
-            yield text, where
-        else:
-            yield named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
-
-
 def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
     """Run a rule: what it yields, and the error that it stopped with, as findings.
 
@@ -101,7 +77,8 @@ def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
     findings = []
     try:
         for message, where in rule(*arguments):
-            findings.append(Finding(rule.__name__, one_line(message), where))
+            place = where if isinstance(where, str) else place_of_function(where)
+            findings.append(Finding(rule.__name__, one_line(message), place))
     except (Exception, SystemExit) as error:
         findings.append(Finding(rule.__name__, described(error), place_of_error(error)))
     return findings

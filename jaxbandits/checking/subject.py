@@ -107,8 +107,7 @@ class Subject:
         """
         if (slots, dtype) not in self._traced:
             with jax.enable_x64(dtype == "float64"):
-                parts, twice = parts_in(self.cell, dtype), dtype == "float32"
-                look = Examination(self.cell, parts, slots, checked=True, repeated=twice)
+                look = Examination(self.cell, parts_in(self.cell, dtype), slots, checked=True)
                 self._traced[slots, dtype] = look.of(self.case(dtype))
         return self._traced[slots, dtype]
 

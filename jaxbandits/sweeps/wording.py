@@ -1,11 +1,7 @@
-"""How errors about parts name shapes, values and lines, and the small questions that the checks ask of a value."""
+"""How errors about parts name shapes, values and lines."""
 
 import inspect
 from typing import Any
-
-import jax
-import jax.numpy as jnp
-import numpy as np
 
 from jaxbandits.source_places import place_of_function
 from jaxbandits.validation import unwrapped
@@ -16,43 +12,10 @@ def is_array(x: Any) -> bool:
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
-def is_traceable(x: Any) -> bool:
-    """Whether JAX takes it as numbers."""
-    return isinstance(x, jax.Array | np.ndarray | np.generic | int | float | complex)
-
-
-def is_scalar(x: Any, kind: Any) -> bool:
-    """Whether it is one number of a kind, such as `jnp.integer`."""
-    x = np.asarray(x) if isinstance(x, bool | int | float) else x
-    return is_array(x) and x.shape == () and jnp.issubdtype(x.dtype, kind)
-
-
-def fits(x: Any, slots: int, agents: int | None, many: bool) -> bool:
-    """Whether x has one entry for each play, or one for the window; many: also one for each agent."""
-    if not is_array(x) or len(x.shape) != (2 if many else 1):
-        return False
-    return x.shape[0] in (slots, 1) and (not many or agents is None or x.shape[1] == agents)
-
-
-def as_arrays(tree: Any) -> Any:
-    """The tree with its numbers as arrays: what is carried from play to play becomes an array."""
-    return jax.tree.map(lambda x: x if is_array(x) else jnp.asarray(x), tree)
-
-
-def row_text(slots: int, agents: int | None) -> str:
-    """The shape of one value a play, or one a play and agent."""
-    return f"shape [P] (here {slots})" if agents is None else f"shape [P, N] (here {slots}, {agents})"
-
-
-def array_text(x: Any) -> str:
-    """The type and shape of an array, such as `float32[3,2]`."""
-    return f"{x.dtype}[{','.join(map(str, x.shape))}]"
-
-
 def shape_text(tree: Any) -> str:
-    """The types and shapes of a tree's arrays, as short text."""
+    """The types and shapes of a tree's arrays, as short text, such as `float32[3,2]`."""
     if is_array(tree):
-        return array_text(tree)
+        return f"{tree.dtype}[{','.join(map(str, tree.shape))}]"
     if hasattr(tree, "_fields"):
         inside = ", ".join(f"{name}={shape_text(x)}" for name, x in zip(tree._fields, tree, strict=True))
         return f"{type(tree).__name__}({inside})"
@@ -68,7 +31,7 @@ def what(x: Any) -> str:
     if x is None:
         return "None"
     if is_array(x):
-        return f"an array {array_text(x)}"
+        return f"an array {shape_text(x)}"
     if hasattr(x, "_fields"):
         return f"{a_kind(type(x))} alone"
     if inspect.isfunction(x):
@@ -93,8 +56,7 @@ def name_of(part: Any) -> str:
 
 def at_line(function: Any) -> str:
     """` (file:line)` of a user's function, or nothing."""
-    place = "" if function is None else place_of_function(function)
-    return f" ({place})" if place else ""
+    return in_brackets(place_of_function(function))
 
 
 def in_brackets(place: str) -> str:

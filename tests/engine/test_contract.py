@@ -11,8 +11,8 @@ from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.checking.check import RULES
 from jaxbandits.checking.findings import found_by
+from jaxbandits.checking.rules import RULES
 from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.plan import Cell

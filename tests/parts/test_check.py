@@ -14,9 +14,10 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue, checking
-from jaxbandits.checking import child, claims
-from jaxbandits.checking.check import RULES, small_environment
+from jaxbandits.checking import child, rules
+from jaxbandits.checking.check import small_environment
 from jaxbandits.checking.findings import found_by, one_line
+from jaxbandits.checking.rules import RULES
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
 from jaxbandits.mechanisms import guarantee, laplace_event
@@ -353,7 +354,7 @@ def test_an_understated_claim_is_refuted_by_the_short_audit():
     (finding,) = look("short_audit", own(claim=halved))
     assert "REFUTES" in finding.message and finding.where == place_of_function(encode)
     assert look("short_audit", own()) == []
-    assert claims.AUDIT_CONFIDENCE >= 0.999
+    assert rules.AUDIT_CONFIDENCE >= 0.999
 
 
 # --- environments and adversaries
@@ -620,9 +621,9 @@ def test_an_own_factory_is_audited_from_the_command_line(tmp_path, monkeypatch, 
 
 def test_the_page_lists_every_rule():
     page = (EXAMPLES.parent / "docs/extending.md").read_text()
-    rules = [rule.look for rule in RULES]
-    assert [rule.__name__ for rule in rules if f"| `{rule.__name__}` |" not in page] == []
-    assert all(getattr(checking, rule.__name__) is rule and rule.__doc__ for rule in rules)
+    looks = [rule.look for rule in RULES]
+    assert [look.__name__ for look in looks if f"| `{look.__name__}` |" not in page] == []
+    assert all(getattr(checking, look.__name__) is look and look.__doc__ for look in looks)
 
 
 def test_the_smallest_check():
@@ -656,6 +657,6 @@ def test_what_changed_since_the_last_check_is_seen():
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 7.0])
 def test_few_bits_of_a_uniform_are_no_broken_claim(epsilon):
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=epsilon, mechanism="randomized_response")
-    assert list(claims._spending(made.guarantee, made.params, "here")) == []
+    assert list(rules._spending(made.guarantee, made.params, "here")) == []
     deaf = made.guarantee._replace(spend=lambda params: (epsilon, 0.0))
-    assert "double" in next(claims._spending(deaf, made.params, "here"))[0]
+    assert "double" in next(rules._spending(deaf, made.params, "here"))[0]

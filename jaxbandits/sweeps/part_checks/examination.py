@@ -6,9 +6,8 @@ still not be meant, such as a draw that is the same at every play.
 """
 
 import contextlib
-import functools
 import inspect
-import typing
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -16,42 +15,28 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+import numpy as np
+from jax.extend.core import ClosedJaxpr
 
 from jaxbandits import simulator
 from jaxbandits.contract import REMEDY, constant_draws, runs_own_code
-from jaxbandits.protocol import Attack, Case, Guarantee, Hints, Program, Score, Truth, World
+from jaxbandits.protocol import Case, Program, Score, Truth
 from jaxbandits.random import Draws
 from jaxbandits.source_places import place_of_caller, place_of_error, place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
-from jaxbandits.sweeps.part_checks.fields import check_claim, functions_of
-from jaxbandits.sweeps.wording import (
-    array_text,
-    as_arrays,
-    at_line,
-    fits,
-    in_brackets,
-    is_array,
-    is_scalar,
-    is_traceable,
-    not_traced,
-    row_text,
-    shape_text,
-    what,
-)
+from jaxbandits.sweeps.part_checks.fields import KINDS, calls_of, check_claim
+from jaxbandits.sweeps.wording import at_line, in_brackets, is_array, not_traced, shape_text, what
+from jaxbandits.traced_once import trace
 from jaxbandits.window import Parts, offer
 
-# Names of results, where a function returns several.
-RESULTS = {
-    "Program.act": ("action", "used", "note"),
-    "Program.update": ("state", "released"),
-    "World.observe": ("context", "state"),
-    "Attack.corrupt": ("payload", "hit", "state"),
+# Of functions that return several values: their names, and what to return where there is nothing to say.
+RESULTS: dict[str, tuple[list[str], str]] = {
+    "Program.act": (["action", "used", "note"], ": return None as `used` when the whole window is used"),
+    "Program.update": (["state", "released"], ": return () as `released` when nothing beyond the actions is released"),
+    "World.observe": (["context", "state"], ""),
+    "Attack.corrupt": (["payload", "hit", "state"], ""),
 }
-NOTHING = {  # what to return where there is nothing to say
-    "Program.act": ": return None as `used` when the whole window is used",
-    "Program.update": ": return () as `released` when nothing beyond the actions is released",
-}
+ONE: tuple[list[str], str] = ([], "")
 # These may draw from a key that never changes: an instance or a set of contexts may be drawn once and for all.
 MAY_DRAW_ONCE = ("Program.init", "Attack.init", "World.init", "World.observe", "World.truth", "World.score")
 # A result has variables and axes of these names already: no diagnostic may be called so.
@@ -59,33 +44,25 @@ RESERVED_NAMES = (
     "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
     "nonfinite_rewards",
 )  # fmt: skip
-KINDS = {kind.__name__: kind for kind in (Program, Hints, World, Attack, Guarantee)}
-
-
-@functools.cache
-def arguments_of(name: str) -> str:
-    """The arguments of a function of a part, such as "Program.act", as `protocol` names them.
-
-    >>> arguments_of("Program.close")
-    'params, state, draws, t'
-    """
-    kind, field = name.split(".")
-    hint = KINDS[kind].__annotations__[field]
-    (call,) = (x for x in (hint, *typing.get_args(hint)) if getattr(x, "_is_protocol", False))
-    _, *parameters = inspect.signature(call.__call__).parameters
-    return ", ".join(parameter.removesuffix("_last") for parameter in parameters)
+ANOTHER_PROGRAM = (
+    "is another program every time it is traced: it calls np.random or reads a clock, so that all lanes and plays "
+    "share one number"
+)
+NO_SEED = (
+    "draws with a key that depends neither on the lane's seed nor on the play, such as PRNGKey(0): every lane and play "
+    "meets the same numbers"
+)
 
 
 class Examination:
     """The functions of a cell in one window of `slots` plays, each with its rules around it.
 
     checked: for checks, look at what this case does not need and others may, such as truths that nobody reads, rewards
-    that are no floats, and draws that are the same in every lane alone, in functions of this package too. repeated:
-    whether functions are traced twice, which tells what is doubtful about them.
+    that are no floats, and draws that are the same in every lane alone, in functions of this package too.
     """
 
-    def __init__(self, cell: Any, parts: Parts, slots: int, *, checked: bool = False, repeated: bool = True) -> None:
-        self.label, self.slots, self.checked, self.repeated = cell.label, slots, checked, repeated
+    def __init__(self, cell: Any, parts: Parts, slots: int, *, checked: bool = False) -> None:
+        self.label, self.slots, self.checked = cell.label, slots, checked
         self.agents, self.claim = cell.environment.facts.get("num_agents"), cell.algorithm.guarantee
         self.given: Any = parts
         self.doubts: list[tuple[str, str]] = []  # text and place
@@ -123,106 +100,228 @@ class Examination:
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
         if _has_view(self.claim, self.checked):
-            self._look("Guarantee.view", self.claim.view)(*shown)
+            self.look("Guarantee.view", self.claim.view)(*shown)
         return shown
 
     def _with_rules(self, part: Any, slot: str = "") -> Any:
         """The part, each of whose functions is looked at when it is first called. slot: what an attack attacks."""
-        kind, names = type(part).__name__, functions_of(type(part))
-        names += ["per_arm"] if getattr(part, "per_arm", None) is not None else []
-        return part._replace(**{x: self._look(f"{kind}.{x}", getattr(part, x), part, slot) for x in names})
+        kind = type(part).__name__
+        functions = {field: getattr(part, field) for field in calls_of(KINDS[kind])}
+        looks = {x: self.look(f"{kind}.{x}", f, part, slot) for x, f in functions.items() if f is not None}
+        return part._replace(**looks)
 
-    def _look(self, name: str, function: Callable[..., Any], part: Any = None, slot: str = "") -> Callable[..., Any]:
+    def look(self, name: str, function: Callable[..., Any], part: Any = None, slot: str = "") -> Callable[..., Any]:
         """The function with its rules around it. They are its own form, its results, and those of `RULES`."""
 
         def call(*args: Any) -> Any:
             if (name, slot) in self.seen:  # an attack asks what another arm would pay
                 return function(*args)
             self.seen.add((name, slot))
-            returned = self._traced(name, function, args)
+            one = Call(self, name, function, part, slot, args)
+            one = one._replace(returned=one.result())
             for rule in RULES.get(name, ()):
-                rule(Call(self, part, slot, args, returned, functools.partial(self.wrong, name, function)))
-            return returned
+                rule(one)
+            return one.returned
 
         return call
 
-    def wrong(self, name: str, function: Callable[..., Any], text: str) -> ValueError:
-        """An error about a function, to be raised: the label, the function's name, the text, the author's line."""
-        return ValueError(f"{self.label!r}: {name} {text}{at_line(function)}")
+    def require(self, holds: Any, name: str, function: Callable[..., Any], text: str) -> None:
+        """ValueError about a function unless a rule holds: the label, its name, the text, the author's line."""
+        if not holds:
+            raise ValueError(f"{self.label!r}: {name} {text}{at_line(function)}")
 
-    def _traced(self, name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+
+class Call(NamedTuple):
+    """A function of a part in a window, and what it is given and returns."""
+
+    of: Examination
+    name: str
+    function: Callable[..., Any]
+    part: Any
+    slot: str  # of an attack: "rewards" or "messages"
+    args: tuple[Any, ...]
+    returned: Any = None
+
+    @property
+    def sizes(self) -> tuple[int, int | None, bool]:
+        """Of what is given an action last: plays, agents, and whether there are any."""
+        action = self.args[-1]
+        many = len(action.shape) == 2
+        return self.of.slots, action.shape[1] if many else None, many
+
+    @property
+    def takes(self) -> list[str]:
+        """The names of its arguments."""
+        kind, field = self.name.split(".")
+        return calls_of(KINDS[kind])[field]
+
+    def require(self, holds: Any, text: str) -> None:
+        """ValueError about the function unless a rule holds."""
+        self.of.require(holds, self.name, self.function, text)
+
+    def result(self) -> Any:
         """What the function returns, as the engine goes on with it."""
-        takes, own, (kind, field) = arguments_of(name), runs_own_code(function), name.split(".")
+        one, name, function, args, own = self.of, self.name, self.function, self.args, runs_own_code(self.function)
+        kind, field = name.split(".")
         giver = kind if field == "diagnose" else ""  # of the state it is given
+        other = ""
         try:
             inspect.signature(function).bind(*args)
         except TypeError:
-            raise self.wrong(name, function, f"must take ({takes}), it takes {inspect.signature(function)}") from None
+            other = str(inspect.signature(function))
         except ValueError:  # no signature: a builtin
             pass
+        self.require(not other, f"must take ({', '.join(self.takes)}), it takes {other}")
+        # checks look at float64 after float32, where they trace functions twice
+        twice = own if not one.checked else one.given.dtype == np.float32
         try:
-            repeated = self.repeated and (own or self.checked)
-            returned = self._twice(name, function, args) if repeated else function(*args)
+            returned = self._twice() if twice else function(*args)
         except Exception as error:
-            where = place_of_error(error) or (place_of_function(function) if own else self.latest.get(giver, ""))
-            raise not_traced(self.label, error, f"in {name}, {where}" if where else f"in {name}") from error
+            where = place_of_error(error) or (place_of_function(function) if own else one.latest.get(giver, ""))
+            raise not_traced(one.label, error, f"in {name}, {where}" if where else f"in {name}") from error
         if own and field not in ("diagnose", "rest"):  # what these return is given to nobody
-            self.latest[kind] = self.latest[""] = f"it was given what {name} returns, {place_of_function(function)}"
+            one.latest[kind] = one.latest[""] = f"it was given what {name} returns, {place_of_function(function)}"
         # A note never leaves the window, so it may hold anything.
         outside = returned[:2] if name == "Program.act" and isinstance(returned, tuple) else returned
         for x in jax.tree.leaves(outside):
-            if not is_traceable(x):
-                raise self.wrong(name, function, f"must return numbers and arrays, it returns {what(x)} among them")
-        names = RESULTS.get(name)
+            numbers = isinstance(x, jax.Array | np.ndarray | np.generic | int | float | complex)
+            self.require(numbers, f"must return numbers and arrays, it returns {what(x)} among them")
+        names, remedy = RESULTS.get(name, ONE)
         plain = isinstance(returned, tuple | list) and not hasattr(returned, "_fields")
-        if names is not None and not (plain and len(returned) == len(names)):
+        if names and not (plain and len(returned) == len(names)):
             got = f"{len(returned)} value{'' if len(returned) == 1 else 's'}" if plain else what(returned)
-            text = f"must return ({', '.join(names)}), it returns {got}{NOTHING.get(name, '')}"
-            raise self.wrong(name, function, text)
+            self.require(False, f"must return ({', '.join(names)}), it returns {got}{remedy}")
         return returned
 
-    def _twice(self, name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """What a function returns; doubts about draws that differ from trace to trace or are always the same."""
-        leaves, treedef = jax.tree.flatten(args)
-        arrays, result = [x for x in leaves if is_array(x)], list[Any]()
+    def _twice(self) -> Any:
+        """What a function returns; a doubt about draws that differ from trace to trace or are always the same."""
+        one, first, drawn = self.of, trace(self.function, *self.args), len(self.of.addresses)
+        again, one.programs[self.name] = trace(self.function, *self.args), first.program
+        for text, place in itertools.islice(self._doubts(first.program, again.program), 1):
+            one.doubts.append((f"{self.name} {text}; {REMEDY}", place or place_of_function(self.function)))
+        del one.addresses[drawn:]  # those of the first trace are enough
+        return first(*self.args)
 
-        def whole(*arrays: Any) -> list[Any]:
-            """The call. What is no array, such as a number inside a note, is passed as it is."""
-            remaining = iter(arrays)
-            full = [next(remaining) if is_array(x) else x for x in leaves]
-            result.append(function(*jax.tree.unflatten(treedef, full)))
-            return [x for x in jax.tree.leaves(result[-1]) if is_array(x)]
-
-        # The lambda makes JAX trace once more: a function that it has seen before is answered from its cache.
-        closed, drawn = jax.make_jaxpr(whole)(*arrays), len(self.addresses)
-        again = jax.make_jaxpr(lambda *xs: whole(*xs))(*arrays)
-        self.programs[name], takes = closed, arguments_of(name).split(", ")
+    def _doubts(self, closed: ClosedJaxpr, again: ClosedJaxpr) -> Iterator[tuple[str, str]]:
+        """What is doubtful about the draws of a program and of a second trace of it, the worst first, with places."""
 
         def constant(*fixed: str) -> list[str]:
             """Places of draws whose key depends on the arguments called so alone, which all lanes share."""
-            moving = [takes[i] not in fixed for i, arg in enumerate(args) for x in jax.tree.leaves(arg) if is_array(x)]
+            pairs = zip(self.takes, self.args, strict=False)
+            moving = [name not in fixed for name, arg in pairs for x in jax.tree.leaves(arg) if is_array(x)]
             return constant_draws(closed, moving)
 
         changes = first_difference(closed, again)
         if changes is not None:
-            text, places = (
-                "is another program every time it is traced: it calls np.random or reads a clock, so that "
-                "all lanes and plays share one number",
-                [changes],
-            )
-        elif name not in MAY_DRAW_ONCE and (places := constant("params")):
-            text = (
-                "draws with a key that depends neither on the lane's seed nor on the play, such as "
-                "PRNGKey(0): every lane and play meets the same numbers"
-            )
-        elif self.checked and (places := constant("params", "t")):
-            text = "draws with a key that is the same in every lane"
-        else:
-            places = []
-        self.doubts += [(f"{name} {text}; {REMEDY}", place or place_of_function(function)) for place in places[:1]]
-        del self.addresses[drawn:]  # those of the first trace are enough
-        outputs = iter(jaxpr_as_fun(closed)(*arrays))
-        return jax.tree.map(lambda x: next(outputs) if is_array(x) else x, result[0])
+            yield ANOTHER_PROGRAM, changes
+        if self.name not in MAY_DRAW_ONCE:
+            yield from ((NO_SEED, place) for place in constant("params"))
+        if self.of.checked:
+            yield from (("draws with a key that is the same in every lane", x) for x in constant("params", "t"))
+
+    # ---- the rules: they raise, or nothing
+
+    def keeps_state(self) -> None:
+        """The state has the fields, shapes and types of the one that `init` returned."""
+        names, _ = RESULTS.get(self.name, ONE)
+        old_state, state = self.args[1], as_arrays(self.returned[names.index("state")] if names else self.returned)
+        home = type(old_state).__name__ if hasattr(old_state, "_fields") else "the state"
+        olds, structure = jax.tree_util.tree_flatten_with_path(old_state)
+        news, _ = jax.tree_util.tree_flatten_with_path(state)
+        text = f"must return a state of the fields that init returns: {shape_text(old_state)}, not {shape_text(state)}"
+        self.require(str(structure) == str(jax.tree.structure(state)), text)
+        for (path, old), (_, new) in zip(olds, news, strict=True):
+            at, name = jax.tree_util.keystr(path), self.name.partition(".")[2]
+            shapes = f"{home}{at} is {shape_text(old)} from init and {shape_text(new)} from {name}"
+            self.require(old.shape == new.shape, f"must keep the state's shapes: {shapes}")
+            types = f"{home}{at} is {old.dtype} from init and {new.dtype} from {name}"
+            value = at.rsplit(".", 1)[-1] if "." in at else "x"
+            remedy = f"return {value}.astype(state{at}.dtype), or begin with {new.dtype} in init"
+            # a weak type takes on the other, as in `lax` loops
+            self.require(old.dtype == new.dtype or old.weak_type, f"must keep the state's types: {types}: {remedy}")
+
+    def truth_is_told(self) -> None:
+        one = self.of
+        if one.checked or one.given.reward_attack is not None or one.given.message_attack is not None:
+            params, _, _, t = self.args
+            one.parts.world.truth(params, self.returned[1], t, self.returned[0])
+
+    def returns_truth(self) -> None:
+        self.require(isinstance(self.returned, Truth), f"must return a Truth, it returns {what(self.returned)}")
+
+    def returns_arms(self) -> None:
+        one, (action, used, _) = self.of, self.returned
+        agents = "" if one.agents is None else f", [P, N] (here {one.slots}, {one.agents})"
+        many, shape = is_array(action) and len(action.shape) == 2, shape_text(action)
+        text = f"must return actions of shape [P] (here {one.slots}){agents} or [1], it returns {shape}"
+        self.require(fits(action, one.slots, one.agents, many), text)
+        text = f"must return arms as integers, it returns actions of {action.dtype}: .astype(jnp.int32)"
+        self.require(jnp.issubdtype(action.dtype, jnp.integer), text)
+        text = f"must return as `used` None or how many plays it uses, one int32, it returns {shape_text(used)}"
+        self.require(used is None or is_scalar(used, jnp.integer), text)
+        text = f"returns actions {shape}, and this environment has no agents: return one action a play, [P] or [1]"
+        self.require(not many or one.agents is not None or runs_own_code(one.given.world.score), text)
+
+    def hints_hold(self) -> None:
+        one, hints, (params, state, *_) = self.of, self.part.hints, self.args
+        for field in hints.kept:
+            text = f"names {field!r}, but the state that init returns is {shape_text(state)}"
+            one.require(hasattr(state, field), "Hints.kept", one.given.program.init, text)
+        if hints.rest is not None:
+            arm = one.look("Hints.rest", hints.rest)(params, state)
+            text = f"must return one arm, int32, it returns {shape_text(arm)}"
+            one.require(is_scalar(arm, jnp.integer), "Hints.rest", hints.rest, text)
+
+    def diagnoses(self) -> None:
+        """Diagnostics are numbers under names that nothing else of the run has."""
+        self.require(isinstance(self.returned, dict), f"must return a dict of numbers, not {what(self.returned)}")
+        for key, value in self.returned.items():
+            taken = key in RESERVED_NAMES or (isinstance(key, str) and (not key.strip() or "/" in key))
+            self.require(not taken, f"gives {key!r}, which a result cannot hold under that name: call it otherwise")
+            twice = f"gives {key!r}, and so does another part of this run: call one of them otherwise"
+            self.require(key not in self.of.diagnostics, twice)
+            right = isinstance(key, str) and (is_scalar(value, jnp.number) or is_scalar(value, jnp.bool_))
+            self.require(right, f"must return {{name: number}}, its entry {key!r} is {shape_text(value)}")
+        self.of.diagnostics += self.returned
+
+    def pays_rewards(self) -> None:
+        one, reward, (slots, agents, many) = self.of, self.returned, self.sizes
+        right, shape = fits(reward, slots, agents, many), shape_text(reward)
+        if not right and not runs_own_code(one.given.world.reward):
+            text = f"returns actions {shape_text(self.args[-1])}, for which this environment pays {shape}"
+            remedy = "where there are agents it must be one action for each of them, [P, N]"
+            one.require(False, "Program.act", one.given.program.act, f"{text}: {remedy}")
+        self.require(right, f"must return rewards of {row_text(slots, agents)}, it returns {shape}")
+        floats = not one.checked or jnp.issubdtype(reward.dtype, jnp.floating)
+        self.require(floats, f"must return floats, it returns {shape}: .astype(draws.dtype)")
+
+    def scores(self) -> None:
+        score, (slots, agents, _) = self.returned, self.sizes
+        self.require(isinstance(score, Score), f"must return a Score, it returns {what(score)}")
+        neither = score.arm is None and score.regret is None
+        self.require(not neither, "must give arm, regret or both, it gives neither")
+        wanted: Any = (
+            ("arm", score.arm, jnp.integer, "integers", None),
+            ("regret", score.regret, jnp.number, "numbers", agents),
+        )
+        for name, value, kind, words, teams in wanted:
+            right = is_array(value) and value.shape[:1] in ((slots,), (1,)) and jnp.issubdtype(value.dtype, kind)
+            right = value is None or (right and len(value.shape) <= (1 if teams is None else 2))
+            self.require(right, f"must give {name} of {row_text(slots, teams)}, {words}, it gives {shape_text(value)}")
+        text = "gives arms to count, but World.num_arms is 0: say how many arms there are"
+        self.require(score.arm is None or self.part.num_arms, text)
+
+    def counts_arms(self) -> None:
+        one, per_arm = self.of, self.part.per_arm
+        text = "counts arms, and the environment does not say how many it has: facts['num_arms']"
+        one.require(per_arm is None or one.given.arms is not None, "Attack.per_arm", per_arm, text)
+
+    def keeps_payload(self) -> None:
+        before, (after, hit, _) = shape_text(as_arrays(self.args[4])), self.returned
+        text = f"must return {self.slot} as it receives them, {before}, it returns {shape_text(after)}"
+        self.require(shape_text(as_arrays(after)) == before, text)
+        mask = isinstance(hit, bool) or (is_array(hit) and hit.dtype == jnp.bool_)
+        self.require(mask, f"must return as `hit` False or a mask of agents, booleans, it returns {shape_text(hit)}")
 
 
 @contextlib.contextmanager
@@ -242,170 +341,41 @@ def logged_draws(log: list[Any]) -> Iterator[None]:
         yield
 
 
-class Call(NamedTuple):
-    """A call of a function in a window, which rules look at."""
-
-    examination: Examination
-    part: Any
-    slot: str  # of an attack: "rewards" or "messages"
-    args: tuple[Any, ...]
-    returned: Any
-    wrong: Callable[..., ValueError]  # a text -> the error, to be raised
-
-    @property
-    def sizes(self) -> tuple[int, int | None, bool]:
-        """Of what is given an action last: plays, agents, and whether there are any."""
-        action = self.args[-1]
-        many = len(action.shape) == 2
-        return self.examination.slots, action.shape[1] if many else None, many
+def is_scalar(x: Any, kind: Any) -> bool:
+    """Whether it is one number of a kind, such as `jnp.integer`."""
+    x = np.asarray(x) if isinstance(x, bool | int | float) else x
+    return is_array(x) and x.shape == () and jnp.issubdtype(x.dtype, kind)
 
 
-# ---------------------------------------------------------------------------- the rules: call -> nothing, or they raise
+def fits(x: Any, slots: int, agents: int | None, many: bool) -> bool:
+    """Whether x has one entry for each play, or one for the window; many: also one for each agent."""
+    if not is_array(x) or len(x.shape) != (2 if many else 1):
+        return False
+    return x.shape[0] in (slots, 1) and (not many or agents is None or x.shape[1] == agents)
 
 
-def keeps_state(name: str, before: int, after: int | None) -> Callable[[Call], None]:
-    """The state has the fields, shapes and types of the one that `init` returned. before: the argument, after: the
-    result that holds it; None: the result is the state.
-    """
-
-    def rule(call: Call) -> None:
-        old_state = call.args[before]
-        state = as_arrays(call.returned if after is None else call.returned[after])
-        home = type(old_state).__name__ if hasattr(old_state, "_fields") else "the state"
-        olds, structure = jax.tree_util.tree_flatten_with_path(old_state)
-        news, _ = jax.tree_util.tree_flatten_with_path(state)
-        if str(structure) != str(jax.tree.structure(state)):
-            text = f"must return a state of the fields that init returns: {shape_text(old_state)}"
-            raise call.wrong(f"{text}, not {shape_text(state)}")
-        for (path, old), (_, new) in zip(olds, news, strict=True):
-            at = jax.tree_util.keystr(path)
-            value = at.rsplit(".", 1)[-1] if "." in at else "x"
-            if old.shape != new.shape:
-                text = f"must keep the state's shapes: {home}{at} is {array_text(old)} from init"
-                raise call.wrong(f"{text} and {array_text(new)} from {name}")
-            if old.dtype != new.dtype and not old.weak_type:  # a weak type takes on the other, as in `lax` loops
-                text = f"must keep the state's types: {home}{at} is {old.dtype} from init and {new.dtype} from {name}"
-                remedy = f"return {value}.astype(state{at}.dtype), or begin with {new.dtype} in init"
-                raise call.wrong(f"{text}: {remedy}")
-
-    return rule
+def as_arrays(tree: Any) -> Any:
+    """The tree with its numbers as arrays: what is carried from play to play becomes an array."""
+    return jax.tree.map(lambda x: x if is_array(x) else jnp.asarray(x), tree)
 
 
-def truth_is_told(call: Call) -> None:
-    one = call.examination
-    if one.checked or one.given.reward_attack is not None or one.given.message_attack is not None:
-        params, _, _, t = call.args
-        one.parts.world.truth(params, call.returned[1], t, call.returned[0])
-
-
-def returns_truth(call: Call) -> None:
-    if not isinstance(call.returned, Truth):
-        raise call.wrong(f"must return a Truth, it returns {what(call.returned)}")
-
-
-def returns_arms(call: Call) -> None:
-    one, (action, used, _) = call.examination, call.returned
-    rows = f"[P] (here {one.slots}){'' if one.agents is None else f', [P, N] (here {one.slots}, {one.agents})'} or [1]"
-    many = is_array(action) and len(action.shape) == 2
-    if not fits(action, one.slots, one.agents, many):
-        raise call.wrong(f"must return actions of shape {rows}, it returns {shape_text(action)}")
-    if not jnp.issubdtype(action.dtype, jnp.integer):
-        text = f"must return arms as integers, it returns actions of {action.dtype}"
-        raise call.wrong(f"{text}: .astype(jnp.int32)")
-    if used is not None and not is_scalar(used, jnp.integer):
-        text = "must return as `used` None or how many plays it uses, one int32"
-        raise call.wrong(f"{text}, it returns {shape_text(used)}")
-    if many and one.agents is None and not runs_own_code(one.given.world.score):
-        text = f"returns actions {array_text(action)}, and this environment has no agents"
-        raise call.wrong(f"{text}: return one action a play, [P] or [1]")
-
-
-def hints_hold(call: Call) -> None:
-    one, hints, (params, state, *_) = call.examination, call.part.hints, call.args
-    for field in hints.kept:
-        if not hasattr(state, field):
-            text = f"names {field!r}, but the state that init returns is {shape_text(state)}"
-            raise one.wrong("Hints.kept", one.given.program.init, text)
-    if hints.rest is not None:
-        arm = one._look("Hints.rest", hints.rest)(params, state)
-        if not is_scalar(arm, jnp.integer):
-            text = f"must return one arm, int32, it returns {shape_text(arm)}"
-            raise one.wrong("Hints.rest", hints.rest, text)
-
-
-def diagnoses(call: Call) -> None:
-    """Diagnostics are numbers under names that nothing else of the run has."""
-    if not isinstance(call.returned, dict):
-        raise call.wrong(f"must return a dict of numbers, not {what(call.returned)}")
-    for key, value in call.returned.items():
-        if key in RESERVED_NAMES or (isinstance(key, str) and (not key.strip() or "/" in key)):
-            raise call.wrong(f"gives {key!r}, which a result cannot hold under that name: call it otherwise")
-        if key in call.examination.diagnostics:
-            raise call.wrong(f"gives {key!r}, and so does another part of this run: call one of them otherwise")
-        if not isinstance(key, str) or not (is_scalar(value, jnp.number) or is_scalar(value, jnp.bool_)):
-            raise call.wrong(f"must return {{name: number}}, its entry {key!r} is {shape_text(value)}")
-    call.examination.diagnostics += call.returned
-
-
-def pays_rewards(call: Call) -> None:
-    one, reward, (slots, agents, many) = call.examination, call.returned, call.sizes
-    if not fits(reward, slots, agents, many):
-        if not runs_own_code(one.given.world.reward):
-            text = f"returns actions {array_text(call.args[-1])}, for which this environment pays {shape_text(reward)}"
-            remedy = "where there are agents it must be one action for each of them, [P, N]"
-            raise one.wrong("Program.act", one.given.program.act, f"{text}: {remedy}")
-        raise call.wrong(f"must return rewards of {row_text(slots, agents)}, it returns {shape_text(reward)}")
-    if one.checked and not jnp.issubdtype(reward.dtype, jnp.floating):
-        raise call.wrong(f"must return floats, it returns {shape_text(reward)}: .astype(draws.dtype)")
-
-
-def scores(call: Call) -> None:
-    score, (slots, agents, _) = call.returned, call.sizes
-    if not isinstance(score, Score):
-        raise call.wrong(f"must return a Score, it returns {what(score)}")
-    if score.arm is None and score.regret is None:
-        raise call.wrong("must give arm, regret or both, it gives neither")
-    wanted: Any = (
-        ("arm", score.arm, jnp.integer, "integers", None),
-        ("regret", score.regret, jnp.number, "numbers", agents),
-    )
-    for name, value, kind, words, teams in wanted:
-        right = is_array(value) and value.shape[:1] in ((slots,), (1,)) and jnp.issubdtype(value.dtype, kind)
-        if value is not None and not (right and len(value.shape) <= (1 if teams is None else 2)):
-            raise call.wrong(f"must give {name} of {row_text(slots, teams)}, {words}, it gives {shape_text(value)}")
-    if score.arm is not None and not call.part.num_arms:
-        raise call.wrong("gives arms to count, but World.num_arms is 0: say how many arms there are")
-
-
-def counts_arms(call: Call) -> None:
-    one, per_arm = call.examination, call.part.per_arm
-    if per_arm is not None and one.given.arms is None:
-        text = "counts arms, and the environment does not say how many it has: facts['num_arms']"
-        raise one.wrong("Attack.per_arm", per_arm, text)
-
-
-def keeps_payload(call: Call) -> None:
-    payload, (after, hit, _) = call.args[4], call.returned
-    if shape_text(as_arrays(after)) != shape_text(as_arrays(payload)):
-        text = f"must return {call.slot} as it receives them, {shape_text(payload)}, it returns {shape_text(after)}"
-        raise call.wrong(text)
-    if not (isinstance(hit, bool) or (is_array(hit) and hit.dtype == jnp.bool_)):
-        text = "must return as `hit` False or a mask of agents, booleans"
-        raise call.wrong(f"{text}, it returns {shape_text(hit)}")
+def row_text(slots: int, agents: int | None) -> str:
+    """The shape of one value a play, or one a play and agent."""
+    return f"shape [P] (here {slots})" if agents is None else f"shape [P, N] (here {slots}, {agents})"
 
 
 RULES: dict[str, tuple[Callable[[Call], None], ...]] = {
-    "World.observe": (keeps_state("observe", 1, 1), truth_is_told),
-    "World.truth": (returns_truth,),
-    "World.reward": (pays_rewards,),
-    "World.score": (scores,),
-    "Program.act": (returns_arms, hints_hold),
-    "Program.update": (keeps_state("update", 1, 0),),
-    "Program.close": (keeps_state("close", 1, None),),
-    "Program.diagnose": (diagnoses,),
-    "Attack.init": (counts_arms,),
-    "Attack.corrupt": (keeps_payload, keeps_state("corrupt", 1, 2)),
-    "Attack.diagnose": (diagnoses,),
+    "World.observe": (Call.keeps_state, Call.truth_is_told),
+    "World.truth": (Call.returns_truth,),
+    "World.reward": (Call.pays_rewards,),
+    "World.score": (Call.scores,),
+    "Program.act": (Call.returns_arms, Call.hints_hold),
+    "Program.update": (Call.keeps_state,),
+    "Program.close": (Call.keeps_state,),
+    "Program.diagnose": (Call.diagnoses,),
+    "Attack.init": (Call.counts_arms,),
+    "Attack.corrupt": (Call.keeps_payload, Call.keeps_state),
+    "Attack.diagnose": (Call.diagnoses,),
 }
 
 
@@ -430,7 +400,7 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
     return [f"{cell.label}: {text}{in_brackets(place)}" for look in looks for text, place in look.doubts]
 
 
-def _has_view(claim: Guarantee, checked: bool = False) -> bool:
+def _has_view(claim: Any, checked: bool = False) -> bool:
     """Whether a guarantee's view is to be looked at."""
     return claim.model != "none" and (checked or runs_own_code(claim.view))
 

@@ -7,24 +7,14 @@ file and line: a later rule may read what an earlier one asks.
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 import jax
 import numpy as np
 
-from jaxbandits.protocol import (
-    Adversary,
-    Algorithm,
-    Attack,
-    Environment,
-    Guarantee,
-    Hints,
-    Program,
-    Span,
-    World,
-)
+from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Hints, Program, Span, World
 from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.spans import batch_length
 from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, name_of, what
@@ -49,166 +39,78 @@ MUST_BE = {
     "Environment.config": "a dict of the arguments",
     "Adversary.config": "a dict of the arguments",
 }
-OPTIONAL: Any = Callable | None
+KINDS = {kind.__name__: kind for kind in (Program, Hints, Algorithm, Guarantee, Environment, World, Adversary, Attack)}
 IS_NONE = functools.partial(operator.is_, None)
 
 
-def _types(kind: type) -> dict[str, Any]:
-    """The fields of a part that are looked at, with their types; functions are Callable, or may be None."""
-    hints: dict[str, Any] = kind.__annotations__
-    named = {name: hint for name, hint in hints.items() if f"{kind.__name__}.{name}" in MUST_BE}
-    types = {name: hint if isinstance(hint, UnionType) else get_origin(hint) or hint for name, hint in named.items()}
-    optional = dict.fromkeys(functions_of(kind, optional=True), OPTIONAL)
-    return types | optional | dict.fromkeys(functions_of(kind), Callable)
+@functools.cache
+def calls_of(kind: type) -> dict[str, list[str]]:
+    """The functions of a part that `protocol` has a call for, by field: what it names their arguments.
 
-
-def functions_of(kind: type, optional: bool = False) -> list[str]:
-    """The fields of a part that must be functions, or may be: those with a call of their own in `protocol`."""
-    hints = {name: get_args(hint) if optional else (hint,) for name, hint in kind.__annotations__.items()}
-    return [name for name, kinds in hints.items() if any(getattr(x, "_is_protocol", False) for x in kinds)]
-
-
-KINDS: tuple[type, ...] = (Program, Hints, Algorithm, Guarantee, Environment, World, Adversary, Attack)
-TYPES = {kind: _types(kind) for kind in KINDS}
-
-
-def check_part(part: Any, kind: type, factory: Any) -> None:
-    """Raise ValueError unless the factory of an environment or adversary returned one that is well formed."""
-    if not isinstance(part, kind):
-        raise ValueError(f"{name_of(factory)} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
-    rules: dict[type, Any] = {Environment: _check_environment, Adversary: _check_adversary}
-    rules[kind](part)
-
-
-def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | None = None) -> None:
-    """Raise ValueError unless a factory returned a well-formed Algorithm."""
-    if not isinstance(algorithm, Algorithm):
-        text = f"{label}: its factory must return an Algorithm, it returned {what(algorithm)}"
-        raise ValueError(f"{text}{at_line(factory)}")
-    try:
-        _check_algorithm(algorithm)
-    except ValueError as error:
-        raise ValueError(f"{label}: {error}") from None
-
-
-def _check_environment(part: Environment) -> None:
-    _check_types(part.world, World, "Environment.world")
-    world, facts, where = part.world, part.facts, at_line(part.world.reward)
-    _check_types(part, Environment, "", where)
-    _check_numbers(part.params, "Environment.params", world.reward)
-    arms, counted = facts.get("num_arms"), world.num_arms
-    counts = {"facts['num_arms']": (arms, 1), "facts['max_horizon']": (facts.get("max_horizon"), 1)}
-    for name, (value, least) in {"World.num_arms": (counted, 0), **counts}.items():
-        if value is not None and not _is_count(value, least):
-            raise ValueError(f"{name} = {value!r} must be an integer of at least {least}{where}")
-    if arms is not None and counted and arms != counted:
-        raise ValueError(f"facts['num_arms'] = {arms} disagrees with World.num_arms = {counted}{where}")
-    names, pays, bound = facts.get("arm_names"), facts.get("reward_range", (0, 0)), facts.get("reward_bound", 0)
-    if names is not None and (not isinstance(names, tuple | list) or len(names) != (arms or counted)):
-        raise ValueError(f"facts['arm_names'] = {shown(names)} must be a name for each arm{where}")
-    pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
-    if not pair or not pays[0] <= pays[1]:
-        raise ValueError(f"facts['reward_range'] = {pays!r} must be two numbers, (low, high) with low <= high{where}")
-    if not _is_number(bound) or np.ndim(bound) or not bound >= 0:
-        raise ValueError(f"facts['reward_bound'] = {bound!r} must be a number of at least 0{where}")
-    if "means" in facts:
-        check_means(part)
-
-
-def check_means(environment: Environment) -> None:
-    """Raise ValueError unless an environment whose pulls are counted for regret gives the mean of each arm."""
-    facts, where = environment.facts, at_line(environment.world.score)
-    if "means" not in facts:
-        remedy = f"put the arms' means into its facts, facts['means']{where}"
-        raise ValueError(f"the environment counts pulls and gives no regret: {remedy}")
-    arms = facts.get("num_arms", environment.world.num_arms)
-    try:
-        means = np.asarray(facts["means"], np.float64)
-    except (TypeError, ValueError):
-        means = np.empty((0, 0))
-    if means.ndim != 1 or not np.isfinite(means).all() or (arms and len(means) != arms):
-        wanted = f"{arms or 'as many'} finite numbers, one an arm"
-        raise ValueError(f"facts['means'] = {shown(facts['means'])} must be {wanted}{where}")
-
-
-def _check_adversary(part: Adversary) -> None:
-    _check_types(part.attack, Attack, "Adversary.attack")
-    _check_types(part, Adversary, "", "")
-    _check_numbers(part.params, "Adversary.params", part.attack.init)
-
-
-def _check_algorithm(algorithm: Algorithm) -> None:
-    program, claim, read, schedule = algorithm.program, algorithm.guarantee, algorithm.rewards, algorithm.schedule
-    _check_types(program, Program, "Algorithm.program")
-    where = at_line(program.act)
-    _check_types(program, Program, "", where)
-    _check_types(program.hints, Hints, "", where)
-    _check_types(algorithm, Algorithm, "", where)
-    if program.float32_plays is not None and program.float32_plays <= 0:
-        raise _wrong_type("Program.float32_plays", program.float32_plays, where)
-    if not schedule or not all(isinstance(span, Span) for span in schedule):
-        raise _wrong_type("Algorithm.schedule", schedule, where)
-    for span in schedule:
-        for name, least in (("slots", 1), ("repeats", 0), ("length", 0)):
-            if not _is_count(getattr(span, name), least):
-                raise ValueError(f"Span.{name} = {getattr(span, name)!r} must be an integer of at least {least}{where}")
-    horizon, offered = algorithm.config.get("horizon"), sum(span.repeats * batch_length(span) for span in schedule)
-    if isinstance(horizon, int) and all(span.full for span in schedule) and offered < horizon:
-        raise ValueError(f"Algorithm.schedule offers {offered} plays, and the horizon is {horizon}{where}")
-    if not (algorithm.version and isinstance(algorithm.version[0], str)):
-        raise _wrong_type("Algorithm.version", algorithm.version, where)
-    _check_numbers(algorithm.params, "Algorithm.params", program.act)
-    _check_types(claim, Guarantee, "Algorithm.guarantee", where)
-    if read is not None and not (_is_number(read.low) and _is_number(read.high) and read.low < read.high):
-        raise ValueError(f"Rewards.low = {read.low!r} must be a number below Rewards.high = {read.high!r}{where}")
-    for part, field in ((claim, "model"), (claim, "unit"), (read, "outside"), (algorithm.tails, "of")):
-        known = () if part is None else get_args(type(part).__annotations__[field])
-        if known and getattr(part, field) not in known:
-            name, word = f"{type(part).__name__}.{field}", getattr(part, field)
-            hint = nearest(str(word), known)
-            raise ValueError(f"{name} = {word!r} must be one of {', '.join(map(repr, known))}{hint}{where}")
-    scales, fields = claim.scales, getattr(algorithm.params, "_fields", ())
-    if not isinstance(scales, tuple):
-        example = "a tuple of names of params, such as ('mechanism_scale',)"
-        raise ValueError(f"Guarantee.scales must be {example}, not {scales!r}{where}")
-    for name in scales:
-        if name not in fields:
-            there = f"params hold {', '.join(fields) or 'nothing'}"
-            raise ValueError(f"Guarantee.scales names {name!r}{nearest(str(name), fields)}, but {there}{where}")
-    if isinstance(claim.bound, bool) or not isinstance(claim.bound, int | float | np.number) or not claim.bound > 0:
-        raise ValueError(f"Guarantee.bound = {claim.bound!r} must be a positive number, or inf{where}")
-
-
-def _check_types(part: Any, kind: Any, name: str, where: str | None = None) -> None:
-    """Rules about types: that of the part, which is called `name`, and of its fields.
-
-    where: the line of messages; None: only the functions of the part are looked at, and one of them gives the line.
+    >>> calls_of(Program)["close"]
+    ['params', 'state', 'draws', 't']
     """
-    if not isinstance(part, kind):
-        raise _wrong_type(name, part, where or "", a_kind(kind))
-    for field, types in TYPES[kind].items():
-        value = getattr(part, field)
-        if isinstance(value, types) or (where is None and types not in (Callable, OPTIONAL)):
-            continue
-        if where is None:
-            place = at_line(next(filter(inspect.isfunction, part), None))
-            raise ValueError(f"{name}: {_wrong_type(f'{kind.__name__}.{field}', value, place)}")
-        raise _wrong_type(f"{kind.__name__}.{field}", value, where or "")
+    calls = {}
+    for field, hint in kind.__annotations__.items():
+        for call in (hint, *get_args(hint)):
+            if getattr(call, "_is_protocol", False):
+                _, *names = inspect.signature(call.__call__).parameters
+                calls[field] = [name.removesuffix("_last") for name in names]
+    return calls
 
 
-def _wrong_type(name: str, value: Any, where: str, words: str = "a function") -> ValueError:
-    return ValueError(f"{name} must be {MUST_BE.get(name, words)}, not {what(value)}{where}")
+@functools.cache
+def _types(kind: type) -> dict[str, Any]:
+    """The fields of a part that are looked at, with their types."""
+    types: dict[str, Any] = {}
+    for name, hint in kind.__annotations__.items():
+        if name in calls_of(kind):
+            types[name] = Callable | None if isinstance(hint, UnionType) else Callable
+        elif f"{kind.__name__}.{name}" in MUST_BE:
+            types[name] = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
+    return types
 
 
-def _check_numbers(params: Any, name: str, function: Callable[..., Any]) -> None:
-    if all(map(_is_number, jax.tree.leaves(params, is_leaf=IS_NONE))):  # paths are slow, and points may be many
-        return
-    for path, value in jax.tree_util.tree_flatten_with_path(params, is_leaf=IS_NONE)[0]:
-        if not _is_number(value):
-            remedy = (
-                "must be a number or an array of numbers: pass text and None to the cached builder as its arguments"
-            )
-            raise ValueError(f"{name}{jax.tree_util.keystr(path)} = {value!r} {remedy}{at_line(function)}")
+class Rules(NamedTuple):
+    """Raises the errors of a part: each begins with its label and ends with the author's line."""
+
+    head: str
+    function: Any  # whose line it is
+
+    def must(self, holds: Any, text: str, *values: Any) -> None:
+        """ValueError of a text, with values in its braces, unless a rule holds."""
+        if not holds:
+            raise ValueError(f"{self.head}{text.format(*values)}{at_line(self.function)}")
+
+    def must_be(self, holds: Any, name: str, value: Any, words: str = "a function") -> None:
+        """ValueError unless a field is what `MUST_BE` says."""
+        if not holds:
+            self.must(False, "{} must be {}, not {}", name, MUST_BE.get(name, words), what(value))
+
+    def functions(self, part: Any, kind: Any, name: str) -> None:
+        """It is a part of the kind, with functions for its functions, of which one gives the line."""
+        self.must_be(isinstance(part, kind), name, part, a_kind(kind))
+        Rules(f"{self.head}{name}: ", next(filter(inspect.isfunction, part), None)).types(part, calls_of(kind))
+
+    def types(self, part: Any, fields: Collection[str] = ()) -> None:
+        """Fields have the types that `protocol` says: these, or all."""
+        kind: Any = type(part)
+        for field, types in _types(kind).items():
+            if not ((fields and field not in fields) or isinstance(getattr(part, field), types)):
+                self.must_be(False, f"{kind.__name__}.{field}", getattr(part, field))
+
+    def counted(self, name: str, value: Any, least: int) -> None:
+        """A number of something is an integer that is large enough."""
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        self.must(whole and value >= least, "{} = {!r} must be an integer of at least {}", name, value, least)
+
+    def numbers(self, params: Any, name: str) -> None:
+        """Params are numbers."""
+        if all(map(_is_number, jax.tree.leaves(params, is_leaf=IS_NONE))):  # paths are slow, and points may be many
+            return
+        remedy = "must be a number or an array of numbers: pass text and None to the cached builder as its arguments"
+        for path, value in jax.tree_util.tree_flatten_with_path(params, is_leaf=IS_NONE)[0]:
+            self.must(_is_number(value), "{}{} = {!r} {}", name, jax.tree_util.keystr(path), value, remedy)
 
 
 def _is_number(x: Any) -> bool:
@@ -217,8 +119,100 @@ def _is_number(x: Any) -> bool:
     return not (x is None or isinstance(x, str | bytes) or callable(x)) and np.asarray(x).dtype.kind in "biuf"
 
 
-def _is_count(x: Any, least: int) -> bool:
-    return isinstance(x, int | np.integer) and not isinstance(x, bool) and bool(x >= least)
+def check_part(part: Any, kind: Any, factory: Any) -> None:
+    """Raise ValueError unless the factory of an environment or adversary returned one that is well formed."""
+    if not isinstance(part, kind):
+        raise ValueError(f"{name_of(factory)} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
+    if isinstance(part, Environment):
+        return _check_environment(part)
+    Rules("", None).functions(part.attack, Attack, "Adversary.attack")
+    Rules("", None).types(part)
+    Rules("", part.attack.init).numbers(part.params, "Adversary.params")
+
+
+def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | None = None) -> None:
+    """Raise ValueError unless a factory returned a well-formed Algorithm."""
+    if not isinstance(algorithm, Algorithm):
+        text = f"{label}: its factory must return an Algorithm, it returned {what(algorithm)}"
+        raise ValueError(f"{text}{at_line(factory)}")
+    program, claim, read, schedule = algorithm.program, algorithm.guarantee, algorithm.rewards, algorithm.schedule
+    Rules(f"{label}: ", None).functions(program, Program, "Algorithm.program")
+    rules = Rules(f"{label}: ", program.act)
+    must, plays = rules.must, program.float32_plays
+    for part in (program, program.hints, algorithm):
+        rules.types(part)
+    rules.must_be(plays is None or plays > 0, "Program.float32_plays", plays)
+    rules.must_be(schedule and all(isinstance(x, Span) for x in schedule), "Algorithm.schedule", schedule)
+    for span in schedule:
+        for name, least in (("slots", 1), ("repeats", 0), ("length", 0)):
+            rules.counted(f"Span.{name}", getattr(span, name), least)
+    horizon, offered = algorithm.config.get("horizon"), sum(span.repeats * batch_length(span) for span in schedule)
+    if isinstance(horizon, int) and all(span.full for span in schedule):
+        must(offered >= horizon, "Algorithm.schedule offers {} plays, and the horizon is {}", offered, horizon)
+    version = algorithm.version
+    rules.must_be(version and isinstance(version[0], str), "Algorithm.version", version)
+    rules.numbers(algorithm.params, "Algorithm.params")
+    rules.types(claim)
+    if read is not None:
+        between = _is_number(read.low) and _is_number(read.high) and read.low < read.high
+        must(between, "Rewards.low = {!r} must be a number below Rewards.high = {!r}", read.low, read.high)
+    for part, field in ((claim, "model"), (claim, "unit"), (read, "outside"), (algorithm.tails, "of")):
+        known = () if part is None else get_args(type(part).__annotations__[field])
+        if known and (word := getattr(part, field)) not in known:
+            words = f"{', '.join(map(repr, known))}{nearest(str(word), known)}"
+            must(False, "{}.{} = {!r} must be one of {}", type(part).__name__, field, word, words)
+    fields, example = (
+        getattr(algorithm.params, "_fields", ()),
+        "a tuple of names of params, such as ('mechanism_scale',)",
+    )
+    must(isinstance(claim.scales, tuple), "Guarantee.scales must be {}, not {!r}", example, claim.scales)
+    for name in (name for name in claim.scales if name not in fields):
+        there = f"{nearest(str(name), fields)}, but params hold {', '.join(fields) or 'nothing'}"
+        must(False, "Guarantee.scales names {!r}{}", name, there)
+    positive = (
+        isinstance(claim.bound, int | float | np.number) and not isinstance(claim.bound, bool) and claim.bound > 0
+    )
+    must(positive, "Guarantee.bound = {!r} must be a positive number, or inf", claim.bound)
+
+
+def _check_environment(part: Environment) -> None:
+    Rules("", None).functions(part.world, World, "Environment.world")
+    rules = Rules("", part.world.reward)
+    rules.types(part)
+    rules.numbers(part.params, "Environment.params")
+    facts, must, counted = part.facts, rules.must, part.world.num_arms
+    arms, most = facts.get("num_arms"), facts.get("max_horizon")
+    for name, value in (("World.num_arms", counted), ("facts['num_arms']", arms), ("facts['max_horizon']", most)):
+        if value is not None:
+            rules.counted(name, value, 0 if name == "World.num_arms" else 1)
+    agree = arms is None or not counted or arms == counted
+    must(agree, "facts['num_arms'] = {} disagrees with World.num_arms = {}", arms, counted)
+    names, pays, bound = facts.get("arm_names"), facts.get("reward_range", (0, 0)), facts.get("reward_bound", 0)
+    if names is not None:
+        every = isinstance(names, tuple | list) and len(names) == (arms or counted)
+        must(every, "facts['arm_names'] = {} must be a name for each arm", shown(names))
+    pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
+    words = "two numbers, (low, high) with low <= high"
+    must(pair and pays[0] <= pays[1], "facts['reward_range'] = {!r} must be {}", pays, words)
+    size = _is_number(bound) and np.ndim(bound) == 0 and bound >= 0
+    must(size, "facts['reward_bound'] = {!r} must be a number of at least 0", bound)
+    if "means" in facts:
+        check_means(part)
+
+
+def check_means(environment: Environment) -> None:
+    """Raise ValueError unless an environment whose pulls are counted for regret gives the mean of each arm."""
+    facts, rules = environment.facts, Rules("", environment.world.score)
+    remedy = "put the arms' means into its facts, facts['means']"
+    rules.must("means" in facts, "the environment counts pulls and gives no regret: {}", remedy)
+    arms = facts.get("num_arms", environment.world.num_arms)
+    try:
+        means = np.asarray(facts["means"], np.float64)
+    except (TypeError, ValueError):
+        means = np.empty((0, 0))
+    right = means.ndim == 1 and np.isfinite(means).all() and (not arms or len(means) == arms)
+    wanted = f"{arms or 'as many'} finite numbers, one an arm"
+    rules.must(right, "facts['means'] = {} must be {}", shown(facts["means"]), wanted)
 
 
 def check_claim(algorithm: Algorithm, label: str) -> None:
@@ -233,9 +227,11 @@ def check_claim(algorithm: Algorithm, label: str) -> None:
             place = in_brackets(place_of_error(error) or place_of_function(function))
             text = f"{label}: Guarantee.{name}(params) fails: {type(error).__name__}: {first_line(error)}{place}"
             raise ValueError(text) from None
-        if name == "events" and not all(isinstance(event, Event) for event in value):
-            example = "a tuple of Event, such as (laplace_event('reward', 1.0, scale),)"
-            raise ValueError(f"{label}: Guarantee.events must return {example}, not {what(value)}{at_line(function)}")
-        if name == "spend" and not (len(value) == 2 and all(np.ndim(x) == 0 and _is_number(x) for x in value)):
-            text = "Guarantee.spend must return (epsilon, delta), two numbers"
-            raise ValueError(f"{label}: {text}, not {what(value)}{at_line(function)}")
+        if name == "events":
+            right = all(isinstance(event, Event) for event in value)
+            wanted = "a tuple of Event, such as (laplace_event('reward', 1.0, scale),)"
+        else:
+            right = len(value) == 2 and all(np.ndim(x) == 0 and _is_number(x) for x in value)
+            wanted = "(epsilon, delta), two numbers"
+        text = f"Guarantee.{name} must return {wanted}, not {what(value)}"
+        Rules(f"{label}: ", function).must(right, "{}", text)

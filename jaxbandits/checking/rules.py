@@ -1,0 +1,372 @@
+"""The rules of `jaxbandits.check`, in the order in which they are looked at. What each promises is its docstring.
+
+A rule yields what is wrong: a message, and the place in the author's code, or the function that it is about.
+"""
+
+import functools
+import inspect
+import math
+import re
+import zlib
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.auditing.audit import audit
+from jaxbandits.checking.findings import Faults, one_line
+from jaxbandits.checking.subject import SLOTS, Subject
+from jaxbandits.environments.data import ORDER
+from jaxbandits.protocol import Environment, Guarantee
+from jaxbandits.random import Draws
+from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.sweeps.arguments import call, factory_of, part_factory, signature_of
+from jaxbandits.sweeps.engines.calls import LEAST_LANES
+from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
+from jaxbandits.sweeps.plan import built, parts_in, with_horizon
+
+ANY = "*args or **kwargs: name its arguments, they are filled in by name"
+UNNAMED = {
+    inspect.Parameter.VAR_POSITIONAL: ANY,
+    inspect.Parameter.VAR_KEYWORD: ANY,
+    inspect.Parameter.POSITIONAL_ONLY: "positional-only arguments: make them keyword-only, a * before them",
+}
+# Of a short audit: one refutes a true claim once in a thousand times.
+AUDIT_RUNS, AUDIT_CONFIDENCE = 20_000, 0.999
+FEW_BITS = 0.01  # what uniforms of few bits may add to an epsilon, relatively: 0.0014 measured, at epsilon = 0.0001
+BAD_REWARDS = ("nan", "inf", -np.inf)
+POLICY_PLAYS = 24  # of a fixed policy
+WINDOW_SIZES = (3, 8, 24)  # its windows, beside those of one play
+REGRET_TOLERANCE = 1e-5  # between sums of float32 regrets over windows that are cut at other plays
+# messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
+_WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")
+
+
+def _told(
+    subject: Subject, look: Callable[..., Any], *arguments: Any, about: Any = None
+) -> Generator[tuple[str, str], None, Any]:
+    """Call what raises an error about a part, as sweeps do before they run: its message, and the place that it names,
+    else the part. Returns what the call gives, None where it fails.
+
+    about: the part's factory; None: the algorithm's.
+    """
+    try:
+        return look(*arguments)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TypeError) and place_of_error(error):  # the part's own code fails
+            raise
+        text = str(error)
+        for label in (f"{subject.label}: ", f"{subject.label!r}: ", f"{subject.label!r} "):
+            text = text.removeprefix(label)
+        named = _WITH_PLACE.fullmatch(one_line(text))
+        if named is not None:
+            yield named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
+        else:
+            cause = "" if error.__cause__ is None else place_of_error(error.__cause__)
+            yield text, cause or place_of_function(subject.algorithm if about is None else about)
+
+
+# ---------------------------------------------------------------------------- what is built and traced
+
+
+def builds(subject: Subject) -> Faults:
+    """Factories can be called, and return the right NamedTuple with its arguments in `config`.
+
+    They take named arguments, and none without a default is missing.
+    """
+    parts = {}
+    for slot in SLOTS[1:]:
+        if getattr(subject, slot) is not None:
+            parts[slot] = yield from _built(subject, slot)
+    algorithm = None if None in parts.values() else (yield from _built(subject, "algorithm", **parts))
+    if algorithm is None:
+        return
+    version, names = algorithm.version, list(signature_of(subject.algorithm)[0])
+    if len(version) < 2:
+        text = f"version = {version!r} must be (name, number, static values): results are stored under it"
+        yield text, subject.algorithm
+    if any(name not in algorithm.config for name in names):
+        remedy = "decorate the factory with jaxbandits.validation.factory"
+        yield f"config does not hold the factory's arguments ({', '.join(names)}): {remedy}", subject.algorithm
+    yield from _told(subject, lambda: subject.plan)  # they fit each other, or this says why not
+
+
+def _built(
+    subject: Subject, slot: str, environment: Environment | None = None, **others: Any
+) -> Generator[tuple[str, Any], None, Any]:
+    """Faults of a part's factory, as a sweep tells them; returns what it builds, None where that is no such part."""
+    part, horizon = getattr(subject, slot), subject.horizon
+    look = functools.partial(_told, subject, about=part)
+    find = part_factory if environment is None else functools.partial(factory_of, argument=slot)
+    factory = yield from look(find, part, slot)
+    if factory is None:
+        return None
+    for parameter in signature_of(factory)[0].values():
+        if parameter.kind in UNNAMED:
+            yield f"{slot}: the factory takes {UNNAMED[parameter.kind]}", part
+            return None
+    if environment is not None:
+        return (yield from look(built, factory, {}, environment, horizon, subject.label))
+    factory = factory if slot == "environment" else with_horizon(factory, horizon, slot)
+    return (yield from look(call, factory, slot))
+
+
+def shapes(subject: Subject) -> Faults:
+    """Functions take and return what the contract says, in windows of every size, in float32 and in float64."""
+    for dtype in ("float32", "float64"):
+        head = "" if dtype == "float32" else f"with dtype={dtype!r}, "
+        for slots in subject.sizes:
+            faults = [(head + text, place) for text, place in _told(subject, subject.traced, slots, dtype)]
+            if faults:
+                yield from faults
+                return
+    if subject.traced(subject.sizes[-1]).counted:
+        yield from _told(subject, check_means, subject.cell.environment)
+
+
+def traces_once(subject: Subject) -> Faults:
+    """Equal arguments give the identical Program, so that a sweep over parameters compiles it once."""
+    first, second = subject.cell, subject.again().cells[0]
+    if first.algorithm.version != second.algorithm.version:
+        text = "version differs between two calls with equal arguments: make it of the arguments alone"
+        yield text, subject.algorithm
+    one, other = parts_in(first, "float32"), parts_in(second, "float32")
+    if one != other:
+        same = {"Program": one.program == other.program, "World": one.world == other.world}
+        names = ", ".join(name for name in same if not same[name])
+        yield (
+            f"two calls with equal arguments give different functions ({names or 'of an adversary'}), which compiles "
+            "anew at every point of a grid: decorate the builder of hashable values with functools.cache",
+            subject.algorithm if "Program" in names else subject.environment,
+        )
+
+
+def draws(subject: Subject) -> Faults:
+    """Randomness comes from `draws`.
+
+    There are no constant keys, and nothing is drawn while functions are traced, as np.random does.
+    """
+    yield from dict.fromkeys(doubt for slots in subject.sizes for doubt in subject.traced(slots).doubts)
+
+
+def addresses(subject: Subject) -> Faults:
+    """Within one window no address (path, play, position) is drawn twice, and no two paths share a key."""
+    spans = [
+        (path, first, first + (1 if shape == "at" else max(math.prod(shape), 1)), place)
+        for path, shape, first, place in subject.traced(subject.sizes[-1]).addresses
+        if not path.startswith(ORDER)  # a permutation, computed again wherever it is asked for
+    ]
+    told, keys = set[str](), dict[int, str]()
+    for i, (path, low, high, place) in enumerate(spans):
+        other = keys.setdefault(zlib.crc32(path.encode()), path)
+        twice = any(path == one and low < end and start < high for one, start, end, _ in spans[:i])
+        if path in told or not (twice or other != path):
+            continue
+        told.add(path)
+        if twice:
+            message = f"{path} is drawn twice at one play, so both draws are the same number"
+            yield f"{message}: take two children, draws.child('one') and draws.child('other')", place
+        else:
+            yield f"the paths {other} and {path} share a key: rename a child", place
+
+
+# ---------------------------------------------------------------------------- what is claimed of privacy
+
+
+def guarantee(subject: Subject) -> Faults:
+    """A guarantee's functions return what they should, and the claim is finite.
+
+    Half the noise costs at least twice as much.
+    """
+    claim, params = subject.cell.algorithm.guarantee, subject.cell.algorithm.params
+    faults = list(_told(subject, check_claim, subject.cell.algorithm, subject.label))
+    yield from faults
+    if faults:
+        return
+    if claim.model == "none":
+        if not math.isinf(claim.spend(params)[0]):
+            text = "guarantee.spend is finite but the model is 'none': say which model the claim is about"
+            yield text, subject.algorithm
+        return
+    yield from _spending(claim, params, subject.algorithm)
+    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traced(subject.sizes[-1]).shown)):
+        text = "guarantee.view shows nothing: return what the theorem covers, of message, released and action"
+        yield text, place_of_function(claim.view) or subject.algorithm
+
+
+def _spending(claim: Guarantee, params: Any, factory: Any) -> Faults:
+    epsilon, delta = claim.spend(params)
+    if not (0 < epsilon < math.inf and 0 <= delta < 1):
+        text = f"guarantee.spend says epsilon = {epsilon}, delta = {delta}"
+        yield f"{text}: a claim has 0 < epsilon < inf and 0 <= delta < 1", factory
+    elif "mechanism_scale" not in claim.scales or not hasattr(params, "mechanism_scale"):
+        text = "guarantee.scales must name params.mechanism_scale, 1 by default, which multiplies all privacy noise"
+        yield f"{text}: tests and audits turn the noise by it", factory
+    else:
+        halved = claim.spend(params._replace(mechanism_scale=0.5 * params.mechanism_scale))[0]
+        if not halved >= 2 * epsilon * (1 - FEW_BITS):
+            text = f"half of mechanism_scale spends epsilon = {halved:.6g}, all of it {epsilon:.6g}"
+            remedy = "it must at least double, so events must follow params.mechanism_scale"
+            yield f"{text}: {remedy}", place_of_function(claim.events) or factory
+
+
+def short_audit(subject: Subject) -> Faults:
+    """A short audit, of 20,000 runs at confidence 0.999, does not refute the claim."""
+    algorithm = subject.cell.algorithm
+    if algorithm.guarantee.model == "none" or algorithm.program.hints.tally:
+        return
+    report = audit(algorithm, runs=AUDIT_RUNS, confidence=AUDIT_CONFIDENCE, environment=subject.cell.environment)
+    if report.refuted:
+        yield f"the audit refutes the claim: {report}", algorithm.program.encode
+
+
+# ---------------------------------------------------------------------------- what is played, in several ways
+
+
+def plays(subject: Subject) -> Faults:
+    """Lanes reach the horizon with finite regrets, and their pulls add up to their plays."""
+    arrays, horizon = subject.played(), subject.horizon
+    regret, times = arrays["regret"], subject.plan.groups[0].times
+    for lane, checkpoint in np.argwhere(~np.isfinite(regret))[:1]:
+        text = f"regret is {regret[lane, checkpoint]} at play {times[checkpoint]} in lane {lane}"
+        yield text, place_of_function(subject.cell.environment.world.score) or subject.algorithm
+    totals = arrays["pulls"].sum(axis=-1) if "pulls" in arrays else np.array([horizon])
+    for lane in np.flatnonzero(totals != horizon)[:1]:
+        text = f"pulls of lane {lane} add up to {totals[lane]}, not to its {horizon} plays: an action is no arm"
+        yield text, subject.algorithm
+
+
+def actions(subject: Subject) -> Faults:
+    """Every action is an arm, counted from 0."""
+    if not subject.cell.algorithm.program.hints.tally:  # otherwise no single plays are made
+        yield from _out_of_range(subject, subject.watched(0.0, 0.0)[0])
+
+
+def lane_alone(subject: Subject) -> Faults:
+    """A lane alone is the same, bit for bit, as in a batch."""
+    last = subject.seeds - 1
+    alone, together = subject.played(first=last, seeds=1), subject.played()
+    if name := _differing(alone, {name: x[last:] for name, x in together.items()}):
+        yield (
+            f"lane {last} has another {name} alone than beside others: what one lane computes must not depend on "
+            "others (np.random, host callbacks and custom batching rules do; sums of floats go through "
+            "jaxbandits.numerics.fixed_sum)",
+            subject.cell.algorithm.program.act,
+        )
+
+
+def chunks(subject: Subject) -> Faults:
+    """Results are the same, bit for bit, however many lanes a call holds."""
+    lanes = -(-max(subject.seeds, 2 * LEAST_LANES) // LEAST_LANES) * LEAST_LANES
+    if name := _differing(subject.played(lanes=lanes), subject.played()):
+        yield (
+            f"calls of {lanes} and of {LEAST_LANES} lanes give another {name}: write sums over short axes with "
+            "jaxbandits.numerics.fixed_sum, dot or matvec, whose order is fixed",
+            subject.cell.algorithm.program.update,
+        )
+
+
+def checkpoints(subject: Subject) -> Faults:
+    """Pulls and regret at the horizon do not depend on where checkpoints lie."""
+    usual, other, update = subject.played(), subject.played(evenly=True), subject.cell.algorithm.program.update
+    advice = "a checkpoint may end a window early, so count plays (used), not windows"
+    first, second, most = usual["regret"][:, -1], other["regret"][:, -1], REGRET_TOLERANCE
+    if "pulls" in usual and not np.array_equal(usual["pulls"], other["pulls"]):
+        yield f"pulls at the horizon depend on the checkpoints: {advice}", update
+    elif not np.allclose(first, second, rtol=most, atol=most * subject.horizon):
+        yield f"regret at the horizon depends on the checkpoints: {advice}", update
+
+
+def windows(subject: Subject) -> Faults:
+    """An environment pays a fixed policy the same rewards, bit for bit, under windows of every size."""
+    one = _rewards(subject, 1)
+    for slots in WINDOW_SIZES:
+        if not np.array_equal(_rewards(subject, slots), one, equal_nan=True):
+            text = f"a fixed policy is paid other rewards in windows of {slots} plays than in windows of one"
+            remedy = "address draws by t, and make what changes with time a function of t"
+            yield f"{text}: {remedy}", subject.cell.environment.world.reward
+            return
+
+
+def bad_rewards(subject: Subject) -> Faults:
+    """Rewards that are infinite or NaN make no state NaN, and no action leave the arms."""
+    program = subject.cell.algorithm.program
+    clean = [] if program.hints.tally else _with_nan(subject.watched(0.0, 0.0)[1])
+    for value in () if program.hints.tally else BAD_REWARDS:
+        history, state = subject.watched(0.3, value)
+        if fields := [name for name in _with_nan(state) if name not in clean]:
+            text = f"a reward of {value} makes {', '.join(fields)} NaN, for good: rewards may be contaminated"
+            yield f"{text}, so read them with jnp.where(jnp.isfinite(reward), reward, 0)", program.update
+            return
+        for message, where in _out_of_range(subject, history):
+            yield f"after rewards of {value}, {message}", where
+            return
+
+
+def _out_of_range(subject: Subject, history: Any) -> Faults:
+    environment, played = subject.cell.environment, np.asarray(history.action)
+    num_arms = environment.world.num_arms or environment.facts.get("num_arms", 0)
+    for at in map(tuple, np.argwhere((played < 0) | (played >= num_arms))[: 1 if num_arms else 0]):
+        text = f"it played arm {played[at]} at play {int(history.t[at[0]])}; arms are 0..{num_arms - 1}"
+        yield text, subject.cell.algorithm.program.act
+
+
+def _with_nan(state: Any) -> list[str]:
+    leaves = jax.tree_util.tree_flatten_with_path(state)[0]
+    floats = [(path, np.asarray(x)) for path, x in leaves if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
+    return ["state" + jax.tree_util.keystr(path) for path, x in floats if np.isnan(x).any()]
+
+
+def _rewards(subject: Subject, slots: int) -> np.ndarray[Any, Any]:
+    case, world = subject.case(), subject.plan.groups[0].parts.world
+    draws, agents = Draws(jnp.uint32(3), "environment"), subject.cell.environment.facts.get("num_agents")
+
+    @jax.jit  # as it runs: a lone operation outside a compiled program may round another way
+    def pay(params, state, t, action):
+        context, state = world.observe(params, state, draws.child("context"), t)
+        return state, world.reward(params, state, draws.child("reward"), t, context, action)
+
+    state, rewards = jax.jit(world.init)(case.environment, draws.child("instance")), []
+    for start in range(0, POLICY_PLAYS, slots):
+        t = np.arange(start + 1, start + 1 + slots, dtype=np.int32)
+        action = (t % 2) if agents is None else np.broadcast_to((t % 2)[:, None], (slots, agents))
+        state, paid = pay(case.environment, state, t, action)
+        rewards.append(np.asarray(paid))
+    return np.concatenate(rewards)
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """The first array that differs in a bit, or nothing."""
+    for name, x in one.items():
+        y = other[name]
+        if x.shape != y.shape or x.dtype != y.dtype or x.tobytes() != y.tobytes():
+            return name.removeprefix("diagnostic.")
+    return ""
+
+
+class Rule(NamedTuple):
+    """A promise of a part."""
+
+    look: Callable[[Subject], Faults]  # its name is the rule's
+    needs: str  # what it looks at
+
+
+RULES = (
+    Rule(builds, "parts"),  # a sweep looks at them, too: `sweeps.part_checks.fields`
+    Rule(shapes, "functions"),  # a sweep looks at a user's: `sweeps.part_checks.examination`
+    Rule(traces_once, "traces"),
+    Rule(draws, "traces"),
+    Rule(addresses, "traces"),
+    Rule(guarantee, "a claim"),
+    Rule(short_audit, "an audit"),
+    Rule(plays, "lanes"),
+    Rule(actions, "more lanes"),
+    Rule(lane_alone, "more lanes"),
+    Rule(chunks, "more lanes"),
+    Rule(checkpoints, "more lanes"),
+    Rule(windows, "a policy"),
+    Rule(bad_rewards, "more lanes"),
+)
+ENDING = ("parts", "functions", "lanes")  # where one of these finds something, what follows could not run
