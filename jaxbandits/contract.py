@@ -3,6 +3,7 @@
 Nothing here runs a part. The functions that read programs take closed jaxprs, however they were obtained.
 """
 
+import contextlib
 import functools
 import sys
 from collections.abc import Sequence
@@ -30,8 +31,8 @@ class ContractError(ValueError):
 def runs_own_code(part: Any) -> bool:
     """Whether a user wrote any function that a part holds, also deep inside a closure.
 
-    part: a Program, World or Attack, or one function. Whether only a trace says what it computes is another question:
-    `sweeps.identity.keys.own_functions`.
+    part: a Program, World or Attack, or one function. Whether only a trace says what it computes is another question
+    (`code_name`): an optax transformation has no name either.
 
     >>> import jaxbandits as jb
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)
@@ -46,8 +47,10 @@ def runs_own_code(part: Any) -> bool:
         if isinstance(x, FunctionType):
             if _is_users(x.__module__):
                 return True
-            waiting += [c.cell_contents for c in x.__closure__ or () if _is_filled(c)]
             waiting += [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+            for cell in x.__closure__ or ():
+                with contextlib.suppress(ValueError):  # a name that is bound later
+                    waiting.append(cell.cell_contents)
         elif isinstance(x, functools.partial):
             waiting += [x.func, *x.args, *x.keywords.values()]
         elif isinstance(x, MethodType):
@@ -59,13 +62,6 @@ def runs_own_code(part: Any) -> bool:
         elif callable(x) and not isinstance(x, type) and _is_users(type(x).__module__):
             return True
     return False
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:  # a name that is bound later
-        return False
 
 
 def _is_users(module: str | None) -> bool:

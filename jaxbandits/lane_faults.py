@@ -43,19 +43,14 @@ def begin(arms: int | None, own_world: bool, own_program: bool, state: Any) -> F
     )
 
 
-def is_outside(action: Int[Array, "..."], arms: int) -> Bool[Array, "..."]:
-    """Whether each action lies outside 0 .. arms - 1, in one comparison: as an unsigned number, -1 is large."""
-    word = jnp.uint64 if action.dtype.itemsize > 4 else jnp.uint32
-    return action.astype(word) >= word(arms)
-
-
 def actions(
     faults: Faults, arms: int | None, t: Int[Array, " P"], action: Int[Array, "..."], play: Bool[Array, " P"]
 ) -> Faults:
     """After a window's actions [P | P,N | 1]; play [P]: which of its plays are used."""
     if arms is None:
         return faults
-    outside = is_outside(action, arms)
+    word = jnp.uint64 if action.dtype.itemsize > 4 else jnp.uint32
+    outside = action.astype(word) >= word(arms)  # in one comparison: as an unsigned number, -1 is large
     outside = outside.any(axis=1) if outside.ndim == 2 else outside
     rows = len(outside)
     return faults._replace(action=_first(faults.action, outside & play[:rows], t[:rows]))

@@ -6,7 +6,6 @@ are no place of theirs: the answer is an empty string.
 
 import functools
 import os
-import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable
@@ -36,10 +35,8 @@ def place_of_frames(frames: Iterable[tuple[str, int | None]]) -> str:
 
 def place_of_caller() -> str:
     """The author's line that is being run, the innermost of them."""
-    frame = sys._getframe(1)
-    while frame is not None and not of_author(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
+    return place_of_frames(reversed(frames))
 
 
 def place_of_error(error: BaseException) -> str:

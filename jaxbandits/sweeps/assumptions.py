@@ -6,9 +6,10 @@ docs/formulas/robust_linear.md#edges. Federated privacy: docs/formulas/byzantine
 docs/formulas/byzantine.md#names-and-edges.
 """
 
+import itertools
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,36 +18,32 @@ from jaxbandits.sweeps import precision, spent
 from jaxbandits.sweeps.spent import overspent, paid, reach
 
 ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
+Doubt: TypeAlias = tuple[str, float, str, str]  # subject, how large, text, what follows
+Doubts: TypeAlias = Iterator[Doubt]
 # what becomes of rewards outside the range, by `Rewards.outside`
 FATES = {"clip": "clips others", "zero": "counts others as 0", "accept": "takes others as they are"}
 
 
-def unread(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
-    """Doubts where the environment pays rewards outside the range that the algorithm reads.
+def unread(algorithm: Algorithm, environment: Environment) -> Doubts:
+    """Whether the environment pays rewards outside the range that the algorithm reads, where both declare one.
 
-    A doubt is (subject, how far outside, text, what follows). There is none where the algorithm declares no range or
-    the environment none, and none about what an adversary makes of rewards.
+    Nothing is said of what an adversary makes of rewards.
     """
     read, pays = algorithm.rewards, paid(environment)
     if read is None or pays is None:
-        return []
-    outside = 0.0
-    if pays[0] < read.low - ROUNDING * max(1.0, abs(read.low)):
-        outside = read.low - pays[0]
-    if pays[1] > read.high + ROUNDING * max(1.0, abs(read.high)):
-        outside = max(outside, pays[1] - read.high)
+        return
     # where privacy assumes bounded rewards, `exceeded` and `doubted` say more
-    if outside == 0 or algorithm.guarantee.model == "federated" or overspent(algorithm, environment):
-        return []
-    text = (
-        f"reads rewards in {interval(read.low, read.high)} and {FATES[read.outside]}, "
-        f"and rewards here lie in {interval(*pays)}"
-    )
-    advice = (
-        "its theory does not hold for them: use an environment that pays inside, or an algorithm that reads them "
-        "(`jaxbandits list algorithms` says which rewards each one reads)"
-    )
-    return [("range", outside, text, advice)]
+    if algorithm.guarantee.model == "federated" or overspent(algorithm, environment):
+        return
+    beyond = (read.low - pays[0], read.low), (pays[1] - read.high, read.high)
+    outside = max((size for size, end in beyond if size > ROUNDING * max(1.0, abs(end))), default=0.0)
+    if outside:
+        declared = f"reads rewards in {interval(read.low, read.high)} and {FATES[read.outside]}"
+        advice = (
+            "its theory does not hold for them: use an environment that pays inside, or an algorithm that reads them "
+            "(`jaxbandits list algorithms` says which rewards each one reads)"
+        )
+        yield "range", outside, f"{declared}, and rewards here lie in {interval(*pays)}", advice
 
 
 def interval(low: float, high: float) -> str:
@@ -58,31 +55,31 @@ def interval(low: float, high: float) -> str:
     return f"{'(' if np.isinf(low) else '['}{low:.4g}, {high:.4g}{')' if np.isinf(high) else ']'}"
 
 
-def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:
-    """How many times the most exceeded assumption is exceeded, and text about it; None where none is known to be."""
+def exceeded(algorithm: Algorithm, environment: Environment) -> Doubts:
+    """How many times the most exceeded assumption of moments is exceeded."""
+    follows = "its guarantee does not hold"
     if overspent(algorithm, environment):
         bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
         text = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond"
-        return np.inf, text + ": it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
-    assumed, moment = algorithm.tails, environment.facts.get("moment")
+        remedy = "it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
+        yield "moments", np.inf, f"{text}: {remedy}", follows
+        return
+    assumed, moment, facts = algorithm.tails, environment.facts.get("moment"), environment.facts
     if assumed is None or moment is None:
-        return None
-    order, bound, names, means = (
-        assumed.order,
-        assumed.bound,
-        assumed.declared_by,
-        environment.facts.get("means", [0.0]),
-    )
+        return
+    order, bound, names, means = assumed.order, assumed.bound, assumed.declared_by, facts.get("means", [0.0])
     what = f"E|{assumed.of}|^{order:g}"
     if assumed.of == "1 - X":
         # The moments of X are known. The triangle inequality and Jensen's each bound that of 1 - X from below.
         sizes = np.maximum(np.abs(moment(order) ** (1 / order) - 1), np.abs(np.asarray(means) - 1))
         text = f"is at least {{:.4g}}^{order:g}, above that of {{}} = {{:.4g}}"
-        return _excess(sizes, what, bound ** (1 / order), *names, text=text)
-    found = [_excess(moment(order, assumed.of == "X - mean"), what, bound, *names)]
-    if assumed.mean_bound is not None:
-        found.append(_excess(np.abs(means), "|mean|", assumed.mean_bound, "mean_bound"))
-    return max(filter(None, found), default=None)
+        found = [_excess(sizes, what, bound ** (1 / order), *names, text=text)]
+    else:
+        found = [_excess(moment(order, assumed.of == "X - mean"), what, bound, *names)]
+        if assumed.mean_bound is not None:
+            found.append(_excess(np.abs(means), "|mean|", assumed.mean_bound, "mean_bound"))
+    for size, text in sorted(filter(None, found))[-1:]:
+        yield "moments", size, text, follows
 
 
 def _excess(
@@ -92,50 +89,45 @@ def _excess(
     arm = int(np.argmax(sizes))
     if sizes[arm] <= limit * (1 + ROUNDING):
         return None
-    remedy = f"lower {order}" if order and np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
+    if order and np.isinf(sizes[arm]):
+        remedy = f"lower {order}"
+    else:
+        unit = 10.0 ** (np.floor(np.log10(sizes[arm])) - 3)  # rounded up to four digits
+        remedy = f"declare at least {np.ceil(sizes[arm] / unit * (1 - 1e-12)) * unit:.4g}"
     said = f"{what} of arm {arm} {text.format(sizes[arm], name, limit)}: {remedy}"
     return sizes[arm] / limit if limit > 0 else np.inf, said
 
 
-def doubted(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
-    """Doubts (subject, how many times too large, text, what follows) about federated privacy."""
+def doubted(algorithm: Algorithm, environment: Environment) -> Doubts:
+    """Whether federated privacy assumes other rewards, or swamps the data."""
     if algorithm.guarantee.model != "federated":
-        return []
-    doubts = list[tuple[str, float, str, str]]()
+        return
     size, share = reach(environment), algorithm.guarantee.noise_share(algorithm)
     if size > 1 + ROUNDING:
         extent = "are unbounded" if np.isinf(size) else f"reach {size:.4g}"
         text = f"rewards {extent}, and privacy assumes at most 1 (Assumption 2)"
         advice = "honest messages may be refused: use reward='bounded' with theta_norm + noise_scale <= 1"
-        doubts.append(("rewards", size, text, advice))
+        yield "rewards", size, text, advice
     if share > 0.5:
         text = f"privacy noise swamps the data, at the end it is {share:.3g} times the information gathered"
-        advice = "raise epsilon, the number of agents or the horizon, or lower window"
-        doubts.append(("noise", share, text, advice))
-    return doubts
-
-
-def _above(x: float) -> str:
-    """x rounded up to four digits."""
-    unit = 10.0 ** (np.floor(np.log10(x)) - 3)
-    return f"{np.ceil(x / unit * (1 - 1e-12)) * unit:.4g}"
+        yield "noise", share, text, "raise epsilon, the number of agents or the horizon, or lower window"
 
 
 def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     """Give one warning for a label and subject, about the worst cell (label, algorithm, environment, ...)."""
-    worst: dict[tuple[str, str], list[Any]] = {}
-    points: dict[tuple[str, str], int] = {}
-    checked: dict[Any, list[Any]] = {}
+    found: dict[tuple[str, str], list[list[Any]]] = {}
+    checked: dict[Any, list[Doubt]] = {}
     for label, algorithm, environment, *_ in cells:
         key = id(environment), overspent(algorithm, environment), algorithm.tails
         if key not in checked:  # a grid over other arguments repeats the same assumption
-            excess = exceeded(algorithm, environment)
-            checked[key] = [] if excess is None else [("moments", *excess, "its guarantee does not hold")]
-        found = doubted(algorithm, environment) + unread(algorithm, environment) + spent.doubts(algorithm)
-        for about, *doubt in checked[key] + found + precision.doubts(algorithm, environment, dtype):
-            points[label, about] = points.get((label, about), 0) + 1
-            worst[label, about] = max(worst.get((label, about), doubt), doubt)
-    for (label, about), (_, text, advice) in worst.items():
+            checked[key] = list(exceeded(algorithm, environment))
+        for about, *doubt in itertools.chain(
+            checked[key], doubted(algorithm, environment), unread(algorithm, environment),
+            spent.doubts(algorithm), precision.doubts(algorithm, environment, dtype),
+        ):  # fmt: skip
+            found.setdefault((label, about), []).append(doubt)
+    for (label, _), doubts in found.items():
+        _, text, advice = max(doubts)
         total = sum(1 for cell in cells if cell[0] == label)
-        where = f" (the worst of {points[label, about]} among {total} points)" if total > 1 else ""
+        where = f" (the worst of {len(doubts)} among {total} points)" if total > 1 else ""
         warnings.warn(f"{label}: {text}{where}; {advice}", UserWarning, stacklevel=stacklevel + 1)

@@ -3,6 +3,7 @@
 Importing a module runs it, so a TOML file is a program. Names that no file can mean, such as `os:system`, are refused.
 """
 
+import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -18,10 +19,13 @@ from jaxbandits.validation import unwrapped
 def own_factory(name: str, beside: Path) -> Callable[..., Any]:
     """The function `module:function` of a module in the directory `beside`, or of an installed one; else ValueError."""
     module_name, _, attribute = name.partition(":")
-    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module_name) or not attribute.isidentifier():
+    if not all(map(str.isidentifier, [*module_name.split("."), attribute])):
         raise ValueError(f"{name!r} must be module:function, such as 'my_module:my_algorithm'")
     _refuse(module_name, name, beside)
-    place, path = _behind_standard_library(), str(beside.resolve())
+    # a directory stands behind the standard library in `sys.path`, so that its modules hide none of Python's own
+    standard, path = Path(functools.__file__).resolve().parent, str(beside.resolve())
+    found = [Path(entry).resolve() in (standard, standard / "lib-dynload") if entry else False for entry in sys.path]
+    place = max((i for i, known in enumerate(found) if known), default=len(found) - 1) + 1
     sys.path.insert(place, path)
     try:
         factory = getattr(importlib.import_module(module_name), attribute)
@@ -35,8 +39,7 @@ def own_factory(name: str, beside: Path) -> Callable[..., Any]:
     if not callable(factory):
         raise ValueError(f"{name!r} is {type(factory).__name__} and no function: give a factory of keyword arguments")
     function = unwrapped(factory).function
-    home = getattr(function, "__module__", None) or type(function).__module__
-    _refuse(home, name, beside)
+    _refuse(getattr(function, "__module__", None) or type(function).__module__, name, beside)
     return factory
 
 
@@ -47,24 +50,13 @@ def here_first() -> None:
 
 
 def _refuse(module: str, name: str, beside: Path) -> None:
-    top = module.partition(".")[0]
+    top, remedy = module.partition(".")[0], "give a factory of your own"
     if top in sys.stdlib_module_names and top != "__main__":
-        raise ValueError(
-            f"{name!r} is of Python's standard library ({module}): give a factory of your own, "
-            "in a module of another name"
-        )
+        library = f"Python's standard library ({module})"
+        raise ValueError(f"{name!r} is of {library}: {remedy}, in a module of another name")
     own = (beside / f"{top}.py").is_file() or (beside / top).is_dir() or top == "jaxbandits"
     if not own and top in dependencies():
-        raise ValueError(f"{name!r} is of an installed library ({module}): give a factory of your own")
-
-
-def _behind_standard_library() -> int:
-    """Where a directory stands in `sys.path` so that its modules hide no module of Python's own."""
-    standard = Path(functools.__file__).resolve().parent
-    places = [
-        i for i, path in enumerate(sys.path) if path and Path(path).resolve() in (standard, standard / "lib-dynload")
-    ]
-    return max(places, default=len(sys.path) - 1) + 1
+        raise ValueError(f"{name!r} is of an installed library ({module}): {remedy}")
 
 
 @functools.cache
@@ -74,15 +66,10 @@ def dependencies() -> frozenset[str]:
     def normal(requirement: str) -> str:
         return re.sub(r"[-_.]+", "-", re.split(r"[\s;<>=!~\[(@]", requirement, maxsplit=1)[0]).lower()
 
-    waiting, seen = ["jaxbandits"], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        try:
-            waiting += [normal(line) for line in importlib.metadata.requires(name) or ()]
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    needed = ["jaxbandits"]
+    for name in needed:  # it grows meanwhile
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            names = map(normal, importlib.metadata.requires(name) or ())
+            needed += [other for other in dict.fromkeys(names) if other not in needed]
     modules = importlib.metadata.packages_distributions().items()
-    return frozenset(module for module, owners in modules if any(normal(owner) in seen for owner in owners))
+    return frozenset(module for module, owners in modules if any(normal(owner) in needed for owner in owners))

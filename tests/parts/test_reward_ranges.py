@@ -225,7 +225,7 @@ def test_the_catalogue_reads_what_it_is_paid(name):
     row = catalogue.EVERYTHING[name]
     environment = row.environment()
     algorithm = catalogue.algorithm_for(partial(row.algorithm, horizon=row.horizon), environment)
-    assert assumptions.unread(algorithm, environment) == []
+    assert list(assumptions.unread(algorithm, environment)) == []
 
 
 @factory

@@ -5,6 +5,7 @@ A lane carries no more than the first play of each fault. To learn which arm it 
 
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -79,12 +80,10 @@ def verdict(
 
     The error names the first such lane of each label.
     """
-    labels = list(dict.fromkeys(cell.label for cell in cells))
-    lanes: dict[tuple[str, str], int] = {}
-    firsts: dict[tuple[str, str], Fault] = {}
+    lanes, firsts = Counter[tuple[str, str]](), dict[tuple[str, str], Fault]()
     for fault in sorted(faults, key=lambda f: (f.cell, f.seed)):
         key = cells[fault.cell].label, fault.kind
-        lanes[key] = lanes.get(key, 0) + fault.lanes
+        lanes[key] += fault.lanes
         firsts.setdefault(key, fault)
     for (label, kind), fault in firsts.items():
         if kind in NAN_FAULTS:
@@ -94,12 +93,10 @@ def verdict(
             began = f"from play {fault.play} on (seed {fault.seed}; {number} in all){at_line(function)}"
             warnings.warn(f"{label}: {NAN_FAULTS[kind]} {began}", UserWarning, stacklevel=stacklevel + 1)
     sentences = []
-    for label in labels:
-        kind = next((kind for kind in BREAKING if (label, kind) in firsts), None)
-        if kind is not None:
-            fault = firsts[label, kind]
-            cell = cells[fault.cell]
-            sentences.append(_sentence(cell, fault, times[cell.horizon], dtype, lanes[label, kind]))
+    for label in dict.fromkeys(cell.label for cell in cells):
+        for key in [(label, kind) for kind in BREAKING if (label, kind) in firsts][:1]:
+            cell = cells[firsts[key].cell]
+            sentences.append(_sentence(cell, firsts[key], times[cell.horizon], dtype, lanes[key]))
     return ContractError("; ".join(sentences)) if sentences else None
 
 
@@ -107,19 +104,16 @@ def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> s
     """How a lane broke the contract, as part of the error's text."""
     seen = witness(cell, fault.seed, times, dtype)
     inside = f"arms are 0..{(simulator.arms_of(cell.environment) or 0) - 1}"
+    play, arm = seen.get("arm" if fault.kind == "pulls" else fault.kind, (0, 0))
     if fault.kind == "action":
-        play, arm = seen.get("action", (0, 0))
         played = f"arm {arm}" if play == fault.play else "an arm that is not there"
         said = f" played {played} at play {fault.play}; {inside}"
     elif fault.kind == "pulls":
-        what = f"`rest` or `score` names no arm from some play on; {inside}"
-        if "arm" in seen:
-            what = f"the environment's score counted arm {seen['arm'][1]} at play {seen['arm'][0]}; {inside}"
-        said = f"'s pulls do not add up to its {fault.play} plays: {what}"
+        what = "`rest` or `score` names no arm from some play on"
+        what = f"the environment's score counted arm {arm} at play {play}" if play else what
+        said = f"'s pulls do not add up to its {fault.play} plays: {what}; {inside}"
     else:
-        where = f"at checkpoint {fault.play}"
-        if "regret" in seen:
-            where = f"at play {seen['regret'][0]}, where it played arm {seen['regret'][1]}"
+        where = f"at play {play}, where it played arm {arm}" if play else f"at checkpoint {fault.play}"
         said = f"'s regret is not finite {where}"
     first = "" if lanes == 1 else f", the first of {lanes:,} lanes"
     return f"{cell.label}{said} (seed {fault.seed}{first}; nothing of it is kept)"
