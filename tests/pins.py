@@ -18,8 +18,7 @@ from cases import programs_of
 
 from jaxbandits.checking.subject import Subject
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
-from jaxbandits.sweeps.identity.keys import Described
-from jaxbandits.sweeps.identity.traced_lane import traced_now
+from jaxbandits.sweeps.identity import described, traced_now
 from jaxbandits.sweeps.storage.store import KEYS
 
 FILE = Path(__file__).with_name("pinned.json")
@@ -49,7 +48,7 @@ def identity(subject: Subject) -> str:
     laid_out = subject.plan
     group, cell = laid_out.groups[0], laid_out.cells[0]
     program = traced_now(group, cell, laid_out.dtype, lasting=True, batch=False)
-    content = [program, repr(group.schedule), *Described(laid_out.dtype).cell(cell, group.times)]
+    content = [program, repr(group.schedule), *described(cell, group.times, laid_out.dtype, {})]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

@@ -15,7 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 
 import jaxbandits as jb
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.identity.keys import identified
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import host_case, plan, stacked
 
 HORIZON, CHECKPOINTS, SEEDS = 12, (4, 12), 2

@@ -13,7 +13,7 @@ from jaxbandits.sweeps.engines.calls import LEAST_LANES, Call
 from jaxbandits.sweeps.engines.one_call import play_call
 from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.grid import PARTS
-from jaxbandits.sweeps.identity.keys import identified
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.part_checks.examination import Examination
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, parts_in, plan, stacked
 from jaxbandits.sweeps.simulate import History, flattened

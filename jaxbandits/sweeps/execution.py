@@ -32,7 +32,7 @@ from jaxbandits.sweeps.engines.calls import (
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.local import Orders
-from jaxbandits.sweeps.identity.keys import identified
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, left_out, load
 from jaxbandits.sweeps.storage.digest_file import Unreadable

@@ -15,10 +15,10 @@ from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import call, factory_of, floating, part_factory, public_name, signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.compilation.executables import code_name
 from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.engines.one_lane import play
-from jaxbandits.sweeps.identity.keys import own_functions
-from jaxbandits.sweeps.identity.traced_lane import traced_now
+from jaxbandits.sweeps.identity import traced_now
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import (
     Cell,
@@ -192,7 +192,7 @@ def simulate(
     parts, (case, _) = parts_in(cell, dtype), stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
-    if own_functions(parts) and not _traced((seed, algorithm.params)):
+    if code_name(parts) is None and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
         group = Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0])
         parts = group.parts._replace(traced=traced_now(group, cell, dtype, lasting=False, batch=False))

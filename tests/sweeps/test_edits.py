@@ -13,7 +13,7 @@ import pytest
 from random_modules import SEEDS, algorithm, key_of, loaded, look, outcomes, plan_of, played, random_edits
 
 import jaxbandits as jb
-from jaxbandits.sweeps.identity.keys import identified
+from jaxbandits.sweeps.identity import identified
 
 # ---- edits of one module
 

@@ -21,9 +21,9 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.sweeps import plan
-from jaxbandits.sweeps.identity import keys
-from jaxbandits.sweeps.identity.keys import identified, own_functions
+from jaxbandits.sweeps import identity, plan
+from jaxbandits.sweeps.compilation.executables import code_name
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.simulate import algorithm_for
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
@@ -388,9 +388,10 @@ def test_functions_of_anyone_else_have_no_name():
         part = A.exp3(num_arms=num_arms, horizon=horizon)
         return part._replace(program=part.program._replace(init=lambda params, draws: part.program.init(params, draws)))
 
-    assert not own_functions(parts(A.exp3)) and own_functions(parts(altered))
-    assert own_functions(parts(partial(PRIVATE, base=altered), LOSSES))
-    assert not own_functions(parts(A.exp3, ARMS._replace(params=ARMS.params._replace(means=np.array([0.75, 0.25])))))
+    assert code_name(parts(A.exp3)) is not None and code_name(parts(altered)) is None
+    assert code_name(parts(partial(PRIVATE, base=altered), LOSSES)) is None
+    changed = ARMS._replace(params=ARMS.params._replace(means=np.array([0.75, 0.25])))
+    assert code_name(parts(A.exp3, changed)) is not None
 
 
 def test_numbers_changed_in_place_are_seen_and_used():
@@ -454,8 +455,8 @@ def traced(tmp_path, monkeypatch):
     """Lanes that were traced; nothing is remembered at first."""
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
     lanes: list = []
-    traced_now = keys.traced_now
-    monkeypatch.setattr(keys, "traced_now", lambda *args, **how: lanes.append(args) or traced_now(*args, **how))
+    traced_now = identity.traced_now
+    monkeypatch.setattr(identity, "traced_now", lambda *args, **how: lanes.append(args) or traced_now(*args, **how))
     return lanes
 
 

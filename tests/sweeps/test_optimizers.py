@@ -19,7 +19,7 @@ from jaxbandits.reports.output import describes, write_run
 from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.configurations import jsonable, text
 from jaxbandits.sweeps.engines import local
-from jaxbandits.sweeps.identity import keys
+from jaxbandits.sweeps.identity import identified
 
 A, E = jb.algorithms, jb.environments
 ARMS = E.bernoulli_arms(means=[0.25, 0.75])
@@ -64,7 +64,7 @@ def key(place, transformation):
     algorithm, environment = PLACES[place](transformation)
     settings = {"grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None}
     laid_out = plan.plan({"x": algorithm}, environment, **settings, **SMALL)
-    named = keys.identified(laid_out, "cpu", stored=True)
+    named = identified(laid_out, "cpu", stored=True)
     assert not named.nameless
     return named.keys[0]
 

@@ -25,7 +25,7 @@ import jaxbandits as jb
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.compilation import settings
-from jaxbandits.sweeps.identity.keys import identified
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.sweep import prepared
 
 ARMS = jb.environments.bernoulli_arms(means=[0.1, 0.5, 0.9])

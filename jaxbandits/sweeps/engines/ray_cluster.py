@@ -27,8 +27,8 @@ from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weigh
 from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome, saved
 from jaxbandits.sweeps.engines.local import Orders, described
 from jaxbandits.sweeps.engines.one_call import Progress, play_call
-from jaxbandits.sweeps.identity.keys import identified
-from jaxbandits.sweeps.identity.keys import versions as installed_versions
+from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps.identity import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
 from jaxbandits.sweeps.storage.store import Store

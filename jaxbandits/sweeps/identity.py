@@ -1,0 +1,272 @@
+"""What fixes a cell's results, as a key: equal keys mean equal bits.
+
+A key is the sha256 of a description of what the cell computes, whoever wrote its parts: its traced program, its numbers
+as they are used, and the values that it gives the host. No key depends on chunk sizes, memory, devices or what else
+runs beside the cell, nor on where code lies and how it is written. So another machine, more seeds, more grid values,
+new algorithms and other files all find what is finished.
+
+A program is traced for one lane and never compiled. Functions of this package have names that need no trace
+(`code_names`). What was traced under such a name is remembered beside the compiled programs.
+"""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+from jax.extend import core
+
+from jaxbandits import simulator
+from jaxbandits.contract import inner_programs, runs_own_code
+from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
+from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.spans import Segment
+from jaxbandits.sweeps.compilation import settings
+from jaxbandits.sweeps.compilation.compiled import Compiled
+from jaxbandits.sweeps.compilation.executables import (
+    HERE,
+    classes_of,
+    code_name,
+    key_of,
+    name_of_parts,
+    remembered,
+    usable,
+)
+from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
+from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
+from jaxbandits.sweeps.storage.store import KEYS
+from jaxbandits.sweeps.wording import at_line, first_line, in_brackets
+from jaxbandits.traced_once import Traces
+from jaxbandits.validation import Arguments
+
+BASELINE_SEEDS = 8  # a baseline that depends on the seed is evaluated on so many
+
+
+class Identified(NamedTuple):
+    """A plan whose groups know what they compute, and the keys of its cells."""
+
+    plan: Plan
+    keys: list[str]
+    nameless: dict[str, str]  # keys that no later run will find, and why
+
+
+def identified(plan: Plan, platform: str, stored: bool) -> Identified:
+    """Tell what every group computes, and name every cell.
+
+    platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own functions are
+    traced: they may have changed, and code that was compiled before the change must not be used again. Errors
+    inside a user's functions pass through.
+    """
+    about, known, groups = versions(platform), dict[Any, Any](), list[Group]()
+    keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
+    for group in map(_with_traces, plan.groups):
+        program: str | NoIdentity = ""
+        if code_name(group.parts) is None:  # only a trace names what is not this package's
+            group, program = _traced(group, plan, stored)
+        elif stored:
+            program = _remembered(group, plan, platform)
+        groups.append(group)
+        for c in group.cells if stored else ():
+            spans = [[*map(int, span)] for span in plan.cells[c].algorithm.schedule]
+            shared = _sha([about, plan.dtype, str(program), group.times.tolist(), spans])
+            try:
+                if isinstance(program, NoIdentity):
+                    raise program
+                keys[c] = _sha([shared, *described(plan.cells[c], group.times, plan.dtype, known)])
+            except NoIdentity as reason:
+                keys[c] = _sha(uuid.uuid4().hex)
+                nameless[keys[c]] = f"{plan.cells[c].label}: {reason}"
+    return Identified(plan._replace(groups=groups), keys, nameless)
+
+
+def _with_traces(group: Group) -> Group:
+    """A group that keeps its functions' first traces."""
+    return group._replace(parts=group.parts._replace(traces=Traces()))
+
+
+def _remembered(group: Group, plan: Plan, platform: str) -> str:
+    """The program of a group of this package's functions, which is traced once for one state of the package.
+
+    What its rules for `vmap` do is left to `KEYS`.
+    """
+    cell = plan.cells[group.cells[0]]
+    leaves, treedef = jax.tree.flatten(stacked([host_case(cell)], plan.dtype)[0])
+    shapes = [(x.shape, x.dtype.str) for x in leaves]
+    about = (platform, kinds_of(group), shapes, str(treedef), classes_of(treedef), len(group.times))
+    return remembered(
+        key_of(name_of_parts(group.parts), None, "program", *about),
+        lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),
+    )
+
+
+def _traced(group: Group, plan: Plan, stored: bool) -> tuple[Group, str | NoIdentity]:
+    """A group of a user's functions that knows its trace, which calls are made of, and its name for the store.
+
+    Where two traces of the same functions differ, nothing lasting names them: a NoIdentity stands in its place.
+    """
+    cell = plan.cells[group.cells[0]]
+    program: str | NoIdentity = NoIdentity("nothing is stored")
+    if stored or usable():
+        try:
+            program = now = traced_now(group, cell, plan.dtype, lasting=True, batch=True)
+            if not now.startswith(traced_now(_with_traces(group), cell, plan.dtype, lasting=True, batch=False)):
+                raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
+            return group._replace(parts=group.parts._replace(traced=now)), program
+        except NoIdentity as reason:
+            program = reason
+    now = HERE + traced_now(group, cell, plan.dtype, lasting=False, batch=True)
+    return group._replace(parts=group.parts._replace(traced=now)), program
+
+
+def versions(platform: str) -> list[Any]:
+    """What the bits of results depend on beside the sweep: versions of JAX, the platform, and settings in force."""
+    return [KEYS, jax.__version__, jaxlib.__version__, platform, settings.in_force()]
+
+
+def described(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[Any, Any]) -> list[Any]:
+    """What a cell computes with, and gives the host, beside its program.
+
+    shared: descriptions of parts that cells share, by the ids of part and times, beside both, so that ids stay theirs.
+    """
+    found = [_part(cell.algorithm, times, dtype)]
+    for part in (cell.environment, cell.reward_adversary, cell.message_adversary):
+        key = (id(part), id(times))
+        if key not in shared:
+            shared[key] = part, times, None if part is None else _part(part, times, dtype)
+        found.append(shared[key][-1])
+    return found
+
+
+def _part(part: Algorithm | Environment | Adversary, times: np.ndarray[Any, Any], dtype: str) -> list[Any]:
+    about = [_bits(*(cast(x, dtype) for x in jax.tree.leaves(part.params))), _own_version(part)]
+    if not isinstance(part, Environment):
+        return about
+    means = part.facts.get("means")
+    return [*about, None if means is None else _bits(np.asarray(means, np.float64)), _baseline(part, times)]
+
+
+def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
+    """The number that a user gave a part, None where it is this package's.
+
+    It covers what nothing else shows, such as a baseline that reads a file for later seeds: its author raises it.
+    """
+    config: Any = part.config
+    ours = isinstance(config, Arguments) and config.home.partition(".")[0] == __name__.partition(".")[0]
+    if ours and config.built[-1] == part.version:
+        return None
+    return str(part.version[1:2] if isinstance(part, Algorithm) else part.version)
+
+
+def _baseline(environment: Environment, times: np.ndarray[Any, Any]) -> list[str] | None:
+    """The values of what is subtracted from losses, which is a function of the host.
+
+    ValueError where it fails or gives other than one number a checkpoint.
+    """
+    baseline: Any = environment.world.baseline
+    if baseline is None:
+        return None
+
+    def values(seed: int) -> str:
+        try:
+            found = np.asarray(baseline(environment.params, seed, times), np.float64)
+        except Exception as error:
+            where = in_brackets(place_of_error(error) or place_of_function(baseline))
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            raise ValueError(f"World.baseline(params, seed, times) fails: {reason}{where}") from error
+        if found.shape != times.shape:
+            text = f"World.baseline must give one number a checkpoint, {len(times)} here, it gives shape {found.shape}"
+            raise ValueError(text + at_line(baseline))
+        return _bits(found)
+
+    seeds = range(BASELINE_SEEDS if environment.world.seeded else 1)
+    found = [*map(values, seeds)]
+    # a user's function may give something else the next time
+    if runs_own_code(baseline) and found != [*map(values, seeds)]:
+        raise NoIdentity("the environment's baseline is something else each time it is asked for")
+    return found
+
+
+def _bits(*arrays: np.ndarray[Any, Any]) -> str:
+    """Arrays exactly as they are: a hash of types, shapes and content."""
+    sha = hashlib.sha256()
+    for x in arrays:
+        sha.update(f"{x.dtype.str} {x.shape} ".encode() + x.tobytes())
+    return sha.hexdigest()
+
+
+def _sha(x: Any) -> str:
+    return hashlib.sha256(json.dumps(x, separators=(",", ":")).encode()).hexdigest()
+
+
+# ---------------------------------------------------------------------------- what a lane computes
+
+
+def traced_now(group: Group, cell: Cell, dtype: str, *, lasting: bool, batch: bool) -> str:
+    """What the program of a group computes now, as hashes.
+
+    cell: one of the group, of whose numbers only shapes and dtypes matter. lasting: the hashes must hold in another
+    process too; NoIdentity where that cannot be had. batch: where a function has a rule of its own for `vmap`, also
+    trace what a batch of lanes computes. Errors inside a user's functions become a ValueError that names the cell.
+    """
+    case = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), stacked([host_case(cell)], dtype)[0])
+    with jax.enable_x64(dtype == "float64"), naming(cell.label):
+        program, results = _lane_program(group, case)
+        programs = [program]
+        for moves in (False, True) if batch and "custom_vmap_call" in _operations(program.jaxpr) else ():
+            programs += _batch_programs(group, case, moves)
+        return fingerprint(programs, results, lasting=lasting)
+
+
+def _lane_program(group: Group, case: Case) -> tuple[core.ClosedJaxpr, list[Any]]:
+    """The whole of one lane: begin, every kind of window, the end of a span, diagnostics; and names of the results."""
+    parts, (kinds, closes) = group.parts, kinds_of(group)
+
+    def lane(case, seed, times, segment):
+        before = simulator.begin(parts, case, seed, len(group.times))
+        after = [simulator.advance(parts, kind, case, seed, before, times, segment) for kind in kinds]
+        closed = simulator.close(parts, case, seed, before) if closes else ()
+        return before, after, closed, simulator.finish(parts, case, before)
+
+    seed = jax.ShapeDtypeStruct((), jnp.uint32)
+    program, out = jax.make_jaxpr(lane, return_shape=True)(case, seed, *_clock(group))
+    record, diagnostics = out[3]
+    return program, [str(jax.tree.structure(record)), sorted(diagnostics)]
+
+
+def _batch_programs(group: Group, case: Case, moves: bool) -> Iterator[core.ClosedJaxpr]:
+    """The engine's programs for two points and two seeds. moves: the params differ from point to point."""
+    leaves, treedef = jax.tree.flatten(case)
+    run = Compiled(group.parts, (0 if moves else -1,) * len(leaves), treedef, 2, len(group.times)).functions
+    if moves:
+        case = jax.tree.map(lambda x: jax.ShapeDtypeStruct((2, *x.shape), x.dtype), case)
+    seeds, (kinds, closes) = jax.ShapeDtypeStruct((2,), jnp.uint32), kinds_of(group)
+    begin, lane = jax.make_jaxpr(run["begin"], return_shape=True)(case, seeds)
+    yield begin
+    for kind in kinds:
+        yield jax.make_jaxpr(run["advance"], static_argnums=0)(kind, case, seeds, lane, *_clock(group))
+    if closes:
+        yield jax.make_jaxpr(run["close"])(case, seeds, lane)
+    yield jax.make_jaxpr(run["finish"])(case, lane)
+
+
+def kinds_of(group: Group) -> tuple[tuple[tuple[int, bool, bool], ...], bool]:
+    """The kinds of windows of a group's schedule, and whether something is computed at the end of a span."""
+    kinds = dict.fromkeys((span.slots, span.full, span.whole) for span in group.schedule)
+    return tuple(kinds), any(span.close for span in group.schedule)
+
+
+def _clock(group: Group) -> tuple[jax.ShapeDtypeStruct, Segment]:
+    """The shapes of the times of checkpoints and of a segment."""
+    number = jax.ShapeDtypeStruct((), jnp.int32)
+    return jax.ShapeDtypeStruct(group.times.shape, jnp.int32), Segment(*(number,) * len(Segment._fields))
+
+
+def _operations(jaxpr: core.Jaxpr) -> set[str]:
+    """The names of all operations of a program."""
+    names = {equation.primitive.name for equation in jaxpr.eqns}
+    return names.union(*(_operations(inner) for equation in jaxpr.eqns for inner in inner_programs(equation)))

@@ -1,1 +1,0 @@
-"""Names of results: equal keys mean equal bits."""
