@@ -18,6 +18,7 @@ from jaxbandits.sweeps.wording import name_of
 from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 # of every argument that is a part: where its factories are, what they return, and what that is called
 KINDS: dict[str, tuple[Any, Any, str]] = {
     "algorithm": (algorithms, Algorithm, "an algorithm"),
@@ -130,14 +131,8 @@ def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -
     prefix: how grid keys that could give a missing argument begin; None without a grid.
     """
     name, (names, bound) = name_of(factory), signature_of(factory)
-    missing = [
-        key
-        for key, parameter in names.items()
-        if parameter.default is parameter.empty
-        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        and key not in bound
-        and key not in arguments
-    ]
+    needed = [key for key, p in names.items() if p.default is p.empty and p.kind in NAMED]
+    missing = [key for key in needed if key not in bound and key not in arguments]
     if isinstance(factory, functools.partial) and factory.args:
         missing = missing[len(factory.args) :]
     if missing:

@@ -26,6 +26,7 @@ from jaxbandits.sweeps.compilation.caller import CallerLeft, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.compilation.unread_code import without_unread
+from jaxbandits.sweeps.wording import first_line
 from jaxbandits.window import Lane, Parts, streams
 
 if TYPE_CHECKING:
@@ -50,17 +51,7 @@ class Compiled:
         self.about = marks, str(treedef), executables.classes_of(treedef), points, checkpoints
         axes = _axes(marks, treedef)
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
-        lane_axes = Lane(
-            plays=0,
-            next=0,
-            environment=0 if environment_moves else None,
-            reward_adversary=0,
-            message_adversary=0,
-            algorithm=0,
-            record=0,
-            nonfinite=0,
-            faults=0,
-        )
+        lane_axes = Lane(*[0] * len(Lane._fields))._replace(environment=0 if environment_moves else None)
 
         def begin(case, seeds):
             def one(case, seed):
@@ -152,13 +143,7 @@ class Compiled:
             except CallerLeft:
                 raise
             except Exception as error:  # a compiler of kernels that cannot take it: results need none
-                reason = (str(error).splitlines() or [type(error).__name__])[0]
-                warnings.warn(
-                    f"no kernel could be compiled for {device.device_kind}, so plays are scanned, which is slower: "
-                    f"{reason}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+                _slower(f"no kernel could be compiled for {device.device_kind}, so plays are scanned", error)
         return self._executable(name, device, () if kind is None else (kind,), args)
 
     def _executable(self, function: str, device: jax.Device, static: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
@@ -182,9 +167,7 @@ class Compiled:
             except Exception as error:  # a compiler of kernels that cannot take one of them
                 if not has_kernels(device) or function == "kernel" or isinstance(error, CallerLeft):
                     raise
-                reason = (str(error).splitlines() or [type(error).__name__])[0]
-                text = f"estimators and learners have no kernels on {device.device_kind}, which is slower: {reason}"
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
+                _slower(f"estimators and learners have no kernels on {device.device_kind}", error)
                 with device_forms.forced("xla"):
                     return compile_now()
 
@@ -198,6 +181,11 @@ class Compiled:
         one = [jax.ShapeDtypeStruct(x.shape[mark >= 0 :], x.dtype) for x, mark in zip(leaves, self.marks, strict=True)]
         with jax.enable_x64(self.parts.dtype == np.float64):
             return engine.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
+
+
+def _slower(text: str, error: Exception) -> None:
+    reason = first_line(error) or type(error).__name__
+    warnings.warn(f"{text}, which is slower: {reason}", RuntimeWarning, stacklevel=3)
 
 
 @lru_cache(maxsize=256)
