@@ -1,25 +1,33 @@
-"""Which parts a user wrote, and which draws in their traced programs never change.
+"""Which code a user wrote, where it stands, and which draws in its traced programs never change.
 
-Nothing here runs a part. The functions that read programs take closed jaxprs, however they were obtained.
+Nothing here runs a part. The functions that read programs take closed jaxprs, however they were obtained. Places are
+`file:line` in the author's files. Files of this package, of installed libraries and of the standard library are none:
+the answer is an empty string.
 """
 
 import contextlib
 import functools
+import os
 import sys
-from collections.abc import Sequence
+import sysconfig
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
-from jaxbandits.source_places import place_of_equation
+from jaxbandits.validation import unwrapped
 
 # Functions of these packages, and of the standard library, are not a user's own.
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
 # JAX's operations that draw, and how many of their first inputs are the key; None: all of them.
 DRAWING_OPERATIONS = {"random_bits": 1, "random_gamma": 1, "rng_bit_generator": 1, "threefry2x32": None}
 LANES = 7919  # a number of lanes that no other axis has
+_PACKAGE = str(Path(__file__).parent) + os.sep
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
 REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
 
 
@@ -67,6 +75,47 @@ def runs_own_code(part: Any) -> bool:
 def _is_users(module: str | None) -> bool:
     top = (module or "").partition(".")[0]
     return top == "__main__" or not (top in LIBRARIES or top in sys.stdlib_module_names)
+
+
+@functools.lru_cache(maxsize=4096)  # asked of every frame of a trace
+def of_author(path: str) -> bool:
+    """Whether a file is neither of this package, nor of an installed or the standard library."""
+    inside = path.startswith((_PACKAGE, *_LIBRARIES)) or "site-packages" in path or "dist-packages" in path
+    return not inside and not path.startswith("<frozen")
+
+
+def place_of_frames(frames: Iterable[tuple[str, int | None]]) -> str:
+    """The innermost of the author's frames. frames: pairs (file, line), the outermost first."""
+    places = [f"{path}:{line}" for path, line in frames if of_author(path)]
+    return places[-1] if places else ""
+
+
+def place_of_caller() -> str:
+    """The author's line that is being run, the innermost of them."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
+    return place_of_frames(reversed(frames))
+
+
+def place_of_error(error: BaseException) -> str:
+    """Where the author's code raised an error, or called what raised it."""
+    return place_of_frames((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
+
+
+def place_of_function(function: Any) -> str:
+    """Where an author's function, or the function inside a partial or a decorator, is defined."""
+    for _ in range(20):  # wrappers inside wrappers; a mock object wraps itself for ever
+        outer, function = function, unwrapped(function).function
+        function = getattr(function, "__wrapped__", function)
+        if function is outer:
+            break
+    code = getattr(function, "__code__", None)
+    return place_of_frames([(code.co_filename, code.co_firstlineno)]) if code is not None else ""
+
+
+def place_of_equation(equation: JaxprEqn) -> str:
+    """The author's line that made an equation of a traced program."""
+    frames = getattr(equation.source_info.traceback, "frames", ())
+    return place_of_frames((frame.file_name, frame.line_num) for frame in reversed(list(frames)))
 
 
 def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:

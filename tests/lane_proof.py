@@ -20,8 +20,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from lane_rules import RULES, Place, in_any_order, reshaped
 
 import jaxbandits
-from jaxbandits.contract import expansion
-from jaxbandits.source_places import of_author
+from jaxbandits.contract import expansion, of_author
 
 PACKAGE = str(Path(jaxbandits.__file__).parent)
 DEVICES = {"cpu", "cuda", "rocm", "tpu"}

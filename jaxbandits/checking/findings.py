@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.contract import place_of_error, place_of_function
 
 Faults = Iterator[tuple[str, Any]]  # what a rule gives: messages, and places or the functions that they are about
 

@@ -18,10 +18,10 @@ import numpy as np
 from jaxbandits.auditing.audit import audit
 from jaxbandits.checking.findings import Faults, one_line
 from jaxbandits.checking.subject import SLOTS, Subject
+from jaxbandits.contract import place_of_error, place_of_function
 from jaxbandits.environments.data import ORDER
 from jaxbandits.protocol import Environment, Guarantee
 from jaxbandits.random import Draws
-from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.sweeps.arguments import call, factory_of, part_factory, signature_of
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means

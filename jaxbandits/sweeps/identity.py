@@ -22,9 +22,8 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import simulator
-from jaxbandits.contract import inner_programs, runs_own_code
+from jaxbandits.contract import inner_programs, place_of_error, place_of_function, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
-from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.compilation.compiled import Compiled

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from jaxbandits.source_places import place_of_function
+from jaxbandits.contract import place_of_function
 from jaxbandits.validation import unwrapped
 
 

@@ -20,11 +20,11 @@ from jaxbandits.checking.findings import found_by, one_line
 from jaxbandits.checking.rules import RULES
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
+from jaxbandits.contract import place_of_function
 from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Program, Score, Span, Truth, World
-from jaxbandits.source_places import place_of_function
 from jaxbandits.validation import factory
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -14,9 +14,8 @@ import jax
 import numpy as np
 from jax.extend import core
 
-from jaxbandits.contract import expansion
+from jaxbandits.contract import expansion, place_of_equation, place_of_error
 from jaxbandits.numerics.device_forms import plain_program
-from jaxbandits.source_places import place_of_equation, place_of_error
 from jaxbandits.sweeps.wording import not_traced
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is

@@ -19,10 +19,16 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from jaxbandits import simulator
-from jaxbandits.contract import REMEDY, constant_draws, runs_own_code
+from jaxbandits.contract import (
+    REMEDY,
+    constant_draws,
+    place_of_caller,
+    place_of_error,
+    place_of_function,
+    runs_own_code,
+)
 from jaxbandits.protocol import Case, Program, Score, Truth
 from jaxbandits.random import Draws
-from jaxbandits.source_places import place_of_caller, place_of_error, place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.fields import KINDS, calls_of, check_claim
 from jaxbandits.sweeps.wording import at_line, in_brackets, is_array, not_traced, shape_text, what

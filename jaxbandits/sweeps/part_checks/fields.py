@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 import jax
 import numpy as np
 
+from jaxbandits.contract import place_of_error, place_of_function
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Hints, Program, Span, World
-from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.spans import batch_length
 from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, name_of, what
 from jaxbandits.validation import nearest, shown
