@@ -161,6 +161,22 @@ def small_pictures(page):
     )
 
 
+def cut_off(page):
+    """What stands beyond the right edge of the window and in no box that scrolls, in the page that is open."""
+    return page.run(
+        """(async () => {
+        if (window.MathJax) await MathJax.startup.promise;
+        await new Promise((next) => setTimeout(next));
+        const scrolls = (one) => ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
+        const boxed = (one) => one && one.tagName !== "ARTICLE" && (scrolls(one) || boxed(one.parentElement));
+        return [...document.querySelectorAll("article *:not(mjx-assistive-mml, mjx-assistive-mml *)")]
+            .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !boxed(one))
+            .filter((one) => ![...one.children].some((x) => x.getBoundingClientRect().right > innerWidth + 1))
+            .map((one) => `cut off: ${one.tagName} ${one.textContent.slice(0, 40)}`);
+    })()"""
+    )
+
+
 def broken_words(page):
     """Words that stand on two lines, in the page that is open: runs of letters and digits outside of code blocks."""
     return page.run(

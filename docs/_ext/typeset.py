@@ -35,6 +35,8 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 SHORTEST = 3  # tokens of a formula
+LONG = 30  # letters of one that may be broken
+BREAK = "\n"  # where a long formula may go on in the next line
 
 
 class Token(NamedTuple):
@@ -84,10 +86,10 @@ class Parser:
         """Parts with signs between; a sign without a part behind it ends the chain before it."""
         tex = part()
         while (sign := self.peek().text) in signs and self.binary():
-            place = self.at
+            place, breaks = self.at, sign in RELATIONS or sign in ("+", "-")
             self.at += 1
             try:
-                tex += f" {signs[sign]} {part()}"
+                tex += f" {signs[sign]}{BREAK if breaks and not self.depth else ' '}{part()}"
             except NoFormula:
                 self.at = place
                 break
@@ -404,7 +406,11 @@ class Typeset(SphinxTransform):
     def replace(self, node: nodes.Text, named: set[str]) -> None:
         text, at, parts = node.astext(), 0, []
         for start, end, tex in formulas(text, named):
-            parts += [nodes.Text(text[at:start]), nodes.math("", tex)]
+            pieces = tex.split(BREAK) if end - start >= LONG else [tex]
+            parts.append(nodes.Text(text[at:start]))
+            for piece in pieces[:-1]:
+                parts += [nodes.math("", f"{piece}{{}}"), nodes.Text(" ")]
+            parts.append(nodes.math("", pieces[-1]))
             at = end
         if parts:
             place = node.parent.index(node)

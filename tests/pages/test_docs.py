@@ -369,7 +369,7 @@ OBJECTS = 10  # one page of so many objects of the reference is looked at
 @pytest.mark.pages
 @pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
 def test_a_phone_shows_whole_words_and_pictures(crawl, site):
-    """At 420 pixels: no word is broken, no picture of content is under 100 pixels, nothing is wider than the page."""
+    """At 420 pixels: no word is broken, no picture is under 100 pixels, nothing is cut off or wider than the page."""
     objects = [place for place in crawl.pages if place.startswith("api/objects/")]
     places = [place for place in crawl.pages if place not in objects] + objects[::OBJECTS]
     found = {}
@@ -380,6 +380,7 @@ def test_a_phone_shows_whole_words_and_pictures(crawl, site):
             found[place] = [
                 *browser.faults(page),
                 *browser.small_pictures(page),
+                *browser.cut_off(page),
                 *browser.broken_words(page),
                 *page.errors,
             ]

@@ -13,7 +13,7 @@ spec.loader.exec_module(typeset)
 def shown(text: str, *named: str) -> str:
     """A text with its formulas as TeX between dollars."""
     for start, end, tex in reversed(list(typeset.formulas(text, set(named)))):
-        text = f"{text[:start]}${tex}${text[end:]}"
+        text = f"{text[:start]}${tex.replace(typeset.BREAK, ' ')}${text[end:]}"
     return text
 
 
@@ -60,6 +60,11 @@ def test_formulas_are_typeset(text, wanted):
 )
 def test_sentences_and_halves_stay(text):
     assert shown(text, "epsilon", "delta") == text
+
+
+def test_long_formulas_break_between_their_parts_and_not_inside_of_brackets():
+    ((_, _, tex),) = typeset.formulas("w = L B + R sqrt(2 x + 1) t^(1 + k)")
+    assert tex.split(typeset.BREAK) == ["w =", r"L\, B +", r"R\, \sqrt{2\, x + 1}\, t^{1 + k}"]
 
 
 def test_helps_text_is_not_touched():
