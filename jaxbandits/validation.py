@@ -85,6 +85,9 @@ def said_of(place: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if str(error).startswith(place):
             raise
+        if type(error) in (TypeError, ValueError):
+            error.args = (f"{place}: {error}",)
+            raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{place}: {error}") from error
 

@@ -59,6 +59,7 @@ NAMES = {
 }
 # typeset symbols as plain text
 SYMBOLS = {r"\varepsilon": "ε", r"\delta": "δ"}
+BARE = 0.2  # of a vertical axis that may stand above its last tick
 DISPLAY_PIXELS = 110  # an inch of a figure in a notebook, whatever its resolution
 
 # the colours of Okabe and Ito, without yellow
@@ -256,11 +257,12 @@ def axis(
     also: Iterable[Any] = (),
     ticks: Iterable[float] | None = None,
     infinity: float | None = None,
+    linear: float | None = None,
 ) -> None:
-    """Set the scale, the limits and few ticks of an axis.
+    """Set the scale, the limits and few ticks of an axis. Limits that are set later get ticks of their own.
 
     `values [..., 3]` are centre, low, high, or all centres. `also` may widen the limits by a factor of 3, 30 if log.
-    `infinity` is where an infinite value is drawn.
+    `infinity` is where an infinite value is drawn. `linear`: the axis is linear up to here, and logarithmic above.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -271,27 +273,63 @@ def axis(
     if log:
         low = max(low, centre.min() / 3)  # an interval that nearly reaches zero would stretch the axis over decades
     for y in (y[np.isfinite(y)] for y in also):
-        factor = 30 if log else 3
+        factor = 30 if log or linear else 3
         low, high = (
             (min(low, max(y.min(), low / factor)), max(high, min(y.max(), high * factor))) if y.size else (low, high)
         )
     if not log and axis.axis_name == "y":
         low = min(low, 0.0)
-    go, back = (math.log, math.exp) if log else (float, float)
+    go, back = (math.log, math.exp) if log else (float, float) if linear is None else _partly_linear(linear)
     pad = 0.05 * (go(high) - go(low)) or 0.5 * (abs(low) or 1.0)
     low, high = back(go(low) - pad), back(go(high) + pad)
-    axis.axes.set(**{f"{axis.axis_name}scale": "log" if log else "linear", f"{axis.axis_name}lim": (low, high)})
     regular = ticks is None
-    ticks = list(_ticks(low, high, log) if ticks is None else ticks)
+    ticks = list(_ticks(low, high, log, linear) if ticks is None else ticks)
+    if axis.axis_name == "y" and regular and (top := _next_tick(ticks, low, high, log or linear is not None, go)):
+        ticks, high = [*ticks, top], max(high, top)
+    set_scale = getattr(axis.axes, f"set_{axis.axis_name}scale")
+    if linear is None:
+        set_scale("log" if log else "linear")
+    else:
+        set_scale("symlog", linthresh=linear, linscale=1.0)
+    axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
     labels = {x: minus(compact(x)) for x in ticks}
     if axis.axis_name == "x":
         ticks = _thin(ticks, labels, lambda x: (go(x) - go(low)) / (go(high) - go(low)), axis.axes, regular)
     if infinity is not None:
         ticks, labels[infinity], high = [*ticks, infinity], "∞", back(go(infinity) + pad)
         axis.axes.set_xlim(low, high)
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_locator(_locator(axis, ticks, log, linear) if regular else FixedLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda x, _: labels.get(x, minus(compact(x)))))
     axis.set_minor_locator(NullLocator())
+
+
+def _partly_linear(linear: float) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Places on an axis that is linear up to here and logarithmic above, in decades, and the way back."""
+
+    def go(x: float) -> float:
+        return x / linear if abs(x) <= linear else math.copysign(1 + math.log10(abs(x) / linear), x)
+
+    def back(y: float) -> float:
+        return y * linear if abs(y) <= 1 else math.copysign(linear * 10 ** (abs(y) - 1), y)
+
+    return go, back
+
+
+def _locator(axis: Any, ticks: list[float], log: bool, linear: float | None) -> Any:
+    """Ticks that are these between the limits of now, and a few round ones between others."""
+    from matplotlib.ticker import Locator
+
+    first = tuple(axis.get_view_interval())
+
+    class Few(Locator):
+        def __call__(self) -> Any:
+            return self.tick_values(*axis.get_view_interval())
+
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            low, high = min(vmin, vmax), max(vmin, vmax)
+            return np.array(ticks if (vmin, vmax) == first or (log and low <= 0) else _ticks(low, high, log, linear))
+
+    return Few()
 
 
 def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> None:
@@ -332,20 +370,24 @@ def finish(
     below = figure.text(0.5, 0, text, fontsize=7, ha="center", va="bottom", color="0.25")
     known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     handles, labels = [known[x] for x in order], [_wrap(figure, words.get(x, x), wide - 0.7, 7) for x in order]
-    for columns in range(min(len(labels), 4), 0, -1):
+    size: Any = None
+    for most in range(min(len(labels), 4), 0, -1):
+        columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # no row holds one where others are full
         looks = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "handlelength": 2.8}
         legend = figure.legend(handles, labels, loc="lower center", ncols=columns, **looks)
         size = legend.get_window_extent(figure.canvas.get_renderer())
         if size.width <= (wide - 0.1) * dpi or columns == 1:
             break
         legend.remove()
+    height = size.height / dpi + gap if order else 0.0
     tall_text = below.get_window_extent(figure.canvas.get_renderer()).height / dpi if text else -gap
     foot = gap + tall_text + gap
-    head = foot + size.height / dpi + gap
+    head = foot + height
     tall += head
     figure.set_size_inches(wide, tall)
     below.set_y(gap / tall)
-    legend.set_bbox_to_anchor((0.5, foot / tall))
+    if order:
+        legend.set_bbox_to_anchor((0.5, foot / tall))
     figure.set_layout_engine("constrained", rect=(0, head / tall, 1, 1 - head / tall))
     figure.canvas.draw()
     figure.set_layout_engine("none")  # keep these places: drawing again, at another dpi too, moves nothing
@@ -366,16 +408,34 @@ def _grid(axes: Any) -> tuple[int, int]:
     return (1, 1) if spec is None else (spec.get_gridspec().nrows, spec.get_gridspec().ncols)
 
 
-def _ticks(low: float, high: float, log: bool) -> list[float]:
+def _next_tick(ticks: list[float], low: float, high: float, log: bool, go: Callable[[float], float]) -> float | None:
+    """A round number at about the upper end of an axis whose last tick is far below it."""
+    span = go(high) - go(low)
+    if len(ticks) < 2 or go(high) - go(ticks[-1]) <= BARE * span:
+        return None
+    decade = 10.0 ** math.floor(math.log10(high))
+    top = min(m * decade for m in (1, 2, 3, 5, 10) if m * decade >= high) if log else 2 * ticks[-1] - ticks[-2]
+    return float(f"{top:.9g}") if go(top) - go(high) <= BARE * span else None
+
+
+def _ticks(low: float, high: float, log: bool, linear: float | None = None) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
+    if linear is not None:
+        above = _ticks(linear, high, True) if high > 10 * linear else [linear] if high >= linear else []
+        if not above:
+            return _ticks(low, high, False)
+        below = [-x for x in _ticks(linear, -low, True)[::-1]] if low < -10 * linear else []
+        return [*below, *([0.0] if low <= 0 <= high else []), *above]
     if log:
         decades = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for steps in ((1,), (1, 3), (1, 2, 5)):
             ticks = [float(f"{m}e{k}") for k in decades for m in steps if low <= float(f"{m}e{k}") <= high]
             if len(ticks) >= 3:
                 return ticks[:: math.ceil(len(ticks) / 6)]
-    return [x for x in MaxNLocator(4 if log else 5).tick_values(low, high) if low <= x <= high]
+    return [
+        x for x in MaxNLocator(4 if log else 5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high) if low <= x <= high
+    ]
 
 
 def _thin(

@@ -51,7 +51,8 @@ def regret(
     Parameters
     ----------
     log
-        Which axes are logarithmic. By default both where final regrets differ by a factor above 30, otherwise none.
+        Which axes are logarithmic. By default none; where final regrets differ by a factor above 30, regret's axis is
+        logarithmic above the power of ten below the smallest of them, and linear below.
     bounds : dict
         `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
         of `jb.theory`; a function may return one number for all plays.
@@ -73,11 +74,11 @@ def regret(
     ds = selection.whole(ds, "plot.regret")
     ds, panel_key = drawing.reduced(ds, select, 1)
     frame = band_table(ds["regret"], bands).dropna(subset="centre")
-    log = _scales(frame, log)
+    log, linear = _scales(frame, log)
     limits = _bounds(bounds, np.unique(frame["t"].to_numpy()))
     figure = _drawn(
         ds, panel_key, frame, lambda value: limits, words=measured(ds), over=over_seeds(ds, bands), log=log,
-        dotted=dotted, names=names or {}, caption=caption, width=width, ax=ax,
+        linear=linear, dotted=dotted, names=names or {}, caption=caption, width=width, ax=ax,
     )  # fmt: skip
     if limits:
         import pandas as pd
@@ -162,11 +163,11 @@ def reward(
 def _drawn(
     ds: Swept, panel_key: str | None, frame: pd.DataFrame, limits_of: Callable[[Any], list[pd.DataFrame]], *,
     words: str, over: str, log: str, dotted: Any, names: Mapping[str, str], caption: str | Literal[False],
-    width: float | None, ax: Any,
+    width: float | None, ax: Any, linear: float | None = None,
 ) -> Figure:  # fmt: skip
     """A line for each algorithm, a panel for each value of a grid key with thin grey lines, `limits_of` that value.
 
-    words: of the vertical axis; over: what the bands are.
+    words: of the vertical axis; over: what the bands are; linear: up to where a logarithmic vertical axis is linear.
     """
     values = [None] if panel_key is None else list(ds[panel_key].values)
     if len(values) > len(layout.SHAPES):
@@ -194,7 +195,7 @@ def _drawn(
             seen = [_visible(limit["centre"], log) for limit in limits]
             heights, also = own[["centre", "low", "high"]].to_numpy(), [centre.dropna() for centre in seen]
             layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
-            layout.axis(axes.yaxis, heights, log in ("y", "both"), also=also)
+            layout.axis(axes.yaxis, heights, log in ("y", "both"), also=also, linear=linear)
             for limit, centre, dashes in zip(limits, seen, itertools.cycle(drawing.DASHES[1:])):
                 name = limit["algorithm"].iloc[0]
                 known[name] = None
@@ -232,16 +233,28 @@ def band_table(regret: xr.DataArray, bands: str, best: xr.DataArray | None = Non
     return selection.tidy(lanes.isel(seed=0), {"centre": centre, "low": low, "high": high})
 
 
-def _scales(frame: pd.DataFrame, log: str | None) -> str:
+def _scales(frame: pd.DataFrame, log: str | None) -> tuple[str, float | None]:
+    """Which axes are logarithmic, and up to where regret's is linear below."""
     if log is not None:
         choice("log", log, ("x", "y", "both", "none"))
         if log in ("y", "both") and not (frame["centre"] > 0).any():
             raise ValueError(f"log = {log!r} needs some positive regret and there is none: use 'x' or 'none'")
-        return log
+        return log, None
     keys = [c for c in frame.columns if c not in ("t", "centre", "low", "high")]
-    ends = frame.groupby(keys)["centre"].last()
+    return "none", linear_below(frame.groupby(keys, dropna=False)["centre"].last().to_numpy())
+
+
+def linear_below(ends: Any) -> float | None:
+    """Where an axis of regrets changes from linear to logarithmic: a power of ten; None where it is linear throughout.
+
+    >>> linear_below([4.0, 16.0, 2000.0]), linear_below([4.0, 16.0])
+    (1.0, None)
+    """
+    ends = np.asarray(ends, float)
     ends = ends[ends > 0]
-    return "both" if len(ends) and ends.max() > MAX_LINEAR_SPREAD * ends.min() else "none"
+    if not ends.size or ends.max() <= MAX_LINEAR_SPREAD * ends.min():
+        return None
+    return float(10.0 ** np.floor(np.log10(ends.min())))
 
 
 def _bounds(bounds: Mapping[str, Callable[[Any], Any] | Any] | None, t: Any) -> list[pd.DataFrame]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
 BINS = 8  # of a key with many values, for its importance
+ROW, ROOM = 0.22, 0.6  # inches of a bar's row, and of all else
 BEST = 0.25  # the share of settings that parallel coordinates draw in colour
 Tuned: TypeAlias = Annotated["Tuning", Kind("Tuning"), Doc("What `jb.tune` returned.")]
 
@@ -86,7 +87,7 @@ def response(
             layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
             layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
             if value is not None:
-                axes.set_title(f"{panel} = {formatting.text(value)}")
+                axes.set_title(f"{layout.key_words(panel)} = {formatting.text(value)}")
         layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
         layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption, ax is not None)
     columns = _by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]
@@ -181,20 +182,33 @@ def importance(
             rows.append({"algorithm": label, "key": key, "share": float(np.mean(shares))})
     data = pd.DataFrame(rows)
     labels = list(dict.fromkeys(data["algorithm"]))
-    keys = list(dict.fromkeys(data["key"]))
+    bars = data.sort_values(["algorithm", "share"], ascending=[True, False], key=_in_order(labels), kind="stable")
     with layout.style():
         figure, (axes,) = layout.panels(1, width, ax)
-        tall = 0.8 / len(labels)
-        for i, label in enumerate(labels):
-            own = data[data["algorithm"] == label]
-            y = [keys.index(key) + (i - (len(labels) - 1) / 2) * tall for key in own["key"]]
-            axes.barh(y, own["share"], 0.9 * tall, color=COLOURS[i % len(COLOURS)], label=label)
+        if ax is None:
+            figure.set_size_inches(figure.get_figwidth(), ROOM + ROW * len(bars))
+        for label in labels:
+            y = np.flatnonzero(bars["algorithm"] == label)
+            colour = COLOURS[labels.index(label) % len(COLOURS)]
+            axes.barh(y, bars["share"].iloc[y], 0.6, color=colour, label=label)
+        for y, share in enumerate(bars["share"]):
+            axes.annotate(f"{share:.0%}", (share, y), (3, 0), textcoords="offset points", fontsize=7, va="center")
         layout.axis(axes.xaxis, np.array([0.0, 1.0]), False)
-        axes.set_yticks(range(len(keys)), [layout.key_words(key).replace(": ", ":\n") for key in keys])
-        axes.invert_yaxis()
+        axes.set_xlim(0.0, 1.12)
+        names = [layout.key_words(key).replace(": ", ":\n") for key in bars["key"]]
+        several = len(labels) > 1
+        axes.set_yticks(range(len(bars)), names)
+        axes.set_ylim(len(bars) - 0.4, -0.6)
+        axes.grid(visible=False, axis="y")
         layout.name_axes([axes], "share of the variance explained", "")
-        layout.finish(figure, axes, labels, "each key by itself", caption, ax is not None)
+        caption = caption if several or caption is False else f"{labels[0]}; {caption}" if caption else labels[0]
+        layout.finish(figure, axes, labels if several else [], "each key by itself", caption, ax is not None)
     return done(figure, data, path)
+
+
+def _in_order(labels: list[str]) -> Any:
+    """A key of sorting under which labels keep their order."""
+    return lambda column: column.map(labels.index) if column.name == "algorithm" else column
 
 
 def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:

@@ -140,11 +140,55 @@ def test_caption_names_seeds_and_band():
     assert one.figure.texts[0].get_text() == "one seed, hence no interval"
 
 
-def test_axes_turn_logarithmic_where_lines_differ_thirtyfold():
+def test_time_is_linear_and_regret_logarithmic_above_the_smallest_end_where_ends_differ_thirtyfold():
     near, far = result(SHORT, exponents=[0.5, 0.52, 0.54]), result(SHORT, exponents=[0.3, 0.5, 0.8])
-    assert plot.regret(near).figure.axes[0].get_yscale() == "linear"
-    assert plot.regret(far).figure.axes[0].get_yscale() == "log"
-    assert plot.regret(far, log="none").figure.axes[0].get_yscale() == "linear"
+    scales = {}
+    for ds, log in ((near, None), (far, None), (far, "none"), (far, "both")):
+        drawn = plot.regret(ds, log=log)
+        axes = drawn.figure.axes[0]
+        scales[ds is far, log] = axes.get_xscale(), axes.get_yscale()
+        assert not plot.overlaps(drawn.figure)
+        if axes.get_yscale() == "symlog":
+            ends = drawn.data[drawn.data["t"] == TIMES[-1]]["centre"]
+            linear = axes.yaxis.get_transform().linthresh
+            assert linear <= ends.min() < 10 * linear and axes.get_ylim()[0] <= 0
+            assert axes.get_yticks()[:2].tolist() == [0.0, linear]
+    assert scales == {
+        (False, None): ("linear", "linear"), (True, None): ("linear", "symlog"), (True, "none"): ("linear", "linear"),
+        (True, "both"): ("log", "log"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("log", ["none", "both"])
+def test_limits_that_a_user_sets_have_ticks(log):
+    axes = plot.regret(result(SHORT), log=log).figure.axes[0]
+    before = [text.get_text() for text in axes.get_yticklabels()]
+    for limits in ((1.0, 7.0), (2_000.0, 900_000.0)):
+        axes.set(xlim=limits, ylim=limits)
+        for axis in (axes.xaxis, axes.yaxis):
+            inside = [tick for tick in axis.get_majorticklocs() if limits[0] <= tick <= limits[1]]
+            assert len(inside) >= 2
+        axes.figure.draw_without_rendering()
+        assert [text.get_text() for text in axes.get_yticklabels()] != before
+
+
+def test_the_last_tick_of_an_upright_axis_is_near_its_end():
+    for top in (9.7, 35.0, 61.0, 95.0, 190.0, 420.0, 780.0, 1e6):
+        for low in (0.5, 3.0, 8.0):
+            ds = result(["a", "b"], {"epsilon": [0.1, 1.0]})
+            ds["regret"][..., -1] = np.array([low, top])[:, None, None]
+            axes = plot.against(ds, "epsilon").figure.axes[0]
+            go = np.log if axes.get_yscale() == "log" else float
+            ends, last = axes.get_ylim(), max(axes.get_yticks())
+            assert go(ends[1]) - go(last) <= 0.3 * (go(ends[1]) - go(ends[0])), (low, top)
+
+
+@pytest.mark.parametrize("count", range(1, 12))
+def test_no_row_of_a_legend_holds_one_line_beside_full_rows(count):
+    drawn = plot.regret(result([f"a{i}" for i in range(count)]))
+    legend = drawn.figure.legends[0]
+    columns, rows = legend._ncols, -(-count // legend._ncols)
+    assert columns * rows - count < rows and not plot.overlaps(drawn.figure)
 
 
 def test_zero_regret_stays_in_the_data_and_off_the_logarithmic_axis():

@@ -426,6 +426,7 @@ def test_pictures_of_a_tuning(tmp_path):
     tuning = grid_tuning()
     drawn = jb.plot.response(tuning, "base.learning_rate", path=tmp_path / "response.png")
     assert len(drawn.figure.axes) == 2 and not jb.plot.overlaps(drawn.figure)
+    assert drawn.figure.axes[0].get_title() == r"privacy level $\varepsilon$ = 1"
     assert drawn.data["chosen"].sum() == 2 and len(drawn.data) == 6 and (tmp_path / "response.png").exists()
     one = drawn.data[drawn.data["epsilon"] == 1.0].set_index("base.learning_rate")
     chosen = tuning.best.loc[0, "base.learning_rate"]
@@ -444,6 +445,8 @@ def test_importance_is_the_share_of_variance_that_a_key_explains():
     drawn = jb.plot.importance(tuning)
     shares = drawn.data.set_index("key")["share"]
     assert shares["index_scale"] > 0.9 and shares["epsilon"] < 0.05 and not jb.plot.overlaps(drawn.figure)
+    assert not drawn.figure.legends  # one algorithm is named below
+    assert f"{shares['index_scale']:.0%}" in [text.get_text() for text in drawn.figure.axes[0].texts]
     assert jb.plot.parallel(tuning).data.columns.tolist() == [
         "trial",
         "index_scale",

@@ -88,7 +88,7 @@ def _price(run: Run, found: Privates) -> str:
     whose = f" the regret without privacy (“{base}”{f', the best of {len(free)}' if len(free) > 1 else ''})"
     sentences, doubtful = [], False
     for i in dict.fromkeys((shown, least)):
-        said = []
+        said: list[str] = []
         for model in MODELS:
             if own := _of_model(found, model, i):
                 label = _best(found, own, i)
