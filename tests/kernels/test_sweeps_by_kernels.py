@@ -118,3 +118,24 @@ def test_a_kernel_that_cannot_be_compiled_costs_no_result(kept, monkeypatch):
         ours = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
     plain = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
     np.testing.assert_array_equal(ours.pulls, plain.pulls)
+
+
+@pytest.mark.compiles(30)  # a sweep by kernels and then without, and one by scans
+def test_a_kernel_that_cannot_be_run_costs_no_result(kept, monkeypatch):
+    """As where a device has no room for what its threads hold: plays are made anew."""
+    _, kernels = kept
+
+    def executable(key, device, build, structure):
+        before, program = len(kernels), build()
+        return no_room if len(kernels) > before else program
+
+    def no_room(*args):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Failed to launch CUDA kernel: out of memory\nmore")
+
+    monkeypatch.setattr(compiled.executables, "executable", executable)
+    said = pytest.warns(RuntimeWarning, match="a kernel did not run on cpu.* slower: RESOURCE_EXHAUSTED.*memory$")
+    with said as lines, forms.forced("cc"):
+        ours = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
+    plain = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
+    assert kernels and len(lines) == 1
+    np.testing.assert_array_equal(ours.pulls, plain.pulls)

@@ -118,6 +118,7 @@ class Compiled:
         }
         self.programs: dict[Any, Any] = {}
         self.locks: dict[Any, threading.Lock] = {}
+        self.kernels = True  # until a device could not run one
 
     def __call__(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:
         """Run one function. It is compiled on first use for these shapes on this device."""
@@ -125,8 +126,8 @@ class Compiled:
 
     def program(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:
         """One function, compiled. Of the arguments only shapes and dtypes matter."""
-        form = "scan" if kind is None else form_on(device)
-        key = (name, kind, form, device, *((x.shape, x.dtype) for x in jax.tree.leaves(args)))
+        form = "scan" if kind is None or not self.kernels else form_on(device)
+        key = (name, kind, form, self.kernels, device, *((x.shape, x.dtype) for x in jax.tree.leaves(args)))
         with _lock:
             own = self.locks.setdefault(key, threading.Lock())
         with own:  # otherwise two threads would compile the same program twice; different ones compile side by side
@@ -150,7 +151,9 @@ class Compiled:
         """A function of `functions`, compiled: from disk, or now, and then traced in the thread that called."""
         options = WIDE_VECTORS if device.platform == "cpu" else None
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
-        found = executables.key_of(self.name, device, *self.about, function, *static, shapes, options)
+        kernels = self.kernels
+        about = (*self.about, function, *static, shapes, options, *(() if kernels else ("without kernels",)))
+        found = executables.key_of(self.name, device, *about)
 
         def traced():
             with settings_of(self.parts.dtype, device):
@@ -163,15 +166,26 @@ class Compiled:
 
         def build():
             try:
-                return compile_now()
+                if kernels:
+                    return compile_now()
             except Exception as error:  # a compiler of kernels that cannot take one of them
                 if not has_kernels(device) or function == "kernel" or isinstance(error, CallerLeft):
                     raise
                 _slower(f"estimators and learners have no kernels on {device.device_kind}", error)
-                with device_forms.forced("xla"):
-                    return compile_now()
+            with device_forms.forced("xla"):
+                return compile_now()
 
         return executables.executable(found, device, build, jax.tree.structure((args, {})))
+
+    def without_kernels(self, device: jax.Device, error: Exception) -> bool:
+        """Take no kernels from now on, as a device could not run one. Gives whether it had any."""
+        if form_on(device) == "scan":
+            return False
+        with _lock:
+            first, self.kernels = self.kernels, False
+        if first:
+            _slower(f"a kernel did not run on {device.device_kind}, so plays are made anew without kernels", error)
+        return True
 
     def choice(self, kind: tuple[int, bool, bool], case: Any) -> "Choice":
         """Whether windows of a kind can be kernels, and why not. case: numbers of the points, or their shapes."""
@@ -184,6 +198,7 @@ class Compiled:
 
 
 def _slower(text: str, error: Exception) -> None:
+    """Say in one line why something is done without kernels."""
     reason = first_line(error) or type(error).__name__
     warnings.warn(f"{text}, which is slower: {reason}", RuntimeWarning, stacklevel=3)
 

@@ -61,42 +61,59 @@ def play_call(
     Before each segment `stopped` is asked; where it says yes, `Interrupted` is raised. `report` is told what was played
     since the last time. `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and
     then. begun: where the call was saved earlier, and the arrays of its lanes. `shared(group, cells, device)` gives
-    what the calls of these cells have in common, where it is kept between calls.
+    what the calls of these cells have in common, where it is kept between calls. Where a device cannot run one of the
+    kernels, the call is played anew without.
     """
-    group = plan.groups[call.group]
     with settings_of(plan.dtype, device):
-        player = Player(
-            call, plan, device, (shared or partial(programs_of_calls, plan))(call.group, call.cells, device)
+        programs = (shared or partial(programs_of_calls, plan))(call.group, call.cells, device)
+        player = Player(call, plan, device, programs)
+        progress, kernels = _Reporter(report, call, int(plan.groups[call.group].times[-1])), programs.run.kernels
+        try:
+            return _played(call, plan, player, progress, stopped, keep, begun)
+        except jax.errors.JaxRuntimeError as error:
+            if not kernels or not programs.run.without_kernels(device, error):
+                raise
+        return _played(call, plan, player, progress, stopped, keep, begun)
+
+
+def _played(
+    call: Call,
+    plan: Plan,
+    player: "Player",
+    progress: "_Reporter",
+    stopped: Callable[[], bool],
+    keep: Callable[..., None] | None,
+    begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None,
+) -> Outcome:
+    """`play_call` from its beginning, or from where it was saved."""
+    group, lane = plan.groups[call.group], player.begin()
+    first_span = first_window = start = 0
+    here = [(x.shape, x.dtype) for x in jax.tree.leaves(lane)]
+    if begun is not None and here == [(x.shape, x.dtype) for x in begun[1]]:  # otherwise another release saved it
+        first_span, first_window = begun[0].span, begun[0].window
+        lane = player.restored(lane, begun[1])
+        progress.restored(lane)
+    for number, span in enumerate(group.schedule):
+        if number >= first_span:
+            done = first_window if number == first_span else 0
+            lane = _play_span(player, number, lane, start, done, progress, stopped, keep)
+            if span.close:
+                lane = player.close(lane)
+        start = next_start(span, start, progress.horizon)
+    if (short := int(np.asarray(lane.plays).min())) < progress.horizon:
+        label = plan.cells[call.cells[0]].label
+        raise RuntimeError(
+            f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
         )
-        lane = player.begin()
-        progress = _Reporter(report, call, int(group.times[-1]))
-        first_span = first_window = start = 0
-        here = [(x.shape, x.dtype) for x in jax.tree.leaves(lane)]
-        if begun is not None and here == [(x.shape, x.dtype) for x in begun[1]]:  # otherwise another release saved it
-            first_span, first_window = begun[0].span, begun[0].window
-            lane = player.restored(lane, begun[1])
-            progress.restored(lane)
-        for number, span in enumerate(group.schedule):
-            if number >= first_span:
-                done = first_window if number == first_span else 0
-                lane = _play_span(player, number, lane, start, done, progress, stopped, keep)
-                if span.close:
-                    lane = player.close(lane)
-            start = next_start(span, start, progress.horizon)
-        if (short := int(np.asarray(lane.plays).min())) < progress.horizon:
-            label = plan.cells[call.cells[0]].label
-            raise RuntimeError(
-                f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
-            )
-        diagnostics, record = player.finish(lane)[1] if player.diagnosed else {}, lane.record
-        progress.finished()
-        regret = regret_of(record, group.parts, plan, call)
-        pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
-        return Outcome(
-            cells=call.cells, first=call.first, regret=regret, pulls=pulls,
-            diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
-            faults=found_in(call.cells, call.first, lane.faults, regret, pulls, group.times),
-        )  # fmt: skip
+    diagnostics, record = player.finish(lane)[1] if player.diagnosed else {}, lane.record
+    progress.finished()
+    regret = regret_of(record, group.parts, plan, call)
+    pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
+    return Outcome(
+        cells=call.cells, first=call.first, regret=regret, pulls=pulls,
+        diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
+        faults=found_in(call.cells, call.first, lane.faults, regret, pulls, group.times),
+    )  # fmt: skip
 
 
 class Programs(NamedTuple):
@@ -173,12 +190,13 @@ class _Reporter:
         self.since: float | None = None  # the end of the segment before; None in the first, which may be compiled
 
     def restored(self, lane: Any) -> None:
-        self.told = int(np.asarray(lane.plays).mean(dtype=np.float64))
-        self.report(Progress(self.group, self.told * self.lanes, restored=True))
+        made, before = int(np.asarray(lane.plays).mean(dtype=np.float64)), self.told
+        self.told = max(made, before)  # a call that is played anew tells nothing twice
+        self.report(Progress(self.group, (self.told - before) * self.lanes, restored=True))
 
     def tell(self, plays: np.ndarray[Any, Any]) -> None:
         now = time.perf_counter()
-        mean = int(plays.sum(dtype=np.int64)) // plays.size
+        mean = max(self.told, int(plays.sum(dtype=np.int64)) // plays.size)
         seconds = 0.0 if self.since is None else now - self.since
         self.report(Progress(self.group, (mean - self.told) * self.lanes, seconds))
         self.told, self.since = mean, now
