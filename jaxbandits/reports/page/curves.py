@@ -11,8 +11,8 @@ import numpy as np
 
 from jaxbandits import statistics
 from jaxbandits.formatting import text
-from jaxbandits.reports import layout
-from jaxbandits.reports.over_plays import MAX_LINEAR_SPREAD, band_table
+from jaxbandits.reports import drawing
+from jaxbandits.reports.over_plays import band_table, linear_below
 from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -23,7 +23,7 @@ MAX_NUMBERS = 60_000  # of a chart: about 400 kB
 MAX_TIMES, MIN_TIMES = 120, 15  # of a line
 QUANTILES = 51  # points of a distribution's line
 MAX_TICKS = 30  # more values of a key than this are an axis of their own
-DASHES: tuple[list[int], ...] = ([], [8, 3], [8, 3, 2, 3], [2, 3], [14, 4])  # of lines beyond the colours, in pixels
+LINE = 2  # pixels: dashes are in widths of their line
 
 Chart = dict[str, Any]
 
@@ -39,17 +39,17 @@ def regret(ds: xr.Dataset) -> Chart:
     frame = band_table(ds["regret"], "interval")
     shape = (*ds["regret"].shape[:-2], len(chosen))
     bands = [frame[name].to_numpy().reshape(shape) for name in ("centre", "low", "high")]
-    spread = _spread(final_regret(ds).mean("seed").values)
+    linear = linear_below(final_regret(ds).mean("seed").values)
     words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
     return _chart(
-        ds, bands, x=t[chosen], x_name="plays t", y_name=words, note=note, log=(spread, spread), scales=True, band=True
-    )
+        ds, bands, x=t[chosen], x_name="plays t", y_name=words, note=note, log=(False, linear is not None),
+        linear=linear, scales=True, band=True,
+    )  # fmt: skip
 
 
 def _spread(ends: np.ndarray[Any, Any]) -> bool:
     """Whether regrets differ by a factor that no linear axis shows."""
-    ends = ends[ends > 0]
-    return bool(ends.size) and ends.max() > MAX_LINEAR_SPREAD * ends.min()
+    return linear_below(ends) is not None
 
 
 def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
@@ -138,10 +138,12 @@ def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Data
 def _chart(
     ds: xr.Dataset, bands: list[Any], *, x: Any, x_name: str, y_name: str, note: str, log: tuple[bool, bool],
     scales: bool, key: str | None = None, ticks: list[list[Any]] | None = None, joined: bool = True, band: bool = False,
+    linear: float | None = None,
 ) -> Chart:  # fmt: skip
     """A chart from arrays `[algorithm, <keys but `key`...>, x]`: centres and, where there are, lows and highs.
 
     scales: whether a reader may switch between linear and logarithmic axes. band: intervals are bands, else bars.
+    linear: up to where a logarithmic vertical axis is linear.
     """
     labels = [str(label) for label in ds["algorithm"].values]
     keys = [d for d in grid_dims(ds) if d != key]
@@ -156,15 +158,21 @@ def _chart(
             for name, values in zip(("y", "low", "high"), bands, strict=False):
                 one[name] = _numbers(values[(i, *at)])
             series.append(one)
-    turns = [divmod(i, len(layout.COLOURS)) for i in range(len(labels))]
-    styles = [{"colour": layout.COLOURS[i], "dash": DASHES[turn % len(DASHES)]} for turn, i in turns]
+    styles = drawing.styles_of(labels)
+    looks = {label: _look(style) for label, style in styles.items()}
     return {
         "x": _numbers(x), "xName": x_name, "yName": y_name, "xLog": bool(log[0]), "yLog": bool(log[1]), "ticks": ticks,
         "joined": joined, "band": band, "scales": scales, "labels": labels,
-        "looks": dict(zip(labels, styles, strict=True)), "note": note,
+        "looks": looks, "note": note, "linear": linear,
         "keys": [{"name": key_name(d), "values": [value(ds, d, j) for j in range(ds.sizes[d])]} for d in keys],
         "series": series,
     }  # fmt: skip
+
+
+def _look(style: dict[str, Any]) -> dict[str, Any]:
+    """Colour, dashes and marker of a line of the pictures, as the page draws them."""
+    dashes = () if style["linestyle"] == "-" else style["linestyle"][1]
+    return {"colour": style["color"], "dash": [LINE * x for x in dashes], "mark": style["marker"]}
 
 
 def _numbers(values: Iterable[Any]) -> list[float | int | None]:

@@ -55,6 +55,43 @@
     }
   };
 
+  // The markers of matplotlib by their names: corners around (0, 0); a circle has none.
+  const turned = (corners, turns) => corners.map(([x, y]) => [
+    x * Math.cos(turns) - y * Math.sin(turns), x * Math.sin(turns) + y * Math.cos(turns)]);
+  const up = [[0, -1.2], [1.1, 0.9], [-1.1, 0.9]];
+  const plus = [[-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4], [0.4, 1.2], [-0.4, 1.2],
+    [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]];
+  const star = [...Array(10).keys()].map((i) => turned([[0, i % 2 ? -0.55 : -1.4]], (i * Math.PI) / 5)[0]);
+  const SHAPES = {
+    o: null, s: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]], D: [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]],
+    "^": up, v: turned(up, Math.PI), "<": turned(up, -Math.PI / 2), ">": turned(up, Math.PI / 2), P: plus,
+    X: turned(plus, Math.PI / 4), "*": star,
+  };
+  const MARK_SPACE = 110; // CSS pixels between two markers of a curve
+
+  const mark = (ctx, kind, x, y, size) => {
+    ctx.beginPath();
+    if (!SHAPES[kind]) ctx.arc(x, y, size, 0, 2 * Math.PI);
+    else SHAPES[kind].forEach(([dx, dy], i) => (i ? ctx.lineTo : ctx.moveTo).call(ctx, x + size * dx, y + size * dy));
+    ctx.closePath();
+    ctx.fill();
+  };
+
+  // A piece of a line in a legend.
+  const sample = (parent, look) => {
+    const svg = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
+    const part = (tag, values) => {
+      const node = svg.appendChild(document.createElementNS(svg.namespaceURI, tag));
+      Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
+    };
+    Object.entries({ class: "swatch", viewBox: "0 0 34 12", "aria-hidden": "true" })
+      .forEach(([name, value]) => svg.setAttribute(name, value));
+    part("line", { x1: 0, x2: 34, y1: 6, y2: 6, stroke: "currentColor", "stroke-width": 2, "stroke-dasharray": look.dash.join(" ") });
+    if (!SHAPES[look.mark]) part("circle", { cx: 17, cy: 6, r: 3.5, fill: "currentColor" });
+    else part("polygon", { points: SHAPES[look.mark].map(([x, y]) => `${17 + 3.5 * x},${6 + 3.5 * y}`).join(" "), fill: "currentColor" });
+    return svg;
+  };
+
   // Ticks of which the texts have room, from the left.
   const thinned = (ticks, place, width) => {
     const shown = [];
@@ -124,7 +161,7 @@
         const button = create(legend, "button");
         button.type = "button";
         button.setAttribute("aria-pressed", "true");
-        this.swatches.set(label, create(button, "span", "swatch"));
+        this.swatches.set(label, sample(button, this.about.looks[label]));
         create(button, "span", "", label);
         this.values.set(label, create(button, "span", "value"));
         button.addEventListener("click", () => {
@@ -153,23 +190,23 @@
       if (this.drawn) this.drawn.destroy();
       this.width = root.classList.contains("printing") ? PRINT_WIDTH : field.clientWidth;
       const lines = (this.shown = this.lines());
-      const visible = (values) => (this.logs.y ? values.map((y) => (y > 0 ? y : null)) : values);
+      const strict = this.strict();
+      const visible = (values) => (strict ? values.map((y) => (y > 0 ? y : null)) : values);
       const data = [about.x];
       const series = [{}];
       const bands = [];
       lines.forEach((line) => {
         const stroke = this.ink(line.label);
         const show = !this.hidden.has(line.label);
-        const marks = { show: !about.band && about.joined && about.x.length <= 30, size: 7, fill: stroke };
         data.push(visible(line.y));
         series.push({
-          label: line.label, stroke, width: 2, show, dash: about.looks[line.label].dash, points: marks, spanGaps: true,
+          label: line.label, stroke, width: 2, show, dash: about.looks[line.label].dash, points: { show: false }, spanGaps: true,
           ...(about.joined ? {} : { paths: () => null }),
         });
         if (!line.low) return;
         // an interval that reaches below zero ends at the axis of a logarithmic scale
         const floor = Math.min(...line.y.filter((y) => y > 0)) / 3;
-        const low = line.low.map((y) => (this.logs.y && y !== null && y <= floor ? floor : y));
+        const low = line.low.map((y) => (strict && y !== null && y <= floor ? floor : y));
         for (const values of [low, line.high]) {
           data.push(visible(values));
           series.push({ label: "", stroke: "transparent", width: 0, show, points: { show: false }, spanGaps: true });
@@ -178,8 +215,7 @@
       });
       lines.forEach((line) => {
         const swatch = this.swatches.get(line.label);
-        swatch.style.borderTopColor = this.ink(line.label);
-        swatch.style.borderTopStyle = about.looks[line.label].dash.length ? "dashed" : "solid";
+        swatch.style.color = this.ink(line.label);
       });
       const step = (i) => (lines[0].low ? (i - 1) % 3 : 0);
       const ring = (u, i) => (step(i) === 0 ? series[i].stroke : "transparent");
@@ -196,7 +232,17 @@
       this.say(null);
     }
 
+    // Whether regret has a logarithmic axis on which zero has no place.
+    strict() {
+      return this.logs.y && !this.about.linear;
+    }
+
     scale(axis, values) {
+      if (axis === "y" && this.logs.y && this.about.linear) {
+        const known = values.filter((y) => y !== null);
+        const ends = [Math.min(0, ...known), Math.max(this.about.linear, ...known)];
+        return { time: false, distr: 4, asinh: this.about.linear, range: () => [ends[0], 1.25 * ends[1]] };
+      }
       const log = this.logs[axis];
       const known = values.filter((x) => x !== null && (!log || x > 0));
       let [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [log ? 1 : 0, log ? 10 : 1];
@@ -218,7 +264,8 @@
         return words.length > 14 ? words.slice(0, 13) + "…" : words;
       };
       const splits = (u, _, low, high) => {
-        const ticks = named ? [...named.keys()] : decades(low, high);
+        const linear = axis === "y" ? about.linear : null;
+        const ticks = named ? [...named.keys()] : linear ? [0, ...decades(linear, high)] : decades(low, high);
         return axis === "x" ? thinned(ticks, (x) => u.valToPos(x, "x"), (x) => text(x).length) : ticks;
       };
       return {
@@ -230,32 +277,34 @@
       };
     }
 
-    // Intervals as bars, where they are not bands. Over names, algorithms stand side by side, with a dot each.
+    // Markers, and intervals as bars where they are not bands. Over names, algorithms stand side by side.
     drawBars(u) {
       const { about } = this;
-      if (about.band) return;
       const shown = this.shown.filter((line) => !this.hidden.has(line.label));
       const room = (0.8 * u.bbox.width) / about.x.length / Math.max(1, shown.length);
       const step = about.joined ? 0 : Math.min(9 * devicePixelRatio, room);
       const bottom = u.bbox.top + u.bbox.height;
-      const height = (y) => (this.logs.y && y <= 0 ? bottom : Math.min(bottom, u.valToPos(y, "y", true)));
+      const height = (y) => (this.strict() && y <= 0 ? bottom : Math.min(bottom, u.valToPos(y, "y", true)));
       u.ctx.save();
       u.ctx.lineWidth = 1.2 * devicePixelRatio;
       shown.forEach((line, j) => {
         u.ctx.strokeStyle = u.ctx.fillStyle = this.ink(line.label);
+        const kind = about.looks[line.label].mark;
+        // markers of neighbours do not lie on one another
+        let last = u.bbox.left - MARK_SPACE * devicePixelRatio * (1 - (j + 1) / (shown.length + 1));
         about.x.forEach((x, i) => {
-          if (line.y[i] === null || (this.logs.y && line.y[i] <= 0)) return;
+          if (line.y[i] === null || (this.strict() && line.y[i] <= 0)) return;
           const across = u.valToPos(x, "x", true) + (j - (shown.length - 1) / 2) * step;
-          u.ctx.beginPath();
-          if (line.low && line.low[i] !== null) {
+          if (!about.band && line.low && line.low[i] !== null) {
+            u.ctx.beginPath();
             u.ctx.moveTo(across, height(line.low[i]));
             u.ctx.lineTo(across, height(line.high[i]));
             u.ctx.stroke();
           }
-          if (about.joined) return;
-          u.ctx.beginPath();
-          u.ctx.arc(across, height(line.y[i]), 3.5 * devicePixelRatio, 0, 2 * Math.PI);
-          u.ctx.fill();
+          const dense = about.joined && (about.band || about.x.length > 30);
+          if (dense && across - last < MARK_SPACE * devicePixelRatio) return;
+          last = across;
+          mark(u.ctx, kind, across, height(line.y[i]), 3.5 * devicePixelRatio);
         });
       });
       u.ctx.restore();
