@@ -18,7 +18,9 @@ from browser import CHROMIUM, WITHOUT, browser, faults, page_errors
 import jaxbandits as jb
 from jaxbandits import selection
 from jaxbandits.cli import main
+from jaxbandits.reports import drawing
 from jaxbandits.reports.page import curves, rates
+from jaxbandits.reports.page.headline import headline
 from jaxbandits.reports.page.runs import runs
 from jaxbandits.reports.page.sources import papers
 from jaxbandits.sweeps.sweep import prepared
@@ -195,6 +197,78 @@ def test_configuration_privacy_and_theory(store):
     assert papers("Neu 2015: `docs/formulas/private_adversarial.md#exp3`. How: `docs/concepts.md`") == "Neu 2015"
 
 
+def said_of(ds):
+    (run,) = runs(ds)
+    return headline(run)
+
+
+@pytest.mark.compiles(20)
+def test_the_headline_says_what_privacy_costs_only_where_the_sweep_knows():
+    a, settings = jb.algorithms, {"horizon": 400, "seeds": 60, "checkpoints": 5, "progress": False}
+    parts = {"none": a.kl_ucb, "server": a.dp_klucb, "nobody": partial(a.ldp_exp3, mixing=0.05, learning_rate=0.05)}
+    arms, grid = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8]), {"epsilon": [0.2, 0.9, 4.0]}
+    ds = jb.sweep(parts | {"ucb1": a.ucb1}, arms, grid=grid, **settings)
+    final = ds.regret.isel(t=-1)
+
+    def times(label, i, base="none"):
+        sides = (final.sel(algorithm=x).isel(epsilon=i).values for x in (label, base))
+        ratio, low, high = (float(x) for x in jb.intervals.of_ratio(*sides))
+        assert low < ratio < high
+        return ratio
+
+    text = said_of(ds)
+    found = re.findall(r"([\d.]+) times \(([\d.]+) to ([\d.]+)\)", text)
+    wanted = [times(label, i) for i in (1, 0) for label in ("server", "nobody")]
+    assert text.startswith("ε = 0.9 costs ") and "At ε = 0.2: " in text and "(“none”, the best of 2)" in text
+    assert [float(x) for x, _, _ in found] == [pytest.approx(x, rel=0.06) for x in wanted]
+    assert all(float(low) <= float(x) <= float(high) for x, low, high in found)
+    assert "in the central model (“server”)" in text and "in the local model (“nobody”)" in text
+    # nothing without privacy is known: no part, and one of the user's own, which may be anything
+    assert "does not say what privacy costs" in said_of(ds.sel(algorithm=["server", "nobody"]))
+
+    def mine(*, num_arms, horizon):
+        return a.kl_ucb(num_arms=num_arms, horizon=horizon)
+
+    own = said_of(jb.sweep({"mine": mine, "server": a.dp_klucb}, arms, grid=grid, **settings))
+    assert "without privacy" in own and "does not say what privacy costs" in own and own.startswith("ε = 0.2 costs ")
+    # one seed, one value of epsilon: what any sweep says
+    for less in (ds.isel(seed=[0]), ds.sel(epsilon=[4.0])):
+        assert said_of(less).startswith("Least mean regret at the end: ")
+    assert "“ucb1”" in said_of(ds.sel(algorithm=["none", "ucb1"]).isel(epsilon=[0]))
+    # regret of the best arm or less has no multiples
+    shifted = ds.assign(regret=ds.regret - final.sel(algorithm="none").mean())
+    assert " more than the regret without privacy" in said_of(shifted) and " times " not in said_of(shifted)
+    # who spends more than is asked is not what epsilon costs
+    over = ds.assign_coords(epsilon_spent=ds.epsilon_spent.where(ds.algorithm != "server", 50.0))
+    assert "“server”" not in said_of(over) and "“nobody”" in said_of(over)
+
+
+def test_what_is_asked_and_spent_stands_before_the_curves(tmp_path):
+    a = jb.algorithms
+    parts = {"plain": a.linucb, "as published": partial(a.ldp_linucb, preset="reference"), "exact": a.ldp_linucb}
+    world = partial(jb.environments.contextual_linear, dim=2, num_arms=3)
+    settings = {"horizon": 20, "seeds": 2, "checkpoints": 2, "progress": False}
+    jb.report(jb.sweep(parts, world, grid={"epsilon": [1.0, 2.0]}, **settings), tmp_path / "spent.html")
+    first = (tmp_path / "spent.html").read_text(encoding="utf-8").split("<nav>")[0]
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr><td>.*?</tr>", first)]
+    assert [row[0] for row in rows] == ["as published", "exact"] and all(row[2] == "1, 2" for row in rows)
+    assert rows[1][3] == "as asked" and rows[0][3].startswith("2.2") and rows[0][1] == "local, one user"
+
+
+def test_curves_look_as_in_the_pictures():
+    ds = by_hand([f"a{i}" for i in range(12)])
+    chart, styles = curves.regret(ds), drawing.styles_of([f"a{i}" for i in range(12)])
+    assert {look["mark"] for look in chart["looks"].values()} == set(drawing.MARKERS)
+    for label, style in styles.items():
+        look = chart["looks"][label]
+        assert (look["colour"], look["mark"], bool(look["dash"])) == (
+            style["color"], style["marker"], style["linestyle"] != "-",
+        )  # fmt: skip
+    assert not chart["xLog"] and not chart["yLog"] and chart["linear"] is None
+    far = ds.assign(regret=ds.regret * xr.DataArray([1, 100] * 6, dims="algorithm"))
+    assert curves.regret(far)["linear"] == 10.0 and curves.regret(far)["yLog"] and not curves.regret(far)["xLog"]
+
+
 def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
     """One seed, a Dataset that says nothing of itself, an algorithm of the user's own, several sweeps, a selection."""
 
@@ -279,6 +353,10 @@ def test_a_browser_finds_nothing_wrong(store, tmp_path):
         page.run("(() => { const s = document.querySelectorAll('#regret select')[1]; s.value = 2; "
                  "s.dispatchEvent(new Event('change')); })()")  # fmt: skip
         assert page.run(f"{button}.textContent") != said
+        # no table is cut on a wide screen
+        page.open(path, width=1100)
+        cut_off = "[...document.querySelectorAll('.scroll, table.spent')].filter((x) => x.scrollWidth > x.clientWidth)"
+        assert page.run(f"{cut_off}.map((x) => x.closest('section').id)") == []
         # wide and dark, then printed
         page.open(path, width=1280, dark=True)
         assert faults(page) == [] and page.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 23, 24)"

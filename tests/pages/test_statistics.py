@@ -347,3 +347,18 @@ def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):
         statistics.compare(skewed, "a", "b", interval="z")
     page = report(skewed, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "1 of 1 rows have too few seeds" in page
+
+
+def test_the_interval_of_a_ratio_holds_it_in_95_of_100_and_uses_the_pairs():
+    """Two means over the same seeds, of normal numbers, for which Fieller's interval is exact."""
+    rng = np.random.default_rng(3)
+    shared = rng.normal(size=(4_000, 12))
+    a, b = 6.0 + 2.0 * shared + 0.5 * rng.normal(size=shared.shape), 3.0 + shared
+    ratio, low, high = intervals.of_ratio(a, b)
+    share = np.mean((low <= 2.0) & (2.0 <= high))
+    assert abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05 / len(a)) and np.all((low <= ratio) & (ratio <= high))
+    unpaired = intervals.of_ratio(a, np.roll(b, 1, axis=-1))
+    assert np.median(high - low) < 0.5 * np.median(unpaired[2] - unpaired[1])
+    # a denominator that may be zero or below, and one seed, have no interval
+    for left, right in (([1.0, 2.0, 3.0], [-1.0, 0.5, 1.0]), ([1.0, 2.0], [-1.0, -1.1]), ([1.0], [1.0])):
+        assert np.isnan(intervals.of_ratio(left, right)).all()

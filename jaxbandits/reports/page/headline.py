@@ -35,7 +35,10 @@ class Privates(NamedTuple):
 def headline(run: Run) -> str:
     """What privacy costs where a sweep says that, otherwise which algorithm has the least regret."""
     found = _privates(run) if run.ds.sizes["seed"] > 1 else None
-    return (_price(run, found) or _growth(found) if found else "") or _least(run)
+    if found is None:
+        return _least(run)
+    free = [label for label in map(str, run.ds["algorithm"].values) if _without_privacy(run, label)]
+    return (_price(run, found, free) if free else _growth(run, found)) or _least(run)
 
 
 # ---- privacy
@@ -71,14 +74,11 @@ def _privates(run: Run) -> Privates | None:
     )  # fmt: skip
 
 
-def _price(run: Run, found: Privates) -> str:
+def _price(run: Run, found: Privates, free: list[str]) -> str:
     """How many times the regret without privacy the best private algorithm of each model has.
 
-    Said at epsilon = 1, or what is nearest to it, and at the smallest epsilon.
+    Said at epsilon = 1, or what is nearest to it, and at the smallest epsilon. free: the algorithms without privacy.
     """
-    free = [label for label in map(str, run.ds["algorithm"].values) if _without_privacy(run, label)]
-    if not free or not found.models:
-        return ""
     finite = [i for i, x in enumerate(found.values) if 0 < x < np.inf]
     if not finite:
         return ""
@@ -101,24 +101,31 @@ def _price(run: Run, found: Privates) -> str:
                 else:
                     said.append(f"{amount} with “{label}”{_spends(found, label, i)}")
         at = f"ε = {number(found.values[i])}"
-        sentences.append(f"{f'{at} costs' if i == shown else f'At {at}:'} {listing(said)}.")
+        if said:
+            sentences.append(f"{f'{at} costs' if i == shown else f'At {at}:'} {listing(said)}.")
+        elif i == shown:
+            return ""
     return " ".join(sentences) + _over(found) + _few_seeds(run, doubtful)
 
 
-def _growth(found: Privates) -> str:
-    """How much regret grows from the largest epsilon to the smallest, where nothing is without privacy."""
-    if not found.models:
-        return ""
+def _growth(run: Run, found: Privates) -> str:
+    """How much regret grows from the largest epsilon to the smallest, where nothing may be without privacy."""
     low, high = int(np.argmin(found.values)), int(np.argmax(found.values))
-    said = []
+    said, doubtful = list[str](), False
     for model in MODELS:
-        if own := _of_model(found, model, low):
+        if own := _of_model(found, model, low, high):
             label = _best(found, own, low)
-            said.append(f"{_compared(found, (label, low), (label, high))[0]} for “{label}”")
-    of = f" the regret of ε = {number(found.values[high])}"
+            amount, doubt = _compared(found, (label, low), (label, high))
+            doubtful |= doubt
+            than = " than" if amount.endswith("more") else ""
+            of = f"{than} the regret of ε = {number(found.values[high])}" if not said else ""
+            said.append(f"{amount}{of} for “{label}”")
+    if not said:
+        return ""
+    costs = f"ε = {number(found.values[low])} costs {listing(said)}."
     return (
-        f"ε = {number(found.values[low])} costs {listing([said[0].replace(' for ', f'{of} for ', 1), *said[1:]])}. "
-        f"Nothing here is without privacy, so that its price is not known.{_over(found)}"
+        f"{costs} No algorithm here is known to be without privacy, so that this does not say what privacy costs."
+        f"{_over(found)}{_few_seeds(run, doubtful)}"
     )
 
 
@@ -128,10 +135,15 @@ def _without_privacy(run: Run, label: str) -> bool:
     return label not in json.loads(run.ds.attrs.get("guarantees", "{}")) and name in algorithms.__all__
 
 
-def _of_model(found: Privates, model: str, i: int) -> list[str]:
-    """The algorithms of a model, those that spend no more than they are asked for where there are any."""
-    labels = [label for label, its in found.models.items() if its == model]
-    return [label for label in labels if not _spends(found, label, i)] or labels
+def _of_model(found: Privates, model: str, *at: int) -> list[str]:
+    """The algorithms of a model that spend no more than they are asked for at some values of epsilon."""
+
+    def kept(label: str) -> bool:
+        spent = found.spent.sel(algorithm=label).values[list(at)]
+        asked = np.array(found.values)[list(at)]
+        return not (spending.other(asked, spent) & (spent > asked)).any()
+
+    return [label for label, its in found.models.items() if its == model and kept(label)]
 
 
 def _best(found: Privates, labels: list[str], i: int) -> str:
