@@ -61,7 +61,9 @@ def blocks(text: str) -> list[Block]:
 
 def pages() -> dict[str, list[Block]]:
     """The pages that have blocks, README first."""
-    paths = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)]
+    made = [ROOT / "docs/_build", ROOT / "docs/notebooks"]  # by the site's build
+    written = [path for path in sorted((ROOT / "docs").rglob("*.md")) if not {*made} & {*path.parents}]
+    paths = [ROOT / "README.md", *written]
     found = {str(path.relative_to(ROOT)): blocks(path.read_text(encoding="utf-8")) for path in paths}
     return {page: of_page for page, of_page in found.items() if of_page}
 
