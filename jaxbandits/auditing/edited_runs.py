@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits import catalogue
 from jaxbandits.auditing import neighbours
 from jaxbandits.auditing.neighbours import REACTING_UNITS, RULES, Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
@@ -73,6 +72,8 @@ def _with_actions(view: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, A
 
 def default_environment(algorithm: Algorithm) -> Environment:
     """An environment that offers what an algorithm was built for. Its rewards are replaced, so arms do for actions."""
+    from jaxbandits import catalogue  # it loads every algorithm
+
     config = {key: value for key, value in algorithm.config.items() if value is not None}
     kind = algorithm.plays_on or told_by(config)
     if kind == "fixed set":
