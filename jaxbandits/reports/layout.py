@@ -6,6 +6,7 @@ the figure grows by what they need. `overlaps` says whether any two texts collid
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import math
@@ -333,7 +334,9 @@ def _locator(axis: Any, ticks: list[float], log: bool, linear: float | None) -> 
 
 
 def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> None:
-    """Label the outer panels' axes. With `shared` limits the inner ones lose their vertical tick labels too."""
+    """Label the outer panels' axes. With `shared` limits, which a user then changes for all of them at once, the inner
+    ones lose their vertical tick labels too.
+    """
     figure = panels[0].figure.figure
     rows, columns = _grid(panels[0])
     wide, tall = 0.7 * figure.get_figwidth() / columns, 0.6 * figure.get_figheight() / rows
@@ -345,6 +348,13 @@ def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> Non
             axes.set_ylabel(_wrap(figure, y, tall, SETTINGS["axes.labelsize"]))
         elif shared:
             axes.tick_params(labelleft=False)
+    if shared:
+        limits = {axes.get_ylim() for axes in panels}
+        for axes in panels[1:]:
+            with contextlib.suppress(ValueError):  # a user's axes may share theirs with others
+                axes.sharey(panels[0])
+        if len(limits) > 1:  # of what each panel has beside the lines of all
+            panels[0].set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
 
 
 def finish(
@@ -433,9 +443,8 @@ def _ticks(low: float, high: float, log: bool, linear: float | None = None) -> l
             ticks = [float(f"{m}e{k}") for k in decades for m in steps if low <= float(f"{m}e{k}") <= high]
             if len(ticks) >= 3:
                 return ticks[:: math.ceil(len(ticks) / 6)]
-    return [
-        x for x in MaxNLocator(4 if log else 5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high) if low <= x <= high
-    ]
+    locator = MaxNLocator(4) if log else MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+    return [x for x in locator.tick_values(low, high) if low <= x <= high]
 
 
 def _thin(

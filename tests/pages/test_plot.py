@@ -172,6 +172,15 @@ def test_limits_that_a_user_sets_have_ticks(log):
         assert [text.get_text() for text in axes.get_yticklabels()] != before
 
 
+def test_panels_without_labels_have_the_axis_of_the_first():
+    drawn = plot.regret(result(SHORT, {"epsilon": [0.1, 1.0, 4.0]}))
+    first, *others = drawn.figure.axes
+    first.set_ylim(0.0, 3.0)
+    assert {axes.get_ylim() for axes in others} == {(0.0, 3.0)} and not plot.overlaps(drawn.figure)
+    own = plot.regret(result(SHORT, {"horizon": [int(TIMES[30]), int(TIMES[-1])]})).figure.axes
+    assert own[0].get_ylim() != own[1].get_ylim()
+
+
 def test_the_last_tick_of_an_upright_axis_is_near_its_end():
     for top in (9.7, 35.0, 61.0, 95.0, 190.0, 420.0, 780.0, 1e6):
         for low in (0.5, 3.0, 8.0):
