@@ -66,7 +66,7 @@ def of_ratio(a: Tensor, b: Tensor) -> tuple[Any, Any, Any]:
     1954, "Some problems in interval estimation" (recalled).
 
     >>> [round(float(x), 3) for x in of_ratio(np.array([4.0, 6.0, 5.0, 5.0]), np.array([2.0, 3.0, 2.0, 3.0]))]
-    [2.0, 1.631, 2.454]
+    [2.0, 1.576, 2.736]
     """
     from scipy.special import stdtrit
 
