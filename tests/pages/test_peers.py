@@ -167,6 +167,8 @@ def test_the_pages_show_what_was_measured(peers):
     assert min(row["turns"] for row in rows if "error" not in row) >= 5
     page = (ROOT / "docs" / "performance.md").read_text()
     assert peers.table(rows) in page and peers.short_table(rows) in page
+    said = [row for row in rows if row["problem"] == "UCB1" and row["library"] in ("PyMAB", "SMPyBandits", "Numba")]
+    assert len(said) == 3 and all(peers.agree(row) for row in said)  # "at equal regret"
     for name in ("README.md", "docs/index.md"):
         assert f"\n{peers.sentence(rows)}\n" in (ROOT / name).read_text(), name
 
