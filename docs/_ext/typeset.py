@@ -71,11 +71,12 @@ class Parser:
 
     def __init__(self, found: list[Token], named: set[str], quantities: set[str]) -> None:
         self.tokens, self.named, self.quantities = found, named, quantities
-        self.at, self.depth = 0, 0
+        # depth: of brackets; called: whether the innermost are those of a function
+        self.at, self.depth, self.called = 0, 0, False
 
     def formula(self, start: int) -> tuple[str, int]:
         """TeX, and the place behind its last token."""
-        self.at, self.depth = start, 0
+        self.at, self.depth, self.called = start, 0, False
         return self.relation(), self.at
 
     def peek(self, ahead: int = 0) -> Token:
@@ -150,15 +151,16 @@ class Parser:
             return sign + self.inside("(", ")")
         return sign + self.factor()
 
-    def inside(self, opening: str, closing: str) -> str:
+    def inside(self, opening: str, closing: str, called: bool = False) -> str:
         """What stands between two signs, without them."""
         self.take(opening)
         self.depth += 1
+        outside, self.called = self.called, called
         parts = [self.relation()]
         while self.peek().text == ",":
             self.at += 1
             parts.append(self.relation())
-        self.depth -= 1
+        self.depth, self.called = self.depth - 1, outside
         self.take(closing)
         return ", ".join(parts)
 
@@ -185,11 +187,11 @@ class Parser:
         raise NoFormula
 
     def bracket(self, opening: str) -> str:
-        depth, place = self.depth, self.at
+        depth, place, called = self.depth, self.at, self.called
         try:
             body = self.inside(opening, "}" if opening == "{" else ") ]")
         except NoFormula:
-            self.depth, self.at = depth, place
+            self.depth, self.at, self.called = depth, place, called
             raise
         closing = self.tokens[self.at - 1].text
         return "".join("\\" * (part in "{}") + part for part in (opening, body, closing))
@@ -223,8 +225,8 @@ class Parser:
         self.at += 1
         tex = symbol(text, self.named)
         if called:
-            opening = following.text
-            tex += f"{opening}{self.inside(opening, ')' if opening == '(' else ']')}{')' if opening == '(' else ']'}"
+            closing = ")" if following.text == "(" else "]"
+            tex += f"{following.text}{self.inside(following.text, closing, called=True)}{closing}"
         return tex
 
     def is_quantity(self, token: Token, beside: bool = True) -> bool:
@@ -239,7 +241,10 @@ class Parser:
         neighbours = [self.tokens[i] for i in (place - 1, place + 1) if 0 <= i < len(self.tokens)]
         operator = any(is_operator(self.tokens, i) for i in (place - 1, place + 1))
         barred = [one.text for one in neighbours] == ["|", "|"]
-        return (beside and (operator or barred)) or "_" in text or (self.depth > 0 and text in self.quantities)
+        argument = self.called and all(one.text in ("(", ",", ")") for one in neighbours)
+        return (
+            (beside and (operator or barred or argument)) or "_" in text or (self.depth > 0 and text in self.quantities)
+        )
 
 
 def number(text: str) -> str:

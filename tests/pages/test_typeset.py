@@ -29,6 +29,7 @@ def shown(text: str, *named: str) -> str:
         ("b = floor(g log^2(d / 2) / W^2)", r"$b = \lfloor g\, \log^{2}(d / 2) / W^{2} \rfloor$"),
         ("A reward is exp(m + sigma Z), Z normal", r"A reward is $\exp(m + \sigma\, Z)$, Z normal"),
         ("known: E|X|^k <= u, and means", r"known: $E\, |X|^{k} \le u$, and means"),
+        ("q with N d(mean, q) <= ln t, d the", r"q with $N\, d(\mathrm{mean}, q) \le \ln t$, d the"),
         ("gap D has n = lambda / D^2 pulls", r"gap D has $n = \lambda / D^{2}$ pulls"),
         ("of T = 20,000 / (2 x) plays", r"of $T = 20{,}000 / (2\, x)$ plays"),
         ("at most d ln(1 + T / (d ridge)) and", r"at most $d\, \ln(1 + T / (d\, \mathtt{ridge}))$ and"),
@@ -55,6 +56,7 @@ def test_formulas_are_typeset(text, wanted):
         "+ 2 sqrt(x) / n",
         "sigma / (1 - 2 alpha) (sqrt(4 ln t / N) + ",
         "3 + x%",
+        "x is 2 T (recalled) or y (the mean)",
         "",
     ],
 )
