@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 import jaxbandits as jb
 from jaxbandits.numerics import argmax
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Program, Span
 from jaxbandits.validation import factory
 
 
@@ -47,7 +47,7 @@ def program(num_arms: int) -> Program:
 def epsilon_greedy_arms(*, num_arms, horizon, exploration=1.0) -> Algorithm:
     """Play the best mean, or with probability min(1, exploration * K / t) any arm."""
     spans = (Span(1, horizon),)
-    return Algorithm(program(num_arms), spans, Params(exploration), Guarantee(), ("greedy", 1, (num_arms,)), {})
+    return Algorithm(program(num_arms), spans, Params(exploration))
 
 
 arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
