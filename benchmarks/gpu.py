@@ -15,7 +15,7 @@ Without a GPU: one line. A sweep is run first; where that fails, nothing else is
 * `sweeps`: plays per second of wall clock through the public `sweep`, the second of two equal runs, and `pull`, the
   seconds of a sweep of ten plays; `grid`: 1,000 seeds at 64 values of epsilon, the first run and the second;
 * `estimators`: seconds a call by kernel and by XLA's operations, and how far apart the results are;
-* `flags`: the scan under flags of XLA.
+* `flags`: the scan under flags of XLA; `profile`: NVIDIA's profiler on one launch, where it is installed.
 
 Every part is a process, so that nothing one of them does stops the others; several compile at a time and take turns on
 the GPU where they time. Rows are written as they come. A part that fails is named at the end, and the status is 1.
@@ -26,8 +26,10 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -52,7 +54,7 @@ class Part(NamedTuple):
     name: str
     seconds: int  # at most, of one
     about: tuple[str, ...] = ("",)  # what each of them is about
-    environment: dict[str, str] = {}  # noqa: RUF012 (never written into)
+    flags: str = ""  # of XLA; a CPU's does not know them
 
 
 LOOPS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN,CUSTOM_CALL,WHILE,CONDITIONAL"
@@ -70,19 +72,30 @@ DAY = (
     )),
     Part("correct", 60, ("moss", "thompson", "adap_ucb", "exp3_ix", "ldp_linucb", "robust_elimination", "online_ucb")),
     Part("sweeps", 100, ("thompson", "adap_ucb", "prm_elimination", "private_batched")),
-    Part("flags", 45, ("loops in a command buffer",), {"XLA_FLAGS": LOOPS}),
-    Part("flags", 45, ("no autotuning",), {"XLA_FLAGS": "--xla_gpu_autotune_level=0"}),
+    Part("flags", 45, ("loops in a command buffer",), LOOPS),
+    Part("flags", 45, ("no autotuning",), "--xla_gpu_autotune_level=0"),
+    Part("profile", 90, ("ucb1",)),
 )  # fmt: skip
 
 
 # ---- the day: nothing of JAX is imported here
 
 
-def day(out: Path, seconds: float, tiny: bool, lanes: list[int], parts: list[str]) -> list[str]:
-    """Run parts for so many seconds after the first sweep, and say which failed."""
+def toolkit() -> list[str]:
+    """XLA's flag for a CUDA toolkit of the system: wheels may lack the functions that it takes from there."""
+    found = sorted(Path("/usr/local").glob("cuda*/nvvm/libdevice"))
+    return [f"--xla_gpu_cuda_data_dir={found[-1].parents[1]}"] if found else []
+
+
+def day(out: Path, seconds: float, tiny: bool, lanes: list[int], parts: list[str], cache: str) -> list[str]:
+    """Run parts for so many seconds after the first sweep, and say which failed.
+
+    cache: an empty folder for compiled programs, so that nothing which was compiled before is taken.
+    """
     environment = {
         **os.environ, "GPU_DAY_OUT": str(out), "GPU_DAY_TINY": "1" if tiny else "", "PYTHONUNBUFFERED": "1",
         "GPU_DAY_LANES": " ".join(map(str, lanes)), "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "JAXBANDITS_CACHE": cache, "GPU_DAY_LOCK": str(Path(cache) / "lock"),
         "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]),
     }  # fmt: skip
     if tiny:
@@ -95,9 +108,8 @@ def day(out: Path, seconds: float, tiny: bool, lanes: list[int], parts: list[str
             tell(out, part.name, about, note="no time was left")
             return True
         limit = min(part.seconds * (SLOWER if tiny else 1), left)
-        flags = " ".join(filter(None, (os.environ.get("XLA_FLAGS"), part.environment.get("XLA_FLAGS"))))
-        given = environment | part.environment | ({"XLA_FLAGS": flags} if flags and not tiny else {})
-        given = given if not tiny else {key: x for key, x in given.items() if key != "XLA_FLAGS"}
+        flags = [os.environ.get("XLA_FLAGS", ""), *toolkit(), part.flags]
+        given = environment if tiny else {**environment, "XLA_FLAGS": " ".join(filter(None, flags))}
         with (out / "log.txt").open("a") as log:
             log.write(f"== {name}, at most {limit:.0f} s\n")
             log.flush()
@@ -215,7 +227,7 @@ def alone() -> Iterator[None]:
     """Nobody else times, or fills the memory, meanwhile."""
     import fcntl
 
-    with (OUT / "lock").open("w") as file:
+    with Path(os.environ["GPU_DAY_LOCK"]).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -515,9 +527,29 @@ def flags(label: str) -> None:
         tell(OUT, "flags", f"{name}, {label}", **figures)
 
 
+def profile(name: str) -> None:
+    """What NVIDIA's profiler says of one launch of a kernel, where it is installed."""
+    ncu = shutil.which("ncu")
+    if ncu is None:
+        tell(OUT, "profile", name, skipped="ncu is not installed")
+        return
+    command = [ncu, "--clock-control", "none", "--set", "full", "-k", "regex:stretch", "-c", "1", "-o", f"{OUT}/{name}"]
+    with alone():
+        subprocess.run([*command, "-f", sys.executable, __file__, "--part", "once", name], check=True)
+        details = [ncu, "--import", f"{OUT}/{name}.ncu-rep", "--page", "details"]
+        said = subprocess.run(details, check=True, capture_output=True, text=True).stdout
+    (OUT / "profile.txt").write_text(said)
+    tell(OUT, "profile", name, lines=said.count("\n"))
+
+
+def once(name: str) -> None:
+    """One launch, for the profiler."""
+    Plays(name, all_lanes()[0], kernel_form()).played(500)
+
+
 PARTS: dict[str, Callable[[str], None]] = {
     "first": first, "about": about, "routes": routes, "rates": rates, "correct": correct, "sweeps": sweeps,
-    "grid": grid, "estimators": estimators, "flags": flags,
+    "grid": grid, "estimators": estimators, "flags": flags, "profile": profile, "once": once,
 }  # fmt: skip
 
 
@@ -557,7 +589,8 @@ def main() -> None:
             (out / file).unlink(missing_ok=True)
         began = time.monotonic()
         lanes = chosen.lanes or ([128, 256] if chosen.tiny else [131_072, 1_048_576])
-        failed = day(out, 60 * chosen.minutes, chosen.tiny, lanes, chosen.parts)
+        with tempfile.TemporaryDirectory() as cache:
+            failed = day(out, 60 * chosen.minutes, chosen.tiny, lanes, chosen.parts, cache)
         tell(out, "day", "took", seconds=round(time.monotonic() - began))
         if failed == ["first"]:
             raise SystemExit(f"gpu.py: no sweep runs here, so nothing was measured:\n{(out / 'log.txt').read_text()}")

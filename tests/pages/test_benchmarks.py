@@ -397,7 +397,7 @@ def test_a_gpu_day_runs_to_its_end(day):
     done, rows = day("--minutes", "15")
     assert done.returncode == 0, done.stderr
     assert {row["part"] for row in rows} == {
-        "first", "about", "routes", "rates", "correct", "sweeps", "grid", "estimators", "flags", "day",
+        "first", "about", "routes", "rates", "correct", "sweeps", "grid", "estimators", "flags", "profile", "day",
     }  # fmt: skip
     assert not [row for row in rows if "error" in row or "note" in row]
     assert all(row["right"] for row in rows if row["part"] == "correct")
