@@ -1,4 +1,4 @@
-"""What a sweep costs, printed: its size before it runs, its time once programs are compiled and some plays are made."""
+"""What a sweep costs, printed: its size before it runs, that of compiling before it begins, its time once it plays."""
 
 import math
 import sys
@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits.formatting import duration, size
+from jaxbandits.sweeps.compilation.compiling_time import expected
 from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, total_bytes, weight
 from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.plan import Plan
@@ -14,6 +15,7 @@ from jaxbandits.sweeps.plan import Plan
 if TYPE_CHECKING:
     from jaxbandits.sweeps.execution import CheckedSweep
 
+TEXT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} plays [{elapsed}{postfix}]"
 LOOK = 5.0  # seconds after the last program is compiled until the time is said
 
 
@@ -28,7 +30,7 @@ def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> li
         lines.append(f"{job.lanes_stored:,} lanes from the store")
     lines.append(
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
-        f"{len({t.group for t in calls})} programs, {plays:.2g} plays"
+        f"{len({t.group for t in calls})} programs in {len(calls):,} calls, {plays:.2g} plays"
     )
     largest = max(bytes_of_call(t, plan, job.shapes) for t in calls)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
@@ -42,11 +44,12 @@ class Meter:
     def __init__(self, plan: Plan, calls: list[Call], machine: Machine, lines: list[str]) -> None:
         self.left, self.calls, self.machine = Left(plan, calls), len(calls), machine
         self.lock, self.compiled = threading.Lock(), math.inf  # when the last program was compiled
+        self.operations, self.programs = 0, (0, 0)  # of what is compiled, and how many are, of how many
         self.lanes = f"{sum(call.seeds * len(call.cells) for call in calls):,} lanes"
         self.total = sum(self.left.plays.values())
         self.bar = progress_bar(
             lines, total=self.total, unit="play", unit_scale=True, leave=False, desc=self.lanes,
-            mininterval=0.1 if sys.stderr.isatty() else 30,
+            mininterval=0.1 if sys.stderr.isatty() else 30, bar_format=TEXT,
         )  # fmt: skip
 
     def report(self, played: Progress) -> None:
@@ -61,9 +64,12 @@ class Meter:
                 bar.update(plays)
             self.left.note(played)
             seconds = self.left.seconds()
+            if seconds is not None:  # of what was played: compiling is in no speed
+                more = duration(seconds / min(self.machine.workers, self.calls))
+                bar.set_postfix_str(f"about {more} more", refresh=False)
             if time.monotonic() - self.compiled > LOOK and seconds is not None:
-                rest, workers = duration(seconds / min(self.machine.workers, self.calls)), self.machine.workers
-                self.say(f"time: about {rest} more on {workers} {unit(self.machine)}")
+                rest = duration(seconds / min(self.machine.workers, self.calls))
+                self.say(f"time: about {rest} more on {self.machine.workers} {unit(self.machine)}")
                 self.compiled = math.inf  # said once
 
     def say(self, text: str) -> None:
@@ -78,11 +84,28 @@ class Meter:
     def compiling(self, done: int, of: int) -> None:
         """Note how many programs are compiled, and of how many."""
         with self.lock:
-            self.bar.set_description(
-                self.lanes if done == of else f"{self.lanes}, compiling {done} of {of}", refresh=False
-            )
+            self.programs = done, of
+            self._describe()
             if done == of:
                 self.compiled = time.monotonic()
+
+    def compiles(self, operations: int) -> None:
+        """Note a program that is compiled next. One that takes long is said above the bar."""
+        with self.lock:
+            self.operations += operations
+            seconds, memory = expected(operations)
+            if seconds > LOOK:
+                self.say(f"compiling {operations:,} operations: about {duration(seconds)} and {size(memory)}")
+            self._describe()
+
+    def _describe(self) -> None:
+        done, of = self.programs
+        text = self.lanes
+        if done < of or not of:
+            seconds, memory = expected(self.operations)
+            text += f", compiling {done} of {of}" if of else ", compiling"
+            text += f" (all about {duration(seconds)} and {size(memory)})" if self.operations else ""
+        self.bar.set_description_str(text, refresh=self.bar.mininterval < 1)  # a log gets no line for it
 
 
 def progress_bar(lines: list[str], **settings: Any) -> Any:

@@ -228,7 +228,9 @@ class CheckedSweep:
         orders = Orders(self.keys, store, self.block, finished, None if store is None else failed, estimate.say)
         if self.progress:
             meter = estimate.Meter(plan, calls, machine, self._announcement(calls, machine))
-            orders = orders._replace(say=meter.say, report=meter.report, compiling=meter.compiling)
+            orders = orders._replace(
+                say=meter.say, report=meter.report, compiling=meter.compiling, compiles=meter.compiles
+            )
         with contextlib.closing(meter.bar) if self.progress else contextlib.nullcontext():
             self.engine.run(plan, calls, machine, orders)
         for call in calls:

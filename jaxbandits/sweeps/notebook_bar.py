@@ -19,7 +19,7 @@ class NotebookBar(tqdm):
         self.lines = list(lines)
         self.handle: Any = None
         self.ended = False
-        text = "{desc}: {percentage:3.0f}%, {n_fmt} of {total_fmt} plays, {elapsed}, {remaining} more"
+        text = "{desc}: {percentage:3.0f}%, {n_fmt} of {total_fmt} plays, {elapsed}{postfix}"
         super().__init__(**settings | {"file": io.StringIO(), "mininterval": LOOK, "bar_format": text})
 
     def display(self, msg: str | None = None, pos: int | None = None) -> bool:

@@ -5,6 +5,7 @@ import errno
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -22,6 +24,7 @@ from dealt import dealt
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate, free_space
+from jaxbandits.sweeps.compilation import compiling_time
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls, keeping, local, one_call
 from jaxbandits.sweeps.engines.calls import Call
@@ -314,6 +317,7 @@ def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsy
     jb.sweep(BOTH, ARMS, **SMALL | {"progress": True})
     said = capsys.readouterr().err
     assert said.count("time: about ") == 1 and " more on " in said
+    assert "2 programs in 2 calls" in said
     plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
     tasks = [Call(group, (group,), 0, 16, 10) for group in range(2)]
     left, horizon = estimate.Left(plan, tasks), int(plan.groups[0].times[-1])
@@ -324,6 +328,38 @@ def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsy
     assert left.seconds() == pytest.approx(2.0 * (4 + 10) * horizon)
     left.note(Progress(1, 5 * horizon, seconds=5.0 * horizon))
     assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 1.0 * 5 * horizon)
+
+
+def test_what_compiling_takes_is_said_before_it_begins(monkeypatch, capsys, tmp_path):
+    """The size of a user's function is known once it is traced."""
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path))  # nothing was compiled before
+    monkeypatch.setattr(compiling_time, "SECONDS", 1.0)
+    monkeypatch.setattr(compiling_time, "BYTES", 2**50)
+
+    def written_out(*, num_arms, horizon):
+        made = A.ucb1(num_arms=num_arms, horizon=horizon)
+
+        def update(params, state, draws, t, note, message, used):
+            for _ in range(300):
+                message = message + 0.0
+            return made.program.update(params, state, draws, t, note, message, used)
+
+        return made._replace(program=made.program._replace(update=update))
+
+    with pytest.warns(RuntimeWarning, match=r"compiling [\d,]+ operations takes about .* (min|h) and .*lax.fori_loop"):
+        jb.sweep(written_out, ARMS, horizon=20, seeds=4)
+    said = capsys.readouterr().err
+    numbers = [int(n.replace(",", "")) for n in re.findall(r"compiling ([\d,]+) operations: about", said)]
+    assert 300 < max(numbers) < 3000
+
+
+def test_operations_are_those_of_loops_and_functions_too():
+    def looped(x):
+        return jax.lax.fori_loop(0, 5, lambda _, y: jax.jit(lambda z: jnp.sin(z) + 1)(y), x) * 2
+
+    alone = compiling_time.operations(jax.make_jaxpr(lambda x: jnp.sin(x) + 1)(1.0))
+    assert alone == 2 and alone < compiling_time.operations(jax.make_jaxpr(looped)(1.0)) < 12
+    assert compiling_time.expected(2000)[0] < 5 < compiling_time.expected(20_000)[0] < compiling_time.LONG
 
 
 def test_an_error_of_tracing_names_its_algorithm(tmp_path):

@@ -36,7 +36,8 @@ class _Request:
 class Caller:
     """The thread that made this object, its settings, and what its workers tell and ask it."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiles: Callable[[int], None] = lambda operations: None) -> None:
+        self.compiles = compiles  # told the operations of a program that a worker is about to compile
         self._thread, self._settings = threading.get_ident(), settings.of_this_thread()
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock, self._left, self._open = threading.Lock(), False, set[_Request]()
@@ -83,6 +84,13 @@ class Caller:
             self._left = True
             for request in self._open:
                 request.reply.put((None, CallerLeft()))
+
+
+def about_to_compile(operations: int) -> None:
+    """Tell the thread that called how large a program is that is compiled next."""
+    caller = _caller.get()
+    if caller is not None:
+        caller.compiles(operations)
 
 
 def in_caller(function: Callable[[], Any]) -> Any:

@@ -22,8 +22,9 @@ from jaxbandits.kernels.launch import form_on
 from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
-from jaxbandits.sweeps.compilation.caller import CallerLeft, in_caller
+from jaxbandits.sweeps.compilation.caller import CallerLeft, about_to_compile, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
+from jaxbandits.sweeps.compilation.compiling_time import operations, warn_if_long
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.wording import first_line
@@ -160,7 +161,12 @@ class Compiled:
                 return self.functions[function].trace(*static, *args)
 
         def compile_now():
-            lowered = in_caller(traced).lower()
+            program = in_caller(traced)
+            number = operations(program.jaxpr)
+            if device.platform == "cpu":
+                warn_if_long(number)
+            about_to_compile(number)
+            lowered = program.lower()
             with programs_on_disk() if found is None else compiled_anew():
                 return lowered.compile(compiler_options=options)
 

@@ -106,6 +106,7 @@ class Orders(NamedTuple):
     say: Callable[[str], None]  # prints a line
     report: Callable[[Progress], None] = lambda played: None
     compiling: Callable[[int, int], None] = lambda done, of: None  # how many programs are compiled, and of how many
+    compiles: Callable[[int], None] = lambda operations: None  # the size of a program that is compiled next
 
 
 class Local:
@@ -121,7 +122,7 @@ class Local:
         the calling thread is interrupted, calls stop at their next segment, and those that are finished are still kept.
         What is being compiled cannot be stopped: a second interrupt leaves it alone.
         """
-        keys, store, _, sink, failed, say, report, compiling = orders
+        keys, store, _, sink, failed, say, report, compiling, compiles = orders
         stop, lock = threading.Event(), threading.Lock()
         threads = machine.workers * machine.at_once
         shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
@@ -138,7 +139,7 @@ class Local:
                     free.append(device)
 
         # docs/decisions.md#threads
-        caller, devices = Caller(), list(dict.fromkeys(free))
+        caller, devices = Caller(compiles), list(dict.fromkeys(free))
         with Workers(1) as compiler, Workers(threads) as pool:
             compiled = compiler.submit(_compile, plan, calls, devices, caller, stop, compiling)
             waiting, pending = iter(calls), dict[Future[Outcome], Call]()

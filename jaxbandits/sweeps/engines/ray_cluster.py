@@ -72,7 +72,7 @@ class Ray:
         """As `Local.run`."""
         import ray
 
-        keys, store, block, sink, failed, _, report, _ = orders
+        keys, store, block, sink, failed, _, report, *_ = orders
         remote_call = self.remote(_call)
         arguments = ray.put(self.arguments)
         digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()

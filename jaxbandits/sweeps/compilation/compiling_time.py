@@ -1,0 +1,58 @@
+"""What compiling a program takes, from its size: said before a long one begins.
+
+XLA compiles one core's program in time and memory that grow with its operations, hardly with what they are.
+"""
+
+import os
+import warnings
+from typing import Any
+
+import jax
+from jax.extend import core
+
+from jaxbandits.formatting import duration, size
+
+# Measured on one core for programs of 600 to 7,000 operations: 0.8 to 1.6 ms and 45 to 95 kB an operation.
+# docs/decisions.md#compiling-time
+SECONDS = 0.0011
+BYTES = 70_000
+LONG = 300.0  # seconds
+
+
+def operations(program: core.ClosedJaxpr) -> int:
+    """How many operations a program has, with those of the functions and loops inside."""
+    return _number(program.jaxpr)
+
+
+def _number(jaxpr: core.Jaxpr) -> int:
+    inner = [x for equation in jaxpr.eqns for x in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program)]
+    return len(jaxpr.eqns) + sum(_number(getattr(x, "jaxpr", x)) for x in inner if _is_program(x))
+
+
+def _is_program(x: Any) -> bool:
+    return isinstance(x, core.Jaxpr | core.ClosedJaxpr)
+
+
+def expected(number: int) -> tuple[float, int]:
+    """Seconds and bytes that compiling so many operations takes, about."""
+    return number * SECONDS, number * BYTES
+
+
+def warn_if_long(number: int) -> None:
+    """Say so where a program takes over five minutes or half of this machine's memory, and what helps."""
+    seconds, memory = expected(number)
+    if seconds > LONG or 2 * memory > _memory():
+        warnings.warn(
+            f"compiling {number:,} operations takes about {duration(seconds)} and {size(memory)}: write Python loops "
+            "over arms or features as array operations or with lax.fori_loop, or lower those sizes",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _memory() -> float:
+    """Bytes of this machine's memory; inf where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
