@@ -15,7 +15,7 @@ from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refused
 from jaxbandits.sweeps.wording import name_of
-from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
+from jaxbandits.validation import Arguments, integer, nearest, said_of, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -125,10 +125,11 @@ def _order(slot: str) -> str:
     return f"{slot} takes a factory of jb.adversaries"
 
 
-def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -> Any:
+def call(factory: Any, slot: str, prefix: str | None = None, place: str = "", /, **arguments: Any) -> Any:
     """What the factory returns, checked to be a part of the slot's kind. TypeError where an argument is missing.
 
-    prefix: how grid keys that could give a missing argument begin; None without a grid.
+    prefix: how grid keys that could give a missing argument begin; None without a grid. place: what an error of the
+    factory begins with, such as a label.
     """
     name, (names, bound) = name_of(factory), signature_of(factory)
     needed = [key for key, p in names.items() if p.default is p.empty and p.kind in NAMED]
@@ -138,9 +139,13 @@ def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -
     if missing:
         values = ", ".join(f"{key}=..." for key in missing)
         grid = "" if prefix is None else f" or {' and '.join(prefix + key for key in missing)} in the grid"
-        raise TypeError(f"{name} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}")
+        whose = f"{place}: " if slot == "algorithm" and place not in ("", name) else ""
+        raise TypeError(
+            f"{whose}{name} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}"
+        )
     try:
-        part = factory(**arguments)
+        with said_of(place):
+            part = factory(**arguments)
     except (ValueError, TypeError):
         raise
     except Exception as error:

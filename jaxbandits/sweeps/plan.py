@@ -31,7 +31,7 @@ from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
 from jaxbandits.sweeps.wording import name_of
-from jaxbandits.validation import integer, said_of, same, shown
+from jaxbandits.validation import integer, same, shown
 from jaxbandits.window import Parts
 
 
@@ -186,8 +186,8 @@ def _part(
     if setting not in shared:
         for i, j, key in keys:
             maker = bind(maker, key, axes[i].values[place[i]][j])
-        with said_of(slot):
-            shared[setting] = call(with_horizon(maker, horizon, slot) if filled else maker, slot, f"{slot}.")
+        maker = with_horizon(maker, horizon, slot) if filled else maker
+        shared[setting] = call(maker, slot, f"{slot}.", slot)
     limit = shared[setting].facts.get("max_horizon") if slot == "environment" else None
     if limit is not None and horizon > limit:
         raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
@@ -236,9 +236,7 @@ def built(
             )
         elif name in NEEDED and parameter.default is parameter.empty:
             raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {NEEDED[name]}")
-    with said_of(label):
-        algorithm = call(factory, "algorithm", prefix, **given)
-    return fitting_in(algorithm, fixed, label)
+    return fitting_in(call(factory, "algorithm", prefix, label, **given), fixed, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Algorithm:

@@ -264,3 +264,6 @@ def test_a_label_stands_before_a_wrong_value_in_python():
     wrong = {"good": jb.algorithms.exp3, "local privacy": partial(jb.algorithms.ldp_exp3, epsilon=1.0, mixing="0.02")}
     with pytest.raises(ValueError, match=r"^local privacy: mixing = '0.02' must be a number"):
         jb.sweep(wrong, jb.environments.fixed_gap_losses(num_arms=3), horizon=9, seeds=8)
+    missing = {"one": partial(jb.algorithms.ldp_ucb, epsilon=1.0), "other": jb.algorithms.ldp_ucb}
+    with pytest.raises(TypeError, match=r"^other: ldp_ucb needs epsilon"):
+        jb.sweep(missing, jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=9, seeds=8)
