@@ -58,13 +58,12 @@ def in_child(subject: Subject) -> Found | None:
         code = ended.returncode
     except subprocess.TimeoutExpired as error:
         ended, code = error, None
-    lines: list[Any] = [None, *map(json.loads, (ended.stdout or b"").splitlines())]
-    *rules, last = lines
+    rules = [json.loads(line) for line in (ended.stdout or b"").splitlines()]
+    if not rules:  # it could not load the parts
+        return None
+    last = rules[-1]
     if code == 0 and isinstance(last, list):
         return [Finding(*finding) for finding in last[0]], last[1]
-    rules = [*rules[1:], last]
-    if last is None:  # it could not load the parts
-        return None
     if code is None:
         how = f"was stopped after {TIME_LIMIT} seconds"
     else:
