@@ -13,7 +13,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from jaxbandits.kernels import flow
-from jaxbandits.kernels.arrays import LARGEST, Array, Arrays, Looped, constant, single
+from jaxbandits.kernels.arrays import Array, Arrays, Looped, constant, single
 from jaxbandits.kernels.layouts import Loops, Unrolled
 from jaxbandits.kernels.rules import RULES
 from jaxbandits.kernels.text import Unsupported, number
@@ -29,21 +29,7 @@ WRITES = {"dynamic_update_slice", "scatter", "scatter-add", "scatter-max", "scat
 
 
 class Emitter(Arrays):
-    """Writes traced functions of one lane.
-
-    Parameters
-    ----------
-    largest : int
-        Elements of an array that is held apart. Larger ones are looped over.
-    most : int or None
-        Statements that may be written before `TooLong`. Default: any number.
-    platform : str
-        Which of the forms of `lax.platform_dependent` is taken. Default: "cuda".
-    """
-
-    def __init__(self, largest: int = LARGEST, most: int | None = None, platform: str = "cuda") -> None:
-        super().__init__(largest, most)
-        self.platform = platform
+    """Writes traced functions of one lane. largest, most: as of `Arrays` and `Writer`."""
 
     def closed(self, function: ClosedJaxpr, operands: Iterable[Array]) -> list[Array]:
         """What a traced function gives."""
@@ -87,7 +73,7 @@ class Emitter(Arrays):
         if name in CALLS:
             return self.closed(eqn.params[CALLS[name]], x)
         if name == "platform_index":
-            return [single(self._platform(eqn.params["platforms"]))]
+            return [single(_platform(eqn.params["platforms"]))]
         if name in flow.RULES:
             return flow.RULES[name](self, eqn, x)
         if name not in RULES:
@@ -97,11 +83,13 @@ class Emitter(Arrays):
         found = RULES[name](layout, eqn, *map(layout.of, x))
         return [self.settled(each) for each in (found if isinstance(found, list) else [found])]
 
-    def _platform(self, platforms: Sequence[Any]) -> Any:
-        for i, names in enumerate(platforms):
-            if names is None or self.platform in names:
-                return number(i, np.int32)
-        raise Unsupported(f"a form for {self.platform}")
+
+def _platform(platforms: Sequence[Any]) -> Any:
+    """Which of the forms of `lax.platform_dependent` is taken."""
+    for i, names in enumerate(platforms):
+        if names is None or "cuda" in names:
+            return number(i, np.int32)
+    raise Unsupported("a form for cuda")
 
 
 def _dtype(variable: Any) -> Any:

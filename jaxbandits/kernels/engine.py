@@ -13,7 +13,7 @@ from jaxbandits.kernels.fitting import Written, fitted, written
 from jaxbandits.kernels.forms import Form
 from jaxbandits.kernels.plays import Shared, writer
 from jaxbandits.kernels.text import Unsupported
-from jaxbandits.kernels.traced import Traced, counted_window, full_window, single_window
+from jaxbandits.kernels.traced import Traced, counted_window, full_window, single_window, without_rows
 from jaxbandits.protocol import Case
 from jaxbandits.spans import Segment
 from jaxbandits.window import Lane, Parts
@@ -85,7 +85,7 @@ def advance(
     window, kernel = chosen.window, chosen.kernel
     assert kernel is not None, chosen.reason
     shapes, points, treedef = jax.tree.leaves(window.lane), lane.plays.shape[1], jax.tree.structure(window.lane)
-    record, small = (lane.record.pulls_at, lane.record.regret_at), jax.tree.leaves(_without(lane))
+    record, small = (lane.record.pulls_at, lane.record.regret_at), jax.tree.leaves(without_rows(lane))
     shared = Shared(
         tuple(mark < 0 for mark in marks), tuple(x.ndim == one.ndim + 1 for x, one in zip(small, shapes, strict=True))
     )
@@ -106,10 +106,6 @@ def advance(
     at = jax.tree.unflatten(of_tables, found[len(small) :])
     after = after._replace(record=after.record._replace(pulls_at=at[0], regret_at=at[1]))
     return after if window.rest is None else _at_rest(window, marks, case, after, times)
-
-
-def _without(lane: Lane) -> Lane:
-    return lane._replace(record=lane.record._replace(pulls_at=(), regret_at=()))
 
 
 def _of_lane(x: Any) -> jax.ShapeDtypeStruct:

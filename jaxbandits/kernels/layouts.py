@@ -6,104 +6,70 @@ thread's memory.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxbandits.kernels.arrays import ALWAYS, Array, Arrays, Element, Index, Looped, filled, single
+from jaxbandits.kernels.arrays import ALWAYS, Array, Element, Index, Looped, filled, single
 from jaxbandits.kernels.text import Number, known, number, text_of
 
 
-class Layout(Protocol):
-    """How an operation is written."""
+class Unrolled:
+    """Writes every element out. A position that is not known is a choice among all elements."""
 
-    run: Any
+    def __init__(self, run: Any) -> None:
+        self.run = run
 
     def of(self, x: Array) -> Array:
         """An array in the form of this layout."""
+        return self.run.apart(x)
 
     def kept(self, x: Array) -> Array:
         """An array whose elements are computed once, however often they are read."""
+        return x
 
     def over(self, shape: Iterable[Any], what: Callable[[Any], None]) -> None:
         """Something for all indices of a shape."""
+        for index in np.ndindex(*shape):
+            what(index)
 
     def leave_unless(self, condition: Number) -> None:
         """Leave the innermost `over`, where that spares anything, as nothing changes any more."""
 
     def lazy(self, shape: Sequence[int], dtype: Any, element: Element, *read: Array, cheap: bool = False) -> Array:
         """The array with such elements, out of arrays that are read where the result is."""
-
-    def each(self, shape: Sequence[int], dtype: Any, element: Element | None = None) -> Array:
-        """The array with such elements, computed now, or one whose elements are all set later."""
-
-    def taken(self, x: Array, *beside: Array) -> list[Array]:
-        """An array that is set from now on, and others, which do not change with it."""
-
-    def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
-        """Set an element of an array of `each` or `taken`, where a condition holds."""
-
-    def cell(self, start: Number) -> Array:
-        """An array of shape () that is set again and again."""
-
-    def become(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
-        """Set cells at once."""
-
-    def total(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
-        """Elements added up from the first to the last, or folded otherwise."""
-
-    def read(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
-        """The element at a position, moved into 0 .. top."""
-
-    def places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
-        """Where an element may be written, and whether it is written there. clip: positions are moved as in `read`."""
-
-
-class Unrolled(Layout):
-    """Writes every element out. A position that is not known is a choice among all elements."""
-
-    def __init__(self, run: Arrays) -> None:
-        self.run = run
-
-    def of(self, x: Array) -> Array:
-        return self.run.apart(x)
-
-    def kept(self, x: Array) -> Array:
-        return x
-
-    def over(self, shape: Iterable[Any], what: Callable[[Any], None]) -> None:
-        for index in np.ndindex(*shape):
-            what(index)
-
-    def leave_unless(self, condition: Number) -> None:
-        pass
-
-    def lazy(self, shape: Sequence[int], dtype: Any, element: Element, *read: Array, cheap: bool = False) -> Array:
         return filled(shape, element)
 
     def each(self, shape: Sequence[int], dtype: Any, element: Element | None = None) -> Array:
+        """The array with such elements, computed now, or one whose elements are all set later."""
         return filled(shape, element or (lambda _: None))
 
     def taken(self, x: Array, *beside: Array) -> list[Array]:
+        """An array that is set from now on, and others, which do not change with it."""
         return [x.copy(), *beside]
 
     def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
+        """Set an element of an array of `each` or `taken`, where a condition holds."""
         if not known(where) or where:
             index = tuple(index)
             to[index] = self.run.select(where, value, to[index])
 
     def cell(self, start: Number) -> Array:
+        """An array of shape () that is set again and again."""
         return single(start)
 
     def become(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
+        """Set cells at once."""
         for cell, value in zip(cells, values, strict=True):
             cell[()] = value
 
     def total(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
+        """Elements added up from the first to the last, or folded otherwise."""
         found = [element(index) for index in np.ndindex(*shape)]
         return reduce(partial(self.run.op, how), found) if found else number(EMPTY[how](np.dtype(dtype)), dtype)
 
     def read(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
+        """The element at a position, moved into 0 .. top."""
         if not starts:
             return element(())
         (start, *starts), (top, *tops) = starts, tops
@@ -114,6 +80,7 @@ class Unrolled(Layout):
         return found
 
     def places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
+        """Where an element may be written, and whether it is written there. clip: positions are moved as in `read`."""
         starts = list(map(self.run.within, starts, tops)) if clip else starts
         for place in np.ndindex(*(top + 1 for top in tops)):
             pairs = zip(starts, place, strict=True)
@@ -124,11 +91,8 @@ def _behind(element: Element, i: int, at: Any) -> Number:
     return element((i, *at))
 
 
-class Loops(Layout):
+class Loops(Unrolled):
     """Writes loops over memory."""
-
-    def __init__(self, run: Arrays) -> None:
-        self.run = run
 
     def of(self, x: Array) -> Array:
         return self.run.looped(x)
@@ -180,6 +144,7 @@ class Loops(Layout):
         yield list(map(self.run.as_index, moved)), here
 
 
+Layout: TypeAlias = Unrolled  # or Loops
 # What sums and the like begin with.
 EMPTY: dict[str, Callable[[Any], Any]] = {
     "add": lambda dtype: 0, "mul": lambda dtype: 1, "or": lambda dtype: False, "and": lambda dtype: True,

@@ -22,10 +22,6 @@ SHIFTED_INSIDE = {  # by a known number of bits, fewer than there are
 }  # fmt: skip
 
 
-def _of_all(text: str, kinds: str = "biuf") -> dict[str, str]:
-    return {kinds: text}
-
-
 def _function(name: str) -> dict[str, str]:
     return {"f": f"{name}_{{s}}({{0}})"}
 
@@ -46,10 +42,10 @@ EXPRESSIONS: dict[str, dict[str, str]] = {
     "neg": {"iu": "({t})(({u})0 - ({u}){0})", "f": "-{0}"},
     "max": {"iu": "{0} > {1} ? {0} : {1}", "f": "max_{s}({0}, {1})", "b": "{0} | {1}"},
     "min": {"iu": "{0} < {1} ? {0} : {1}", "f": "min_{s}({0}, {1})", "b": "{0} & {1}"},
-    "and": _of_all("{0} & {1}", "biu"), "or": _of_all("{0} | {1}", "biu"), "xor": _of_all("{0} ^ {1}", "biu"),
+    "and": {"biu": "{0} & {1}"}, "or": {"biu": "{0} | {1}"}, "xor": {"biu": "{0} ^ {1}"},
     "not": {"b": "!{0}", "iu": "({t})~{0}"},
-    "eq": _of_all("{0} == {1}"), "ne": _of_all("{0} != {1}"), "lt": _of_all("{0} < {1}"), "le": _of_all("{0} <= {1}"),
-    "gt": _of_all("{0} > {1}"), "ge": _of_all("{0} >= {1}"),
+    "eq": {"biuf": "{0} == {1}"}, "ne": {"biuf": "{0} != {1}"}, "lt": {"biuf": "{0} < {1}"},
+    "le": {"biuf": "{0} <= {1}"}, "gt": {"biuf": "{0} > {1}"}, "ge": {"biuf": "{0} >= {1}"},
     "before": {"biu": "{0} < {1}", "f": "before_{s}({0}, {1})"},
     "shift_left": {"iu": SHIFTED.format("<<")}, "shift_right_logical": {"iu": SHIFTED.format(">>")},
     "shift_right_arithmetic": {"iu": "({t})(({i}){0} >> (({u}){1} < {n}u ? {1} : {n} - 1))"},

@@ -14,20 +14,17 @@ class Census(NamedTuple):
     alive: int  # the most numbers that are needed at once
     memory: int  # numbers in arrays of the thread's own memory
     loops: int
-    branches: int
 
 
 def census_of(body: Iterable[Statement]) -> Census:
     """Count the statements of a program."""
     body = list(body)
     each = list(_all(body))
-    blocks = [x.head for x in each if isinstance(x, Block)]
-    loops = sum("for (" in head for head in blocks)
-    arrays = [found["size"] for x in each if isinstance(x, Line) and (found := ARRAY.match(x.text))]
+    arrays = [array for x in each if isinstance(x, Line) and (array := ARRAY.match(x.text))]
     return Census(
         operations=sum(isinstance(x, Let) and not x.changing for x in each), alive=alive(body),
-        memory=sum(map(int, arrays)), loops=loops,
-        branches=sum(head.startswith("if") for head in blocks),
+        memory=sum(int(array["size"]) for array in arrays),
+        loops=sum(isinstance(x, Block) and "for (" in x.head for x in each),
     )  # fmt: skip
 
 
@@ -120,17 +117,13 @@ def _placed(body: Iterable[Statement], places: dict[str, str]) -> Iterator[State
                 yield statement._replace(text=renamed(statement.text))
 
 
-def without_unread(body: Iterable[Statement]) -> list[Statement]:
-    """The statements without variables that nothing reads."""
-    return _without_unread(list(body), set())
-
-
-def _without_unread(body: list[Statement], needed: set[str]) -> list[Statement]:
-    kept: list[Statement] = []
-    for statement in reversed(body):
+def without_unread(body: Iterable[Statement], needed: set[str] | None = None) -> list[Statement]:
+    """The statements without variables that nothing reads. needed: what is read later."""
+    needed, kept = set() if needed is None else needed, list[Statement]()
+    for statement in reversed(list(body)):
         if isinstance(statement, Block):
             needed |= set(NAMES.findall(statement.head))
-            statement = Block(statement.head, _without_unread(statement.body, needed))
+            statement = Block(statement.head, without_unread(statement.body, needed))
         elif isinstance(statement, Let) and not statement.changing and statement.name not in needed:
             continue
         else:
