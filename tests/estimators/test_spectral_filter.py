@@ -6,6 +6,7 @@ import itertools
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
@@ -13,7 +14,7 @@ from last_bits import assert_same
 from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
 
-from jaxbandits.estimators import spectral_filter
+from jaxbandits.estimators import _top_eigenvector, spectral_filter
 from jaxbandits.estimators._top_eigenvector import MIN_DIM_OF_PRODUCT
 from jaxbandits.random import Draws
 
@@ -173,3 +174,30 @@ def test_wrong_shapes_are_named():
     for uniforms in (np.ones(0), np.ones((2, 2))):
         with pytest.raises(ValueError, match="uniforms has shape"):
             spectral_filter(uniforms, np.ones(2), np.zeros(2, int), np.ones((1, 1)), 1.0)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 14])
+def test_top_eigenvector_without_tiles(dim):
+    """All lanes at once give the bits of tiles, where these are elementwise too."""
+    rng = np.random.default_rng(dim)
+    weights, directions = rng.random((4, 64)), rng.normal(size=(4, dim, 64))
+    mean, wanted = rng.normal(size=(dim, 64)), rng.random(64) < 0.9
+    given = *(jnp.asarray(x, jnp.float32) for x in (weights, directions, 0.1 * mean)), jnp.asarray(wanted)
+    tiled, whole = (
+        np.asarray(jax.jit(partial(_top_eigenvector.top_eigenvector, tiles=tiles))(*given)) for tiles in (True, False)
+    )
+    if dim < MIN_DIM_OF_PRODUCT:
+        np.testing.assert_array_equal(whole, tiled)
+    else:  # the library's product rounds in another way
+        np.testing.assert_allclose(whole[:, wanted], tiled[:, wanted], atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_top_eigenvector_of_packed_matrices(dim):
+    rng = np.random.default_rng(dim)
+    roots, wanted = rng.normal(size=(40, dim, dim)), rng.random(40) < 0.9
+    matrices = roots @ np.diag([*[0.5] * (dim - 1), 1.0]) @ roots.swapaxes(1, 2)
+    packed = matrices[:, *np.triu_indices(dim)].T.astype(np.float32)
+    found = np.asarray(jax.jit(partial(_top_eigenvector.of_packed, dim=dim))(packed, wanted))
+    vectors = np.linalg.eigh(matrices)[1][:, :, -1].T
+    np.testing.assert_allclose(np.abs(np.sum(vectors * found, 0))[wanted], 1, atol=1e-4)

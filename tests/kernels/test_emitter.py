@@ -153,6 +153,19 @@ def test_writing_at_a_position(largest):
     same(largest, *cases)
 
 
+def read_late(x, i):
+    """Arrays that are written over while others are still to be computed from what they held."""
+    x = jnp.cumsum(x)
+    backwards, twice = x[::-1], x * 2
+    y = lax.fori_loop(0, 3, lambda k, y: y.at[k].add(backwards[0]).at[i].set(y[k]), x)
+    return y.at[i].set(9) - backwards, twice.at[i].set(7), y.at[0].add(twice[1])
+
+
+@forms
+def test_what_is_still_read_is_not_written_over(largest):
+    same(largest, (read_late, numbers(5), positions(low=0, high=5)))
+
+
 @forms
 def test_slices_at_a_position(largest):
     same(

@@ -11,7 +11,7 @@ from laid_out import needs_cc
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.estimators import _top_eigenvector, geometric_median, spectral_filter
+from jaxbandits.estimators import geometric_median, spectral_filter
 from jaxbandits.estimators.geometric_median import _solver
 from jaxbandits.estimators.spectral_filter import filter_blocks
 from jaxbandits.estimators.weiszfeld import _warm, warm_median, warm_start
@@ -179,33 +179,6 @@ def test_spectral_filter_draws_in_the_kernel(kernels):
     same = np.all(ours.keep == wanted.keep, (1, 2))
     assert same.mean() >= SAME_REMOVALS and wanted.num_removed.max() > 3
     assert_near(*(jax.tree.map(lambda x: x[same], found) for found in (ours, wanted)), ulps=32)
-
-
-@pytest.mark.parametrize("dim", [1, 3, 14])
-def test_top_eigenvector_without_tiles(dim):
-    """All lanes at once give the bits of tiles, where these are elementwise too."""
-    rng = np.random.default_rng(dim)
-    weights, directions = rng.random((4, 64)), rng.normal(size=(4, dim, 64))
-    mean, wanted = rng.normal(size=(dim, 64)), rng.random(64) < 0.9
-    given = *(jnp.asarray(x, jnp.float32) for x in (weights, directions, 0.1 * mean)), jnp.asarray(wanted)
-    tiled, whole = (
-        np.asarray(jax.jit(partial(_top_eigenvector.top_eigenvector, tiles=tiles))(*given)) for tiles in (True, False)
-    )
-    if dim < _top_eigenvector.MIN_DIM_OF_PRODUCT:
-        np.testing.assert_array_equal(whole, tiled)
-    else:  # the library's product rounds in another way
-        np.testing.assert_allclose(whole[:, wanted], tiled[:, wanted], atol=1e-5)
-
-
-@pytest.mark.parametrize("dim", [1, 3])
-def test_top_eigenvector_of_packed_matrices(dim):
-    rng = np.random.default_rng(dim)
-    roots, wanted = rng.normal(size=(40, dim, dim)), rng.random(40) < 0.9
-    matrices = roots @ np.diag([*[0.5] * (dim - 1), 1.0]) @ roots.swapaxes(1, 2)
-    packed = matrices[:, *np.triu_indices(dim)].T.astype(np.float32)
-    found = np.asarray(jax.jit(partial(_top_eigenvector.of_packed, dim=dim))(packed, wanted))
-    vectors = np.linalg.eigh(matrices)[1][:, :, -1].T
-    np.testing.assert_allclose(np.abs(np.sum(vectors * found, 0))[wanted], 1, atol=1e-4)
 
 
 def floats(*shape):

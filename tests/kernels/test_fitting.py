@@ -95,6 +95,16 @@ def test_an_array_is_not_made_before_its_first_element_is_read():
     assert sorted(printed(other)) == sorted(printed(body)) and other != body
 
 
+def test_arrays_that_are_not_needed_at_once_lie_in_one_place():
+    def function(x):
+        for _ in range(6):
+            x = jnp.cumsum(x)
+        return jnp.sort(x), x.sum()
+
+    traced = jax.make_jaxpr(function)(np.zeros(2 * LARGEST, np.float32))
+    assert 0 < written("lanes", writer(traced), LARGEST).census.memory < 5 * LARGEST
+
+
 def test_what_is_in_a_good_order_stays():
     body = body_of(lambda x: jnp.sin(x * 2) + x, np.float32(1))
     assert schedule.few_alive(body) == body
