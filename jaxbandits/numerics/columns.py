@@ -45,25 +45,29 @@ def kept(number: int, value: Any, dtype: Any) -> Columns:
 
 def apart(x: Columns) -> Columns:
     """An array [K] in the form that its length asks for; columns are left as they are."""
-    if isinstance(x, Kept):
-        return tuple(x.rows[i] for i in range(len(x.rows)))
+    x = _read(x)
     return x if isinstance(x, tuple) or len(x) > UNROLL else tuple(x[i] for i in range(len(x)))
+
+
+def _read(x: Columns) -> Columns:
+    """As those see it who read it: `Kept` as columns."""
+    return tuple(x.rows[i] for i in range(len(x.rows))) if isinstance(x, Kept) else x
 
 
 def together(x: Columns) -> Array:
     """As one array [K]."""
-    x = apart(x)
+    x = _read(x)
     return jnp.stack(x) if isinstance(x, tuple) else x
 
 
 def dtype(x: Columns) -> Any:
     """The type of the entries."""
-    return apart(x)[0].dtype
+    return x.rows.dtype if isinstance(x, Kept) else x[0].dtype if isinstance(x, tuple) else x.dtype
 
 
 def each(function: Callable[..., Array], x: Columns, *others: Columns) -> Columns:
     """The function of every arm's entries."""
-    x, *others = map(apart, (x, *others))
+    x, *others = map(_read, (x, *others))
     if isinstance(x, tuple):
         return tuple(function(*entries) for entries in zip(x, *others, strict=True))
     return function(x, *others)
@@ -71,13 +75,13 @@ def each(function: Callable[..., Array], x: Columns, *others: Columns) -> Column
 
 def marks(x: Columns, arm: Int[Array, ""]) -> Columns:
     """For every arm of x, whether it is this one."""
-    x = apart(x)
+    x = _read(x)
     return tuple(arm == i for i in range(len(x))) if isinstance(x, tuple) else choice.one_hot(arm, len(x))
 
 
 def entry(x: Columns, arm: Int[Array, ""]) -> Array:
     """The entry of one arm."""
-    x = apart(x)
+    x = _read(x)
     if not isinstance(x, tuple):
         return x[arm]
 
@@ -94,7 +98,7 @@ def entry(x: Columns, arm: Int[Array, ""]) -> Array:
 
 def marked(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
     """The entry of one arm, of which there are already the `marks` of x."""
-    x = apart(x)
+    x = _read(x)
     if not isinstance(x, tuple):
         return x[arm]
     value = x[0]
@@ -123,7 +127,7 @@ def added(x: Columns, arm: Int[Array, ""], value: Array | int) -> Columns:
 
 def total(x: Columns) -> Array:
     """The sum, left to right, of an array as `fixed_sum`."""
-    x = apart(x)
+    x = _read(x)
     if not isinstance(x, tuple):
         return materialize(fixed_sum(x))
     value = x[0]
@@ -134,7 +138,7 @@ def total(x: Columns) -> Array:
 
 def largest(x: Columns) -> Array:
     """The largest entry."""
-    x = apart(x)
+    x = _read(x)
     if not isinstance(x, tuple):
         return jnp.max(x)
     top = x[0]
@@ -145,7 +149,7 @@ def largest(x: Columns) -> Array:
 
 def above_least(x: Columns) -> Columns:
     """Every entry less the least one."""
-    x = apart(x)
+    x = _read(x)
     if not isinstance(x, tuple):
         return x - materialize(jnp.min(x))
     least = x[0]
@@ -162,7 +166,7 @@ def every(x: Columns) -> Bool[Array, ""]:
 
 def argmax(x: Columns) -> Int[Array, ""]:
     """The lowest arm of the largest entry."""
-    x = apart(x)
+    x = _read(x)
     if not isinstance(x, tuple):
         return choice.argmax(x)
     arm, top = jnp.int32(0), x[0]
@@ -179,7 +183,7 @@ def argmin(x: Columns) -> Int[Array, ""]:
 
 def inverse_cdf(x: Columns, u: Float[Array, ""]) -> Int[Array, ""]:
     """The lowest arm i with x_0 + ... + x_i > u, at most the last."""
-    x = apart(x)
+    x = _read(x)
     if not isinstance(x, tuple):
         return materialize(choice.inverse_cdf(x, u))
     below, arm = x[0], jnp.zeros(jnp.shape(u), jnp.int32)

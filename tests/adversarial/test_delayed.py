@@ -141,7 +141,7 @@ def test_which_bases_are_refused():
     assert lockstep == LOCKSTEP
     for name, error in REFUSED.items():
         if error:
-            assert error.startswith(f"base = {name} ")
+            assert error.startswith(f"delayed: base = {name} ")
         if error and name not in LOCKSTEP:
             assert "plays windows or spans of its own" in error
     assert set(ACCEPTED) >= {"ucb1", "tsallis_inf", "exp3", "exp3_ix", "htinf", "linucb", "ldp_linucb", "exp4"}
