@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.kernels.arrays import Apart, Array, Looped, listed, single
-from jaxbandits.kernels.layouts import Loops, Unrolled
+from jaxbandits.kernels.layouts import Loops, layout_of
 from jaxbandits.kernels.text import known, text_of
 
 LONGEST_UNROLLED = 64  # steps of a scan that are written out, where it has inputs or outputs
@@ -56,7 +56,7 @@ def loop(run: Any, start: list[Array], shapes: Any, condition: Callable[..., Arr
 
 def _where(run: Any, on: Apart, new: Array, old: Array) -> Array:
     """`new` in the rows whose condition holds, else `old`."""
-    layout = Loops(run) if isinstance(old, Looped) else Unrolled(run)
+    layout = layout_of(run, old)
     given = list(map(layout.of, (on, new, old)))
 
     def element(i: Any) -> Any:

@@ -145,6 +145,13 @@ class Loops(Unrolled):
 
 
 Layout: TypeAlias = Unrolled  # or Loops
+
+
+def layout_of(run: Any, x: Array) -> Layout:
+    """The layout in which an array is read or written."""
+    return Loops(run) if isinstance(x, Looped) else Unrolled(run)
+
+
 # What sums and the like begin with.
 EMPTY: dict[str, Callable[[Any], Any]] = {
     "add": lambda dtype: 0, "mul": lambda dtype: 1, "or": lambda dtype: False, "and": lambda dtype: True,

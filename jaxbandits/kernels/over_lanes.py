@@ -16,6 +16,7 @@ from jaxbandits.kernels import launch
 from jaxbandits.kernels.arrays import Array, Index, Looped, linear
 from jaxbandits.kernels.emitter import Emitter
 from jaxbandits.kernels.fitting import Written, fitted
+from jaxbandits.kernels.layouts import layout_of
 from jaxbandits.kernels.source import Argument
 from jaxbandits.kernels.text import Number, Unsupported, text_of
 from jaxbandits.kernels.traced import read_only
@@ -57,11 +58,8 @@ def writer(traced: ClosedJaxpr) -> Callable[[Emitter], list[Argument]]:
 def _write(traced: ClosedJaxpr, run: Emitter) -> list[Argument]:
     """Write the program of one lane, whose arrays lie in memory as rows of lanes."""
     run.say("const int lanes = limits[0];")
-    operands = []
-    for k, x in enumerate(traced.in_avals):
-        rows = Looped(x.shape, x.dtype, partial(_read, run, k, x))
-        operands.append(rows if rows.size > run.largest else run.apart(rows))
-    found = run.closed(traced, operands)
+    rows = [Looped(x.shape, x.dtype, partial(_read, run, k, x)) for k, x in enumerate(traced.in_avals)]
+    found = run.closed(traced, map(run.settled, rows))
     for k, x in enumerate(found):
         _keep(run, k, x)
     ins = [Argument(f"in{k}", x.dtype) for k, x in enumerate(traced.in_avals)]
@@ -78,14 +76,10 @@ def _read(run: Emitter, k: int, x: Any, index: Index) -> Number:
 def _keep(run: Emitter, k: int, x: Array) -> None:
     """Write a result."""
 
-    def write(index: Index, element: Number) -> None:
-        run.say(f"out{k}[(size_t){linear(index, x.shape)} * lanes + lane] = {text_of(element)};")
+    def write(index: Index) -> None:
+        run.say(f"out{k}[(size_t){linear(index, x.shape)} * lanes + lane] = {text_of(x.at(index))};")
 
-    if isinstance(x, Looped):
-        run.over(x.shape, lambda index: write(index, x.at(index)))
-    else:
-        for index in np.ndindex(x.shape):
-            write(index, x[index])
+    layout_of(run, x).over(x.shape, write)
 
 
 def by_kernel(one: OneLane, arrays: Sequence[Any], form: Any) -> list[Any]:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxbandits.kernels.arrays import Array, Looped, single
+from jaxbandits.kernels.arrays import Array, Index, linear, single
 from jaxbandits.kernels.emitter import Emitter
 from jaxbandits.kernels.flow import Carried, lent
+from jaxbandits.kernels.layouts import layout_of
 from jaxbandits.kernels.source import Argument
 from jaxbandits.kernels.text import Name, text_of
 from jaxbandits.kernels.traced import Traced, record_totals
@@ -70,11 +71,9 @@ class Stretch:
     def write(self) -> None:
         """The whole program."""
         run, leaves = self.run, jax.tree.leaves(self.traced.lane)
-        start = []
-        for k, x in enumerate(leaves):
-            place = f"(in{k} + {self._place(k, prod(x.shape))})"
-            start.append(run.view(place, x.shape, x.dtype))
-        self.state = Carried(run, leaves, [x if x.size > run.largest else run.apart(x) for x in start])
+        places = (f"(in{k} + {self._place(k, prod(x.shape))})" for k, x in enumerate(leaves))
+        start = [run.settled(run.view(place, x.shape, x.dtype)) for place, x in zip(places, leaves, strict=True)]
+        self.state = Carried(run, leaves, start)
         ended = {"single": self._single, "full": self._full, "counted": self._counted}[self.traced.kind]()
         for k, x in enumerate(jax.tree.leaves(ended)):
             self._keep(f"(out{k} + {self._place(k, x.size)})", x)
@@ -85,12 +84,11 @@ class Stretch:
 
     def _keep(self, place: str, x: Array) -> None:
         """Write an array into the kernel's results."""
-        if not isinstance(x, Looped):
-            for k, element in enumerate(x.reshape(-1)):
-                self.run.say(f"{place}[{k}] = {text_of(element)};")
-            return
-        to = Looped(x.shape, x.dtype, x.at, memory=Name(place, x.dtype))
-        self.run.store(to, x)
+
+        def write(index: Index) -> None:
+            self.run.say(f"{place}[{linear(index, x.shape)}] = {text_of(x.at(index))};")
+
+        layout_of(self.run, x).over(x.shape, write)
 
     def _named(self, arrays: Sequence[Array]) -> Lane:
         lane: Lane = jax.tree.unflatten(jax.tree.structure(self.traced.lane), arrays)
