@@ -18,7 +18,7 @@ from jaxbandits.kernels.source import Source
 ENTRY = """
 #include "xla/ffi/api/c_api.h"
 XLA_FFI_Error* {name}(XLA_FFI_CallFrame* frame) {{
-  XLA_FFI_Extension_Base* asked = frame->extension_start;
+  __typeof__(frame->extension_start) asked = frame->extension_start;
   if (asked && asked->type == XLA_FFI_Extension_Metadata) {{  /* XLA asks for which of its versions this is */
     XLA_FFI_Api_Version* version = &((XLA_FFI_Metadata_Extension*)asked)->metadata->api_version;
     version->major_version = XLA_FFI_API_MAJOR;
