@@ -11,9 +11,8 @@ Axes: [K] arms.
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -196,9 +195,7 @@ def inverse_cdf(x: Columns, u: Float[Array, ""]) -> Int[Array, ""]:
 # ---- numbers of which a play changes one: docs/decisions.md#kept-columns
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["rows"], meta_fields=[])
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """Numbers of which a play changes that of one arm alone.
 
     Lanes lie behind the arms while they play (`lanes_behind`), so that an arm's numbers are contiguous as in columns.

@@ -417,7 +417,7 @@ def test_the_table_says_which_rewards_are_read(capsys):
     assert main(["list"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert "[0, 1], clipped" in lines["kl_ucb"] and " any " in lines["ucb1"] and "[-1, 1]  " in lines["byzantine_ucb"]
-    assert {"algorithms:", "environments:", "adversaries:", "papers:", "huber", "loss_table"} <= set(lines)
+    assert {"algorithms;", "environments:", "adversaries:", "papers:", "huber", "loss_table"} <= set(lines)
     assert main(["list", "papers"]) == main(["list", "private-adversarial/exp3-leak"]) == 0
     assert listing.reading(None) == "not declared" and listing.reading(Rewards(0.0, 2.0, "zero")) == "[0, 2], else 0"
 

@@ -75,7 +75,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED))
 def test_planted_errors_fork_the_path(name, error):
-    wrong = {"loop" if error.module is stochastic else "steps": planted(*error)}
+    wrong = {"loop" if error.oracle is stochastic else "steps": planted(*error)}
     assert any(
         not np.array_equal(history.action, literal(name, history, seed, **wrong))
         for seed, history in ((seed, fast(name, "noisy", seed)) for seed in range(12))
