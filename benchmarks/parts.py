@@ -194,6 +194,8 @@ def scoped(program: Program) -> Program:
 class Counting:
     """The compiled functions of a group, which also count. In the place of `Compiled` for one call."""
 
+    kernels = False
+
     def __init__(self, run: Compiled) -> None:
         self.run, self.counts, self.programs = run, np.zeros((2, len(KINDS))), {}
 
