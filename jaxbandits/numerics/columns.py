@@ -259,7 +259,8 @@ def _plain(*arrays: Array, add: bool, plain: ClosedJaxpr) -> Array:
     return _as_loop(*arrays, add=add)
 
 
-_write.def_impl(jax.jit(_plain, static_argnames=("add", "plain")))
+_at_once = jax.jit(_as_loop, static_argnames="add")
+_write.def_impl(lambda *arrays, add, plain: _at_once(*arrays, add=add))
 _write.def_abstract_eval(lambda x, arm, value, **_: core.ShapedArray(x.shape, x.dtype))
 batching.primitive_batchers[_write] = _over_lanes
 mlir.register_lowering(_write, mlir.lower_fun(_plain, multiple_results=False))
