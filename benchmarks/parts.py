@@ -27,11 +27,11 @@ from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program
 from jaxbandits.simulator import arms_of
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS, Compiled
-from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.engines.calls import fitting, owned
 from jaxbandits.sweeps.engines.one_call import Programs, play_call, programs_of_calls
 from jaxbandits.sweeps.plan import host_case, stacked
 from jaxbandits.sweeps.sweep import prepared
+from jaxbandits.traced_once import without_unread
 
 # What is counted. An operation of the traced step belongs to one kind; `KIND_OF` says to which.
 FUNCTIONS = {

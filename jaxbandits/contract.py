@@ -84,38 +84,37 @@ def of_author(path: str) -> bool:
     return not inside and not path.startswith("<frozen")
 
 
-def place_of_frames(frames: Iterable[tuple[str, int | None]]) -> str:
-    """The innermost of the author's frames. frames: pairs (file, line), the outermost first."""
-    places = [f"{path}:{line}" for path, line in frames if of_author(path)]
-    return places[-1] if places else ""
+def place_of(*about: Any) -> str:
+    """The author's line of the first of these that has one: where an error was raised, or what raised it was called.
+
+    Of an operation of a traced program, the line that made it; of a function, or of one inside partials and decorators,
+    that where it is defined. A text is a place already.
+    """
+    places = (x if isinstance(x, str) else _innermost(_frames(x)) for x in about)
+    return next(filter(None, places), "")
 
 
 def place_of_caller() -> str:
-    """The author's line that is being run, the innermost of them."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
-    return place_of_frames(reversed(frames))
+    """The author's line that is being run."""
+    return _innermost((frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(sys._getframe()))
 
 
-def place_of_error(error: BaseException) -> str:
-    """Where the author's code raised an error, or called what raised it."""
-    return place_of_frames((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
+def _innermost(frames: Iterable[tuple[str, int | None]]) -> str:
+    """The first place of files and lines that is an author's."""
+    return next((f"{path}:{line}" for path, line in frames if of_author(path)), "")
 
 
-def place_of_function(function: Any) -> str:
-    """Where an author's function, or the function inside a partial or a decorator, is defined."""
+def _frames(x: Any) -> list[tuple[str, int | None]]:
+    """The files and lines of an error, an operation or a function, the innermost first."""
+    if isinstance(x, BaseException):
+        return [(frame.filename, frame.lineno) for frame in reversed(traceback.extract_tb(x.__traceback__))]
+    if isinstance(x, JaxprEqn):
+        return [(frame.file_name, frame.line_num) for frame in getattr(x.source_info.traceback, "frames", ())]
     for _ in range(20):  # wrappers inside wrappers; a mock object wraps itself for ever
-        outer, function = function, unwrapped(function).function
-        function = getattr(function, "__wrapped__", function)
-        if function is outer:
-            break
-    code = getattr(function, "__code__", None)
-    return place_of_frames([(code.co_filename, code.co_firstlineno)]) if code is not None else ""
-
-
-def place_of_equation(equation: JaxprEqn) -> str:
-    """The author's line that made an equation of a traced program."""
-    frames = getattr(equation.source_info.traceback, "frames", ())
-    return place_of_frames((frame.file_name, frame.line_num) for frame in reversed(list(frames)))
+        x = unwrapped(x).function
+        x = getattr(x, "__wrapped__", x)
+    code = getattr(x, "__code__", None)
+    return [] if code is None else [(code.co_filename, code.co_firstlineno)]
 
 
 def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
@@ -147,7 +146,7 @@ def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
     except (NotImplementedError, ValueError):  # such as a host callback, which one lane alone may make
         return []
     # the outermost line: an inner function is traced for its first caller, and names that one
-    return list(dict.fromkeys(place_of_equation(equation) for equation in lanes.eqns if _draws_alike(equation)))
+    return list(dict.fromkeys(place_of(equation) for equation in lanes.eqns if _draws_alike(equation)))
 
 
 def _draws_alike(equation: JaxprEqn) -> bool:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.interpreters.partial_eval import dce_jaxpr
+
+from jaxbandits.contract import is_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +52,7 @@ def trace(function: Callable[..., Any], *args: Any) -> Trace:
 
     def traced(*arrays: Any) -> list[Any]:
         remaining = iter(arrays)
-        given = [next(remaining) if _is_array(x) else x for x in leaves]
+        given = [next(remaining) if is_array(x) else x for x in leaves]
         results, structure_of_results = jax.tree.flatten(function(*jax.tree.unflatten(structure, given)))
         returned, static = _divided(results)
         form[:] = structure_of_results, static
@@ -77,8 +80,53 @@ def traced_once(function: F) -> F:
 
 def _divided(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
     """Arrays, and what is none with its places."""
-    return [x for x in leaves if _is_array(x)], [(i, x) for i, x in enumerate(leaves) if not _is_array(x)]
+    return [x for x in leaves if is_array(x)], [(i, x) for i, x in enumerate(leaves) if not is_array(x)]
 
 
-def _is_array(x: Any) -> bool:
+def is_array(x: Any) -> bool:
+    """Whether it has a shape and a type."""
     return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+# ---- without what nothing reads
+
+
+def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -> Callable[..., Any]:
+    """`function` as it is traced, without the operations whose results nothing reads, in loops and branches too.
+
+    It takes arrays, or trees of them, by position; static: the positions of arguments that are not traced. The result
+    is the same, bit for bit; for use under `jax.jit`. XLA leaves such code out by itself, but the canonicaliser of jax
+    0.10.2 ends in a segmentation fault on some of it (docs/decisions.md#unread).
+    """
+
+    @functools.wraps(function)
+    def lean(*args: Any) -> Any:
+        def call(*arrays: Any) -> Any:
+            remaining = iter(arrays)
+            return function(*(x if i in static else next(remaining) for i, x in enumerate(args)))
+
+        arrays = [x for i, x in enumerate(args) if i not in static]
+        found = trace(call, *arrays)
+        return found._replace(program=_lean(found.program, {}))(*arrays)
+
+    return lean
+
+
+def _lean(x: Any, done: dict[int, Any]) -> Any:
+    """A program without unread operations; all its inputs and outputs stay. Anything else as it is.
+
+    done: (original, result) of programs that were treated before, by identity. What is shared stays shared and is
+    compiled once.
+    """
+    if not is_program(x):
+        return x
+    if id(x) not in done:
+        if isinstance(x, ClosedJaxpr) and x.jaxpr is not x:  # from jax 0.11 on programs are of one class
+            lean: Any = ClosedJaxpr(_lean(x.jaxpr, done), x.consts)
+        else:
+            # JAX's function looks into branches, scans and calls, but not into the body of a `while` loop
+            lean, _ = dce_jaxpr(x, True, True)
+            inside = functools.partial(jax.tree.map, lambda inner: _lean(inner, done), is_leaf=is_program)
+            lean = lean.replace(eqns=[equation.replace(params=inside(equation.params)) for equation in lean.eqns])
+        done[id(x)] = x, lean
+    return done[id(x)][1]

@@ -17,9 +17,9 @@ from uncompiled import uncompiled
 from jaxbandits import simulator, spans
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
-from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.plan import cast
 from jaxbandits.sweeps.simulate import Run, _regret, flattened
+from jaxbandits.traced_once import without_unread
 
 
 class Lane(NamedTuple):

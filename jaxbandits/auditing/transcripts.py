@@ -19,7 +19,7 @@ from jaxbandits.protocol import Case, Hints, Program, Report, Span
 from jaxbandits.random import Draws
 from jaxbandits.spans import batch_length, next_start, place_of_window, plays_of_window, windows_offered
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
-from jaxbandits.sweeps.compilation.unread_code import without_unread
+from jaxbandits.traced_once import without_unread
 from jaxbandits.typing import Bool, Float, Int
 from jaxbandits.window import Parts, offer
 

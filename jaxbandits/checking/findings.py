@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jaxbandits.contract import place_of_error, place_of_function
+from jaxbandits.contract import place_of
 
 Faults = Iterator[tuple[str, Any]]  # what a rule gives: messages, and places or the functions that they are about
 
@@ -77,8 +77,7 @@ def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
     findings = []
     try:
         for message, where in rule(*arguments):
-            place = where if isinstance(where, str) else place_of_function(where)
-            findings.append(Finding(rule.__name__, one_line(message), place))
+            findings.append(Finding(rule.__name__, one_line(message), place_of(where)))
     except (Exception, SystemExit) as error:
-        findings.append(Finding(rule.__name__, described(error), place_of_error(error)))
+        findings.append(Finding(rule.__name__, described(error), place_of(error)))
     return findings

@@ -18,7 +18,7 @@ import numpy as np
 from jaxbandits.auditing.audit import audit
 from jaxbandits.checking.findings import Faults, one_line
 from jaxbandits.checking.subject import SLOTS, Subject
-from jaxbandits.contract import place_of_error, place_of_function
+from jaxbandits.contract import place_of
 from jaxbandits.environments.data import ORDER
 from jaxbandits.protocol import Environment, Guarantee
 from jaxbandits.random import Draws
@@ -55,7 +55,7 @@ def _told(
     try:
         return look(*arguments)
     except (TypeError, ValueError) as error:
-        if isinstance(error, TypeError) and place_of_error(error):  # the part's own code fails
+        if isinstance(error, TypeError) and place_of(error):  # the part's own code fails
             raise
         text = str(error)
         for label in (f"{subject.label}: ", f"{subject.label!r}: ", f"{subject.label!r} "):
@@ -64,8 +64,7 @@ def _told(
         if named is not None:
             yield named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
         else:
-            cause = "" if error.__cause__ is None else place_of_error(error.__cause__)
-            yield text, cause or place_of_function(subject.algorithm if about is None else about)
+            yield text, place_of(error.__cause__, subject.algorithm if about is None else about)
 
 
 # ---------------------------------------------------------------------------- what is built and traced
@@ -193,7 +192,7 @@ def guarantee(subject: Subject) -> Faults:
     yield from _spending(claim, params, subject.algorithm)
     if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traced(subject.sizes[-1]).shown)):
         text = "guarantee.view shows nothing: return what the theorem covers, of message, released and action"
-        yield text, place_of_function(claim.view) or subject.algorithm
+        yield text, place_of(claim.view, subject.algorithm)
 
 
 def _spending(claim: Guarantee, params: Any, factory: Any) -> Faults:
@@ -209,7 +208,7 @@ def _spending(claim: Guarantee, params: Any, factory: Any) -> Faults:
         if not halved >= 2 * epsilon * (1 - FEW_BITS):
             text = f"half of mechanism_scale spends epsilon = {halved:.6g}, all of it {epsilon:.6g}"
             remedy = "it must at least double, so events must follow params.mechanism_scale"
-            yield f"{text}: {remedy}", place_of_function(claim.events) or factory
+            yield f"{text}: {remedy}", place_of(claim.events, factory)
 
 
 def short_audit(subject: Subject) -> Faults:
@@ -231,7 +230,7 @@ def plays(subject: Subject) -> Faults:
     regret, times = arrays["regret"], subject.plan.groups[0].times
     for lane, checkpoint in np.argwhere(~np.isfinite(regret))[:1]:
         text = f"regret is {regret[lane, checkpoint]} at play {times[checkpoint]} in lane {lane}"
-        yield text, place_of_function(subject.cell.environment.world.score) or subject.algorithm
+        yield text, place_of(subject.cell.environment.world.score, subject.algorithm)
     totals = arrays["pulls"].sum(axis=-1) if "pulls" in arrays else np.array([horizon])
     for lane in np.flatnonzero(totals != horizon)[:1]:
         text = f"pulls of lane {lane} add up to {totals[lane]}, not to its {horizon} plays: an action is no arm"

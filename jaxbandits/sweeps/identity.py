@@ -6,7 +6,7 @@ runs beside the cell, nor on where code lies and how it is written. So another m
 new algorithms and other files all find what is finished.
 
 A program is traced for one lane and never compiled. Functions of this package have names that need no trace
-(`code_names`). What was traced under such a name is remembered beside the compiled programs.
+(`program_digest`). What was traced under such a name is remembered beside the compiled programs.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import simulator
-from jaxbandits.contract import inner_programs, place_of_error, place_of_function, runs_own_code
+from jaxbandits.contract import inner_programs, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation import settings
@@ -39,7 +39,7 @@ from jaxbandits.sweeps.compilation.executables import (
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
-from jaxbandits.sweeps.wording import at_line, first_line, in_brackets
+from jaxbandits.sweeps.wording import at_line, first_line
 from jaxbandits.traced_once import Traces
 from jaxbandits.validation import Arguments
 
@@ -174,9 +174,8 @@ def _baseline(environment: Environment, times: np.ndarray[Any, Any]) -> list[str
         try:
             found = np.asarray(baseline(environment.params, seed, times), np.float64)
         except Exception as error:
-            where = in_brackets(place_of_error(error) or place_of_function(baseline))
-            reason = f"{type(error).__name__}: {first_line(error)}"
-            raise ValueError(f"World.baseline(params, seed, times) fails: {reason}{where}") from error
+            reason = f"{type(error).__name__}: {first_line(error)}{at_line(error, baseline)}"
+            raise ValueError(f"World.baseline(params, seed, times) fails: {reason}") from error
         if found.shape != times.shape:
             text = f"World.baseline must give one number a checkpoint, {len(times)} here, it gives shape {found.shape}"
             raise ValueError(text + at_line(baseline))

@@ -3,13 +3,9 @@
 import inspect
 from typing import Any
 
-from jaxbandits.contract import place_of_function
+from jaxbandits.contract import place_of
+from jaxbandits.traced_once import is_array
 from jaxbandits.validation import unwrapped
-
-
-def is_array(x: Any) -> bool:
-    """Whether it has a shape and a type."""
-    return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
 def shape_text(tree: Any) -> str:
@@ -54,19 +50,15 @@ def name_of(part: Any) -> str:
     return str(getattr(part, "__name__", type(part).__name__))
 
 
-def at_line(function: Any) -> str:
-    """` (file:line)` of a user's function, or nothing."""
-    return in_brackets(place_of_function(function))
-
-
-def in_brackets(place: str) -> str:
-    """A place as the end of a message; nothing where it is not known."""
+def at_line(*about: Any) -> str:
+    """` (file:line)` of the first of these that has a place, as the end of a message; nothing where none has."""
+    place = place_of(*about)
     return f" ({place})" if place else ""
 
 
-def not_traced(label: str, error: BaseException, where: str) -> ValueError:
+def not_traced(label: str, error: BaseException, where: Any) -> ValueError:
     """The error about a part that fails while it is traced, to be raised."""
-    return ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {first_line(error)}{in_brackets(where)}")
+    return ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {first_line(error)}{at_line(where)}")
 
 
 def first_line(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from jaxbandits.protocol import Adversary, Attack, Moments, Span
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, parts_of
 from jaxbandits.spans import segment
-from jaxbandits.sweeps.compilation.unread_code import without_unread
+from jaxbandits.traced_once import without_unread
 
 mean_ucb = partial(byzantine_ucb, aggregate="mean")
 SHAPE = {"num_agents": 8, "num_arms": 6, "dim": 4}

@@ -20,7 +20,7 @@ from jaxbandits.checking.findings import found_by, one_line
 from jaxbandits.checking.rules import RULES
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
-from jaxbandits.contract import place_of_function
+from jaxbandits.contract import place_of
 from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
 from jaxbandits.numerics import argmax
@@ -326,7 +326,7 @@ def test_a_planted_bug_is_found(name):
     assert all("\n" not in finding.message for finding in findings)
     if bug.culprit is not None:
         file, _, line = next(f.where for f in findings if bug.words in f.message).rpartition(":")
-        first = int(place_of_function(bug.culprit).rpartition(":")[2])
+        first = int(place_of(bug.culprit).rpartition(":")[2])
         assert file == __file__ and first <= int(line) <= first + 8
 
 
@@ -352,7 +352,7 @@ def test_an_understated_claim_is_refuted_by_the_short_audit():
         view_message,
     )
     (finding,) = look("short_audit", own(claim=halved))
-    assert "REFUTES" in finding.message and finding.where == place_of_function(encode)
+    assert "REFUTES" in finding.message and finding.where == place_of(encode)
     assert look("short_audit", own()) == []
     assert rules.AUDIT_CONFIDENCE >= 0.999
 
@@ -422,7 +422,7 @@ def test_a_planted_bug_of_an_environment_is_found(name):
     findings = look(rule, jb.algorithms.ucb1, environment)
     assert any(words in finding.message for finding in findings), findings
     if culprit is not None:
-        assert findings[0].where == place_of_function(culprit)
+        assert findings[0].where == place_of(culprit)
 
 
 def test_a_sound_environment_passes():
@@ -444,7 +444,7 @@ def test_adversaries_are_looked_at():
     ):
         adversary = Adversary(Attack(lambda params, draws: (), corrupt), (), None, {})
         (finding,) = look("shapes", jb.algorithms.ucb1, catalogue.arms, reward_adversary=adversary)
-        assert words in finding.message and finding.where == place_of_function(corrupt)
+        assert words in finding.message and finding.where == place_of(corrupt)
     (finding,) = look("builds", jb.algorithms.ucb1, catalogue.arms, message_adversary=lambda: 3)
     assert "must return an Adversary, it returned 3" in finding.message
 
@@ -632,8 +632,8 @@ def test_the_smallest_check():
 
 def test_messages_are_one_line():
     assert one_line("a\n  b") == "a b"
-    assert os.path.basename(place_of_function(partial(own()))).startswith("test_check.py:")
-    assert place_of_function(jb.algorithms.ucb1) == ""
+    assert os.path.basename(place_of(partial(own()))).startswith("test_check.py:")
+    assert place_of(jb.algorithms.ucb1) == ""
 
 
 STRIDE = {"arms": 1}

@@ -21,7 +21,7 @@ from jax.extend.core import jaxprs_in_params
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
-from jaxbandits.sweeps.compilation.unread_code import without_unread
+from jaxbandits.traced_once import without_unread
 
 HERE = Path(__file__).parent
 # the options with which users compile

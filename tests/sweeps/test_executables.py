@@ -21,7 +21,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.protocol import Program
-from jaxbandits.sweeps.compilation import code_names, executables
+from jaxbandits.sweeps.compilation import executables, program_digest
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew
 from jaxbandits.sweeps.compilation.compiled import compiled
 
@@ -251,27 +251,27 @@ def test_names_tell_functions_apart():
         return lambda x: x + amount
 
     ours = [jb.numerics.argmax, jb.numerics.argmin, partial(jb.numerics.argmax, tie=0.0), jb.numerics.fixed_sum]
-    names = [code_names.name_of(function) for function in ours]
+    names = [program_digest.name_of(function) for function in ours]
     assert None not in names and len(set(names)) == len(names)
-    assert code_names.name_of(adding(1)) is None  # a user's
+    assert program_digest.name_of(adding(1)) is None  # a user's
     arrays = [np.zeros(3), np.zeros(3, np.float32), np.zeros((3, 1)), np.array([0.0, 0.0, -0.0]), jax.numpy.ones(3)]
-    names = [code_names.name_of((jb.numerics.argmax, x)) for x in arrays]
+    names = [program_digest.name_of((jb.numerics.argmax, x)) for x in arrays]
     assert None not in names and len(set(names)) == len(names)
-    assert code_names.name_of(np.array([object()])) is None
+    assert program_digest.name_of(np.array([object()])) is None
     numbers = [1, 1.0, True, "1", None, (1,), [1], {"a": 1}, np.float32(1)]
-    assert len({code_names.name_of(x) for x in numbers}) == len(numbers)
+    assert len({program_digest.name_of(x) for x in numbers}) == len(numbers)
 
 
 def test_static_values_of_one_builder_have_names_of_their_own():
     parts = [jb.algorithms.ucb1(num_arms=k, horizon=10).program for k in (2, 3, 2)]
-    names = [code_names.name_of(tuple(program)) for program in parts]
+    names = [program_digest.name_of(tuple(program)) for program in parts]
     assert names[0] == names[2] != names[1]
 
 
 def test_a_file_that_changed_meanwhile_is_noticed(monkeypatch):
-    assert code_names.sources() is not None
-    monkeypatch.setattr(code_names.version, "LOADED", 0.0)
-    assert code_names.sources() is None
+    assert program_digest.sources() is not None
+    monkeypatch.setattr(program_digest.version, "LOADED", 0.0)
+    assert program_digest.sources() is None
 
 
 def test_files_that_change_before_the_first_sweep_are_noticed():
@@ -281,10 +281,10 @@ import time
 import jaxbandits as jb
 between = time.time()
 jb.algorithms.ucb1
-from jaxbandits.sweeps.compilation import code_names
-assert code_names.version.LOADED < between
-code_names._sources = lambda: ("texts", between)
-assert code_names.sources() is None
+from jaxbandits.sweeps.compilation import program_digest
+assert program_digest.version.LOADED < between
+program_digest._sources = lambda: ("texts", between)
+assert program_digest.sources() is None
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 

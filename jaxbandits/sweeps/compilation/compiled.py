@@ -26,8 +26,8 @@ from jaxbandits.sweeps.compilation.caller import CallerLeft, about_to_compile, i
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.compiling_time import operations, warn_if_long
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.wording import first_line
+from jaxbandits.traced_once import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
 if TYPE_CHECKING:

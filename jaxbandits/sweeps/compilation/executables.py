@@ -1,7 +1,7 @@
 """Compiled executables on disk: what this machine compiled before is neither traced, lowered nor compiled again.
 
-An entry is found by what its program computes: by the name of this package's own functions (`code_names`), or by the
-traced program where functions are a user's; with shapes, versions, settings of JAX and the kind of device. Nothing
+An entry is found by what its program computes: by the name of this package's own functions, or by the traced program
+where functions are a user's (`program_digest`); with shapes, versions, settings of JAX and the kind of device. Nothing
 else can make an entry fit, so a wrong one is never opened, and a missing one costs time only.
 
 Entries are native code: they are read from `trusted` folders alone. Each begins with a checksum of the rest. Of the
@@ -27,7 +27,7 @@ import jaxlib
 import numpy as np
 from jax.experimental import serialize_executable
 
-from jaxbandits.sweeps.compilation import code_names, settings
+from jaxbandits.sweeps.compilation import program_digest, settings
 from jaxbandits.sweeps.compilation.compilation_cache import processor, root
 from jaxbandits.sweeps.compilation.trees import described, rebuilt
 from jaxbandits.sweeps.compilation.trusted import Folder, trusted
@@ -63,7 +63,7 @@ def name_of_parts(parts: Parts) -> str | None:
 
     The package's files are part of it: a traced lane does not show how the engine puts lanes together.
     """
-    sources = code_names.sources()
+    sources = program_digest.sources()
     if sources is None or parts.traced.startswith(HERE):
         return None
     name = parts.traced or code_name(parts)
@@ -73,7 +73,7 @@ def name_of_parts(parts: Parts) -> str | None:
 @functools.lru_cache(maxsize=256)
 def code_name(parts: Parts) -> str | None:
     """The name of a group's functions as they are written; None where one is not this package's."""
-    return code_names.name_of(tuple(parts._replace(traces=None)))
+    return program_digest.name_of(tuple(parts._replace(traces=None)))
 
 
 def key_of(name: str | None, device: jax.Device | None, *about: Any) -> str | None:

@@ -1,20 +1,29 @@
-"""What a traced program computes, as a hash, and where two programs differ."""
+"""What is computed, as a hash: by a traced program, or by this package's own functions, which need no trace for it.
+
+A function of this package is named by where it is defined, by its byte code and by the values it closes over: the
+static arguments that its builder was called with. What else it reads is text of this package, and a hash of all of it
+stands beside the names (`sources`). A function of anyone else has no such name.
+"""
 
 import contextlib
 import dataclasses
 import enum
+import functools
 import hashlib
 import itertools
 import sys
+import types
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax.extend import core
 
-from jaxbandits.contract import expansion, place_of_equation, place_of_error
+from jaxbandits import version
+from jaxbandits.contract import expansion, place_of
 from jaxbandits.numerics.device_forms import plain_program
 from jaxbandits.sweeps.wording import not_traced
 
@@ -27,7 +36,9 @@ _UNREAD = {
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
 _GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # JAX's generators of random numbers; others are users' functions
-_OWNERS = ("jax", "jaxlib", __name__.partition(".")[0])  # of operations whose names say what they compute
+PACKAGE = Path(__file__).resolve().parents[2]
+_LIBRARY = PACKAGE.name
+_OWNERS = ("jax", "jaxlib", _LIBRARY)  # of operations whose names say what they compute
 _PLAIN = (bool, int, float, complex, str, bytes, slice, range, type(Ellipsis))
 _known: dict[int, core.Primitive] = {}  # operations of theirs, by id
 
@@ -44,7 +55,7 @@ def naming(label: str) -> Iterator[None]:
     except NoIdentity:
         raise
     except Exception as error:
-        raise not_traced(label, error, place_of_error(error)) from error
+        raise not_traced(label, error, error) from error
 
 
 def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: bool = True) -> str:
@@ -74,7 +85,7 @@ def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str |
     """
     for (equation, digest), (_, other) in itertools.zip_longest(_steps(first), _steps(second), fillvalue=(None, "")):
         if digest != other:
-            return "" if equation is None else place_of_equation(equation)
+            return place_of(equation)
     return None
 
 
@@ -252,3 +263,106 @@ def _shape(aval: Any) -> str:
     if not hasattr(aval, "shape"):
         return str(aval)
     return f"{aval.dtype} {aval.shape} {getattr(aval, 'weak_type', False)}"
+
+
+# ---------------------------------------------------------------------------- names of functions, without a trace
+
+
+def name_of(value: Any) -> str | None:
+    """A name for functions of this package and for plain values, alone or together in tuples; None for others.
+
+    >>> from jaxbandits.numerics import argmax
+    >>> name_of((argmax, 3)) == name_of((argmax, 3)), name_of((argmax, 3)) == name_of((argmax, 4))
+    (True, False)
+    >>> import json
+    >>> name_of(json.dumps) is None
+    True
+    """
+    writer = _Names()
+    try:
+        writer.value(value)
+    except NoIdentity:
+        return None
+    return writer.sha.hexdigest()
+
+
+def sources() -> str | None:
+    """A hash of all texts of this package; None where one changed while this process ran.
+
+    Then the functions in memory may not be those of the files.
+    """
+    texts, changed = _sources()
+    return None if changed >= version.LOADED else texts
+
+
+@functools.cache
+def _sources() -> tuple[str, float]:
+    """The hash, and when the last of the files changed: in content, name or place."""
+    sha, changed = hashlib.sha256(), 0.0
+    for path in sorted(PACKAGE.rglob("*.py")):
+        content, about = path.read_bytes(), path.stat()
+        sha.update(f"{path.relative_to(PACKAGE).as_posix()} {len(content)}\0".encode() + content)
+        changed = max(changed, about.st_mtime, about.st_ctime)
+    return sha.hexdigest(), changed
+
+
+class _Names(Writer):
+    """Feeds values and functions of this package to a hash."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: dict[int, int] = {}  # numbers of the functions that were met, by their ids
+
+    def array(self, x: Any) -> None:
+        if isinstance(x, jax.core.Tracer):
+            raise NoIdentity
+        super().array(x)
+
+    def class_name(self, kind: type) -> str:
+        return _place(kind)
+
+    def other(self, x: Any) -> None:
+        if isinstance(x, type):
+            self.text(_place(x))
+        elif isinstance(x, frozenset):
+            self.text(f"frozenset {sorted(map(repr, x))}")
+        elif isinstance(x, functools.partial):
+            self.value(("partial", x.func, x.args, x.keywords))
+        elif isinstance(x, types.FunctionType):
+            self.function(x)
+        elif hasattr(x, "__wrapped__"):  # functions under `jax.jit`, and those with a rule of their own for `vmap`
+            self.text(f"wrapped by {_place(type(x))}")
+            self.value((x.__wrapped__, getattr(x, "vmap_rule", None)))
+        else:
+            raise NoIdentity
+
+    def function(self, function: types.FunctionType) -> None:
+        if id(function) in self.met:  # functions may call themselves
+            return self.text(f"again {self.met[id(function)]}")
+        self.met[id(function)] = len(self.met)
+        self.text(f"function {_place(function)}")
+        self.code(function.__code__)
+        try:
+            closed_over = tuple(cell.cell_contents for cell in function.__closure__ or ())
+        except ValueError:  # a variable that is not bound yet
+            raise NoIdentity from None
+        self.value((closed_over, function.__defaults__, function.__kwdefaults__))
+
+    def code(self, code: types.CodeType) -> None:
+        """What tells functions apart that are defined in one place, such as two lambdas of one line."""
+        self.text(f"{code.co_firstlineno} {code.co_code.hex()} {code.co_names} {code.co_freevars}")
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                self.code(constant)
+            else:
+                self.text(repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant))
+
+
+def _place(x: Any) -> str:
+    """Where a function or class is defined. NoIdentity unless it is this package's, or of a release with a number."""
+    module, name = x.__module__, x.__qualname__
+    top = str(module).partition(".")[0]
+    known = (_LIBRARY,) if isinstance(x, types.FunctionType) else (_LIBRARY, "builtins", "numpy", "jax", "jaxlib")
+    if top not in known or (isinstance(x, type) and "<locals>" in name):
+        raise NoIdentity
+    return f"{module}.{name}"

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.sweeps.compilation import code_names
+from jaxbandits.sweeps.compilation import program_digest
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
 from jaxbandits.sweeps.compilation.executables import executable, key_of
@@ -62,7 +62,7 @@ def _program(shape: tuple[int, ...], device: jax.Device) -> Any:
     options = WIDE_VECTORS if device.platform == "cpu" else None
     there = jax.sharding.SingleDeviceSharding(device)
 
-    sources = code_names.sources()
+    sources = program_digest.sources()
     key = key_of(None if sources is None else f"{sources} regret", device, shape, options)
 
     counts = jax.ShapeDtypeStruct(shape, np.int32, sharding=there)

@@ -11,7 +11,7 @@ from jax import lax
 from jaxbandits import simulator, spans
 from jaxbandits.protocol import Case, Span
 from jaxbandits.recorder import Record
-from jaxbandits.sweeps.compilation.unread_code import without_unread
+from jaxbandits.traced_once import without_unread
 from jaxbandits.window import Lane, Parts, Window
 
 

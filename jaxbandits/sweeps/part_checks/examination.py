@@ -22,17 +22,16 @@ from jaxbandits import simulator
 from jaxbandits.contract import (
     REMEDY,
     constant_draws,
+    place_of,
     place_of_caller,
-    place_of_error,
-    place_of_function,
     runs_own_code,
 )
 from jaxbandits.protocol import Case, Program, Score, Truth
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.fields import KINDS, calls_of, check_claim
-from jaxbandits.sweeps.wording import at_line, in_brackets, is_array, not_traced, shape_text, what
-from jaxbandits.traced_once import trace
+from jaxbandits.sweeps.wording import at_line, not_traced, shape_text, what
+from jaxbandits.traced_once import is_array, trace
 from jaxbandits.window import Parts, offer
 
 # Of functions that return several values: their names, and what to return where there is nothing to say.
@@ -183,10 +182,10 @@ class Call(NamedTuple):
         try:
             returned = self._twice() if twice else function(*args)
         except Exception as error:
-            where = place_of_error(error) or (place_of_function(function) if own else one.latest.get(giver, ""))
+            where = place_of(error, function if own else one.latest.get(giver, ""))
             raise not_traced(one.label, error, f"in {name}, {where}" if where else f"in {name}") from error
         if own and field not in ("diagnose", "rest"):  # what these return is given to nobody
-            one.latest[kind] = one.latest[""] = f"it was given what {name} returns, {place_of_function(function)}"
+            one.latest[kind] = one.latest[""] = f"it was given what {name} returns, {place_of(function)}"
         # A note never leaves the window, so it may hold anything.
         outside = returned[:2] if name == "Program.act" and isinstance(returned, tuple) else returned
         for x in jax.tree.leaves(outside):
@@ -204,7 +203,7 @@ class Call(NamedTuple):
         one, first, drawn = self.of, trace(self.function, *self.args), len(self.of.addresses)
         again, one.programs[self.name] = trace(self.function, *self.args), first.program
         for text, place in itertools.islice(self._doubts(first.program, again.program), 1):
-            one.doubts.append((f"{self.name} {text}; {REMEDY}", place or place_of_function(self.function)))
+            one.doubts.append((f"{self.name} {text}; {REMEDY}", place_of(place, self.function)))
         del one.addresses[drawn:]  # those of the first trace are enough
         return first(*self.args)
 
@@ -403,7 +402,7 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
     # a lane is begun from the shapes of a window of one play
     sizes = sorted({1, max(span.slots for span in algorithm.schedule)})
     looks = [Examination(cell, parts, size).of(case) for size in sizes]
-    return [f"{cell.label}: {text}{in_brackets(place)}" for look in looks for text, place in look.doubts]
+    return [f"{cell.label}: {text}{at_line(place)}" for look in looks for text, place in look.doubts]
 
 
 def _has_view(claim: Any, checked: bool = False) -> bool:

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, get_args, get_origin
 import jax
 import numpy as np
 
-from jaxbandits.contract import place_of_error, place_of_function
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Hints, Program, Span, World
 from jaxbandits.spans import batch_length
-from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, name_of, what
+from jaxbandits.sweeps.wording import a_kind, at_line, first_line, name_of, what
 from jaxbandits.validation import nearest, shown
 
 # What fields must be, in words. The types are those of `protocol`, where also stands which fields are functions.
@@ -224,9 +223,8 @@ def check_claim(algorithm: Algorithm, label: str) -> None:
         try:
             value = tuple(function(algorithm.params))
         except Exception as error:
-            place = in_brackets(place_of_error(error) or place_of_function(function))
-            text = f"{label}: Guarantee.{name}(params) fails: {type(error).__name__}: {first_line(error)}{place}"
-            raise ValueError(text) from None
+            reason = f"{type(error).__name__}: {first_line(error)}{at_line(error, function)}"
+            raise ValueError(f"{label}: Guarantee.{name}(params) fails: {reason}") from None
         if name == "events":
             right = all(isinstance(event, Event) for event in value)
             wanted = "a tuple of Event, such as (laplace_event('reward', 1.0, scale),)"
