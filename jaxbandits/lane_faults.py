@@ -51,23 +51,21 @@ def actions(
         return faults
     word = jnp.uint64 if action.dtype.itemsize > 4 else jnp.uint32
     outside = action.astype(word) >= word(arms)  # in one comparison: as an unsigned number, -1 is large
-    outside = outside.any(axis=1) if outside.ndim == 2 else outside
-    rows = len(outside)
-    return faults._replace(action=_first(faults.action, outside & play[:rows], t[:rows]))
+    return faults._replace(action=_first(faults.action, outside, play, t))
 
 
 def rewards(faults: Faults, t: Int[Array, " P"], reward: Float[Array, "P ..."], play: Bool[Array, " P"]) -> Faults:
     """After a window's rewards [P | P,N], as the environment pays them."""
     if isinstance(faults.reward, tuple) or not jnp.issubdtype(reward.dtype, jnp.floating):
         return faults
-    bad = jnp.isnan(reward)
+    return faults._replace(reward=_first(faults.reward, jnp.isnan(reward), play, t))
+
+
+def _first(before: Any, bad: Any, play: Any, t: Any) -> Any:
+    """The first play that is bad, or the one noted before. bad: of plays or of the whole window, or of agents."""
     bad = bad.any(axis=1) if bad.ndim == 2 else bad
-    return faults._replace(reward=_first(faults.reward, bad & play, t))
-
-
-def _first(before: Any, bad: Any, t: Any) -> Any:
-    """The first play that is bad, or the one noted before."""
-    return jnp.minimum(before, jnp.min(jnp.where(bad, t, NEVER)))
+    rows = len(bad)
+    return jnp.minimum(before, jnp.min(jnp.where(bad & play[:rows], t[:rows], NEVER)))
 
 
 def spoils(reward: Float[Array, "P ..."], play: Bool[Array, " P"]) -> Bool[Array, ""]:

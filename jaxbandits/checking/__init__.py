@@ -3,8 +3,7 @@
 What an algorithm, an environment or an adversary promises: each rule is a function that checks one promise.
 """
 
-from jaxbandits.checking.check import check
-from jaxbandits.checking.findings import Check, Finding
+from jaxbandits.checking.check import Check, Finding, check
 from jaxbandits.checking.rules import (
     actions,
     addresses,

@@ -1,26 +1,93 @@
-"""`jaxbandits.check`: what breaks the contract of a part, in plain words."""
+"""`jaxbandits.check`: what breaks the contract of a part, in plain words.
+
+Where the parts can be imported in another process, it is done in one, so that a part that kills the process is found,
+too.
+"""
 
 from __future__ import annotations
 
+import copy
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from annotated_doc import Doc
 
 from jaxbandits import catalogue
-from jaxbandits.checking.child import in_child
-from jaxbandits.checking.findings import Check, Finding, found_by
-from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone
-from jaxbandits.checking.subject import Subject
-from jaxbandits.contract import runs_own_code
+from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone, short_audit, windows
+from jaxbandits.checking.subject import SLOTS, Subject
+from jaxbandits.contract import place_of, runs_own_code
 from jaxbandits.declared import told_by
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import factory_of, signature_of
 from jaxbandits.sweeps.own_factory import own_factory
-from jaxbandits.sweeps.wording import name_of
+from jaxbandits.sweeps.wording import described, name_of, one_line
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
+
+TIME_LIMIT = 1800  # seconds of a whole check in a child: a part that never comes back is a finding
+START = (
+    "import pickle, sys; sys.path[:], packed = pickle.load(sys.stdin.buffer); "
+    "from jaxbandits.checking.check import main; main(packed)"
+)
+# Whether this is the child: a module that checks its own part when it is imported starts no further one.
+_inside = False
+
+
+class Finding(NamedTuple):
+    """One thing that breaks the contract of a part.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule that is broken, a function of `jaxbandits.checking`; its docstring says what it promises.
+    message : str
+        What is wrong and how to mend it, in one line.
+    where : str
+        ``file:line`` in the author's code, or an empty string where it is not known.
+    """
+
+    rule: str
+    message: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.message}" + (f"\n    {self.where}" if self.where else "")
+
+
+class Check(NamedTuple):
+    """The findings of `jaxbandits.check`. Prints as a list of findings, or as one line where there are none.
+
+    Attributes
+    ----------
+    about : str
+        What was checked, in words.
+    findings : tuple of Finding
+        Everything that breaks the contract, in the order of the rules.
+    rules : tuple of str
+        The rules that were looked at. Where a part cannot be built or traced, nothing of it is played.
+    """
+
+    about: str
+    findings: tuple[Finding, ...]
+    rules: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are no findings."""
+        return not self.findings
+
+    def __repr__(self) -> str:
+        if self.passed:
+            return f"{self.about}: passed, {len(self.rules)} rules"
+        number = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        return "\n".join([f"{self.about}: {number}", *(f"  {finding}" for finding in self.findings)])
 
 
 @told
@@ -76,29 +143,43 @@ def check(
         algorithm, chosen, **{slot: looked_up(slot, part) for slot, part in others.items()},
         horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
     )  # fmt: skip
-    findings, rules = in_child(subject) or here(subject)
+    findings, rules = _in_child(subject) or _here(subject)
     return Check(f"{name_of(algorithm)} on {name_of(chosen)}", tuple(findings), tuple(rules))
 
 
-def here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
+def _here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
     """Findings and the rules looked at, in this process. report(rule) is told of every rule before it is looked at."""
     findings: list[Finding] = []
     rules: list[str] = []
-    for look, needs in RULES:
+    for rule in RULES:
         broken = {finding.rule for finding in findings}
-        if needs == "an audit" and (not subject.audit or "guarantee" in broken):
+        if rule is short_audit and (not subject.audit or "guarantee" in broken):
             continue
-        if look in (lane_alone, chunks) and "draws" in broken:  # every program is compiled with other numbers
+        if rule in (lane_alone, chunks) and "draws" in broken:  # every program is compiled with other numbers
             continue
-        if needs == "a policy" and not runs_own_code(subject.cell.environment.world):
+        if rule is windows and not runs_own_code(subject.cell.environment.world):
             continue
-        report(look.__name__)
-        rules.append(look.__name__)
-        found = found_by(look, subject)
+        report(rule.__name__)
+        rules.append(rule.__name__)
+        found = found_by(rule, subject)
         findings += found
-        if found and needs in ENDING:
+        if found and rule in ENDING:
             break
     return findings, rules
+
+
+def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
+    """Run a rule: what it yields, and the error that it stopped with, as findings.
+
+    A part's SystemExit is an error too.
+    """
+    findings = []
+    try:
+        for message, where in rule(*arguments):
+            findings.append(Finding(rule.__name__, one_line(message), place_of(where)))
+    except (Exception, SystemExit) as error:
+        findings.append(Finding(rule.__name__, described(error), place_of(error)))
+    return findings
 
 
 def looked_up(slot: str, part: Any) -> Any:
@@ -130,3 +211,62 @@ def small_environment(algorithm: Any) -> EnvironmentFactory:
     except (TypeError, ValueError):  # no factory: that is a finding
         return catalogue.arms
     return catalogue.natural(kind, bound)
+
+
+def main(packed: bytes) -> None:
+    """What the child runs: it writes a line when it begins with a rule, and at the end one with what it found."""
+    global _inside
+    _inside = True
+    lines = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what a part prints is none of these lines
+    found = _here(pickle.loads(packed), lambda rule: print(json.dumps(rule), file=lines))
+    print(json.dumps(found), file=lines)
+
+
+def _in_child(subject: Subject) -> tuple[list[Finding], list[str]] | None:
+    """Findings and rules of `_here`, made in a child process; None where the parts cannot be loaded there.
+
+    A child that dies, is stopped or takes too long gives what it had reported until then, and one finding more.
+    """
+    packed = None if _inside or not sys.executable else _packed(subject)
+    if packed is None:
+        return None
+    try:
+        ended: Any = subprocess.run(
+            [sys.executable, "-c", START],
+            input=pickle.dumps(([str(entry) for entry in sys.path], packed)),
+            env=os.environ | {"JAX_PLATFORMS": "cpu"},  # the parent may hold the accelerator's memory
+            capture_output=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+        code = ended.returncode
+    except subprocess.TimeoutExpired as error:
+        ended, code = error, None
+    rules = [json.loads(line) for line in (ended.stdout or b"").splitlines()]
+    if not rules:  # it could not load the parts
+        return None
+    last = rules[-1]
+    if code == 0 and isinstance(last, list):
+        return [Finding(*finding) for finding in last[0]], last[1]
+    if code is None:
+        how = f"was stopped after {TIME_LIMIT} seconds"
+    else:
+        how = f"died with signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    output = (ended.stderr or b"").decode(errors="replace").strip().splitlines()
+    said = f" It said last: {output[-1]}" if output and code is not None and code > 0 else ""
+    return [Finding(last, f"the process {how} while the rule {last!r} was looked at.{said}")], rules
+
+
+def _packed(subject: Subject) -> bytes | None:
+    """The subject for another process; None where it holds what cannot be imported there by name."""
+    subject = copy.copy(subject)
+    for slot in SLOTS:
+        part = getattr(subject, slot)
+        if isinstance(part, Environment | Adversary) and part.remake is not None:
+            setattr(subject, slot, part.remake)
+    try:
+        packed = pickle.dumps(subject)
+    except Exception:  # a closure, a lambda, a module object: whatever its own pickling raises
+        return None
+    return None if b"__main__" in packed or b"__mp_main__" in packed else packed

@@ -8,15 +8,14 @@ import inspect
 import math
 import re
 import zlib
-from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.auditing.audit import audit
-from jaxbandits.checking.findings import Faults, one_line
 from jaxbandits.checking.subject import SLOTS, Subject
 from jaxbandits.contract import place_of
 from jaxbandits.environments.data import ORDER
@@ -26,6 +25,9 @@ from jaxbandits.sweeps.arguments import call, factory_of, part_factory, signatur
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import built, parts_in, with_horizon
+from jaxbandits.sweeps.wording import one_line
+
+Faults = Iterator[tuple[str, Any]]  # messages, and places or the functions that they are about
 
 ANY = "*args or **kwargs: name its arguments, they are filled in by name"
 UNNAMED = {
@@ -152,12 +154,8 @@ def draws(subject: Subject) -> Faults:
 
 def addresses(subject: Subject) -> Faults:
     """Within one window no address (path, play, position) is drawn twice, and no two paths share a key."""
-    spans = [
-        (path, first, first + (1 if shape == "at" else max(math.prod(shape), 1)), place)
-        for path, shape, first, place in subject.traced(subject.sizes[-1]).addresses
-        if not path.startswith(ORDER)  # a permutation, computed again wherever it is asked for
-    ]
-    told, keys = set[str](), dict[int, str]()
+    drawn, told, keys = subject.traced(subject.sizes[-1]).addresses, set[str](), dict[int, str]()
+    spans = [span for span in drawn if not span[0].startswith(ORDER)]  # a permutation: computed again where it is asked
     for i, (path, low, high, place) in enumerate(spans):
         other = keys.setdefault(zlib.crc32(path.encode()), path)
         twice = any(path == one and low < end and start < high for one, start, end, _ in spans[:i])
@@ -345,27 +343,9 @@ def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
     return ""
 
 
-class Rule(NamedTuple):
-    """A promise of a part."""
-
-    look: Callable[[Subject], Faults]  # its name is the rule's
-    needs: str  # what it looks at
-
-
+# A sweep looks at the first two, too: `sweeps.part_checks`.
 RULES = (
-    Rule(builds, "parts"),  # a sweep looks at them, too: `sweeps.part_checks.fields`
-    Rule(shapes, "functions"),  # a sweep looks at a user's: `sweeps.part_checks.examination`
-    Rule(traces_once, "traces"),
-    Rule(draws, "traces"),
-    Rule(addresses, "traces"),
-    Rule(guarantee, "a claim"),
-    Rule(short_audit, "an audit"),
-    Rule(plays, "lanes"),
-    Rule(actions, "more lanes"),
-    Rule(lane_alone, "more lanes"),
-    Rule(chunks, "more lanes"),
-    Rule(checkpoints, "more lanes"),
-    Rule(windows, "a policy"),
-    Rule(bad_rewards, "more lanes"),
-)
-ENDING = ("parts", "functions", "lanes")  # where one of these finds something, what follows could not run
+    builds, shapes, traces_once, draws, addresses, guarantee, short_audit, plays, actions, lane_alone, chunks,
+    checkpoints, windows, bad_rewards,
+)  # fmt: skip
+ENDING = (builds, shapes, plays)  # where one of these finds something, what follows could not run

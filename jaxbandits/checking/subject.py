@@ -107,8 +107,8 @@ class Subject:
         """
         if (slots, dtype) not in self._traced:
             with jax.enable_x64(dtype == "float64"):
-                look = Examination(self.cell, parts_in(self.cell, dtype), slots, checked=True)
-                self._traced[slots, dtype] = look.of(self.case(dtype))
+                parts, case = parts_in(self.cell, dtype), self.case(dtype)
+                self._traced[slots, dtype] = Examination(self.cell, parts, slots, case, checked=True)
         return self._traced[slots, dtype]
 
     def played(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
 from jaxbandits.checking.check import small_environment
-from jaxbandits.checking.findings import described
 from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
@@ -25,6 +24,7 @@ from jaxbandits.sweeps.own_factory import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.toml_file import read_config
+from jaxbandits.sweeps.wording import described
 
 if TYPE_CHECKING:
     import pandas as pd

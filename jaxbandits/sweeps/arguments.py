@@ -14,7 +14,7 @@ from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refused
-from jaxbandits.sweeps.wording import name_of
+from jaxbandits.sweeps.wording import described, name_of
 from jaxbandits.validation import Arguments, integer, nearest, said_of, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
@@ -149,8 +149,7 @@ def call(factory: Any, slot: str, prefix: str | None = None, place: str = "", /,
     except (ValueError, TypeError):
         raise
     except Exception as error:
-        text = " ".join(str(error).split())
-        raise ValueError(f"{slot}: {name} fails with {type(error).__name__}: {text}") from error
+        raise ValueError(f"{slot}: {name} fails with {described(error)}") from error
     if slot == "algorithm":
         fields.check_algorithm(part, name, factory)
     else:

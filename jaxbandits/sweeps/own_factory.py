@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jaxbandits.sweeps.wording import described
 from jaxbandits.validation import unwrapped
 
 
@@ -32,7 +33,7 @@ def own_factory(name: str, beside: Path) -> Callable[..., Any]:
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # a module that calls exit() fails, too
-        raise ValueError(f"cannot load {name!r}: {type(error).__name__}: {' '.join(str(error).split())}") from None
+        raise ValueError(f"cannot load {name!r}: {described(error)}") from None
     finally:
         if sys.path[place : place + 1] == [path]:
             del sys.path[place]

@@ -64,3 +64,14 @@ def not_traced(label: str, error: BaseException, where: Any) -> ValueError:
 def first_line(error: BaseException) -> str:
     """The first line of an error's text."""
     return (str(error).splitlines() or [""])[0]
+
+
+def one_line(text: object) -> str:
+    """A message without line breaks and without the framework's remarks about its own traceback."""
+    words = " ".join(str(text).split())
+    return words.split(" -------------------- For simplicity, JAX has removed")[0]
+
+
+def described(error: BaseException) -> str:
+    """An error as a line of text."""
+    return f"{type(error).__name__}: {one_line(error)}"

@@ -12,7 +12,7 @@ from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits import catalogue, checking
-from jaxbandits.checking.findings import found_by
+from jaxbandits.checking.check import found_by
 from jaxbandits.checking.subject import CHECKPOINTS, Subject
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, calls_of, owned, shapes_of
 from jaxbandits.sweeps.plan import plan

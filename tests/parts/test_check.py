@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import subprocess
 import sys
 from functools import cache, partial
 from pathlib import Path
@@ -14,9 +15,8 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue, checking
-from jaxbandits.checking import child, rules
-from jaxbandits.checking.check import small_environment
-from jaxbandits.checking.findings import found_by, one_line
+from jaxbandits.checking import rules
+from jaxbandits.checking.check import found_by, small_environment
 from jaxbandits.checking.rules import RULES
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
@@ -25,6 +25,7 @@ from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Program, Score, Span, Truth, World
+from jaxbandits.sweeps.wording import one_line
 from jaxbandits.validation import factory
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -336,7 +337,7 @@ def sound():
 
 
 @pytest.mark.compiles(20)  # the rules that play; the first one of them compiles for those after it
-@pytest.mark.parametrize("rule", [rule.look for rule in RULES if rule.needs != "an audit"])
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule is not rules.short_audit])
 def test_the_sound_part_passes_every_rule(sound, rule):
     assert found_by(rule, sound) == []
     assert rule.__name__ in {bug.rule for bug in BUGS.values()} | {world[0] for world in WORLDS.values()}
@@ -502,9 +503,9 @@ def test_the_private_example_passes_in_a_child(monkeypatch, capsys):
     monkeypatch.chdir(EXAMPLES)
     seen = []
     monkeypatch.setattr(
-        child.subprocess,
+        subprocess,
         "run",
-        lambda *given, run=child.subprocess.run, **named: seen.append(given) or run(*given, **named),
+        lambda *given, run=subprocess.run, **named: seen.append(given) or run(*given, **named),
     )
     assert main(["check", "my_private_algorithm:one_budget"]) == 0
     said = capsys.readouterr().out
@@ -512,7 +513,7 @@ def test_the_private_example_passes_in_a_child(monkeypatch, capsys):
 
 
 def test_parts_without_a_module_play_here(monkeypatch):
-    monkeypatch.setattr(child.subprocess, "run", lambda *given, **named: pytest.fail("a child was started"))
+    monkeypatch.setattr(subprocess, "run", lambda *given, **named: pytest.fail("a child was started"))
     found = jb.check(own(act=always(3)), horizon=HORIZON)
     assert found.findings[0].rule in ("plays", "actions") and not found.passed
     assert "lambda" in repr(jb.check(lambda **given: 3))
@@ -549,7 +550,7 @@ ODD = [
 
 @pytest.mark.parametrize("index", range(len(ODD)))
 def test_nothing_odd_raises(index, monkeypatch):
-    monkeypatch.setattr(child, "_inside", True)
+    monkeypatch.setattr(sys.modules["jaxbandits.checking.check"], "_inside", True)
     report = jb.check(ODD[index])
     assert not report.passed and report.findings[0].rule == "builds" and "\n" not in report.findings[0].message
     assert "jaxbandits/checking" not in repr(report)

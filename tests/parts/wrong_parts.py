@@ -16,7 +16,7 @@ import numpy as np
 
 import jaxbandits as jb
 from jaxbandits import checking
-from jaxbandits.checking.findings import found_by
+from jaxbandits.checking.check import found_by
 from jaxbandits.checking.subject import Subject
 from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message

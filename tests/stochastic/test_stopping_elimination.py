@@ -17,7 +17,7 @@ import jaxbandits as jb
 from jaxbandits import checking, theory
 from jaxbandits.algorithms import stopping_elimination as stopping
 from jaxbandits.algorithms.stochastic.stopping_elimination import phased
-from jaxbandits.checking.findings import found_by
+from jaxbandits.checking.check import found_by
 from jaxbandits.checking.subject import Subject
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Attack

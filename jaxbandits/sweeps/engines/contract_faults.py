@@ -19,7 +19,6 @@ from jaxbandits.lane_faults import NEVER, Faults
 from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.plan import Cell, host_case, parts_in, stacked
 from jaxbandits.sweeps.wording import at_line
-from jaxbandits.window import Parts, Window
 
 # Faults of a lane whose results are not stored. An earlier one explains the later ones.
 BREAKING = ("action", "pulls", "regret")
@@ -102,9 +101,8 @@ def verdict(
 
 def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> str:
     """How a lane broke the contract, as part of the error's text."""
-    seen = witness(cell, fault.seed, times, dtype)
+    play, arm = _witness(cell, fault, times, dtype) or (0, 0)
     inside = f"arms are 0..{(simulator.arms_of(cell.environment) or 0) - 1}"
-    play, arm = seen.get("arm" if fault.kind == "pulls" else fault.kind, (0, 0))
     if fault.kind == "action":
         played = f"arm {arm}" if play == fault.play else "an arm that is not there"
         said = f" played {played} at play {fault.play}; {inside}"
@@ -119,42 +117,23 @@ def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> s
     return f"{cell.label}{said} (seed {fault.seed}{first}; nothing of it is kept)"
 
 
-# ---------------------------------------------------------------------------- one lane again
-
-
-def witness(cell: Cell, seed: int, times: Any, dtype: str) -> dict[str, tuple[int, int]]:
-    """Play one lane again until something is wrong: (play, arm) of the first fault of each kind that is there.
-
-    Kinds: an action outside the arms, a counted `arm` outside those of the world, and a `regret` that is not finite,
-    with the arm that was played.
-    """
+def _witness(cell: Cell, fault: Fault, times: Any, dtype: str) -> tuple[int, int] | None:
+    """Play a lane again until its fault: the play and the arm that was played or counted; None where none is seen."""
     # compiled anew: a value that a user's function reads may have changed since it was compiled
     parts = parts_in(cell, dtype)._replace(traced=uuid.uuid4().hex)
     with jax.enable_x64(dtype == "float64"):
         case, _ = stacked([host_case(cell)], dtype)
-        for _, windows in watched(parts, cell.algorithm.schedule, case, jnp.uint32(seed), times, most=WATCHED):
-            found = _faults_of(parts, jax.tree.map(np.asarray, windows))
-            if found:
-                return found
-    return {}
-
-
-def _faults_of(parts: Parts, windows: Window) -> dict[str, tuple[int, int]]:
-    """Of stacked windows [W, P]."""
-    played = np.arange(windows.t.shape[1]) < windows.used[:, None]
-
-    def plays(values: Any) -> Any:
-        """Of the plays that were made, [plays, N]; one agent where there are none."""
-        values = values.reshape(*values.shape[:2], -1)
-        return np.broadcast_to(values, (*played.shape, values.shape[2]))[played]
-
-    t, action, bad = windows.t[played], plays(windows.action), dict[str, tuple[Any, Any]]()
-    if parts.arms is not None:
-        bad["action"] = action, (action < 0) | (action >= parts.arms)
-    if windows.arm is not None:
-        arm = plays(windows.arm)
-        bad["arm"] = arm, (arm < 0) | (arm >= parts.world.num_arms)
-    if windows.regret is not None:
-        bad["regret"] = action, ~np.isfinite(plays(windows.regret))
-    first = {kind: tuple(np.argwhere(wrong)[0]) for kind, (_, wrong) in bad.items() if wrong.any()}
-    return {kind: (int(t[at[0]]), int(bad[kind][0][at])) for kind, at in first.items()}
+        for _, windows in watched(parts, cell.algorithm.schedule, case, jnp.uint32(fault.seed), times, most=WATCHED):
+            seen = jax.tree.map(np.asarray, windows)
+            arm = seen.arm if fault.kind == "pulls" else seen.action
+            if fault.kind == "regret":
+                wrong = seen.regret is not None and ~np.isfinite(seen.regret)
+            else:
+                arms = parts.world.num_arms if fault.kind == "pulls" else parts.arms
+                wrong = arm is not None and (arm < 0) | (arm >= arms)
+            played = np.arange(seen.t.shape[1]) < seen.used[:, None]
+            # of windows, plays and agents; a window of one arm has one entry for all plays
+            wrong, arm = (np.reshape(x, (*np.shape(x)[:2], -1)) for x in (wrong, arm))
+            for w, p, n in np.argwhere(wrong & played[..., None])[:1]:
+                return int(seen.t[w, p]), int(np.broadcast_to(arm, (*played.shape, arm.shape[2]))[w, p, n])
+    return None

@@ -7,7 +7,7 @@ still not be meant, such as a draw that is the same at every play.
 
 import contextlib
 import inspect
-import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -57,23 +57,25 @@ NO_SEED = (
     "draws with a key that depends neither on the lane's seed nor on the play, such as PRNGKey(0): every lane and play "
     "meets the same numbers"
 )
+ONE_KEY = "draws with a key that is the same in every lane"
 
 
 class Examination:
-    """The functions of a cell in one window of `slots` plays, each with its rules around it.
+    """The functions of a cell in one window of `slots` plays, each with its rules around it, traced and not compiled.
 
-    checked: for checks, look at what this case does not need and others may, such as truths that nobody reads, rewards
-    that are no floats, and draws that are the same in every lane alone, in functions of this package too.
+    ValueError with label, function and line where something is malformed. case: the params, of which only shapes
+    matter. checked: for checks, look at what this case does not need and others may, such as truths that nobody reads,
+    rewards that are no floats, and draws that are the same in every lane alone, in functions of this package too.
     """
 
-    def __init__(self, cell: Any, parts: Parts, slots: int, *, checked: bool = False) -> None:
+    def __init__(self, cell: Any, parts: Parts, slots: int, case: Case, *, checked: bool = False) -> None:
         self.label, self.slots, self.checked = cell.label, slots, checked
         self.agents, self.claim = cell.environment.facts.get("num_agents"), cell.algorithm.guarantee
         self.given: Any = parts
         self.doubts: list[tuple[str, str]] = []  # text and place
         self.programs: dict[str, ClosedJaxpr] = {}  # of the functions that were traced twice, by name
-        # (path, shape of one play's draw or "at", first position, place) of what a checked window draws
-        self.addresses: list[tuple[str, Any, int, str]] = []
+        # (path, positions from, to, place) of what one play of a checked window draws
+        self.addresses: list[tuple[str, int, int, str]] = []
         self.counted = False  # whether regret follows from counts of pulls
         self.diagnostics, self.seen = list[str](), set[Any]()
         # The user's function that was traced last, by part, and "" of any: later errors inside this package name it.
@@ -84,17 +86,10 @@ class Examination:
             reward_attack=parts.reward_attack and self._with_rules(parts.reward_attack, "rewards"),
             message_attack=parts.message_attack and self._with_rules(parts.message_attack, "messages"),
         )
-
-    def of(self, case: Case) -> "Examination":
-        """Itself, with what was found; ValueError with label, function and line where something is malformed.
-
-        case: the params, of which only shapes matter.
-        """
-        numbers = [jax.ShapeDtypeStruct((), dtype) for dtype in (jnp.uint32, jnp.int32, jnp.int32)]
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), jax.tree.map(jax.typeof, case))
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), jax.typeof(x).dtype), case)
+        numbers = (jax.ShapeDtypeStruct((), dtype) for dtype in (jnp.uint32, jnp.int32, jnp.int32))
         # message, released and actions, as shapes
         self.shown = jax.eval_shape(self._window, shapes, *numbers)
-        return self
 
     def _window(self, case: Case, seed: Any, before: Any, limit: Any) -> Any:
         parts = self.parts
@@ -130,11 +125,6 @@ class Examination:
 
         return call
 
-    def require(self, holds: Any, name: str, function: Callable[..., Any], text: str) -> None:
-        """ValueError about a function unless a rule holds: the label, its name, the text, the author's line."""
-        if not holds:
-            raise ValueError(f"{self.label!r}: {name} {text}{at_line(function)}")
-
 
 class Call(NamedTuple):
     """A function of a part in a window, and what it is given and returns."""
@@ -160,23 +150,23 @@ class Call(NamedTuple):
         kind, field = self.name.split(".")
         return calls_of(KINDS[kind])[field]
 
-    def require(self, holds: Any, text: str) -> None:
-        """ValueError about the function unless a rule holds."""
-        self.of.require(holds, self.name, self.function, text)
+    def require(self, holds: Any, text: str, name: str = "", function: Any = None) -> None:
+        """ValueError about this function, or another one, unless a rule holds: label, name, text, the author's line."""
+        if not holds:
+            place = at_line(function or self.function)
+            raise ValueError(f"{self.of.label!r}: {name or self.name} {text}{place}")
 
     def result(self) -> Any:
         """What the function returns, as the engine goes on with it."""
         one, name, function, args, own = self.of, self.name, self.function, self.args, runs_own_code(self.function)
         kind, field = name.split(".")
         giver = kind if field == "diagnose" else ""  # of the state it is given
-        other = ""
         try:
             inspect.signature(function).bind(*args)
         except TypeError:
-            other = str(inspect.signature(function))
+            self.require(False, f"must take ({', '.join(self.takes)}), it takes {inspect.signature(function)}")
         except ValueError:  # no signature: a builtin
             pass
-        self.require(not other, f"must take ({', '.join(self.takes)}), it takes {other}")
         # checks look at float64 after float32, where they trace functions twice
         twice = own if not one.checked else one.given.dtype == np.float32
         try:
@@ -202,27 +192,18 @@ class Call(NamedTuple):
         """What a function returns; a doubt about draws that differ from trace to trace or are always the same."""
         one, first, drawn = self.of, trace(self.function, *self.args), len(self.of.addresses)
         again, one.programs[self.name] = trace(self.function, *self.args), first.program
-        for text, place in itertools.islice(self._doubts(first.program, again.program), 1):
-            one.doubts.append((f"{self.name} {text}; {REMEDY}", place_of(place, self.function)))
         del one.addresses[drawn:]  # those of the first trace are enough
-        return first(*self.args)
-
-    def _doubts(self, closed: ClosedJaxpr, again: ClosedJaxpr) -> Iterator[tuple[str, str]]:
-        """What is doubtful about the draws of a program and of a second trace of it, the worst first, with places."""
-
-        def constant(*fixed: str) -> list[str]:
-            """Places of draws whose key depends on the arguments called so alone, which all lanes share."""
+        changes = first_difference(first.program, again.program)
+        found = [] if changes is None else [(ANOTHER_PROGRAM, changes)]
+        alike: list[tuple[str, tuple[str, ...]]] = [] if self.name in MAY_DRAW_ONCE else [(NO_SEED, ("params",))]
+        alike += [(ONE_KEY, ("params", "t"))] if one.checked else []
+        for text, fixed in alike:  # draws whose key depends on these arguments alone, which all lanes share
             pairs = zip(self.takes, self.args, strict=False)
             moving = [name not in fixed for name, arg in pairs for x in jax.tree.leaves(arg) if is_array(x)]
-            return constant_draws(closed, moving)
-
-        changes = first_difference(closed, again)
-        if changes is not None:
-            yield ANOTHER_PROGRAM, changes
-        if self.name not in MAY_DRAW_ONCE:
-            yield from ((NO_SEED, place) for place in constant("params"))
-        if self.of.checked:
-            yield from (("draws with a key that is the same in every lane", x) for x in constant("params", "t"))
+            found = found or [(text, place) for place in constant_draws(first.program, moving)]
+        for text, place in found[:1]:
+            one.doubts.append((f"{self.name} {text}; {REMEDY}", place_of(place, self.function)))
+        return first(*self.args)
 
     # ---- the rules: they raise, or nothing
 
@@ -271,11 +252,11 @@ class Call(NamedTuple):
         one, hints, (params, state, *_) = self.of, self.part.hints, self.args
         for field in hints.kept:
             text = f"names {field!r}, but the state that init returns is {shape_text(state)}"
-            one.require(hasattr(state, field), "Hints.kept", one.given.program.init, text)
+            self.require(hasattr(state, field), text, "Hints.kept", one.given.program.init)
         if hints.rest is not None:
             arm = one.look("Hints.rest", hints.rest)(params, state)
             text = f"must return one arm, int32, it returns {shape_text(arm)}"
-            one.require(is_scalar(arm, jnp.integer), "Hints.rest", hints.rest, text)
+            self.require(is_scalar(arm, jnp.integer), text, "Hints.rest", hints.rest)
 
     def diagnoses(self) -> None:
         """Diagnostics are numbers under names that nothing else of the run has."""
@@ -295,7 +276,7 @@ class Call(NamedTuple):
         if not right and not runs_own_code(one.given.world.reward):
             text = f"returns actions {shape_text(self.args[-1])}, for which this environment pays {shape}"
             remedy = "where there are agents it must be one action for each of them, [P, N]"
-            one.require(False, "Program.act", one.given.program.act, f"{text}: {remedy}")
+            self.require(False, f"{text}: {remedy}", "Program.act", one.given.program.act)
         self.require(right, f"must return rewards of {row_text(slots, agents)}, it returns {shape}")
         floats = not one.checked or jnp.issubdtype(reward.dtype, jnp.floating)
         self.require(floats, f"must return floats, it returns {shape}: .astype(draws.dtype)")
@@ -317,9 +298,9 @@ class Call(NamedTuple):
         self.require(score.arm is None or self.part.num_arms, text)
 
     def counts_arms(self) -> None:
-        one, per_arm = self.of, self.part.per_arm
+        per_arm = self.part.per_arm
         text = "counts arms, and the environment does not say how many it has: facts['num_arms']"
-        one.require(per_arm is None or one.given.arms is not None, "Attack.per_arm", per_arm, text)
+        self.require(per_arm is None or self.of.given.arms is not None, text, "Attack.per_arm", per_arm)
 
     def keeps_payload(self) -> None:
         before, (after, hit, _) = shape_text(as_arrays(self.args[4])), self.returned
@@ -331,15 +312,15 @@ class Call(NamedTuple):
 
 @contextlib.contextmanager
 def logged_draws(log: list[Any]) -> Iterator[None]:
-    """Note every address that is drawn meanwhile."""
+    """Note what is drawn meanwhile: path, positions from and to, and place."""
     words, at = Draws.words, Draws.at
 
     def logged_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
-        log.append((self.path, tuple(shape), first, place_of_caller()))
+        log.append((self.path, first, first + max(math.prod(shape), 1), place_of_caller()))
         return words(self, t, shape, first)
 
     def logged_at(self: Draws, t: Any, position: Any) -> Any:
-        log.append((self.path, "at", 0, place_of_caller()))
+        log.append((self.path, 0, 1, place_of_caller()))
         return at(self, t, position)
 
     with mock.patch.object(Draws, "words", logged_words), mock.patch.object(Draws, "at", logged_at):
@@ -401,7 +382,7 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
         return []
     # a lane is begun from the shapes of a window of one play
     sizes = sorted({1, max(span.slots for span in algorithm.schedule)})
-    looks = [Examination(cell, parts, size).of(case) for size in sizes]
+    looks = [Examination(cell, parts, size, case) for size in sizes]
     return [f"{cell.label}: {text}{at_line(place)}" for look in looks for text, place in look.doubts]
 
 

@@ -160,18 +160,14 @@ def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | No
         if known and (word := getattr(part, field)) not in known:
             words = f"{', '.join(map(repr, known))}{nearest(str(word), known)}"
             must(False, "{}.{} = {!r} must be one of {}", type(part).__name__, field, word, words)
-    fields, example = (
-        getattr(algorithm.params, "_fields", ()),
-        "a tuple of names of params, such as ('mechanism_scale',)",
-    )
+    fields, bound = getattr(algorithm.params, "_fields", ()), claim.bound
+    example = "a tuple of names of params, such as ('mechanism_scale',)"
     must(isinstance(claim.scales, tuple), "Guarantee.scales must be {}, not {!r}", example, claim.scales)
     for name in (name for name in claim.scales if name not in fields):
         there = f"{nearest(str(name), fields)}, but params hold {', '.join(fields) or 'nothing'}"
         must(False, "Guarantee.scales names {!r}{}", name, there)
-    positive = (
-        isinstance(claim.bound, int | float | np.number) and not isinstance(claim.bound, bool) and claim.bound > 0
-    )
-    must(positive, "Guarantee.bound = {!r} must be a positive number, or inf", claim.bound)
+    plain = isinstance(bound, int | float | np.number) and not isinstance(bound, bool)
+    must(plain and bound > 0, "Guarantee.bound = {!r} must be a positive number, or inf", bound)
 
 
 def _check_environment(part: Environment) -> None:
