@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
@@ -146,22 +146,24 @@ def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
     except (NotImplementedError, ValueError):  # such as a host callback, which one lane alone may make
         return []
     # the outermost line: an inner function is traced for its first caller, and names that one
-    return list(dict.fromkeys(place_of(equation) for equation in lanes.eqns if _draws_alike(equation)))
+    return list(
+        dict.fromkeys(place_of(equation) for equation in lanes.eqns if any(map(_draws_alike, operations([equation]))))
+    )
 
 
 def _draws_alike(equation: JaxprEqn) -> bool:
-    """Whether an operation over lanes, or one inside of it, draws with one key for all of them."""
-    if equation.primitive.name in DRAWING_OPERATIONS:
-        keys = equation.invars[: DRAWING_OPERATIONS[equation.primitive.name]]
-        return not any(LANES in getattr(key.aval, "shape", ()) for key in keys)
-    return any(_draws_alike(inner) for program in inner_programs(equation) for inner in program.eqns)
+    """Whether an operation over lanes draws with one key for all of them."""
+    keys = equation.invars[: DRAWING_OPERATIONS.get(equation.primitive.name, 0)]
+    return bool(keys) and not any(LANES in getattr(key.aval, "shape", ()) for key in keys)
 
 
-def inner_programs(equation: JaxprEqn) -> list[Jaxpr]:
-    """The programs that an operation of a traced program holds: branches, bodies of loops, calls, expansions."""
-    leaves = jax.tree.leaves(equation.params, is_leaf=is_program)
-    programs = [*filter(is_program, leaves), *filter(None, [expansion(equation)])]
-    return [program.jaxpr if isinstance(program, ClosedJaxpr) else program for program in programs]
+def operations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
+    """Operations of a traced program, with those inside of them: of branches, bodies of loops, calls, expansions."""
+    for equation in equations:
+        yield equation
+        for inner in (*jax.tree.leaves(equation.params, is_leaf=is_program), expansion(equation)):
+            if is_program(inner):
+                yield from operations(inner.eqns)
 
 
 def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:

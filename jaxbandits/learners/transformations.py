@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
+from jaxbandits.contract import operations
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.validation import shown
 
@@ -80,7 +81,7 @@ def _fault(transformation: optax.GradientTransformation, dim: int) -> str:
     except Exception as error:  # whatever a function that wants more arguments does without them
         reason = " ".join(str(error).split())
         return f"it fails where it is given a gradient and a point ({type(error).__name__}: {reason:.200})"
-    if _operations(program.jaxpr) & RANDOM:
+    if {one.primitive.name for one in operations(program.eqns)} & RANDOM:
         return "it draws random numbers from a seed of its own, which are the same in every lane"
     if getattr(change, "shape", None) != (dim,):
         return f"its update of a point of shape ({dim},) is {shown(change)}"
@@ -137,16 +138,6 @@ def _own_promotion() -> Iterator[None]:
     """JAX's own rules of promotion, for which optax is written, whatever those of the run."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
-
-
-def _operations(jaxpr: Jaxpr) -> set[str]:
-    """The names of all operations of a program."""
-    names = {equation.primitive.name for equation in jaxpr.eqns}
-    for equation in jaxpr.eqns:
-        for inner in jax.tree.leaves(equation.params, is_leaf=lambda x: isinstance(x, ClosedJaxpr | Jaxpr)):
-            if isinstance(inner, ClosedJaxpr | Jaxpr):
-                names |= _operations(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
-    return names
 
 
 def _evaluated(jaxpr: Jaxpr, consts: Sequence, arguments: Sequence) -> list:

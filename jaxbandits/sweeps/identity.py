@@ -22,7 +22,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import simulator
-from jaxbandits.contract import inner_programs, runs_own_code
+from jaxbandits.contract import operations, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation import settings
@@ -215,8 +215,8 @@ def traced_now(group: Group, cell: Cell, dtype: str, *, lasting: bool, batch: bo
     with jax.enable_x64(dtype == "float64"), naming(cell.label):
         program, results = _lane_program(group, case)
         programs = [program]
-        for moves in (False, True) if batch and "custom_vmap_call" in _operations(program.jaxpr) else ():
-            programs += _batch_programs(group, case, moves)
+        if batch and "custom_vmap_call" in {one.primitive.name for one in operations(program.eqns)}:
+            programs += [*_batch_programs(group, case, False), *_batch_programs(group, case, True)]
         return fingerprint(programs, results, lasting=lasting)
 
 
@@ -262,9 +262,3 @@ def _clock(group: Group) -> tuple[jax.ShapeDtypeStruct, Segment]:
     """The shapes of the times of checkpoints and of a segment."""
     number = jax.ShapeDtypeStruct((), jnp.int32)
     return jax.ShapeDtypeStruct(group.times.shape, jnp.int32), Segment(*(number,) * len(Segment._fields))
-
-
-def _operations(jaxpr: core.Jaxpr) -> set[str]:
-    """The names of all operations of a program."""
-    names = {equation.primitive.name for equation in jaxpr.eqns}
-    return names.union(*(_operations(inner) for equation in jaxpr.eqns for inner in inner_programs(equation)))

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
+from jaxbandits.contract import operations
 from jaxbandits.kernels.forms import Form, has_kernels
 from jaxbandits.kernels.launch import form_on
 from jaxbandits.numerics import columns, device_forms
@@ -24,7 +25,7 @@ from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
 from jaxbandits.sweeps.compilation.caller import CallerLeft, about_to_compile, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
-from jaxbandits.sweeps.compilation.compiling_time import operations, warn_if_long
+from jaxbandits.sweeps.compilation.compiling_time import warn_if_long
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.wording import first_line
 from jaxbandits.traced_once import without_unread
@@ -162,7 +163,7 @@ class Compiled:
 
         def compile_now():
             program = in_caller(traced)
-            number = operations(program.jaxpr)
+            number = sum(1 for _ in operations(program.jaxpr.eqns))
             if device.platform == "cpu":
                 warn_if_long(number)
             about_to_compile(number)

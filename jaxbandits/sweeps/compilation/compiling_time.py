@@ -5,10 +5,6 @@ XLA compiles one core's program in time and memory that grow with its operations
 
 import os
 import warnings
-from typing import Any
-
-import jax
-from jax.extend import core
 
 from jaxbandits.formatting import duration, size
 
@@ -17,20 +13,6 @@ from jaxbandits.formatting import duration, size
 SECONDS = 0.0011
 BYTES = 70_000
 LONG = 300.0  # seconds
-
-
-def operations(program: core.ClosedJaxpr) -> int:
-    """How many operations a program has, with those of the functions and loops inside."""
-    return _number(program.jaxpr)
-
-
-def _number(jaxpr: core.Jaxpr) -> int:
-    inner = [x for equation in jaxpr.eqns for x in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program)]
-    return len(jaxpr.eqns) + sum(_number(getattr(x, "jaxpr", x)) for x in inner if _is_program(x))
-
-
-def _is_program(x: Any) -> bool:
-    return isinstance(x, core.Jaxpr | core.ClosedJaxpr)
 
 
 def expected(number: int) -> tuple[float, int]:
