@@ -97,24 +97,21 @@ class Unwrapped(NamedTuple):
 
     function: Any
     bound: dict[str, Any]  # the keyword arguments that the partials bind; an outer one wins
-    plain: bool  # whether each of them is a functools.partial of keyword arguments alone
 
 
 def unwrapped(factory: Any) -> Unwrapped:
     """The function inside any number of `functools.partial`s, and the keyword arguments bound to it.
 
-    >>> function, bound, plain = unwrapped(functools.partial(functools.partial(max, key=abs), default=0))
-    >>> function.__name__, sorted(bound), plain
-    ('max', ['default', 'key'], True)
+    >>> function, bound = unwrapped(functools.partial(functools.partial(max, key=abs), default=0))
+    >>> function.__name__, sorted(bound)
+    ('max', ['default', 'key'])
     """
     bound: dict[str, Any] = {}
-    plain = True
     function = factory
     while isinstance(function, functools.partial):
-        plain = plain and type(function) is functools.partial and not function.args
         bound = {**function.keywords, **bound}
         function = function.func
-    return Unwrapped(function, bound, plain)
+    return Unwrapped(function, bound)
 
 
 def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
@@ -204,9 +201,8 @@ def factory(
         ...
     TypeError: ucb1 has no argument 'num_armz' (did you mean 'num_arms'?); it takes ...
     """
-    if function is None:
-        return functools.partial(_factory, plays_on=plays_on, example=example, source=source)
-    return _factory(function, plays_on, example, source)
+    made = functools.partial(_factory, plays_on=plays_on, example=example, source=source)
+    return made(function) if function else made
 
 
 def _factory(
@@ -391,7 +387,7 @@ def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
     >>> sorted(base_arguments(functools.partial(jb.algorithms.ucb1, horizon=9))[0])
     ['bonus_scale', 'horizon', 'num_arms']
     """
-    function, bound, _ = unwrapped(base)
+    function, bound = unwrapped(base)
     if not callable(function):
         raise ValueError(
             f"base = {shown(function)} must be a factory of algorithms or a partial of one: "

@@ -216,7 +216,7 @@ def page(name: str) -> str:
 def _short(value: Any) -> str:
     """A value as one would write it."""
     if isinstance(value, functools.partial):
-        function, keywords, _ = unwrapped(value)
+        function, keywords = unwrapped(value)
         bound = "".join(f", {key}={_short(inner)}" for key, inner in keywords.items())
         return f"partial({_short(function)}{bound})"
     if isinstance(value, list):

@@ -150,16 +150,13 @@ def call(factory: Any, slot: str, prefix: str | None = None, place: str = "", /,
         raise
     except Exception as error:
         raise ValueError(f"{slot}: {name} fails with {described(error)}") from error
-    if slot == "algorithm":
-        fields.check_algorithm(part, name, factory)
-    else:
-        fields.check_part(part, KINDS[slot][1], factory)
+    fields.check_part(part, KINDS[slot][1], factory, name)
     return part
 
 
 def signature_of(factory: Any) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
     """A factory's own arguments, and those already bound in partials."""
-    function, bound, _ = unwrapped(factory)
+    function, bound = unwrapped(factory)
     try:
         return dict(inspect.signature(function).parameters), bound
     except (TypeError, ValueError):

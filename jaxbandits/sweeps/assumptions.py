@@ -1,4 +1,4 @@
-"""What an algorithm assumes of the rewards' range, size and moments, compared with what the environment pays.
+"""What an algorithm assumes of rewards, compared with what the environment pays, and what a run's dtype can hold.
 
 An assumption is never filled in from the environment. A wrong one is no error, but the user should know that the
 guarantee does not hold. Moments: docs/formulas/private_robust_mab.md#model. Bounded rewards:
@@ -14,10 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.sweeps import precision, spent
+from jaxbandits.regret import gaps_of
+from jaxbandits.sweeps import spent
 from jaxbandits.sweeps.spent import overspent, paid, reach
 
 ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
+LARGEST_CHANGE = 0.01  # of a gap between arms, or of a probability, as a share
+# Spacing of the uniforms that rewards are drawn from (`jaxbandits.random`).
+GRID = {"float32": 2.0**-23, "float64": 2.0**-52}
 Doubt: TypeAlias = tuple[str, float, str, str]  # subject, how large, text, what follows
 Doubts: TypeAlias = Iterator[Doubt]
 # what becomes of rewards outside the range, by `Rewards.outside`
@@ -113,6 +117,42 @@ def doubted(algorithm: Algorithm, environment: Environment) -> Doubts:
         yield "noise", share, text, "raise epsilon, the number of agents or the horizon, or lower window"
 
 
+def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
+    """What a dtype cannot hold: arms that it takes for equal, rare rewards that it cannot draw, horizons too long."""
+    means = environment.facts.get("means")
+    if means is not None:  # arms whose means differ may be further apart or nearer once their means are rounded
+        exact = np.asarray(means, np.float64)
+        text = f"means of arms differ by {{:.4g}}, and by {{:.4g}} in {dtype}"
+        yield from _changed(
+            "gaps", gaps_of(exact), gaps_of(exact.astype(dtype)), text, "move or scale the means", dtype
+        )
+    # coins may be so rare, or so sure, that a uniform does not draw them as often as they say
+    coins = np.asarray(environment.facts.get("coins", ()), np.float64)
+    rare = np.minimum(coins, 1 - coins)
+    drawn = np.round(rare / GRID[dtype]) * GRID[dtype]
+    text = f"a probability of {{:.3g}} is drawn as {{:.3g}}: uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
+    yield from _changed("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
+    horizon, plays = algorithm.config.get("horizon", 0), algorithm.program.float32_plays
+    if dtype == "float32" and plays is not None and horizon > plays:
+        text = (
+            f"its float32 sums hold {plays:,} plays, and horizon = {horizon:,}: "
+            "what later plays add is rounded away, and it stops learning from them"
+        )
+        yield "horizon", horizon / plays, text, "run it with dtype='float64'"
+
+
+def _changed(
+    subject: str, exact: np.ndarray[Any, Any], held: np.ndarray[Any, Any], text: str, remedy: str, dtype: str
+) -> Doubts:
+    """A doubt where a positive number changes by more than `LARGEST_CHANGE`. text: of the one that changes most."""
+    exact, held = exact[exact > 0], held[exact > 0]
+    changes = np.abs(held - exact) / exact
+    if changes.size and changes.max() > LARGEST_CHANGE:
+        worst = changes.argmax()
+        remedy += ", or run it with dtype='float64'" if dtype == "float32" else ""
+        yield subject, float(changes[worst]), text.format(exact[worst], held[worst]), remedy
+
+
 def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     """Give one warning for a label and subject, about the worst cell (label, algorithm, environment, ...)."""
     found: dict[tuple[str, str], list[list[Any]]] = {}
@@ -123,7 +163,7 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             checked[key] = list(exceeded(algorithm, environment))
         for about, *doubt in itertools.chain(
             checked[key], doubted(algorithm, environment), unread(algorithm, environment),
-            spent.doubts(algorithm), precision.doubts(algorithm, environment, dtype),
+            spent.doubts(algorithm), unheld(algorithm, environment, dtype),
         ):  # fmt: skip
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

@@ -231,7 +231,7 @@ def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: 
             )
         algorithm = built(factory, {}, environment, bound["horizon"], name_of(factory))
     else:
-        fields.check_algorithm(algorithm, "algorithm")
+        fields.check_part(algorithm, Algorithm, None, "algorithm")
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.sweeps import precision
+from jaxbandits.sweeps import assumptions
 
 e, a = jb.environments, jb.algorithms
 ALIKE = {
@@ -29,7 +29,7 @@ APART = {
 
 def told(environment, dtype="float32", algorithm=None):
     algorithm = algorithm or a.uniform(num_arms=environment.facts["num_arms"], horizon=100)
-    return [text for _, _, text, _ in precision.doubts(algorithm, environment, dtype)]
+    return [text for _, _, text, _ in assumptions.unheld(algorithm, environment, dtype)]
 
 
 @pytest.mark.parametrize("name", ALIKE)

@@ -233,8 +233,7 @@ def check_parts(plan: Plan) -> None:
             cell = plan.cells[group.cells[0]]
             case, _ = stacked([host_case(cell)], plan.dtype)
             doubts += examination.doubts_of(cell, group.parts, case)
-        if doubts:
-            examination.warn(doubts, stacklevel=5)
+        examination.warn(doubts, stacklevel=5)
 
 
 def shapes_of(plan: Plan) -> list[LaneShape]:

@@ -150,7 +150,7 @@ def _packed(x: Any) -> bytes:
 def _functions(x: Any) -> Iterator[Any]:
     """The functions in a tree of arguments, also those inside partials."""
     if isinstance(x, functools.partial):
-        function, bound, _ = unwrapped(x)
+        function, bound = unwrapped(x)
         yield from _functions([function, *bound.values()])
     elif isinstance(x, dict):
         yield from _functions(list(x.values()))

@@ -16,7 +16,6 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
 from jaxbandits import simulator
 from jaxbandits.contract import (
@@ -73,7 +72,6 @@ class Examination:
         self.agents, self.claim = cell.environment.facts.get("num_agents"), cell.algorithm.guarantee
         self.given: Any = parts
         self.doubts: list[tuple[str, str]] = []  # text and place
-        self.programs: dict[str, ClosedJaxpr] = {}  # of the functions that were traced twice, by name
         # (path, positions from, to, place) of what one play of a checked window draws
         self.addresses: list[tuple[str, int, int, str]] = []
         self.counted = False  # whether regret follows from counts of pulls
@@ -138,11 +136,10 @@ class Call(NamedTuple):
     returned: Any = None
 
     @property
-    def sizes(self) -> tuple[int, int | None, bool]:
-        """Of what is given an action last: plays, agents, and whether there are any."""
-        action = self.args[-1]
-        many = len(action.shape) == 2
-        return self.of.slots, action.shape[1] if many else None, many
+    def agents(self) -> int | None:
+        """How many agents play, where the last argument is an action."""
+        shape = self.args[-1].shape
+        return shape[1] if len(shape) == 2 else None
 
     @property
     def takes(self) -> list[str]:
@@ -191,8 +188,7 @@ class Call(NamedTuple):
     def _twice(self) -> Any:
         """What a function returns; a doubt about draws that differ from trace to trace or are always the same."""
         one, first, drawn = self.of, trace(self.function, *self.args), len(self.of.addresses)
-        again, one.programs[self.name] = trace(self.function, *self.args), first.program
-        del one.addresses[drawn:]  # those of the first trace are enough
+        again = trace(self.function, *self.args)
         changes = first_difference(first.program, again.program)
         found = [] if changes is None else [(ANOTHER_PROGRAM, changes)]
         alike: list[tuple[str, tuple[str, ...]]] = [] if self.name in MAY_DRAW_ONCE else [(NO_SEED, ("params",))]
@@ -203,6 +199,7 @@ class Call(NamedTuple):
             found = found or [(text, place) for place in constant_draws(first.program, moving)]
         for text, place in found[:1]:
             one.doubts.append((f"{self.name} {text}; {REMEDY}", place_of(place, self.function)))
+        del one.addresses[drawn:]  # those of the first trace are enough
         return first(*self.args)
 
     # ---- the rules: they raise, or nothing
@@ -271,24 +268,24 @@ class Call(NamedTuple):
         self.of.diagnostics += self.returned
 
     def pays_rewards(self) -> None:
-        one, reward, (slots, agents, many) = self.of, self.returned, self.sizes
-        right, shape = fits(reward, slots, agents, many), shape_text(reward)
+        one, reward, agents = self.of, self.returned, self.agents
+        right, shape = fits(reward, one.slots, agents, agents is not None), shape_text(reward)
         if not right and not runs_own_code(one.given.world.reward):
             text = f"returns actions {shape_text(self.args[-1])}, for which this environment pays {shape}"
             remedy = "where there are agents it must be one action for each of them, [P, N]"
             self.require(False, f"{text}: {remedy}", "Program.act", one.given.program.act)
-        self.require(right, f"must return rewards of {row_text(slots, agents)}, it returns {shape}")
+        self.require(right, f"must return rewards of {row_text(one.slots, agents)}, it returns {shape}")
         floats = not one.checked or jnp.issubdtype(reward.dtype, jnp.floating)
         self.require(floats, f"must return floats, it returns {shape}: .astype(draws.dtype)")
 
     def scores(self) -> None:
-        score, (slots, agents, _) = self.returned, self.sizes
+        score, slots = self.returned, self.of.slots
         self.require(isinstance(score, Score), f"must return a Score, it returns {what(score)}")
         neither = score.arm is None and score.regret is None
         self.require(not neither, "must give arm, regret or both, it gives neither")
         wanted: Any = (
             ("arm", score.arm, jnp.integer, "integers", None),
-            ("regret", score.regret, jnp.number, "numbers", agents),
+            ("regret", score.regret, jnp.number, "numbers", self.agents),
         )
         for name, value, kind, words, teams in wanted:
             right = is_array(value) and value.shape[:1] in ((slots,), (1,)) and jnp.issubdtype(value.dtype, kind)

@@ -118,10 +118,13 @@ def _is_number(x: Any) -> bool:
     return not (x is None or isinstance(x, str | bytes) or callable(x)) and np.asarray(x).dtype.kind in "biuf"
 
 
-def check_part(part: Any, kind: Any, factory: Any) -> None:
-    """Raise ValueError unless the factory of an environment or adversary returned one that is well formed."""
+def check_part(part: Any, kind: Any, factory: Any, label: str = "") -> None:
+    """Raise ValueError unless a factory returned a part of a kind that is well formed. label: of an algorithm."""
     if not isinstance(part, kind):
-        raise ValueError(f"{name_of(factory)} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
+        who = f"{label}: its factory" if kind is Algorithm else name_of(factory)
+        raise ValueError(f"{who} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
+    if isinstance(part, Algorithm):
+        return _check_algorithm(part, label)
     if isinstance(part, Environment):
         return _check_environment(part)
     Rules("", None).functions(part.attack, Attack, "Adversary.attack")
@@ -129,11 +132,7 @@ def check_part(part: Any, kind: Any, factory: Any) -> None:
     Rules("", part.attack.init).numbers(part.params, "Adversary.params")
 
 
-def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | None = None) -> None:
-    """Raise ValueError unless a factory returned a well-formed Algorithm."""
-    if not isinstance(algorithm, Algorithm):
-        text = f"{label}: its factory must return an Algorithm, it returned {what(algorithm)}"
-        raise ValueError(f"{text}{at_line(factory)}")
+def _check_algorithm(algorithm: Algorithm, label: str) -> None:
     program, claim, read, schedule = algorithm.program, algorithm.guarantee, algorithm.rewards, algorithm.schedule
     Rules(f"{label}: ", None).functions(program, Program, "Algorithm.program")
     rules = Rules(f"{label}: ", program.act)
