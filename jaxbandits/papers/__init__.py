@@ -25,8 +25,9 @@ def known() -> dict[str, Study]:
     for paper in PAPERS:
         for figure, where in import_module(f"jaxbandits.papers.{paper}").STUDIES.items():
             module, _, name = where.partition(":")
-            of_paper = import_module(f"jaxbandits.papers.{paper}.{module}")
-            found[f"{paper.replace('_', '-')}/{figure}"] = getattr(of_paper, name or "STUDY")
+            study = getattr(import_module(f"jaxbandits.papers.{paper}.{module}"), name or "STUDY")
+            title = study.title.split("\n")[0].removesuffix(".")
+            found[f"{paper.replace('_', '-')}/{figure}"] = study._replace(title=title)
     return found
 
 

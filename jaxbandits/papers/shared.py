@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,11 @@ REWARD_SHARE = ("corruption_bound", "reward_adversary.corruption")
 BUDGET = "reward_adversary.total"  # of corruption
 # values y at x in words (`points`): regrets along a key, and the regret or the ratio of an algorithm
 AT, REGRET, RATIO = "{y:,.0f} at {x:g}", "{x} {y:,.0f}", "{x} {y:.2f}"
+
+
+def horizon_of(results: Results) -> int:
+    """The plays of the first sweep's runs."""
+    return next(int(ds.t[-1]) for ds in results.values() if isinstance(ds, xr.Dataset))
 
 
 def regrets(ds: xr.Dataset) -> pd.DataFrame:
@@ -48,6 +53,16 @@ def short(ratios: Iterable[float], whole: float = 10) -> list[str]:
     return [f"{x:.1f}" if x < whole else f"{x:.0f}" for x in ratios]
 
 
+def in_order(frame: pd.DataFrame, labels: Iterable[str], column: str = "algorithm") -> pd.DataFrame:
+    """The rows of those labels that are there, label by label."""
+    return pd.concat([frame[frame[column] == label] for label in labels if label in set(frame[column])])
+
+
+def along(bound: Callable[..., float], at: Callable[[float], tuple]) -> Callable[[Iterable[float]], np.ndarray]:
+    """A bound as a function of an axis: `at(x)` are its arguments there."""
+    return lambda xs: np.array([bound(*at(float(x))) for x in xs])
+
+
 def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form: str = AT) -> list[Claim]:
     """A line for each algorithm: its mean regret at every value of the key."""
     return [
@@ -66,16 +81,23 @@ def by_value(
     ]
 
 
-def curve(line: str, x: str, xs: Iterable[Any], y: str, values: Any) -> list[dict[str, Any]]:
-    """Rows of a line: means of values [X, S] over seeds with their 95% intervals, or values [X] themselves."""
-    values = np.asarray(values, np.float64)
-    mean, low, high = mean_interval(values) if values.ndim > 1 else (values, values, values)
-    return [{x: at, y: m, "low": a, "high": b, "line": line} for at, m, a, b in zip(xs, mean, low, high, strict=True)]
+Curve: TypeAlias = tuple[Any, ...]
+"""A line of a picture: its name, places along x, and values [X, S] over seeds, means [X], or means and their ends."""
 
 
-def drawn(rows: list[dict[str, Any]], x: str, y: str, log: Literal["x", "y", "both"] = "both", **more: Any) -> Plot:
-    """The picture of the rows of `curve`."""
-    return plot.lines(pd.DataFrame(rows), x, y, line="line", log=log, **more)
+def curves(x: str, y: str, given: Iterable[Curve]) -> pd.DataFrame:
+    """A row for each point of each curve, with the 95% interval of a mean over seeds."""
+    rows = []
+    for line, xs, *values in given:
+        table = np.asarray(values[0], np.float64)
+        ends = mean_interval(table) if table.ndim > 1 else values if len(values) > 1 else (table, table, table)
+        rows += [{x: at, y: m, "low": a, "high": b, "line": line} for at, m, a, b in zip(xs, *ends, strict=True)]
+    return pd.DataFrame(rows)
+
+
+def drawn(x: str, y: str, given: Iterable[Curve], log: Literal["x", "y", "both"] = "both", **more: Any) -> Plot:
+    """The picture of curves."""
+    return plot.lines(curves(x, y, given), x, y, line="line", log=log, **more)
 
 
 def picture(
@@ -122,6 +144,12 @@ def numbers(ds: xr.Dataset, key: str, name: str | None = None) -> xr.Dataset:
     """The Dataset with a key, renamed, whose values are numbers: those of texts, and the first ones of tuples."""
     ds = ds.rename({key: name or key})
     return ds.assign_coords({name or key: [float(str(x).strip("()").split(",")[0]) for x in ds[name or key].values]})
+
+
+def fitted(row: Any, sign: int = 1) -> str:
+    """A slope of `statistics.slope` with its 95% interval, in words; -1 as the sign: against the inverse of the key."""
+    low, high = sorted((sign * row.ci_low, sign * row.ci_high))
+    return f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def as_sweep(final: xr.DataArray, horizon: int = 1) -> xr.Dataset:

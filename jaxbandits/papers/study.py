@@ -141,10 +141,10 @@ class Study(NamedTuple):
     returned}.
     """
 
-    title: str
+    title: str  # or a docstring, whose first line `known` makes it
     source: str  # paper, section, figure or table
     sweeps: Callable[[bool], dict[str, Sweep]]  # full? -> the sweeps: about 20 s in all unless full
-    figures: dict[str, Callable[[dict], plot.Plot]]
+    figures: Mapping[str, Callable[[dict], plot.Plot]]
     claims: Callable[[dict], Claims]
     computed: Callable[[bool], dict[str, Any]] = nothing  # what is no sweep: plain NumPy on the host
     # full?, results -> sweeps that the first ones' results ask for

@@ -1,5 +1,6 @@
-"""An atlas of private arms: the regret of every pure-epsilon algorithm over the lower bound, on an easy and a hard
-instance.
+"""An atlas of private arms: regret over the lower bound.
+
+That of every pure-epsilon algorithm, on an easy and a hard instance.
 """
 
 import math
@@ -11,7 +12,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import points, regrets, short
+from jaxbandits.papers.shared import horizon_of, in_order, points, regrets, short
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import SPENT
@@ -39,7 +40,6 @@ BATCHED = ("DP-IMED", "DP-KLUCB")  # advised: batches that grow by 1.5 from 10 /
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep for each instance."""
     horizon, seeds = (100_000, 100) if full else (1000, 4)
     algorithms = few(PRIVATE, full, QUICK)
     keys = ("epsilon", *(f"{label}.first_batch" for label in BATCHED if label in algorithms))
@@ -55,7 +55,7 @@ def cells(results: Results) -> pd.DataFrame:
     for name, ds in results.items():
         # of one algorithm each
         tied = [key for key in ds.coords if key not in (*ds.dims, *SPENT) and "epsilon" in ds[key].dims]
-        frame, means, horizon = regrets(ds.drop_vars(tied)), INSTANCES[name], int(ds.t[-1])
+        frame, means, horizon = regrets(ds.drop_vars(tied)), INSTANCES[name], horizon_of(results)
         bound = [theory.private_kl_lower_bound(means, float(x)) * math.log(horizon) for x in frame["epsilon"]]
         uniform = horizon * (max(means) - sum(means) / len(means))
         frames.append(frame.assign(instance=name, ratio=frame["mean"] / bound, uniform=frame["mean"] / uniform))
@@ -67,25 +67,20 @@ CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
 
 
 def draw(instance: str, results: Results) -> plot.Plot:
-    """The map of one instance."""
     frame = cells({instance: results[instance]} if instance in results else results)
-    frame = pd.concat([frame[frame["algorithm"] == label] for label in list(PRIVATE)[::-1]])
     return plot.heatmap(
-        frame, "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, names={"epsilon": "ε", "algorithm": ""},
+        in_order(frame, list(PRIVATE)[::-1]), "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, width=6.0,
+        names={"epsilon": "ε", "algorithm": ""},
         caption=f"{instance} instance; regret over ln T times the coefficient of the central lower bound",
-        width=6.0,
     )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
-    """Every algorithm's ratio to the bound, by instance and epsilon."""
     return [
         Claim(f"{instance}: {label} over the lower bound", "", points(part["epsilon"], part["ratio"], "{y:.2f} at {x}"))
         for (instance, label), part in cells(results).groupby(["instance", "algorithm"], sort=False)
     ]
 
 
-STUDY = Study(
-    "An atlas of private arms: regret over the lower bound", "docs/formulas/private_frontier.md#lower-bounds", sweeps,
-    {name: partial(draw, name) for name in INSTANCES}, claims,
-)  # fmt: skip
+PICTURES = {name: partial(draw, name) for name in INSTANCES}
+STUDY = Study(__doc__, "docs/formulas/private_frontier.md#lower-bounds", sweeps, PICTURES, claims)

@@ -1,6 +1,7 @@
-"""Corruption before or after local privacy: what the same share costs where rewards, or private reports, are changed.
+"""Corruption before or after local privacy.
 
-The setting of Zhou and Zhang (NeurIPS 2024), with algorithms of this package.
+What the same share costs where rewards, or private reports, are changed. The setting of Zhou and Zhang (NeurIPS 2024),
+with algorithms of this package.
 """
 
 from functools import partial
@@ -12,6 +13,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
+from jaxbandits.formatting import percent
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.shared import by_value, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
@@ -61,7 +63,6 @@ KINDS: dict[str, tuple[Any, ...]] = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep for each kind of reward and each place of corruption."""
     horizon, seeds, epsilons = (100_000, 200, [0.5, 1.0, 2.0, 4.0]) if full else (2000, 4, [1.0, 4.0])
     declared = {}
     for kind, (reward, report, environment, algorithms) in KINDS.items():
@@ -76,23 +77,18 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 def placed(results: Results, kind: str, algorithm: str) -> xr.Dataset:
     """One algorithm's regret, with the place of corruption as the `algorithm` of a curve."""
-    parts = []
-    for name, ds in results.items():
-        where, _, place = name.partition("-")
-        if where == kind:
-            one = ds[["regret"]].sel(algorithm=[algorithm])
-            parts.append(one.assign_coords(algorithm=[LABELS[place]]))
+    there = {words: results[f"{kind}-{place}"] for place, words in LABELS.items() if f"{kind}-{place}" in results}
+    parts = [ds[["regret"]].sel(algorithm=[algorithm]).assign_coords(algorithm=[x]) for x, ds in there.items()]
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
 def draw(kind: str, algorithm: str, caption: str, results: Results) -> plot.Plot:
     """Regret of one algorithm against epsilon, a curve for each place of corruption."""
-    text = f"{algorithm}; {caption}; {100 * SHARE:g}% corrupted"
+    text = f"{algorithm}; {caption}; {percent(SHARE)} corrupted"
     return plot.against(placed(results, kind, algorithm), "epsilon", caption=text, width=6.0)
 
 
 def claims(results: Results) -> Claims:
-    """Regret by place and epsilon, and what corruption after privacy costs over corruption before it."""
     said = provenance.records()["local_robust_orders"].said("c^(1 - 1/k) times as much")
     for kind, label in ((kind, label) for kind, (*_, algorithms) in KINDS.items() for label in algorithms):
         ds = placed(results, kind, label)
@@ -102,8 +98,7 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    "Corruption before or after local privacy", "docs/formulas/private_frontier.md#local-privacy-and-corruption",
-    sweeps,
+    __doc__, "docs/formulas/private_frontier.md#local-privacy-and-corruption", sweeps,
     {
         "ldp-ucb": partial(draw, "binary", LDP_UCB, "rewards of 0 and 1"),
         "elimination": partial(draw, "binary", TOLD, "rewards of 0 and 1"),

@@ -1,12 +1,12 @@
-"""Believed against true corruption: what does a learner gain that is told the share, and what if it is told wrongly?
+"""Believed against true corruption.
 
-Every regret is divided by that of the same algorithm which believes in no corruption, at the same true share.
+What does a learner gain that is told the share, and what if it is told wrongly? Every regret is divided by that of the
+same algorithm which believes in no corruption, at the same true share.
 """
 
 from functools import partial
 
 import pandas as pd
-import xarray as xr
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
@@ -36,7 +36,6 @@ BLOCKS = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Every belief with every truth."""
     seeds, horizon = (64, 10_000) if full else (4, 1000)
     shares, agents = (TRUE_SHARES, AGENT_SHARES) if full else ([0.0, 0.1], [0.0, 0.2])
 
@@ -56,16 +55,12 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def ordered(ds: xr.Dataset) -> xr.Dataset:
-    """The Dataset along `believed` and `true`."""
-    true = next(str(key) for key in ds["regret"].dims if str(key).endswith("_adversary.corruption"))
-    return ds.rename({"corruption_bound": "believed", true: "true"})
-
-
 def cells(results: Results) -> pd.DataFrame:
     """A row for each algorithm, truth and belief: `ratio` to the regret with no belief, paired, and its interval."""
     frames = []
-    for ds in map(ordered, results.values()):
+    for ds in results.values():
+        true = next(str(key) for key in ds["regret"].dims if str(key).endswith("_adversary.corruption"))
+        ds = ds.rename({"corruption_bound": "believed", true: "true"})
         final = final_regret(ds).transpose("algorithm", "true", "believed", "seed")
         frame = regrets(ds).sort_values(["algorithm", "true", "believed"], kind="stable")
         ratio, low, high = ratio_interval(final.values, final.sel(believed=[0.0]).values)
@@ -95,7 +90,6 @@ def draw(kind: str, results: Results, hatched: str | None = None) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """Regret at each truth by belief, the truth's price, and in how many cells a belief helps."""
     frame = cells(results)
     for label, part in frame.groupby("algorithm", sort=False):
         for true, row in part.groupby("true"):
@@ -111,12 +105,6 @@ def claims(results: Results) -> Claims:
         yield Claim(f"{label}: a belief against none", "", measured)
 
 
-STUDY = Study(
-    "Believed against true corruption", "the papers with corruption", sweeps,
-    {
-        "agents": partial(draw, "agents", hatched="helps"),
-        "blocks": partial(draw, "blocks", hatched="helps"),
-        "reports": partial(draw, "reports"),
-    },
-    claims,
-)  # fmt: skip
+PICTURES = {kind: partial(draw, kind, hatched="helps") for kind in ("agents", "blocks")}
+PICTURES["reports"] = partial(draw, "reports")
+STUDY = Study(__doc__, "the papers with corruption", sweeps, PICTURES, claims)

@@ -1,6 +1,7 @@
-"""What better counting buys: regret, not variance, under each form of a private running sum, at the same epsilon.
+"""What better counting buys.
 
-Agents who share their sums with a server (Byzantine-UCB), and users who trust one (jointly private LinUCB).
+Regret, not variance, under each form of a private running sum, at the same epsilon: agents who share their sums with a
+server (Byzantine-UCB), and users who trust one (jointly private LinUCB).
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,6 @@ HORIZON = 5000  # of the picture of users by epsilon
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Agents that send after every play, or after several; users at several horizons."""
     seeds, epsilon = (200, [0.5, 1.0, 2.0, 4.0]) if full else (4, [1.0, 4.0])
     agents = few(AGENTS, full, [TREE, BEST])
     together = partial(swept, environment=BOUNDED, horizon=4000 if full else 64, seeds=seeds)
@@ -84,7 +84,6 @@ def cells(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
 
 
 def claims(results: Results) -> Claims:
-    """Regret of every form in every cell, and the better form's over the tree's."""
     for name, ds in results.items():
         who, best = ("users", "BLT, largest") if name == "users" else ("agents", BEST)
         beyond = []
@@ -95,10 +94,8 @@ def claims(results: Results) -> Claims:
             yield Claim(f"regret of {who}, {where}", "", f"{measured}; {best} over {TREE}: {times(*pair)}")
             beyond.append(ratio_interval(*pair)[2] < 1)
         what = {"every-play": ", a message after every play", "episodes": ", in episodes"}.get(name, "")
-        statement = f"{who}: {best} has less regret than the tree{what}"
-        yield Claim(statement, "", f"beyond chance in {sum(beyond)} of {len(beyond)} cells")
+        measured = f"beyond chance in {sum(beyond)} of {len(beyond)} cells"
+        yield Claim(f"{who}: {best} has less regret than the tree{what}", "", measured)
 
 
-STUDY = Study(
-    "What better counting buys", "docs/formulas/counting.md", sweeps, PICTURES, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "docs/formulas/counting.md", sweeps, PICTURES, claims)

@@ -1,4 +1,7 @@
-"""How private is plain Thompson sampling? What its own draws deliver by composition, and what an audit proves."""
+"""How private is plain Thompson sampling?
+
+What its own draws deliver by composition, and what an audit proves. Nothing is simulated but what the audits play.
+"""
 
 import math
 from functools import partial
@@ -22,7 +25,6 @@ CLAIMED, PROVEN = "claimed", "proven by an audit"
 
 
 def computed(full: bool) -> dict[str, Any]:
-    """g and epsilon by horizon, and a lower bound on epsilon at short ones."""
     rows, audited = [], []
     for label, form in FORMS.items():
         for horizon in (300, 1000, 10_000, 100_000, 1_000_000):
@@ -36,7 +38,6 @@ def computed(full: bool) -> dict[str, Any]:
 
 
 def claims(results: Results) -> Claims:
-    """The claim at T = 10,000, and every audit."""
     for label, part in results["claims"].groupby("form", sort=False):
         both = [f"g = {row.g:.3g}, ε = {row.epsilon:.4g}" for row in part.itertuples()]
         yield Claim(f"{label}: Gaussian privacy", "", points(part["horizon"], both, "{y} at T = {x:,}"))
@@ -48,11 +49,6 @@ def claims(results: Results) -> Claims:
         yield Claim(f"plain: ε at T = {row['horizon']:g}", "", measured)
 
 
-def audits(results: Results) -> pd.DataFrame:
-    """What is claimed and what is proven, at short horizons."""
-    return results["audits"].melt("horizon", var_name="bound", value_name="epsilon")
-
-
 PICTURES = {
     "g": picture(
         plot.lines, "claims", "horizon", "g", line="form", log="both", width=6.0,
@@ -60,14 +56,9 @@ PICTURES = {
         caption=f"{NUM_ARMS} arms; by composition over all plays",
     ),
     "audits": picture(
-        plot.lines, audits, "horizon", "epsilon", line="bound", log="both", width=6.0,
+        plot.lines, lambda results: results["audits"].melt("horizon", var_name="bound", value_name="epsilon"),
+        "horizon", "epsilon", line="bound", log="both", width=6.0,
         names={"horizon": "plays T", "epsilon": f"ε at δ = {DELTA:g}"},
     ),
 }  # fmt: skip
-# nothing is simulated but what the audits play
-
-
-STUDY = Study(
-    "How private is plain Thompson sampling?", "docs/formulas/private_frontier.md#gdp-thompson", nothing, PICTURES,
-    claims, computed,
-)  # fmt: skip
+STUDY = Study(__doc__, "docs/formulas/private_frontier.md#gdp-thompson", nothing, PICTURES, claims, computed)

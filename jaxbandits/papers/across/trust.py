@@ -1,5 +1,6 @@
-"""Whom to trust: elimination of arms with a trusted server, with secure aggregation, and with nobody, at the same
-spent epsilon.
+"""Whom to trust: server, secure aggregation, nobody.
+
+Elimination of arms in the three models of trust, at the same spent epsilon.
 """
 
 import math
@@ -37,7 +38,6 @@ def nominal(spent: float) -> float:
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Every model of trust at each epsilon."""
     horizon, seeds = (200_000, 200) if full else (2000, 4)
     values: dict[str, Any] = {f"{x:g}": x for x in ([0.1, 0.2, 0.5, 1.0, 2.0] if full else [0.5, 2.0])}
     grid: dict[Any, Any] = {"epsilon": values}
@@ -59,7 +59,6 @@ PICTURE = against(
 
 
 def claims(results: Results) -> Claims:
-    """Regret of every model, and of the models without a server over secure aggregation."""
     ds = by_budget(results)
     final = final_regret(ds)
     yield from by_value(ds, ["epsilon"], "regret at ε = {:g} spent".format)
@@ -68,6 +67,5 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    "Whom to trust: server, secure aggregation, nobody", "docs/formulas/private_frontier.md#secure-aggregation", sweeps,
-    {"models": PICTURE}, claims,
+    __doc__, "docs/formulas/private_frontier.md#secure-aggregation", sweeps, {"models": PICTURE}, claims
 )  # fmt: skip

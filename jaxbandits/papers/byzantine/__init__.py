@@ -3,8 +3,8 @@
 The paper has no experiments: these are ours, see docs/reproductions/byzantine.md.
 """
 
-# figure -> its module
+# figure -> its module, and which of its studies
 STUDIES = {
-    "isolated": "isolated", "rate": "rate", "price": "price", "corruption": "corruption",
-    "episodes": "episode_lengths", "privacy": "calibrations", "attacks": "attacks", "aggregate": "aggregate",
+    "isolated": "isolated", "rate": "regret:GROWTH", "price": "price", "corruption": "regret:CORRUPTION",
+    "episodes": "regret:EPISODES", "privacy": "calibrations", "attacks": "attacks", "aggregate": "aggregate",
 }  # fmt: skip

@@ -1,9 +1,9 @@
-"""How far the server's aggregate is from the mean of the honest agents' statistics: Lemmas 3, 10, 11 and 13.
+"""How far the aggregate is from the honest mean.
 
-Lemmas 3, 11 and 13 bound the distance for matrices and for vectors, in all episodes of a run together, with
-probability at least 1 - delta / 2, and state every constant. Lemma 10, from which they follow, has no probability in
-it: it is searched for a violation. The questions were fixed before the run: in what share of the runs is a bound
-exceeded, and does any placement of points violate Lemma 10?
+Lemmas 3, 11 and 13 bound the distance of the server's aggregate to the mean of the honest agents' statistics, in all
+episodes of a run together, with probability at least 1 - delta / 2, and state every constant. Lemma 10, from which they
+follow, has no probability in it: it is searched for a violation. The questions were fixed before the run: in what share
+of the runs is a bound exceeded, and does any placement of points violate Lemma 10?
 """
 
 from functools import partial
@@ -69,10 +69,7 @@ QUIET = "no attack"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep for each attack and for none; the median of means up to 1/4, where its lemma ends, and from one attacker.
-
-    Without attackers it has no groups.
-    """
+    """The median of means is run up to 1/4, where its lemma ends, and not without attackers, when it has no groups."""
     horizon, seeds = (2000, 1000) if full else (100, 4)
     means = few(MEANS, full, list(MEANS)[:1])  # each is compiled apart
     declared = {QUIET: swept(MEDIANS, BOUNDED, horizon, seeds, grid={"corruption_bound": [0.0]})}
@@ -84,16 +81,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def computed(full: bool) -> dict[str, Any]:
-    """The search of Lemma 10."""
     return {"placements": placements.search(*(400, 5, 400) if full else (10, 1, 5))}
 
 
 def cells(results: Results) -> pd.DataFrame:
-    """A row for each lemma, attack and share.
-
-    Columns: `rule`, `attack`, `share`, `runs`, `failures` (runs in which a bound is exceeded in some episode), `low`
-    and `high` (the exact 95% interval of their share) and `ratio`, the largest distance over its bound in all runs.
-    """
+    """In how many `runs` of each lemma, attack and share a bound is exceeded, and the largest `ratio` to a bound."""
     frames = []
     for name, ds in results.items():
         if name == "placements":
@@ -110,29 +102,24 @@ def cells(results: Results) -> pd.DataFrame:
 
 
 def setting(row: dict[str, Any]) -> str:
-    """Attack and share of a cell in words."""
     return QUIET if row["attack"] == QUIET else f"{row['attack']}, {row['share']:.0%} attacked"
 
 
 def draw(results: Results) -> plot.Plot:
-    """The largest distance over its bound."""
     frame = cells(results)
     frame["setting"] = [setting(row) for row in frame.to_dict("records")]
     frame["rule"] = frame["rule"].str.replace(", ", ",\n")
     frame["text"] = [f"{x:.2g}" for x in frame["ratio"]]
     frame = frame.sort_values("share", kind="stable")
-    caption = (
-        "distance of the aggregate to the honest mean over the lemma's bound, the largest of all episodes and runs; "
-        "above 1 the bound is exceeded"
-    )
     return plot.heatmap(
         frame, "rule", "setting", "ratio", text="text", cuts=(0.0, 0.001, 0.002, 0.003, 0.004, 0.006, 1.0),
-        names={"rule": "", "setting": ""}, caption=caption, width=7.0,
+        names={"rule": "", "setting": ""}, width=7.0,
+        caption="distance of the aggregate to the honest mean over the lemma's bound, the largest of all episodes and "
+        "runs; above 1 the bound is exceeded",
     )  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
-    """The share of runs in which a bound is exceeded beside delta / 2; the largest ratios of Lemma 10's search."""
     for row in cells(results).to_dict("records"):
         measured = f"exceeded in {row['failures']} of {row['runs']} runs, at most {row['ratio']:.2g} of the bound"
         interval = Interval("share", row["low"], row["high"], at_most=FAILURE / 2)
@@ -155,6 +142,4 @@ def search_claims(found: pd.DataFrame) -> Claims:
         yield Claim(f"Lemma 10, {name}", "at most 1", f"{worst:.6g} of the bound: {words}", evidence)
 
 
-STUDY = Study(
-    "How far the aggregate is from the honest mean", "Lemmas 3, 10, 11 and 13", sweeps, {"map": draw}, claims, computed,
-)  # fmt: skip
+STUDY = Study(__doc__, "Lemmas 3, 10, 11 and 13", sweeps, {"map": draw}, claims, computed)

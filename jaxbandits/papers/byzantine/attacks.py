@@ -1,4 +1,4 @@
-"""Every aggregation rule under every attack: regret of an honest agent relative to the mean without an attack."""
+"""Every aggregation rule under every attack."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ import pandas as pd
 
 from jaxbandits import adversaries as v
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest
-from jaxbandits.papers.shared import MESSAGE_SHARE, points, ratio_interval, regrets, short
+from jaxbandits.papers.shared import MESSAGE_SHARE, in_order, points, ratio_interval, regrets, short
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -30,10 +30,7 @@ ATTACKS = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep for each attack: every rule at every share.
-
-    The median of means is run up to 1/4, where its groups hold no majority of attackers.
-    """
+    """The median of means is run up to 1/4, where its groups hold no majority of attackers."""
     horizon, seeds = (2000, 64) if full else (200, 4)
     shares, few_shares = ([0.0, 0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.2]) if full else ([0.0, 0.2], [0.0, 0.2])
     grouped = {"median of means": RULES["median of means"]}
@@ -47,11 +44,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def cells(results: Results) -> pd.DataFrame:
-    """A row for each cell.
-
-    Columns: `algorithm`, `attack`, `share`, regret of an honest agent (`mean`), its `ratio` to that of the mean
-    without an attack, and the 95% interval of that ratio, `low` and `high`, paired by seed.
-    """
+    """Regret of an honest agent in each cell, and its `ratio` to that of the mean without an attack, paired by seed."""
     first = final_regret(next(iter(results.values()))).sel(algorithm="mean").squeeze("window", drop=True)
     attack_free = first.isel(corruption_bound=0).values / honest(0.0)
     frames = []
@@ -67,18 +60,14 @@ def cells(results: Results) -> pd.DataFrame:
 
 
 def draw(results: Results) -> plot.Plot:
-    """One map a rule: attacks against the share of attacked agents."""
-    frame = cells(results)
-    frame = pd.concat([frame[frame["algorithm"] == label] for label in RULES])
-    names = {"share": "share of attacked agents"}
     return plot.heatmap(
-        frame, "share", "attack", "ratio", panel="algorithm", text="text", hatched="broke", names=names, cuts=CUTS,
-        hatch=f"more than {BROKEN:g} times", caption="regret of an honest agent relative to the mean without an attack",
+        in_order(cells(results), RULES), "share", "attack", "ratio", panel="algorithm", text="text", hatched="broke",
+        names={"share": "share of attacked agents"}, cuts=CUTS, hatch=f"more than {BROKEN:g} times",
+        caption="regret of an honest agent relative to the mean without an attack",
     )  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
-    """The robustness table: each rule under each attack, by share; the geometric median up to 30%; the mean breaks."""
     frame = cells(results)
     for (attack, label), part in frame.groupby(["attack", "algorithm"], sort=False):
         ordered = part.sort_values("share")
@@ -91,15 +80,13 @@ def claims(results: Results) -> Claims:
     yield Claim("geometric median against the attack-free mean, up to 30%", paper, measured)
     mean = frame[(frame["algorithm"] == "mean") & (frame["share"] > 0)]
     measured = f"more than {BROKEN:g} times the attack-free regret in {int(mean['broke'].sum())} of {len(mean)} cells"
-    one = mean[mean["share"] == mean["share"].min()]
-    hardest = one.loc[one["ratio"].idxmax()]
+    hardest = mean.loc[mean[mean["share"] == mean["share"].min()]["ratio"].idxmax()]
     what = f"ratio under {hardest['attack']} at {hardest['share']:g}"
     evidence = Interval(what, hardest["low"], hardest["high"], at_least=BROKEN)
     yield Claim("the mean breaks", "vulnerable to attacks on even a single agent", measured, evidence)
 
 
 STUDY = Study(
-    "Every aggregation rule under every attack",
-    "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules", sweeps, {"map": draw},
-    claims,
+    __doc__, "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules", sweeps,
+    {"map": draw}, claims,
 )  # fmt: skip

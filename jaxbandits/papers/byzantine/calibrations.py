@@ -22,7 +22,6 @@ CALIBRATIONS = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Every epsilon with every length of an episode, no attack."""
     horizon, seeds = (4000, 64) if full else (200, 4)
     epsilons = [0.5, 1.0, 2.0, 4.0, 8.0, float("inf")] if full else [4.0, float("inf")]
     grid = {"epsilon": epsilons, "window": [1, 5, 20] if full else [5, 20]}
@@ -38,7 +37,6 @@ def draw(window, results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """Regret at every epsilon and length of an episode."""
     frame = regrets(an_agent(results["calibrations"], NUM_AGENTS))
     cells = frame.set_index(["window", "epsilon", "algorithm"])["mean"].unstack()[list(CALIBRATIONS)]
     for (window, epsilon), row in cells.iterrows():
@@ -51,6 +49,6 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    "The price of privacy by calibration and length of an episode", "Theorem 6; docs/reproductions/byzantine.md",
-    sweeps, {"one": partial(draw, 1), "twenty": partial(draw, 20)}, claims,
+    __doc__, "Theorem 6; docs/reproductions/byzantine.md", sweeps,
+    {"one": partial(draw, 1), "twenty": partial(draw, 20)}, claims,
 )  # fmt: skip

@@ -11,13 +11,10 @@ from jaxbandits import environments as e
 
 NUM_AGENTS, NUM_ARMS, DIM = 10, 10, 4
 FEDERATED = partial(e.federated_linear, num_agents=NUM_AGENTS, num_arms=NUM_ARMS, dim=DIM)
-
 RULES = {
     name.replace("_", " ").replace("krum", "Krum"): partial(a.byzantine_ucb, aggregate=name)
     for name in ("geometric_median", "median_of_means", "coordinate_median", "trimmed_mean", "krum", "mean")
 }
-
-
 RATE = 0.1  # radius_scale where the bonus, not the blind first episode, is to set the regret
 
 
@@ -27,10 +24,7 @@ def target(scale):
 
 
 def honest(corruption, prob=1.0, num_agents: int = NUM_AGENTS) -> float:
-    """Agents that do not attack, on average over episodes: regret is summed over them.
-
-    prob: of an attack in an episode.
-    """
+    """Agents that do not attack, where others do so with probability `prob` an episode: regret is summed over them."""
     return num_agents - prob * int(corruption * num_agents + 0.5)
 
 

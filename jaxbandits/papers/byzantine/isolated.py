@@ -1,7 +1,8 @@
-"""Proposition 1: without communication the regret grows as alpha N T; with it, it does not.
+"""Without communication the regret is linear.
 
-A share of the agents has half of its rewards drawn from the instance -theta, so that the rewards of such an agent say
-nothing about theta. Regret counts the plays that were not attacked.
+Proposition 1: without communication the regret grows as alpha N T; with it, it does not. A share of the agents has half
+of its rewards drawn from the instance -theta, so that the rewards of such an agent say nothing about theta. Regret
+counts the plays that were not attacked.
 """
 
 from functools import partial
@@ -16,12 +17,11 @@ from jaxbandits.papers.shared import against, by_algorithm, ratio_interval
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.selection import final_regret
 
-SHARE, PROB = 0.2, 0.5  # of attacked agents, and of their attacked plays
+SHARE, PROB = 0.2, 0.5  # of attacked agents, which the server knows, and of their attacked plays
 ALONE, TOGETHER = "isolated agents", "Byzantine-UCB"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Agents alone and together over horizons; the server knows the share of attacked agents."""
     horizons, seeds = ([512, 2048, 8192, 32_768], 64) if full else ([64, 256], 4)
     algorithms = {ALONE: a.isolated_linucb, TOGETHER: partial(a.byzantine_ucb, corruption_bound=SHARE)}
     attack = partial(v.poison, corruption=SHARE, prob=PROB)
@@ -36,7 +36,6 @@ PICTURE = against(
 
 
 def claims(results: Results) -> Claims:
-    """Regret a play where the horizon ends over that where it begins, and the regrets."""
     ds = results["poisoned"]
     final = final_regret(ds)
     first, last = (int(ds["horizon"].values[i]) for i in (0, -1))
@@ -55,6 +54,4 @@ def claims(results: Results) -> Claims:
     yield Claim("isolated agents: regret over α N T at the longest horizon", "", f"{end:.3f}")
 
 
-STUDY = Study(
-    "Without communication the regret is linear", "Proposition 1; Theorem 2", sweeps, {"horizon": PICTURE}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Proposition 1; Theorem 2", sweeps, {"horizon": PICTURE}, claims)

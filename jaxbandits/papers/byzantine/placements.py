@@ -45,10 +45,7 @@ def on_a_line(attacked: int, agents: int) -> Fraction:
 
 
 def random_placement(rng: np.random.Generator, attacked: int, agents: int, dim: int) -> tuple[Matrix, Vector]:
-    """Honest points from a normal law; attacked ones together or apart, near or far; z_0 among the honest points.
-
-    z_0 is their mean or one of them.
-    """
+    """Honest points from a normal law; attacked ones together or apart, near or far; z_0: their mean or a point."""
     points = rng.normal(size=(agents, dim))
     away = rng.normal(size=dim) * 10 ** rng.uniform(-1, 3)
     points[:attacked] = points[:attacked] * rng.integers(2) + away

@@ -1,4 +1,7 @@
-"""Regret when everyone truly spends the same (epsilon, delta) on a user, whatever its formulas claim."""
+"""Regret at equal true budget.
+
+Everyone truly spends the same (epsilon, delta) on a user, whatever its formulas claim.
+"""
 
 import math
 from functools import cache, partial
@@ -25,10 +28,7 @@ SPENDING = {
 
 @cache
 def claimed(label: str, epsilon: float) -> float:
-    """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA.
-
-    It never spends more, and the answer is exact to one part in a thousand.
-    """
+    """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA, or up to a thousandth less."""
     low, high = 1e-4, 1e4
     while high / low > 1.001:
         middle = math.sqrt(low * high)
@@ -37,7 +37,6 @@ def claimed(label: str, epsilon: float) -> float:
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Everyone at each true epsilon; what LinUCB does without privacy."""
     horizon, seeds = (HORIZON, 200) if full else (200, 4)
     given = {f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in (TRUE if full else TRUE[1:4:2])}
     grid = {tuple(f"{label}.epsilon" for label in SPENDING): given}
@@ -50,10 +49,10 @@ def by_truth(results):
 
 
 CAPTION = f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn"
+PICTURE = against(by_truth, "epsilon", caption=CAPTION, width=6.0)
 
 
 def claims(results: Results) -> Claims:
-    """Regret at each true epsilon, and the epsilon that each must be given for it."""
     ds = by_truth(results)
     table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()[ds["algorithm"].values]
     for epsilon, row in table.iterrows():
@@ -70,7 +69,4 @@ def claims(results: Results) -> Claims:
     yield Claim("OnlineUCB with the pair private against the local comparators", paper, measured)
 
 
-STUDY = Study(
-    "Regret at equal true budget", "Figure 1's algorithms, at what they truly spend", sweeps,
-    {"budget": against(by_truth, "epsilon", caption=CAPTION, width=6.0)}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Figure 1's algorithms, at what they truly spend", sweeps, {"budget": PICTURE}, claims)

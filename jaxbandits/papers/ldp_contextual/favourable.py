@@ -1,10 +1,11 @@
-"""Where the favourable case ends: the least eigenvalue of E[x x'] under the policy that is being learned.
+"""Where the favourable case ends.
 
-Corollary 3.6 has its small regret where this eigenvalue, lambda_min, is of order 1, and a larger one where it is at
-most T^(-1/4). Algorithm 1 then perturbs features beyond privacy; the paper says that it need not in its Figure 1. The
-questions, fixed before the run: is lambda_min above T^(-1/4) in that experiment; how alike must the arms of a play be
-for it; does it stay where it is as learning goes on (at least half of it, while plays grow 64-fold: T^(-1/4) would
-leave 0.35); has regret the order of the favourable case there; and from which T on can the combiner matter?
+Corollary 3.6 has its small regret where lambda_min, the least eigenvalue of E[x x'] under the policy that is being
+learned, is of order 1, and a larger one where it is at most T^(-1/4). Algorithm 1 then perturbs features beyond
+privacy; the paper says that it need not in its Figure 1. The questions, fixed before the run: is lambda_min above
+T^(-1/4) in that experiment; how alike must the arms of a play be for it; does it stay where it is as learning goes on
+(at least half of it, while plays grow 64-fold: T^(-1/4) would leave 0.35); has regret the order of the favourable case
+there; and from which T on can the combiner matter?
 """
 
 import math
@@ -14,13 +15,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.ldp_contextual.played import watched
-from jaxbandits.papers.shared import curve, drawn, exponent, points, ratio_interval, times
+from jaxbandits.papers.robust_linear.instance import unit
+from jaxbandits.papers.shared import Curve, drawn, exponent, points, ratio_interval, times
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, crossing, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -34,7 +37,7 @@ PLAYED = {
     "uniform play": partial(watched, base=a.uniform),
 }
 BEST, UNIFORM = "the best arm", "uniform play"
-SPREADS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0]
+SPREADS = {True: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0], False: [0.1, 0.5, 1.0]}  # full size?
 LAWS = {"unit": "features of norm 1", "gaussian": "Gaussian features"}
 ALIKE = 0.1  # the spread of the favourable case; there lambda_min = 0.119 is above T^(-1/4) from 5,000 plays on
 TOLD = {"alike": (ALIKE, 0.119), "paper": (1.0, 0.00043)}  # spread, and lambda_min that Algorithm 1 is told
@@ -51,7 +54,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     ends, fewer = ([5120, 20_480, 81_920, 512_000], 8) if full else ([64, 128, 256], 4)
     law = partial(CONTEXTUAL, features="gaussian")
     declared = {
-        "spread": swept(PLAYED, CONTEXTUAL, horizon, seeds, grid={"environment.spread": spreads(full)}),
+        "spread": swept(PLAYED, CONTEXTUAL, horizon, seeds, grid={"environment.spread": SPREADS[full]}),
         "gaussian": swept(PLAYED, law, horizon, seeds),
     }
     for case, (spread, value) in TOLD.items():
@@ -63,24 +66,15 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def spreads(full: bool) -> list[float]:
-    """Spreads of the arms along which lambda_min is drawn."""
-    return SPREADS if full else [0.1, 0.5, 1.0]
-
-
 def computed(full: bool) -> dict[str, Any]:
     """lambda_min of the best arm's features, by spread and for Gaussian arms."""
     plays, rng = (20_000 if full else 2000), np.random.default_rng(0)
-    best: dict[Any, float] = {spread: best_arm(rng, plays, spread) for spread in spreads(full)}
+    best: dict[Any, float] = {spread: best_arm(rng, plays, spread) for spread in SPREADS[full]}
     return {"best": best | {"gaussian": best_arm(rng, plays, None)}}
 
 
 def best_arm(rng: np.random.Generator, plays: int, spread: float | None) -> float:
     """lambda_min of E[x x'] where the best arm is always played; no spread: Gaussian arms."""
-
-    def unit(x):
-        return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
     moment = np.zeros((DIM, DIM))
     for size in [1000] * (plays // 1000):
         z = rng.normal(size=(size, NUM_ARMS, DIM - 1))
@@ -96,56 +90,50 @@ def best_arm(rng: np.random.Generator, plays: int, spread: float | None) -> floa
     return float(np.linalg.eigvalsh(moment / plays)[0])
 
 
-def epochs_of(horizon: int) -> range:
+def epochs_of(ds: xr.Dataset) -> range:
     """The complete epochs of a run from the fourth on: earlier ones have hardly more plays than dimensions."""
-    return range(4, (horizon + 1).bit_length() - 1)
+    return range(4, (int(ds.t[-1]) + 1).bit_length() - 1)
 
 
-def horizon_of(ds) -> int:
-    """The plays of a sweep."""
-    return int(ds["t"][-1])
-
-
-def last_epoch(ds) -> Any:
-    """lambda_min of the last complete epoch, as a DataArray."""
-    return ds[f"lambda_min_{epochs_of(horizon_of(ds))[-1]}"]
-
-
-def draw_spread(results: Results) -> plot.Plot:
-    """lambda_min of the last complete epoch against the spread of the arms."""
-    ds, rows = results["spread"], []
-    horizon, last, along = horizon_of(ds), last_epoch(ds), ds["environment.spread"].values
-    for label in ds["algorithm"].values:
-        values = last.sel(algorithm=label).transpose("environment.spread", "seed").values
-        rows += curve(str(label), "spread", along, "value", values)
-    rows += curve(BEST, "spread", along, "value", [results["best"][spread] for spread in along])
-    rows += curve("T^(-1/4)", "spread", along, "value", [horizon**-0.25] * len(along))
-    first = 2 ** epochs_of(horizon)[-1]
-    caption = f"λ_min of E[x x'] of what is played; plays {first:,} to {2 * first - 1:,} of T = {horizon:,}"
-    return drawn(rows, "spread", "value", "y", names=WORDS, caption=caption, width=6.5)
+def last_epoch(ds: xr.Dataset) -> xr.DataArray:
+    """lambda_min of the last complete epoch."""
+    return ds[f"lambda_min_{epochs_of(ds)[-1]}"]
 
 
 WORDS = {
     "spread": "spread of a play's arms (0: alike, 1: independent)", "value": "least eigenvalue λ_min",
     "plays": "plays, at the end of an epoch", "T": "plays T", "bound": "λ_min, or penalty a play",
+    "horizon": "plays T", "regret": "cumulative regret",
 }  # fmt: skip
+
+
+def draw_spread(results: Results) -> plot.Plot:
+    """lambda_min of the last complete epoch against the spread of the arms."""
+    ds = results["spread"]
+    horizon, along, first = int(ds.t[-1]), ds["environment.spread"].values, 2 ** epochs_of(ds)[-1]
+    last = last_epoch(ds).transpose("algorithm", "environment.spread", "seed")
+    lines: list[Curve] = [(str(label), along, last.sel(algorithm=label)) for label in ds["algorithm"].values]
+    lines.append((BEST, along, [results["best"][spread] for spread in along]))
+    lines.append(("T^(-1/4)", along, [horizon**-0.25] * len(along)))
+    caption = f"λ_min of E[x x'] of what is played; plays {first:,} to {2 * first - 1:,} of T = {horizon:,}"
+    return drawn("spread", "value", lines, "y", names=WORDS, caption=caption, width=6.5)
 
 
 def draw_epochs(results: Results) -> plot.Plot:
     """lambda_min along a run, for both laws of features."""
-    rows = []
+    lines: list[Curve] = []
     for name, law in LAWS.items():
         ds = of_law(results, name)
-        ends = [2 ** (k + 1) - 1 for k in epochs_of(horizon_of(ds))]
+        ends = [2 ** (k + 1) - 1 for k in epochs_of(ds)]
         for label in list(PLAYED)[:2]:
-            values = [ds[f"lambda_min_{k}"].sel(algorithm=label).values for k in epochs_of(horizon_of(ds))]
-            rows += curve(f"{label}: {law}", "plays", ends, "value", values)
-    rows += curve("t^(-1/4)", "plays", ends, "value", [t**-0.25 for t in ends])
+            values = [ds[f"lambda_min_{k}"].sel(algorithm=label).values for k in epochs_of(ds)]
+            lines.append((f"{label}: {law}", ends, values))
+    lines.append(("t^(-1/4)", ends, [t**-0.25 for t in ends]))
     caption = "λ_min of E[x x'] of what is played within epochs of 2^k plays; independent arms"
-    return drawn(rows, "plays", "value", names=WORDS, caption=caption, width=6.5)
+    return drawn("plays", "value", lines, names=WORDS, caption=caption, width=6.5)
 
 
-def of_law(results: Results, law: str) -> Any:
+def of_law(results: Results, law: str) -> xr.Dataset:
     """What is played with independent arms whose features have this law."""
     return results["spread"].sel({"environment.spread": 1.0}) if law == "unit" else results["gaussian"]
 
@@ -162,31 +150,25 @@ def regret_of(results: Results, case: str) -> dict[tuple[str, float], np.ndarray
 
 def uniform_rate(results: Results, case: str) -> float:
     """Regret of a play of uniform play."""
-    ds = results["spread"]
     at = {"algorithm": UNIFORM, "environment.spread": TOLD[case][0]}
-    return float(final_regret(ds).sel(at).mean()) / horizon_of(ds)
+    return float(final_regret(results["spread"]).sel(at).mean()) / int(results["spread"].t[-1])
 
 
 def draw_horizon(case: str, results: Results) -> plot.Plot:
     """Regret against the horizon in a case."""
-    (spread, value), ends, rows = TOLD[case], results[case]["horizon"].values, []
-    for (label, eps), regret in regret_of(results, case).items():
-        rows += curve(f"{label}, ε = {eps:g}", "horizon", ends, "regret", regret)
-    rows += curve(UNIFORM, "horizon", ends, "regret", uniform_rate(results, case) * ends)
+    (spread, value), ends = TOLD[case], results[case]["horizon"].values
+    lines: list[Curve] = [
+        (f"{label}, ε = {eps:g}", ends, regret) for (label, eps), regret in regret_of(results, case).items()
+    ]
+    lines.append((UNIFORM, ends, uniform_rate(results, case) * ends))
     caption = f"arms of spread {spread:g}; told that λ_min = {value:g}; OGD learns"
-    words = {"horizon": "plays T", "regret": "cumulative regret"}
-    return drawn(rows, "horizon", "regret", names=words, caption=caption, width=5.5)
+    return drawn("horizon", "regret", lines, names=WORDS, caption=caption, width=5.5)
 
 
 def penalties(horizon: float, epsilon: float) -> np.ndarray:
     """R_i / T of the combiner's bases, with P = P' = p = 1."""
     bases = 1 + math.ceil(math.log2(horizon) / 8)
     return combiner_constants(bases, DIM, horizon, epsilon, 1 / horizon)[2] / horizon  # type: ignore[arg-type]
-
-
-def first_power(holds) -> int:
-    """The least power of ten from which `holds(plays)` is true, at most 10^60."""
-    return next(k for k in range(4, 61) if holds(10.0**k))
 
 
 def draw_combiner(results: Results) -> plot.Plot:
@@ -205,11 +187,16 @@ def draw_combiner(results: Results) -> plot.Plot:
     return plot.lines(table, "T", "bound", line="line", log="both", names=WORDS, caption=caption, width=6.5)
 
 
+def claims(results: Results) -> Claims:
+    for part in (eigenvalue_claims, spread_claims, regret_claims, combiner_claims):
+        yield from part(results)
+
+
 def eigenvalue_claims(results: Results) -> Claims:
     """lambda_min in the paper's experiment and with Gaussian arms; where the favourable case ends."""
     for name, law in LAWS.items():
         ds, best = of_law(results, name), results["best"][1.0 if name == "unit" else "gaussian"]
-        limit, last = horizon_of(ds) ** -0.25, last_epoch(ds)
+        limit, last = int(ds.t[-1]) ** -0.25, last_epoch(ds)
         even = float(last.sel(algorithm=UNIFORM).mean())
         for label in list(PLAYED)[:-1]:
             mean, low, high = (float(x) for x in mean_interval(last.sel(algorithm=label).values))
@@ -219,7 +206,7 @@ def eigenvalue_claims(results: Results) -> Claims:
             begins = f"{min(10.0**99, mean**-4):.1e} plays"
             yield Claim(f"λ_min played, {law}: {label}", paper, measured, evidence)
             yield Claim(f"the favourable case begins, {law}: {label}", "", begins)
-        k = epochs_of(horizon_of(ds))[-1]
+        k = epochs_of(ds)[-1]
         early = max(4, k - GROWTH)
         paper = f"does not fall with T ({'Remark 3.1' if name == 'gaussian' else 'Corollary 3.6'})"
         for label in list(PLAYED)[:2]:
@@ -233,7 +220,7 @@ def eigenvalue_claims(results: Results) -> Claims:
 def spread_claims(results: Results) -> Claims:
     """The spread at which lambda_min crosses T^(-1/4)."""
     ds = results["spread"]
-    limit, last = horizon_of(ds) ** -0.25, last_epoch(ds).mean("seed")
+    limit, last = int(ds.t[-1]) ** -0.25, last_epoch(ds).mean("seed")
     along = ds["environment.spread"].values.astype(float)
     curves = {str(label): last.sel(algorithm=label).values for label in list(PLAYED)[:-1]}
     curves[BEST] = np.array([results["best"][s] for s in along])
@@ -275,9 +262,8 @@ def combiner_claims(results: Results) -> Claims:
     measured = f"from {(2 / LARGEST) ** 8:.1e} plays on for these features, whose λ_min is at most {LARGEST:g}"
     yield Claim("the combiner can matter, arms alike", "", measured)
     for eps in EPSILONS:
-        one, two = (
-            first_power(lambda plays, eps=eps, base=base: np.sort(penalties(plays, eps))[base] < 1) for base in (0, 1)
-        )
+        charged = {k: np.sort(penalties(10.0**k, eps)) for k in range(4, 61)}
+        one, two = (next(k for k, sizes in charged.items() if sizes[base] < 1) for base in (0, 1))
         measured = f"from 10^{one} plays on for one base, from 10^{two} on for two (P = P' = 1)"
         yield Claim(f"penalties R_i / T are below the largest reward, ε = {eps:g}", "", measured)
     worst = float(last_epoch(of_law(results, "unit")).sel(algorithm=next(iter(PLAYED))).mean())
@@ -285,14 +271,8 @@ def combiner_claims(results: Results) -> Claims:
     yield Claim("the condition of Theorem 4.1 in the paper's experiment", "", measured)
 
 
-def claims(results: Results) -> list[Claim]:
-    """Eigenvalues, the spread where the favourable case ends, regret in both cases, and the combiner."""
-    parts = (eigenvalue_claims, spread_claims, regret_claims, combiner_claims)
-    return [claim for part in parts for claim in part(results)]
-
-
 STUDY = Study(
-    "Where the favourable case ends", "Corollary 3.6, Remark 3.1, Theorem 4.1", sweeps,
+    __doc__, "Corollary 3.6, Remark 3.1, Theorem 4.1", sweeps,
     {
         "spread": draw_spread,
         "epochs": draw_epochs,

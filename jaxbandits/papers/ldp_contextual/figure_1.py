@@ -1,33 +1,22 @@
-"""Figure 1: regret over time at three privacy levels, as printed and with the reward alone perturbed.
+"""Regret of OnlineUCB and its rivals at three privacy levels.
 
-"As printed" is Algorithm 1's noise, and otherwise what favours the algorithm most. The study `printed-form` has the
-perturbation and the bound on gradients that it has in print.
+Figure 1, as printed and with the reward alone perturbed. "As printed" is Algorithm 1's noise, and otherwise what
+favours the algorithm most. The study `printed-form` has the perturbation and the bound on gradients that it has in
+print.
 """
 
 from functools import partial
 
 from jaxbandits import algorithms as a
-from jaxbandits.papers.ldp_contextual.instance import (
-    CONTEXTUAL,
-    DELTA,
-    EPSILONS,
-    HORIZON,
-    PRIVATE_RIVALS,
-    RIVALS,
-    SDP,
-    as_good,
-    below,
-    delivered,
-    of_each,
-    order,
-)
+from jaxbandits.papers.ldp_contextual import instance
+from jaxbandits.papers.ldp_contextual.instance import EPSILONS, PRIVATE_RIVALS, RIVALS, SDP, as_good, below, of_each
 from jaxbandits.papers.shared import REGRET, points
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, decisive, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
-PAPER_TRIALS = 50
-PRINTED = partial(a.online_ucb, calibration="paper", delta=DELTA)
+PAPER_TRIALS = 50  # the first seeds
+PRINTED = partial(a.online_ucb, calibration="paper", delta=instance.DELTA)
 REWARD_ONLY = partial(PRINTED, private_features=False)
 READINGS = {
     "as printed": {"OnlineUCB, Maler": PRINTED, "OnlineUCB, OGD": partial(PRINTED, learner="ogd")},
@@ -37,14 +26,10 @@ CONTEXTS = {"redraw": "contexts redrawn", "fixed": "contexts fixed"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Every algorithm at every privacy level, with contexts redrawn and fixed.
-
-    The paper's 50 trials are the first 50 seeds.
-    """
-    horizon, seeds = (HORIZON, 1000) if full else (200, 4)
+    horizon, seeds = (instance.HORIZON, 1000) if full else (200, 4)
     algorithms = RIVALS | READINGS["as printed"] | READINGS["reward only"]
     grid = {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS}
-    return {"curves": swept(algorithms, CONTEXTUAL, horizon, seeds, grid=grid, checkpoints=60)}
+    return {"curves": swept(algorithms, instance.CONTEXTUAL, horizon, seeds, grid=grid, checkpoints=60)}
 
 
 def draw(reading, results: Results, contexts="redraw", trials=None) -> plot.Plot:
@@ -61,7 +46,7 @@ def orders(final, label) -> Claims:
     """The figure's orders for one algorithm, from final regrets (algorithm, epsilon, seed)."""
     for epsilon in EPSILONS:
         here = of_each(final.sel(epsilon=epsilon))
-        yield order(epsilon, here[label], here)
+        yield instance.order(epsilon, here[label], here)
         if epsilon == EPSILONS[0]:
             ratios = {name: as_good(f"ratio to {name}", here[label], here[name]) for name in SDP}
             measured = ", ".join(f"{ratio:.2f} times {name}" for name, (ratio, _) in ratios.items())
@@ -93,17 +78,14 @@ def alike(final, labels) -> Claim:
 
 
 def claims(results: Results) -> Claims:
-    """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's.
-
-    The last lines say what privacy either reading delivers.
-    """
+    """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's; their privacy."""
     final = final_regret(results["curves"])
     for contexts, words in CONTEXTS.items():
         here = final.sel({"environment.contexts": contexts})
-        yield from [_of(claim, words) for claim in comparators(here)]
+        yield from of(words, comparators(here))
         for reading, labels in READINGS.items():
             for label in labels:
-                yield from [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
+                yield from of(f"{label}, {words}", orders(here, label))
                 held: dict[str, list[bool | None]] = {}
                 for claim in orders(here.isel(seed=slice(PAPER_TRIALS)), label):
                     held.setdefault(claim.statement, []).append(claim.holds)
@@ -111,24 +93,24 @@ def claims(results: Results) -> Claims:
                 trials = min(PAPER_TRIALS, here.sizes["seed"])
                 statement = f"the same at {trials} trials: {label}, {words}"
                 yield Claim(statement, "", points(held, found, "{x} {y}"))
-            yield _of(alike(here, list(labels)), f"{reading}, {words}")
+            yield from of(f"{reading}, {words}", [alike(here, list(labels))])
     yield privacy_of("as printed", PRINTED)
     yield privacy_of("reward only", REWARD_ONLY)
 
 
 def privacy_of(name: str, algorithm) -> Claim:
     """What the noise of an algorithm delivers at every privacy level."""
-    spent = [delivered(algorithm, epsilon=eps)[0] for eps in EPSILONS]
+    spent = [instance.delivered(algorithm, epsilon=eps)[0] for eps in EPSILONS]
     return Claim(f"{name}: privacy delivered, ε at δ = 0.1", "", points(EPSILONS, spent, "ε = {x:g}: {y:.3g}", "; "))
 
 
-def _of(claim: Claim, whose: str) -> Claim:
-    return claim._replace(statement=f"{claim.statement}: {whose}")
+def of(whose: str, claims: Claims) -> Claims:
+    """The claims, with whose they are in their statements."""
+    return [claim._replace(statement=f"{claim.statement}: {whose}") for claim in claims]
 
 
 STUDY = Study(
-    "Regret of OnlineUCB and its rivals at three privacy levels", "Figure 1; docs/formulas/ldp_contextual.md#figure-1",
-    sweeps,
+    __doc__, "Figure 1; docs/formulas/ldp_contextual.md#figure-1", sweeps,
     {
         "printed": partial(draw, "as printed"),
         "printed-50": partial(draw, "as printed", trials=PAPER_TRIALS),

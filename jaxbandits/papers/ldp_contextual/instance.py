@@ -15,7 +15,6 @@ from jaxbandits.statistics import mean_interval
 NUM_ARMS, DIM, HORIZON = 100, 5, 20_000
 EPSILONS = [0.2, 1.0, 10.0]
 CONTEXTUAL = partial(e.contextual_linear, num_arms=NUM_ARMS, dim=DIM)
-
 DELTA = 0.1  # the paper's
 
 
@@ -54,11 +53,7 @@ def of_each(final) -> dict[str, Any]:
 
 
 def excess(ours, rivals) -> tuple[float, float, float, str]:
-    """Paired difference of final regrets, ours minus the rival's, where it is largest: (mean, low, high, name of the
-    rival).
-
-    ours [seed], rivals {name: [seed]}: the same seeds; the interval is that of 95%.
-    """
+    """The largest paired difference of final regrets [seed], ours minus a rival's: mean, low, high and the rival."""
     differences = {name: mean_interval(np.asarray(ours) - np.asarray(theirs)) for name, theirs in rivals.items()}
     worst = max(differences, key=lambda name: differences[name][0])
     return (*map(float, differences[worst]), worst)
@@ -69,22 +64,6 @@ def order(epsilon: float, ours, regret) -> Claim:
     mean, low, high, worst = excess(ours, {name: regret[name] for name in BELOW[epsilon]})
     measured, evidence = f"nearest rival {worst}: {mean:+,.0f}", Interval("interval", low, high, at_most=0.0)
     return Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", f"below {', '.join(BELOW[epsilon])}", measured, evidence)
-
-
-def in_order(regret):
-    """O5, LinUCB < JDP < SDP < LDP: whether it holds, elementwise. regret: {name: mean regrets}."""
-    shuffled = np.stack([regret[name] for name in SDP])
-    return (regret["LinUCB"] < regret["JDP"]) & (regret["JDP"] < shuffled.min(0)) & (shuffled.max(0) < regret["LDP"])
-
-
-def like(ratio):
-    """O1 and O4, "as good as": whether a ratio of mean regrets is within `ALIKE` of 1, elementwise."""
-    return np.abs(np.asarray(ratio) - 1) <= ALIKE
-
-
-def verdict(low, high) -> str:
-    """ "below" where the whole interval is below zero, "above" where it is above, otherwise "open"."""
-    return "below" if high < 0 else "above" if low > 0 else "open"
 
 
 def delivered(algorithm, **settings) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""How far Theorem 3.2 reaches: the largest epsilon at which the printed noise keeps the claim, for every delta.
+"""The largest epsilon at which the printed noise keeps the claim of Theorem 3.2.
 
 The theorem has no limit on epsilon. Its noise is that of the classical formula for features and reward apart; what the
 pair truly has is known exactly, so that no run is needed.
@@ -24,7 +24,6 @@ HALVINGS = 60
 
 
 def computed(full: bool) -> dict[str, Any]:
-    """The reach along delta for each range of rewards."""
     deltas = np.unique(np.r_[np.geomspace(DELTAS[-1], DELTAS[0], 141 if full else 29), DELTAS])
     rows = [
         {"delta": float(delta), "epsilon": theory.printed_noise_reach(delta, length), "rewards": words}
@@ -36,11 +35,11 @@ def computed(full: bool) -> dict[str, Any]:
 
 def draw(results: Results) -> plot.Plot:
     """The three curves, above the region where the classical formula is proved."""
-    names = {"delta": "claimed δ", "epsilon": "largest ε at which the claim is true"}
-    caption = "Theorem 3.2: (ε, δ) is true below a curve and false above it; shaded: the classical formula is proved"
     picture = plot.lines(
-        results["reach"], "delta", "epsilon", line="rewards", log="x", names=names, caption=caption, width=6.0
-    )
+        results["reach"], "delta", "epsilon", line="rewards", log="x", width=6.0,
+        names={"delta": "claimed δ", "epsilon": "largest ε at which the claim is true"},
+        caption="Theorem 3.2: (ε, δ) is true below a curve and false above it; shaded: the classical formula is proved",
+    )  # fmt: skip
     picture.figure.axes[0].axhspan(0, CLASSICAL, color="0.85", zorder=0, linewidth=0)
     return picture
 
@@ -58,7 +57,6 @@ def smallest_delta(epsilon: float, length: float) -> float:
 
 
 def claims(results: Results) -> Claims:
-    """The reach at each delta, and from which delta on the noise is right wherever the classical formula is proved."""
     for words, length in RANGES.items():
         reach = [theory.printed_noise_reach(delta, length) for delta in DELTAS]
         paper, evidence = "", None
@@ -73,7 +71,5 @@ def claims(results: Results) -> Claims:
         yield Claim(f"{statement}: {words}", "", measured)
 
 
-STUDY = Study(
-    "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2",
-    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration", nothing, {"reach": draw}, claims, computed,
-)  # fmt: skip
+SOURCE = "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration"
+STUDY = Study(__doc__, SOURCE, nothing, {"reach": draw}, claims, computed)

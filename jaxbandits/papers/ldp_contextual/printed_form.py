@@ -1,15 +1,15 @@
-"""Figure 1 with Algorithm 1 wholly as printed: with the perturbation that it adds to features, and the derived bound G.
+"""Figure 1 with Algorithm 1 wholly as printed.
 
-lambda_min of what is played in Figure 1's experiment is far below T^(-1/4) (the study `favourable`), so that Algorithm
-1 perturbs features beyond privacy. The study `figure-1` leaves that out and clips to a smaller G, which favours the
-algorithm: that is the most favourable reading. Here is the printed form, at the paper's 50 trials, and what either of
-the two departures is worth.
+With the perturbation that it adds to features, and the derived bound G. lambda_min of what is played in Figure 1's
+experiment is far below T^(-1/4) (the study `favourable`), so that Algorithm 1 perturbs features beyond privacy. The
+study `figure-1` leaves that out and clips to a smaller G, which favours the algorithm: that is the most favourable
+reading. Here is the printed form, at the paper's 50 trials, and what either of the two departures is worth.
 """
 
 from functools import partial
 
 from jaxbandits.papers.ldp_contextual.favourable import TOLD
-from jaxbandits.papers.ldp_contextual.figure_1 import PAPER_TRIALS, PRINTED, orders, privacy_of
+from jaxbandits.papers.ldp_contextual.figure_1 import PAPER_TRIALS, PRINTED, of, orders, privacy_of
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, RIVALS
 from jaxbandits.papers.shared import by_algorithm, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
@@ -30,7 +30,6 @@ DEPARTURES = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Every form and the rivals at every privacy level; contexts redrawn."""
     horizon, seeds = (HORIZON, PAPER_TRIALS) if full else (200, 4)
     algorithms, grid = RIVALS | FORMS | DEPARTURES, {"epsilon": EPSILONS}
     return {"curves": swept(algorithms, CONTEXTUAL, horizon, seeds, grid=grid, checkpoints=60)}
@@ -43,10 +42,9 @@ def draw(results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """The figure's orders for the printed form, every form's regret, and what the printed noise delivers."""
     final = final_regret(results["curves"])
     for label in FORMS:
-        yield from [claim._replace(statement=f"{claim.statement}: {label}") for claim in orders(final, label)]
+        yield from of(label, orders(final, label))
     own = results["curves"].sel(algorithm=[*FORMS, *DEPARTURES])
     yield from by_algorithm(own, "epsilon", "regret: {}".format, "{y:,.0f} at ε = {x:g}")
     for label in ["as printed, OGD", *list(DEPARTURES)[:2]]:
@@ -55,6 +53,4 @@ def claims(results: Results) -> Claims:
     yield privacy_of("as printed", FORMS["as printed, OGD"])
 
 
-STUDY = Study(
-    "Figure 1 with Algorithm 1 wholly as printed", "Figure 1, Algorithm 1", sweeps, {"curves": draw}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Figure 1, Algorithm 1", sweeps, {"curves": draw}, claims)

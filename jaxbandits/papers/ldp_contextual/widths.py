@@ -1,10 +1,10 @@
-"""Does any width make the printed algorithm keep Figure 1's orders? From none at all to a hundred times the default.
+"""Figure 1's orders at every width.
 
-The map has three widths. Here features and reward are perturbed, as Algorithm 1 has it, with the printed noise and with
-the least that delivers the claim.
+Does any width make the printed algorithm keep them, from none at all to a hundred times the default? The map has three
+widths. Here features and reward are perturbed, as Algorithm 1 has it, with the printed noise and with the least that
+delivers the claim.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,6 @@ from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, EPSILONS, HORIZON, RIVALS, of_each, order
 from jaxbandits.papers.shared import REGRET, against, numbers, points
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
-from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 OGD = partial(a.online_ucb, learner="ogd", delta=DELTA)
@@ -23,7 +22,6 @@ WIDTHS = [0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Both noises at every width and epsilon, without a width, and the rivals; contexts redrawn."""
     horizon, seeds = (HORIZON, 200) if full else (100, 4)
     widths = [(x, x) for x in (WIDTHS if full else WIDTHS[1:6:2])]
     algorithms, grid = NOISES | GREEDY | RIVALS, {KEYS: widths, "epsilon": EPSILONS}
@@ -36,32 +34,22 @@ def by_width(results: Results):
     return numbers(ds, next(str(dim) for dim in ds.dims if str(dim) in KEYS), "width")
 
 
-def picture(epsilon: float) -> Callable[[Results], plot.Plot]:
-    """Final regret against the scale of the width, at one epsilon."""
-    caption = f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn"
-    names, select = {"width": "scale of the width"}, {"epsilon": epsilon}
-    return against(by_width, "width", select=select, names=names, caption=caption, width=6.0)
-
-
 def claims(results: Results) -> Claims:
     """The figure's orders at the width of least regret, which favours them, and the regrets."""
     final = final_regret(by_width(results)).transpose("algorithm", "epsilon", "width", "seed")
+    at = {(eps, label): along_width(final.sel(epsilon=eps), label) for eps in EPSILONS for label in NOISES}
+    for (epsilon, label), regret in at.items():
+        best = min(regret, key=lambda x: regret[x].mean())
+        held = order(epsilon, regret[best], of_each(final.sel(epsilon=epsilon).isel(width=0)))
+        statement = f"{held.statement}: {label}, at the width of least regret"
+        measured = f"width {best:g}: regret {regret[best].mean():,.0f}; {held.measured}"
+        yield held._replace(statement=statement, measured=measured)
     for epsilon in EPSILONS:
-        here = final.sel(epsilon=epsilon)
         for label in NOISES:
-            at = along_width(here, label)
-            best = min(at, key=lambda x: at[x].mean())
-            held = order(epsilon, at[best], of_each(here.isel(width=0)))
-            statement = f"{held.statement}: {label}, at the width of least regret"
-            measured = f"width {best:g}: regret {at[best].mean():,.0f}; {held.measured}"
-            yield held._replace(statement=statement, measured=measured)
-    for epsilon in EPSILONS:
-        here = final.sel(epsilon=epsilon)
-        for label in NOISES:
-            at = along_width(here, label)
-            measured = points(at, [regret.mean() for regret in at.values()])
+            regret = at[epsilon, label]
+            measured = points(regret, [x.mean() for x in regret.values()])
             yield Claim(f"regret by width, ε = {epsilon:g}: {label}", "", measured)
-        others = here.isel(width=0).sel(algorithm=list(RIVALS)).mean("seed")
+        others = final.sel(epsilon=epsilon, algorithm=list(RIVALS)).isel(width=0).mean("seed")
         yield Claim(f"rivals, ε = {epsilon:g}", "", points(RIVALS, others, REGRET))
 
 
@@ -71,7 +59,11 @@ def along_width(here, label: str) -> dict[float, Any]:
     return {0.0: alone} | dict(zip(here["width"].values, here.sel(algorithm=label).values, strict=True))
 
 
-STUDY = Study(
-    "Figure 1's orders at every width", "Figure 1", sweeps,
-    {f"epsilon-{epsilon:g}": picture(epsilon) for epsilon in EPSILONS}, claims,
-)  # fmt: skip
+PICTURES = {
+    f"epsilon-{epsilon:g}": against(
+        by_width, "width", select={"epsilon": epsilon}, names={"width": "scale of the width"}, width=6.0,
+        caption=f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn",
+    )
+    for epsilon in EPSILONS
+}  # fmt: skip
+STUDY = Study(__doc__, "Figure 1", sweeps, PICTURES, claims)

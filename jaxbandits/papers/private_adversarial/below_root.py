@@ -1,10 +1,11 @@
-"""Central against local privacy where epsilon falls with the horizon, as T^-a: the paper's headline below 1 / sqrt(T).
+"""Central against local privacy below epsilon = 1 / sqrt(T).
 
-Corollary 3.2 has regret of order sqrt(T / epsilon) = T^((1 + a) / 2), below T for every a < 1. With noise on every
-play, which is local privacy, the bound is sqrt(T) / epsilon, and no local algorithm has less than order T from a = 1/2
-on. The questions, fixed before the run: does the conversion keep its exponent along epsilon = T^-a; and is at least
-half of the regret a play left to the local algorithm at a >= 1/2 from the shortest horizon to the longest? That an
-exponent is read only where regret is below half of uniform play's was added after a first run, with the longest T.
+The paper's headline, where epsilon falls with the horizon, as T^-a. Corollary 3.2 has regret of order sqrt(T / epsilon)
+= T^((1 + a) / 2), below T for every a < 1. With noise on every play, which is local privacy, the bound is sqrt(T) /
+epsilon, and no local algorithm has less than order T from a = 1/2 on. The questions, fixed before the run: does the
+conversion keep its exponent along epsilon = T^-a; and is at least half of the regret a play left to the local algorithm
+at a >= 1/2 from the shortest horizon to the longest? That an exponent is read only where regret is below half of
+uniform play's was added after a first run, with the longest T.
 """
 
 from functools import partial
@@ -16,7 +17,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import brackets
-from jaxbandits.papers.shared import as_sweep, curve, drawn, exponent, points, ratio_interval, times
+from jaxbandits.papers.shared import Curve, as_sweep, drawn, exponent, points, ratio_interval, times
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -38,10 +39,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def shares(results: Results) -> xr.DataArray:
-    """Regret over what uniform play costs at a gap of 1, at the gap that costs most.
-
-    Dimensions: algorithm, power, horizon, seed.
-    """
+    """Regret [algorithm, power, horizon, seed] at the costliest gap, over what uniform play costs at a gap of 1."""
     parts = []
     for name, ds in results.items():
         uniform = int(name) * (NUM_ARMS - 1) / NUM_ARMS
@@ -52,21 +50,20 @@ def shares(results: Results) -> xr.DataArray:
 
 
 def draw(results: Results) -> plot.Plot:
-    """Shares against the horizon, a line for each power and algorithm."""
-    share, rows, dotted = shares(results), [], {}
-    for power in POWERS:
-        central, local = (f"{kind}, ε = T^-{power:g}" for kind in ("batches", "noise on every play"))
-        dotted[local] = central
-        for label, line in ((CENTRAL, central), (LOCAL, local)):
-            values = share.sel(algorithm=label, power=power).transpose("horizon", "seed").values
-            rows += curve(line, "horizon", share["horizon"].values, "share", values)
+    share, kinds = shares(results), {CENTRAL: "batches", LOCAL: "noise on every play"}
+    name = "{}, ε = T^-{:g}".format
+    lines: list[Curve] = [
+        (name(kind, power), share["horizon"].values, share.sel(algorithm=label, power=power))
+        for power in POWERS
+        for label, kind in kinds.items()
+    ]
+    dotted = {name(kinds[LOCAL], power): name(kinds[CENTRAL], power) for power in POWERS}
     caption = "HTINF, two arms; the gap of 0.1, 0.3 and 1 that costs most; dotted: noise on every play (local)"
     words = {"horizon": "plays T", "share": "regret over that of uniform play"}
-    return drawn(rows, "horizon", "share", dotted=dotted, names=words, caption=caption, width=6.5)
+    return drawn("horizon", "share", lines, dotted=dotted, names=words, caption=caption, width=6.5)
 
 
 def claims(results: Results) -> Claims:
-    """Exponents along epsilon = T^-a, the local algorithm's share, and all shares."""
     share = shares(results)
     first, last = (int(share["horizon"][i]) for i in (0, -1))
     for power in POWERS:
@@ -96,7 +93,4 @@ def claims(results: Results) -> Claims:
         yield Claim(f"central over local along ε = T^-{power:g}", "", measured)
 
 
-STUDY = Study(
-    "Central against local privacy below epsilon = 1 / sqrt(T)", "Corollary 3.2 and the introduction", sweeps,
-    {"share": draw}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Corollary 3.2 and the introduction", sweeps, {"share": draw}, claims)

@@ -1,6 +1,7 @@
-"""The bounds with their constants where they say something: two arms, two experts, a million plays.
+"""The bounds with their constants, where they are below what uniform play costs.
 
-At the sizes of Table 1 they exceed T. With two arms they do not, and a regret above one would contradict it.
+At the sizes of Table 1 they exceed T. With two arms, two experts and a million plays they do not, and a regret above
+one would contradict it.
 
 Theorem D.1 is about HTINF on losses with noise: with Laplace noise of scale 1 that is the conversion at epsilon = 1,
 whose batches are of one play.
@@ -17,7 +18,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import curve, drawn, regrets
+from jaxbandits.papers.shared import Curve, drawn, regrets
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
@@ -79,11 +80,6 @@ def lemma_e4(updates: float, scale: float) -> float:
     return 11 * scale * math.sqrt(size * math.log(NUM_ARMS)) * math.log(size) + 10
 
 
-def theorem_d1(horizon: int) -> float:
-    """Theorem D.1 with alpha = 2, for losses in [0, 1] with Laplace noise of scale 1: 30 sqrt(6 K (T + 1))."""
-    return 30 * math.sqrt(6 * NUM_ARMS * (horizon + 1))
-
-
 def largest(results: Results) -> pd.DataFrame:
     """For each algorithm and epsilon the largest mean regret over the gaps, with its interval."""
     frames = []
@@ -95,19 +91,16 @@ def largest(results: Results) -> pd.DataFrame:
 
 
 def draw(results: Results) -> plot.Plot:
-    """Measured regret and printed bounds against epsilon, with uniform play above."""
     frame, horizon = largest(results), int(results["arms"].t[-1])
-    rows, dotted = [], {}
+    lines, dotted = list[Curve](), {}
     for label, part in frame[frame["algorithm"] != NOISY].groupby("algorithm", sort=False):
-        measured = part.rename(columns={"mean": "regret"})[["epsilon", "regret", "low", "high"]]
-        rows += measured.assign(line=label).to_dict("records")
+        lines.append((label, part["epsilon"], part["mean"], part["low"], part["high"]))
         if label != UNIFORM:
             dotted[f"{label}: {ORDER}"] = label
-            values = [bound(label, horizon, x) for x in part["epsilon"]]
-            rows += curve(f"{label}: {ORDER}", "epsilon", part["epsilon"], "regret", values)
+            lines.append((f"{label}: {ORDER}", part["epsilon"], [bound(label, horizon, x) for x in part["epsilon"]]))
     caption = f"two arms, two experts, T = {horizon:,}: the largest mean regret over the gaps; dotted: printed bounds"
     words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
-    return drawn(rows, "epsilon", "regret", dotted=dotted, names=words, caption=caption, width=5.5)
+    return drawn("epsilon", "regret", lines, dotted=dotted, names=words, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> Claims:
@@ -131,11 +124,11 @@ def claims(results: Results) -> Claims:
         else:
             limit = bound(row.algorithm, horizon, row.epsilon)
             yield bounded(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2)
-        if row.algorithm == "HTINF in batches" and row.epsilon == 1:  # batches of one play
-            yield bounded(row, "HTINF, noise of scale 1", theorem_d1(horizon), "Theorem D.1")
+        if row.algorithm == "HTINF in batches" and row.epsilon == 1:  # batches of one play; alpha = 2, losses in [0, 1]
+            yield bounded(row, "HTINF, noise of scale 1", 30 * math.sqrt(6 * NUM_ARMS * (horizon + 1)), "Theorem D.1")
 
 
 STUDY = Study(
-    "The bounds with their constants, where they are below what uniform play costs",
-    "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4", sweeps, {"epsilon": draw}, claims,
+    __doc__, "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4", sweeps, {"epsilon": draw},
+    claims,
 )  # fmt: skip

@@ -1,8 +1,9 @@
-"""What plain EXP3 gives away: the paper's appendix G.1.
+"""What plain EXP3 gives away.
 
-The paper's figure: under one forced history of actions two neighbouring loss sequences lead EXP3's probabilities to
-opposite ends. What it leaves open, how much the actions of EXP3 give away when it plays by itself, is measured here:
-an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play. All later losses are 0.
+The figure of the paper's appendix G.1: under one forced history of actions two neighbouring loss sequences lead EXP3's
+probabilities to opposite ends. What it leaves open, how much the actions of EXP3 give away when it plays by itself, is
+measured here: an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play. All later
+losses are 0.
 """
 
 import math
@@ -28,11 +29,10 @@ FIXED, TUNED, PRIVATE = f"EXP3, learning rate {FIXED_RATE}", "EXP3, rate √(log
 
 
 def forced(plays, rate=RATE, primed=False) -> np.ndarray:
-    """Probability of arm 1 at each play of the paper's appendix G.1 [plays], float64: the paper's listing, on d =
-    log w_1 - log w_0.
+    """Probability of arm 1 at each play [plays], float64: the paper's listing, on d = log w_1 - log w_0.
 
-    Arms count from 0: the paper's actions 1 and 2 are arms 0 and 1. Even plays (from 0) are forced onto arm 1, odd
-    ones onto arm 0, all losses are 1; without `primed` the first is 0.
+    The paper's actions 1 and 2 are arms 0 and 1. Even plays (from 0) are forced onto arm 1, odd ones onto arm 0, all
+    losses are 1; without `primed` the first is 0.
     """
     out, d = np.empty(plays), 0.0
     for t in range(plays):
@@ -59,8 +59,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     for horizon in horizons:
         none, lost = np.zeros((horizon, 2)), np.zeros((horizon, 2))
         lost[0, 1] = 1.0
-        rates = {FIXED: FIXED_RATE, TUNED: tuned(horizon)}
-        algorithms = {label: partial(a.exp3, learning_rate=rate, mixing=0.0) for label, rate in rates.items()}
+        algorithms = {label: partial(a.exp3, learning_rate=x, mixing=0.0) for label, x in rates(horizon).items()}
         declared[f"free-{horizon}"] = swept(
             algorithms | {PRIVATE: private}, partial(e.loss_table, losses=none), horizon, seeds,
             grid={"environment.losses": dict(zip(TABLES, (lost, none), strict=True))},
@@ -68,9 +67,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def tuned(horizon: int) -> float:
-    """The learning rate of a horizon."""
-    return math.sqrt(math.log(2) / horizon)
+def rates(horizon: int) -> dict[str, float]:
+    """The learning rates of plain EXP3 at a horizon."""
+    return {FIXED: FIXED_RATE, TUNED: math.sqrt(math.log(2) / horizon)}
 
 
 def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
@@ -82,7 +81,6 @@ def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
     """
     counts = np.stack([np.asarray(a_counts), np.asarray(b_counts)])
     half = counts.shape[1] // 2
-    tail = (1 - confidence) / 2
 
     def bounds(x, thresholds):
         """The lower bound by each event [2 directions, 2 orders, thresholds] from counts [2, S]."""
@@ -90,7 +88,7 @@ def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
         most = np.stack([np.searchsorted(np.sort(row), thresholds, side="right") for row in x])  # at most c
         least = n - np.stack([np.searchsorted(np.sort(row), thresholds, side="left") for row in x])  # at least c
         hits = np.stack([most, least])
-        low, high = clopper_pearson(hits, n, tail)
+        low, high = clopper_pearson(hits, n, (1 - confidence) / 2)
         with np.errstate(divide="ignore"):
             return np.log(low) - np.log(high[:, ::-1])
 
@@ -118,7 +116,6 @@ def exact_epsilon(rate, horizon) -> float:
 
 
 def leak_frame(results: Results) -> pd.DataFrame:
-    """Lower bounds on epsilon for each algorithm and horizon, and the exact value where it is known."""
     rows: list[tuple[str, int, float, bool]] = []
     for ds in (ds for key, ds in results.items() if key.startswith("free-")):
         horizon = int(ds.t[-1])
@@ -126,8 +123,7 @@ def leak_frame(results: Results) -> pd.DataFrame:
             counts = ds["pulls"].sel(algorithm=label, arm=1)
             bound = epsilon_lower(*(counts.isel({"environment.losses": i}).values for i in (0, 1)))
             rows.append((f"{label}: measured", horizon, bound, True))
-        for label, rate in ((FIXED, FIXED_RATE), (TUNED, tuned(horizon))):
-            rows.append((f"{label}: exact", horizon, exact_epsilon(rate, horizon), False))
+        rows += [(f"{label}: exact", horizon, exact_epsilon(x, horizon), False) for label, x in rates(horizon).items()]
     return pd.DataFrame(rows, columns=["algorithm", "horizon", "epsilon", "markers"])
 
 
@@ -156,13 +152,14 @@ PICTURES = {
 
 
 def claims(results: Results) -> Claims:
-    """End values and crossings of the forced history; growth of the measured epsilon."""
     p = results["forced"]
     gap = p[0] - p[1]
     half, most = (f"{int(np.argmax(gap > share)):,}" for share in (0.5, 0.9))
     ratio = max(np.log(p[0] / p[1]).max(), np.log((1 - p[1]) / (1 - p[0])).max())
-    yield Claim("end value on l", "1 - γ/2 = 0.99995", f"{p[0, -1]:.6f}", _exact(p[0, -1], 1 - RATE / 2))
-    yield Claim("end value on l'", "γ/2 = 0.00005", f"{p[1, -1]:.6f}", _exact(p[1, -1], RATE / 2))
+    ends = {"end value on l": ("1 - γ/2 = 0.99995", 1 - RATE / 2), "end value on l'": ("γ/2 = 0.00005", RATE / 2)}
+    for value, (statement, (paper, stated)) in zip(p[:, -1], ends.items(), strict=True):
+        evidence = Exact(float(value), stated - 5e-7, stated + 5e-7)  # to six decimals, as it is printed
+        yield Claim(statement, paper, f"{value:.6f}", evidence)
     yield Claim("plays until the gap exceeds 0.5 and 0.9", "", f"{half} and {most}")
     yield Claim("privacy loss of one play, largest log ratio", "grows with t (no figure)", f"{ratio:.2f}")
     frame = leak_frame(results).set_index(["algorithm", "horizon"])["epsilon"]
@@ -183,11 +180,4 @@ def claims(results: Results) -> Claims:
         yield Claim(f"ε, 95% lower bound, {label}", paper, measured, evidence)
 
 
-def _exact(value, stated) -> Exact:
-    """A value of the figure in float64: to six decimals, as it is printed."""
-    return Exact(float(value), stated - 5e-7, stated + 5e-7)
-
-
-STUDY = Study(
-    "What plain EXP3 gives away", "Appendix G.1 and its figure", sweeps, PICTURES, claims, computed,
-)  # fmt: skip
+STUDY = Study(__doc__, "Appendix G.1 and its figure", sweeps, PICTURES, claims, computed)

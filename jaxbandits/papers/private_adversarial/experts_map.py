@@ -1,4 +1,7 @@
-"""Table 2: which expert algorithm is best where, by the bounds over the whole range and measured on a small grid."""
+"""Which expert algorithm is best where.
+
+Table 2, by the bounds over the whole range and measured on a small grid.
+"""
 
 from functools import partial
 from itertools import product
@@ -6,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import picture, regrets
+from jaxbandits.papers.shared import horizon_of, picture, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, Tuning, swept
 from jaxbandits.reports import plot
 
@@ -30,10 +32,7 @@ TRIED: dict[str, dict] = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """One sweep for each number of experts.
-
-    Learning rate, mixing and window are chosen at every epsilon on other seeds.
-    """
+    """Learning rate, mixing and window are chosen at every number of experts and epsilon, on other seeds."""
     horizon, sizes = (100_000, (4, 8, 16, 64)) if full else (1000, (4, 16))
     epsilons = [0.01, 0.03, 0.1, 0.3, 1.0] if full else [0.1, 1.0]
     seeds, tuned = (SEEDS, 20) if full else (10, 2)
@@ -73,23 +72,15 @@ def computed(full: bool) -> dict[str, Any]:
 
 
 def cells(results: Results) -> pd.DataFrame:
-    """Mean final regret with its interval for each algorithm and cell.
-
-    `no_tuning` says whether the theory's own tuning is not valid there.
-    """
+    """Mean final regret with its interval for each algorithm and cell, and whether the theory has a tuning there."""
     parts = []
-    for n, ds in by_experts(results).items():
-        frame, horizon = regrets(ds).rename(columns={"mean": "regret"}), int(ds.t[-1])
-        tuned = [valid(label, n, horizon, x) for label, x in zip(frame["algorithm"], frame["epsilon"], strict=True)]
-        parts.append(frame.assign(num_experts=n, valid=tuned))
+    for key in [key for key in results if key.startswith("experts-")]:
+        frame, n = regrets(results[key]).rename(columns={"mean": "regret"}), int(key.partition("-")[2])
+        at = zip(frame["algorithm"], frame["epsilon"], strict=True)
+        parts.append(frame.assign(num_experts=n, valid=[valid(label, n, horizon_of(results), x) for label, x in at]))
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[["num_experts", "epsilon", "algorithm", "regret", "low", "high", "valid"]]
     return frame.assign(text=frame["regret"].map("{:,.0f}".format), no_tuning=~frame["valid"])
-
-
-def by_experts(results: Results) -> dict[int, xr.Dataset]:
-    """The sweeps by their number of experts."""
-    return {int(key.partition("-")[2]): ds for key, ds in results.items() if key.startswith("experts-")}
 
 
 def valid(label, num_experts, horizon, epsilon) -> bool:
@@ -106,12 +97,10 @@ def valid(label, num_experts, horizon, epsilon) -> bool:
 
 def winners(results: Results) -> pd.DataFrame:
     """The algorithm of least mean regret in each cell, how far ahead it is, and what the rates name."""
-    horizon = int(next(iter(by_experts(results).values())).t[-1])
     rows = []
     for (n, epsilon), part in cells(results).groupby(["num_experts", "epsilon"]):
-        ordered = part.sort_values("regret")
-        best, second = ordered.iloc[0], ordered.iloc[1]
-        rates = theory.experts_rates(NUM_ARMS, int(n), horizon, float(epsilon))
+        (_, best), (_, second) = part.sort_values("regret").iloc[:2].iterrows()
+        rates = theory.experts_rates(NUM_ARMS, int(n), horizon_of(results), float(epsilon))
         rows.append({
             "num_experts": int(n), "epsilon": epsilon, "winner": best.algorithm, "regret": best.regret,
             "clear": bool(best.high < second.low), "predicted": WORDS[min(rates, key=rates.__getitem__)],
@@ -139,15 +128,13 @@ PICTURES = {
 
 
 def claims(results: Results) -> Claims:
-    """How often the rates name the measured winner, and where each theory's tuning is valid."""
     frame, every = winners(results), cells(results)
     right, clear = int((frame["winner"] == frame["predicted"]).sum()), frame[frame["clear"]]
     measured = (
         f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's "
         f"interval is apart, in {int((clear.winner == clear.predicted).sum())}"
     )
-    statement = "the smallest rate names the algorithm of least regret"
-    yield Claim(statement, "rates only, constants dropped", measured)
+    yield Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", measured)
     for label, part in every.groupby("algorithm", sort=False):
         won, predicted = (int((frame[column] == label).sum()) for column in ("winner", "predicted"))
         measured = f"least regret in {won} of {len(frame)} cells; theory tuning valid in {int(part.valid.sum())}"
@@ -166,7 +153,5 @@ def claims(results: Results) -> Claims:
     yield Claim("cells of the theory map where some bound with constants is below T", "", measured)
 
 
-STUDY = Study(
-    "Which expert algorithm is best where", "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5", sweeps,
-    PICTURES, claims, computed,
-)  # fmt: skip
+SOURCE = "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5"
+STUDY = Study(__doc__, SOURCE, sweeps, PICTURES, claims, computed)

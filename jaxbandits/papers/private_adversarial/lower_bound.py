@@ -1,4 +1,4 @@
-"""The pair of loss sequences of Lemma 5.1, the lemma's statistics, and the regret of every base on both.
+"""The lower bound of Lemma 5.1: two sequences, its statistics and the regret of every base.
 
 Two arms. l costs (1/2, 1) always; l' the same up to play tau_0 and (1/2, 0) after it. An algorithm that rarely plays
 arm 1 under l cannot notice the change soon, if it is private. The lemma is about algorithms for which some gamma, p
@@ -55,16 +55,12 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def plays_of_arm_1(regret, times, change=None) -> np.ndarray:
-    """Plays of arm 1 up to each time, from the regret [..., C] recorded on l, or on l' with this `change`. Exact.
-
-    On l the regret is half of them. On l' the loss is the regret plus the best arm's, and after the change a play of
-    arm 0 costs 1/2, one of arm 1 nothing.
-    """
+    """Plays of arm 1 up to each time, from the regret [..., C] recorded on l, or on l' with this `change`. Exact."""
     regret, times = np.asarray(regret, np.float64), np.asarray(times, np.float64)
-    if change is None:
+    if change is None:  # on l the regret is half of them
         return np.rint(2 * regret)
-    best = np.minimum(times / 2, np.minimum(times, change))
-    loss = regret + best
+    # on l' the loss is the regret plus the best arm's; after the change a play of arm 0 costs 1/2, one of arm 1 nothing
+    loss = regret + np.minimum(times / 2, np.minimum(times, change))
     at = np.flatnonzero(times == change)
     if not at.size:
         raise ValueError(f"change = {change} is no checkpoint: the plays before it cannot be told from those after")
@@ -81,8 +77,8 @@ def triples(plays, times, epsilon, sure=False) -> pd.DataFrame:
     the floor(p / gamma) plays after tau_0 (whose end is rounded up to a checkpoint, which only makes E_p rarer). The
     probabilities are shares of seeds; `sure`: the seeds must show it at 95%.
 
-    Columns: `gamma`, `p`, `tau_0`, `window`, `calm` (the share of seeds in E_p), `first` (gamma T / 4, about l) and
-    `second` (about l'): the worst-case regret is at least the larger of the two.
+    `calm` is the share of seeds in E_p; the worst-case regret is at least the larger of `first` (gamma T / 4, about l)
+    and `second` (about l').
     """
     times, horizon, seeds = np.asarray(times), int(times[-1]), len(plays)
     needed = seeds / 2
@@ -110,10 +106,8 @@ def triples(plays, times, epsilon, sure=False) -> pd.DataFrame:
 def statistics_frame(results: Results) -> pd.DataFrame:
     """For each algorithm and epsilon what the lemma yields, and the regrets on l and on the worst of the l'.
 
-    `satisfying` and `sure` count the triples that satisfy the lemma, by the share of seeds and at 95%, `latest` is the
-    largest tau_0 of the former. The triple of
-    the largest bound is shown, with that `bound`; `second` is the largest second term of all of them. Both are NaN
-    where no triple does. `calm_primed` is the probability of E_p on l' for the best triple whose tau_0 was played.
+    `satisfying` and `sure` count the triples that satisfy the lemma, by the share of seeds and at 95%. The triple of
+    the largest bound is shown; `second` is the largest second term of all of them. Both are NaN where no triple does.
     """
     plain, times = results["l"], results["l"]["t"].values
     changes = sorted(int(key.removeprefix("l'-")) for key in results if key.startswith("l'-"))
@@ -135,10 +129,9 @@ def statistics_frame(results: Results) -> pd.DataFrame:
             | _played(found[found["tau_0"].isin(changes)], primed, times)
             | {
                 "satisfying": len(found), "sure": len(triples(plays, times, epsilon, sure=True)),
-                "latest": found["tau_0"].max(),
-                "bound": bound.max(), "second": found["second"].max(), "regret_l": regret[:, -1].mean(),
-                "regret_primed": primed[worst][:, -1].mean(), "worst": mean, "worst_low": low,
-                "rate": math.sqrt(times[-1] / epsilon),
+                "latest": found["tau_0"].max(), "bound": bound.max(), "second": found["second"].max(),
+                "regret_l": regret[:, -1].mean(), "regret_primed": primed[worst][:, -1].mean(), "worst": mean,
+                "worst_low": low, "rate": math.sqrt(times[-1] / epsilon),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
@@ -164,7 +157,7 @@ def worse(results: Results) -> xr.Dataset:
 
 
 def draw(results: Results) -> plot.Plot:
-    """Draw the worst of the measured regrets beside the rate sqrt(T / epsilon)."""
+    """The worst of the measured regrets beside the rate sqrt(T / epsilon)."""
     ds = worse(results)
     horizon = int(ds.t[-1])
     reference = {"√(T/ε)": lambda xs: np.sqrt(horizon / xs)}
@@ -195,7 +188,6 @@ def draw_bound(results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """What the lemma yields for each algorithm and epsilon, and the regrets."""
     frame = statistics_frame(results)
     for row in frame.to_dict("records"):
         measured = f"regrets {row['regret_l']:,.0f} on l, {row['regret_primed']:,.0f} on the worst l'"
@@ -222,9 +214,8 @@ def claims(results: Results) -> Claims:
     measured = f"{'in all' if early else 'not in all'} of these triples"
     yield Claim("τ₀ lies within the first batch of ⌈1/ε⌉ plays", "", measured)
     share = frame["second"] / frame["rate"]
-    measured = (
-        f"at most {share.max():.3f} √(T/ε); above γT/4 at {int((frame['second'] >= frame['bound']).sum())} points"
-    )
+    above = int((frame["second"] >= frame["bound"]).sum())
+    measured = f"at most {share.max():.3f} √(T/ε); above γT/4 at {above} points"
     yield Claim("the lemma's second term, the one about privacy", "", measured)
     for label, part in frame.groupby("algorithm", sort=False):
         counts = points(part["epsilon"], part["satisfying"], "{y:,} at ε = {x:g}")
@@ -234,7 +225,4 @@ def claims(results: Results) -> Claims:
     yield Claim("worst regret over √(T/ε)", "at least a constant where the lemma applies", measured)
 
 
-STUDY = Study(
-    "The lower bound of Lemma 5.1: two sequences, its statistics and the regret of every base", "Lemma 5.1", sweeps,
-    {"regret": draw, "bound": draw_bound}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Lemma 5.1", sweeps, {"regret": draw, "bound": draw_bound}, claims)

@@ -1,4 +1,4 @@
-"""Table 1: regret against the privacy level and the horizon for every algorithm, each with its bound.
+"""The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1.
 
 Arms: an adversary chooses the gap of `fixed_gap_losses` that costs the algorithm most, after the algorithm was tuned
 for the worst of them. Experts: one instance. Rates are the paper's exponents; bounds are min(bound, T), since most
@@ -7,10 +7,12 @@ exceed T here.
 
 import math
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
@@ -99,9 +101,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared | {f"experts-{t}": _experts(t, [EPSILON], seeds, tuned, slower) for t in horizons}
 
 
-def horizons_of(results, kind):
-    """The sweeps of one horizon each as one Dataset."""
-    return over_horizons([results[key] for key in results if key.startswith(f"{kind}-")])
+def along(results: Results, kind: str, key: str) -> xr.Dataset:
+    """The sweeps of arms, at the gap that costs each algorithm most, or of experts, along epsilon or the horizon."""
+    ends = (ds for name, ds in results.items() if name.startswith(f"{kind}-"))
+    ds = results[kind] if key == "epsilon" else over_horizons(list(ends))
+    return worst(ds, "environment.gap") if kind == "arms" else ds
 
 
 def references(kind, of, ends):
@@ -119,8 +123,8 @@ def references(kind, of, ends):
         with_delta = partial(theory.experts_bounds, delta=DELTA)
         bounds = {name: partial(_of_dict, with_delta, sizes, key) for name, key in keys.items()}
     drawn = {f"bound of {name}": f for name, f in bounds.items() if any(f(*of(x)) < of(x)[0] for x in ends)}
-    along = lambda f: lambda xs: np.array([min(f(*of(x)), of(x)[0]) for x in xs])
-    return {name: along(f) for name, f in (rates | drawn).items()}
+    at_most_T = lambda f: lambda xs: np.array([min(f(*of(x)), of(x)[0]) for x in xs])
+    return {name: at_most_T(f) for name, f in (rates | drawn).items()}
 
 
 def _of_dict(function, sizes, key, horizon, epsilon):
@@ -129,28 +133,27 @@ def _of_dict(function, sizes, key, horizon, epsilon):
 
 def figure(kind, key, results: Results) -> plot.Plot:
     """Final regret against epsilon or the horizon, with rates and bounds."""
-    ds = results[kind] if key == "epsilon" else horizons_of(results, kind)
-    ds = worst(ds, "environment.gap") if kind == "arms" else ds
-    ends = ds[key].values[[0, -1]]
-    horizon = int(ds.t[-1])
+    ds = along(results, kind, key)
+    ends, horizon = ds[key].values[[0, -1]], int(ds.t[-1])
     of = (lambda x: (horizon, float(x))) if key == "epsilon" else (lambda x: (max(round(x), 1), EPSILON))
     given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
     given += "" if key == "epsilon" else f"; ε = {EPSILON}"
     dotted = {x: x.removesuffix(" (theory)") for x in ds["algorithm"].values if x.endswith(" (theory)")}
-    caption = (
-        f"{given}; tuned on other seeds, theory tunings dotted; rates and "
-        "bounds are min(·, T), a bound that is T throughout is not drawn"
-    )
+    given += "; tuned on other seeds, theory tunings dotted; rates and bounds are min(·, T), a bound that is T "
+    caption = given + "throughout is not drawn"
     return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
 
 
-def slopes(ds, exponents, key, sign, uniform) -> Claims:
-    """Claims: the fitted slope of each algorithm with its interval next to the exponent of its rate, an upper bound.
+def slopes(results: Results, kind: str, key: str) -> Claims:
+    """The fitted slope of each algorithm with its interval next to the exponent of its rate, an upper bound.
 
-    Fitted where the mean regret is below half of what playing at random costs on the largest gap, `uniform` a play:
-    above it the adversary has run out of gaps, and regret grows with T as any would.
+    Fitted where the mean regret is below half of what playing at random costs on the largest gap: above it the
+    adversary has run out of gaps, and regret grows with T as any would.
     """
-    what, column = ("T", 0) if key == "horizon" else ("1/ε", 1)
+    ds, exponents = along(results, kind, key), EXPONENTS if kind == "arms" else EXPERTS
+    largest = float(results["arms"]["environment.gap"].max())
+    uniform = largest * (NUM_ARMS - 1) / NUM_ARMS if kind == "arms" else GAP * (1 - SPREAD) * 2 / 3  # a play
+    what, column, sign = ("T", 0, 1) if key == "horizon" else ("1/ε", 1, -1)
     mean = final_regret(ds).mean("seed")
     half = uniform * (ds["horizon"] if key == "horizon" else int(ds.t[-1])) / 2
     for label in [x for x in ds["algorithm"].values if x in exponents]:
@@ -165,16 +168,13 @@ def slopes(ds, exponents, key, sign, uniform) -> Claims:
 
 def claims(results: Results) -> Claims:
     """Exponents, and where the conversion overtakes noise on every play."""
-    arms = worst(results["arms"], "environment.gap")
-    uniform = float(results["arms"]["environment.gap"].max()) * (NUM_ARMS - 1) / NUM_ARMS
-    yield from slopes(worst(horizons_of(results, "arms"), "environment.gap"), EXPONENTS, "horizon", 1, uniform)
-    yield from slopes(arms, EXPONENTS, "epsilon", -1, uniform)
-    uniform = GAP * (1 - SPREAD) * 2 / 3
-    yield from slopes(horizons_of(results, "experts"), EXPERTS, "horizon", 1, uniform)
-    yield from slopes(results["experts"], EXPERTS, "epsilon", -1, uniform)
+    for kind, key in product(("arms", "experts"), ("horizon", "epsilon")):
+        yield from slopes(results, kind, key)
+    arms = along(results, "arms", "epsilon")
     final, horizon = final_regret(arms).transpose("algorithm", "epsilon", "seed"), int(arms.t[-1])
     epsilons, many = final["epsilon"].values, np.geomspace(10 / horizon, 1, 200)
-    slow = f"√(KT log K) log(KT)/√ε < √(KT log KT)/ε below ε = 1/(log K log KT) = {_cheaper_below(horizon):.2g}"
+    cheaper = 1 / (math.log(NUM_ARMS) * math.log(NUM_ARMS * horizon))
+    slow = f"√(KT log K) log(KT)/√ε < √(KT log KT)/ε below ε = 1/(log K log KT) = {cheaper:.2g}"
     for name in [name for name in BASES if name in arms["algorithm"]]:
         # lane by lane: same seeds
         difference, low, high = mean_interval((final.sel(algorithm=name) - final.sel(algorithm=LOCAL)).values)
@@ -191,11 +191,6 @@ def claims(results: Results) -> Claims:
     price = mean.sel(algorithm="HTINF") / mean.sel(algorithm="no privacy")
     statement = "price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy"
     yield Claim(statement, "", points(epsilons, price, "{y:.1f} at ε = {x:g}"))
-
-
-def _cheaper_below(horizon: int) -> float:
-    """The epsilon below which the rate of Corollaries E.1 and E.3 is less than that of noise on every play."""
-    return float(1 / (np.log(NUM_ARMS) * np.log(NUM_ARMS * horizon)))
 
 
 def _bound(name, horizon, epsilon) -> float:
@@ -220,10 +215,10 @@ def computed(full: bool) -> dict[str, Any]:
     """Every bound with constants over T, at one epsilon: where they begin to say something."""
     rows = []
     for horizon in np.round(np.geomspace(1e3, 1e12, 37 if full else 10)).astype(np.int64).tolist():
-        bounds = {f"{name} in batches": _bound(name, horizon, EPSILON) for name in BASES}
-        bounds[LOCAL] = _bound(LOCAL, horizon, EPSILON)
-        named = zip(EXPERTS, theory.experts_bounds(3, NUM_EXPERTS, horizon, EPSILON, DELTA).values(), strict=True)
-        bounds |= {f"{name}, {NUM_EXPERTS} experts": value for name, value in named}
+        named = {f"{name} in batches": name for name in BASES} | {LOCAL: LOCAL}
+        bounds = {label: _bound(name, horizon, EPSILON) for label, name in named.items()}
+        experts = zip(EXPERTS, theory.experts_bounds(3, NUM_EXPERTS, horizon, EPSILON, DELTA).values(), strict=True)
+        bounds |= {f"{name}, {NUM_EXPERTS} experts": value for name, value in experts}
         shares = {name: min(value / horizon, 1.0) for name, value in bounds.items()}
         rows += [{"horizon": horizon, "share": share, "bound": name} for name, share in shares.items()]
     return {"bounds": pd.DataFrame(rows)}
@@ -238,9 +233,8 @@ BOUNDS = picture(
 
 
 STUDY = Study(
-    "The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1",
-    "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5", sweeps,
-    {f"{kind}_{key}": partial(figure, kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")}
+    __doc__, "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5", sweeps,
+    {f"{kind}_{key}": partial(figure, kind, key) for kind, key in product(("arms", "experts"), ("epsilon", "horizon"))}
     | {"bounds": BOUNDS},
     claims, computed,
 )  # fmt: skip

@@ -1,10 +1,13 @@
-"""E3: the two Bernoulli instances of the papers on private bandits, with everything a reader would compare."""
+"""Bernoulli arms, as in papers on private bandits.
+
+E3, with everything that a reader would compare. What knows no epsilon runs once.
+"""
 
 from functools import partial
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import REGRET, points, regrets
+from jaxbandits.papers.shared import REGRET, against, points, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -20,7 +23,6 @@ QUICK = {*PRIVATE, *PLAIN} - {"PRM-TS", "AdaP-KLUCB", "KL-UCB"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Both instances at every epsilon; what knows no epsilon runs once."""
     horizon, seeds = (100_000, 200) if full else (2000, 16)
     grid = {"environment.means": MEANS, "epsilon": [0.1, 0.25, 0.5, 1.0] if full else [0.25, 1.0]}
     algorithms = few(PRIVATE | PLAIN, full, QUICK)
@@ -36,12 +38,6 @@ def draw_time(instance, epsilon, results: Results) -> plot.Plot:
     return plot.regret(ds, select=select, log="both", caption=caption, width=5.5)
 
 
-def draw_epsilon(instance, results: Results) -> plot.Plot:
-    """Final regret of one instance against epsilon."""
-    caption = f"Bernoulli arms, {instance}: {MEANS[instance]}"
-    return plot.against(results["arms"], "epsilon", select={"environment.means": instance}, caption=caption, width=5.5)
-
-
 def claims(results: Results) -> Claims:
     """Mean regrets, best first."""
     frame = regrets(results["arms"])
@@ -52,12 +48,11 @@ def claims(results: Results) -> Claims:
         yield Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured)
 
 
-STUDY = Study(
-    "Bernoulli arms, as in papers on private bandits", "docs/reproductions/private_robust_mab.md", sweeps,
-    {
-        "time": partial(draw_time, "spread", 1.0),
-        "one-close": partial(draw_epsilon, "one close"),
-        "spread": partial(draw_epsilon, "spread"),
-    },
-    claims,
-)  # fmt: skip
+PICTURES = {"time": partial(draw_time, "spread", 1.0)} | {
+    instance.replace(" ", "-"): against(
+        "arms", "epsilon", select={"environment.means": instance}, caption=f"Bernoulli arms, {instance}: {means}",
+        width=5.5,
+    )
+    for instance, means in MEANS.items()
+}  # fmt: skip
+STUDY = Study(__doc__, "docs/reproductions/private_robust_mab.md", sweeps, PICTURES, claims)

@@ -1,6 +1,7 @@
-"""E2: Student rewards far from zero, under Cauchy contamination.
+"""Rewards far from zero: a bound on the means and a central moment.
 
-They are known only through a bound D on the means and a central moment.
+E2: Student rewards under Cauchy contamination, which are known only through a bound D on the means and a central
+moment.
 """
 
 from functools import partial
@@ -16,7 +17,7 @@ from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.private_robust_mab.raw_moments import AXES, PRM, along_both
-from jaxbandits.papers.shared import REGRET, points, regrets
+from jaxbandits.papers.shared import REGRET, along, points, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep
 from jaxbandits.reports import plot
 
@@ -26,18 +27,16 @@ RAW = "PRM elimination, raw moment"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """One sweep a bound D."""
-    return {f"D-{bound}": _one(bound, full) for bound in ((10, 100, 1000) if full else (10,))}
-
-
-def _one(bound: int, full: bool) -> Sweep:
-    means = bound / 2 + OFFSETS
-    central: dict[str, Any] = {"moment": "central", "moment_bound": 1.0, "mean_bound": float(bound)}
-    algorithms = {label: partial(algorithm, **central) for label, algorithm in PRM.items()}
-    # all that a raw moment says of the same rewards
-    algorithms[RAW] = partial(a.prm_elimination, moment_bound=1 + float(max(means)) ** 2)
-    environment = partial(e.student_arms, means=means.tolist(), df=3.0, scale=3**-0.5)
-    return along_both(algorithms, environment, partial(v.huber, kind="cauchy"), full)
+    declared = {}
+    for bound in (10, 100, 1000) if full else (10,):
+        means = bound / 2 + OFFSETS
+        central: dict[str, Any] = {"moment": "central", "moment_bound": 1.0, "mean_bound": float(bound)}
+        algorithms = {label: partial(algorithm, **central) for label, algorithm in PRM.items()}
+        # all that a raw moment says of the same rewards
+        algorithms[RAW] = partial(a.prm_elimination, moment_bound=1 + float(max(means)) ** 2)
+        environment = partial(e.student_arms, means=means.tolist(), df=3.0, scale=3**-0.5)
+        declared[f"D-{bound}"] = along_both(algorithms, environment, partial(v.huber, kind="cauchy"), full)
+    return declared
 
 
 def bounds_of(results: Results) -> list[int]:
@@ -59,19 +58,16 @@ def draw_bound(results: Results) -> plot.Plot:
     joined = xr.concat([ds[["regret"]].isel(t=[-1]) for ds in results.values()], bounds)
     sizes = len(OFFSETS), int(joined.t[-1])
     top = sizes[1] * float(OFFSETS.max() - OFFSETS.min())
-
-    def order(xs):
-        return [min(theory.prm_central_bound(*sizes, EPSILON, float(x), corruption_bound=SHARE), top) for x in xs]
-
+    order = lambda x: min(theory.prm_central_bound(*sizes, EPSILON, x, corruption_bound=SHARE), top)
+    reference = {"upper bound (order)": along(order, lambda x: (x,))}
     return plot.against(
-        joined.assign_attrs(constant_along="{}"), "mean_bound", reference={"upper bound (order)": order}, width=5.5,
+        joined.assign_attrs(constant_along="{}"), "mean_bound", reference=reference, width=5.5,
         select={"epsilon": EPSILON, "corruption_bound": SHARE}, names={"mean_bound": "bound D on the means"},
         caption=f"Student rewards; {percent(SHARE)} contaminated: Cauchy; ε = {EPSILON}",
     )  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
-    """What a central moment is worth, what D costs, and the regrets at one epsilon."""
     own = {}
     for bound in bounds_of(results):
         cells = regrets(results[f"D-{bound}"]).set_index(["epsilon", "corruption_bound", "algorithm"])
@@ -83,15 +79,11 @@ def claims(results: Results) -> Claims:
         yield Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured)
         for share, row in mean.loc[EPSILON].iterrows():
             attack = f"{percent(share)} Cauchy" if share else "no contamination"
-            statement = f"regret, D = {bound}, ε = {EPSILON:g}, {attack}"
-            yield Claim(statement, "", points(row.index, row, REGRET))
+            yield Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", points(row.index, row, REGRET))
     ratio = own[max(own)] / own[min(own)]
     measured = f"{ratio.min():.2f} to {ratio.max():.2f} times the regret of PRM elimination, over the cells"
     yield Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured)
 
 
-STUDY = Study(
-    "Rewards far from zero: a bound on the means and a central moment",
-    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md", sweeps,
-    {"time": draw_time, "mean-bound": draw_bound}, claims,
-)  # fmt: skip
+SOURCE = "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md"
+STUDY = Study(__doc__, SOURCE, sweeps, {"time": draw_time, "mean-bound": draw_bound}, claims)

@@ -1,10 +1,11 @@
-"""The order k of the moment, on an instance of ours that has Theorem 4.1's privacy term: is it 1 - 1/k in 1/epsilon?
+"""The order of the moment, on the lower bound's own instance.
 
-One arm pays p^(-1/k) with probability p and 0 otherwise, so that its k-th raw moment is 1 and its mean p^(1 - 1/k); the
-others pay 0. Privacy hides the arm while p is of order K log(T) / (epsilon T), and then it costs
-(K / epsilon)^(1 - 1/k) T^(1/k): the theorem's order. Here rewards are divided by p^(-1/k), which leaves play as it is:
-they are 0 or 1, with p as the moment's bound. p is c K log(T) / (epsilon T), at the c of the grid that costs most.
-The question, fixed before the run: is the exponent of 1/epsilon over two decades within 0.1 of 1 - 1/k?
+Theorem 4.1's privacy term: is it 1 - 1/k in 1/epsilon for moments of order k? One arm pays p^(-1/k) with probability p
+and 0 otherwise, so that its k-th raw moment is 1 and its mean p^(1 - 1/k); the others pay 0. Privacy hides the arm
+while p is of order K log(T) / (epsilon T), and then it costs (K / epsilon)^(1 - 1/k) T^(1/k): the theorem's order. Here
+rewards are divided by p^(-1/k), which leaves play as it is: they are 0 or 1, with p as the moment's bound. p is c K
+log(T) / (epsilon T), at the c of the grid that costs most. The question, fixed before the run: is the exponent of
+1/epsilon over two decades within 0.1 of 1 - 1/k?
 """
 
 import math
@@ -17,7 +18,7 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import as_sweep, curve, drawn, exponent, points
+from jaxbandits.papers.shared import Curve, as_sweep, drawn, exponent, horizon_of, points
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -30,14 +31,8 @@ PRM = {  # rewards of 0 and 1: a batch's sum is drawn at once, so that a hundred
 }
 
 
-def epsilons(full: bool) -> list[float]:
-    """Privacy levels, over two decades at full size."""
-    return [3e-5, 1e-4, 3e-4, 1e-3, 3e-3] if full else [0.1, 0.3, 1.0]
-
-
-def factors(full: bool) -> list[float]:
-    """The constants c of p."""
-    return [0.3, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0, 13.0, 20.0, 30.0] if full else [0.3, 3.0]
+# the constants c of p, at full size and at quick size
+FACTORS = {True: [0.3, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0, 13.0, 20.0, 30.0], False: [0.3, 3.0]}
 
 
 def probabilities(horizon: int, epsilon: float, multiples: list[float]) -> np.ndarray:
@@ -48,26 +43,24 @@ def probabilities(horizon: int, epsilon: float, multiples: list[float]) -> np.nd
 def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep for every order and epsilon, along c."""
     horizon, seeds = (100_000_000, 16) if full else (2000, 4)
+    epsilons = [3e-5, 1e-4, 3e-4, 1e-3, 3e-3] if full else [0.1, 0.3, 1.0]
     declared = {}
-    for order, eps in product(ORDERS, epsilons(full)):
+    for order, eps in product(ORDERS, epsilons):
         algorithms = {label: partial(make, moment_order=order, epsilon=eps) for label, make in PRM.items()}
         cells = [
             {"environment.means": [p] + [0.0] * (NUM_ARMS - 1), "moment_bound": p}
-            for p in probabilities(horizon, eps, factors(full))
+            for p in probabilities(horizon, eps, FACTORS[full])
         ]
         declared[f"{order}-{eps:g}"] = swept(algorithms, e.bernoulli_arms, horizon, seeds, points=cells)
     return declared
 
 
 def costs(results: Results) -> xr.DataArray:
-    """Regret of rewards whose k-th moment is 1, at the c that costs most, which is the coordinate `factor`.
-
-    Dimensions: algorithm, order, epsilon, seed.
-    """
+    """Regret [algorithm, order, epsilon, seed] of rewards whose k-th moment is 1, at the `factor` that costs most."""
     parts = []
     for name, ds in results.items():
         order, eps = int(name.partition("-")[0]), float(name.partition("-")[2])
-        multiples = factors(ds.sizes["point"] == len(factors(True)))
+        multiples = FACTORS[ds.sizes["point"] == len(FACTORS[True])]
         p = probabilities(int(ds["t"][-1]), eps, multiples)
         scaled = final_regret(ds).reset_coords(drop=True) * xr.DataArray(p ** (-1 / order), dims="point")
         worst = scaled.assign_coords(factor=("point", multiples)).isel(point=scaled.mean("seed").argmax("point"))
@@ -78,17 +71,17 @@ def costs(results: Results) -> xr.DataArray:
 
 def draw(results: Results) -> plot.Plot:
     """Regret against epsilon for every order, with lines of the stated order and a constant of 1."""
-    cost, rows, dotted = costs(results), [], {}
+    cost, lines, dotted = costs(results), list[Curve](), {}
     horizon, label = horizon_of(results), next(iter(PRM))
     for order in ORDERS:
         line, stated = f"{label}, k = {order}", f"(K/ε)^(1 - 1/{order}) T^(1/{order})"
         dotted[stated] = line
         for x in cost["epsilon"].values:
-            rows += curve(line, "epsilon", [x], "regret", cost.sel(algorithm=[label], order=order, epsilon=x))
-            rows += curve(stated, "epsilon", [x], "regret", [order_of(order, x, horizon)])
+            lines.append((line, [x], cost.sel(algorithm=[label], order=order, epsilon=x)))
+            lines.append((stated, [x], [order_of(order, x, horizon)]))
     caption = f"T = {horizon:,}, {NUM_ARMS} arms, rewards of moment 1; dotted: Theorem 4.1's order with a constant of 1"
     words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
-    return drawn(rows, "epsilon", "regret", dotted=dotted, names=words, caption=caption, width=6.5)
+    return drawn("epsilon", "regret", lines, dotted=dotted, names=words, caption=caption, width=6.5)
 
 
 def order_of(order: int, epsilon: float, horizon: int) -> float:
@@ -96,13 +89,7 @@ def order_of(order: int, epsilon: float, horizon: int) -> float:
     return (NUM_ARMS / epsilon) ** (1 - 1 / order) * horizon ** (1 / order)
 
 
-def horizon_of(results: Results) -> int:
-    """The plays of a run."""
-    return int(next(iter(results.values()))["t"][-1])
-
-
 def claims(results: Results) -> Claims:
-    """Exponents of 1/epsilon beside 1 - 1/k, and regret over the order."""
     cost, horizon = costs(results), horizon_of(results)
     for order, label in product(ORDERS, PRM):
         here = cost.sel(algorithm=label, order=order)
@@ -119,7 +106,4 @@ def claims(results: Results) -> Claims:
         yield Claim(f"regret by ε, k = {order}: {label}", "", points(means["epsilon"], means))
 
 
-STUDY = Study(
-    "The order of the moment, on the lower bound's own instance", "Theorems 4.1 and 6.2", sweeps, {"epsilon": draw},
-    claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Theorems 4.1 and 6.2", sweeps, {"epsilon": draw}, claims)

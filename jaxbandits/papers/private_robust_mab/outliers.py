@@ -1,6 +1,6 @@
-"""What extreme rewards do to each algorithm that was told to expect 5% of contamination.
+"""Five per cent of rewards replaced: who breaks.
 
-Five per cent of the rewards equal inf, NaN, a million or minus a million.
+By inf, NaN, a million or minus a million; the robust algorithms are told to expect 5% of contamination.
 """
 
 from functools import partial
@@ -38,10 +38,7 @@ RULES = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """One sweep for each attack, with and without it; what the learners assume stays the same.
-
-    Algorithms that store all rewards take time as T^2: their T is short.
-    """
+    """With each attack and without; algorithms that store all rewards take time as T^2: their T is short."""
     long, short, seeds = (100_000, 4000, 100) if full else (2000, 1000, 8)
     storing = {label: algorithm for label, algorithm in ALGORITHMS.items() if label not in QUICK}
     groups = {
@@ -57,7 +54,6 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def claims(results: Results) -> Claims:
-    """Regret with the attack over regret without it."""
     attacks = [name for name in results if not name.endswith("-kept")]
     for group in ("", "-kept"):
         first = results[attacks[0] + group]
@@ -75,7 +71,4 @@ def claims(results: Results) -> Claims:
             yield Claim(statement, SAID if label in OURS else "", measured)
 
 
-STUDY = Study(
-    "Five per cent of rewards replaced: who breaks", "docs/formulas/private_robust_mab.md#contamination", sweeps, {},
-    claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "docs/formulas/private_robust_mab.md#contamination", sweeps, {}, claims)

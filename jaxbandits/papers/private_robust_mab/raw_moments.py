@@ -1,8 +1,6 @@
-"""E1: heavy-tailed rewards with a bounded raw moment, against private and robust rivals.
+"""Heavy-tailed rewards with a bounded raw moment: E1, against private and robust rivals; E4, beside both bounds."""
 
-There are three kinds of contamination.
-"""
-
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,9 +10,9 @@ import pandas as pd
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits import theory
+from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import REGRET, REWARD_SHARE, points, regrets
+from jaxbandits.papers.shared import REGRET, REWARD_SHARE, along, fitted, horizon_of, points, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -43,39 +41,29 @@ AXES = {"corruption_bound": "share of contaminated rewards"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """One sweep an attack: every epsilon with every share of contaminated rewards, which the learner knows."""
     attacks = few(ATTACKS, full, [QUICK])
     return {name: along_both(PRM | RIVALS, PARETO, attack, full) for name, attack in attacks.items()}
 
 
 def along_both(algorithms: Any, environment: Any, attack: Any, full: bool) -> Sweep:
-    """Every epsilon with every share of contaminated rewards."""
+    """Every epsilon with every share of contaminated rewards, which the learner knows."""
     horizon, seeds = (100_000, 200) if full else (2000, 16)
     epsilons, shares = ([0.1, 0.5, 1.0], [0.0, 0.02, 0.05, 0.1]) if full else ([0.5, 1.0], [0.0, 0.05])
     more: dict[str, Any] = {"grid": {"epsilon": epsilons, REWARD_SHARE: shares}, "checkpoints": 60}
     return swept(algorithms, environment, horizon, seeds, **more, reward_adversary=attack)
 
 
-def first(results):
+def first(results: Results) -> str:
     """The attack that is drawn: the hardest that there is."""
     return next(name for name in ATTACKS if name in results)
 
 
-def order_lines(horizon, at):
+def order_lines(horizon: int, at: Callable[[float], tuple[float, float]]) -> dict[str, Callable[[Any], np.ndarray]]:
     """Both bounds, without their constants, as functions of an axis: `at(x)` is (epsilon, share) there."""
-    sizes, gap = (len(MEANS), horizon), max(MEANS) - min(MEANS)
-
-    def along(bound, share_name):
-        def line(xs):
-            places = [at(float(x)) for x in xs]
-            return np.array([bound(*sizes, epsilon, **{share_name: share}, max_gap=gap) for epsilon, share in places])
-
-        return line
-
-    return {
-        "upper bound (order)": along(theory.prm_raw_bound, "corruption_bound"),
-        "lower bound (order, times 1/27)": along(theory.private_robust_lower_bound, "corruption"),
-    }
+    sizes, gap = (len(MEANS), horizon), max(MEANS) - min(MEANS)  # cut at playing the worst arm throughout
+    upper = lambda epsilon, share: theory.prm_raw_bound(*sizes, epsilon, corruption_bound=share, max_gap=gap)
+    lower = lambda epsilon, share: theory.private_robust_lower_bound(*sizes, epsilon, corruption=share, max_gap=gap)
+    return {"upper bound (order)": along(upper, at), "lower bound (order, times 1/27)": along(lower, at)}
 
 
 def draw_time(results: Results) -> plot.Plot:
@@ -85,22 +73,13 @@ def draw_time(results: Results) -> plot.Plot:
     return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", names=AXES, caption=caption)
 
 
-def _against(results: Results, key: str, select: Any, at: Any, caption: str) -> plot.Plot:
-    ds = results[first(results)]
-    reference = order_lines(int(ds.t[-1]), at)
-    return plot.against(ds, key, select=select, reference=reference, names=AXES, caption=caption, width=5.5)
-
-
-def draw_epsilon(results: Results) -> plot.Plot:
-    """Final regret against epsilon, with the bounds' orders."""
-    caption = f"Pareto rewards; {SHARE:.0%} contaminated: {first(results)}"
-    return _against(results, "epsilon", {"corruption_bound": SHARE}, lambda x: (x, SHARE), caption)
-
-
-def draw_share(results: Results) -> plot.Plot:
-    """Final regret against the share of contaminated rewards, with the bounds' orders."""
-    caption = f"Pareto rewards; contamination: {first(results)}; ε = {EPSILON}"
-    return _against(results, "corruption_bound", {"epsilon": EPSILON}, lambda x: (EPSILON, x), caption)
+def draw(key: str, at: Any, given: str, results: Results, select: Any = None, name: str = "") -> plot.Plot:
+    """Final regret along epsilon or the share, with the bounds' orders."""
+    name, reference = name or first(results), order_lines(horizon_of(results), at)
+    caption = f"Pareto rewards; {given.format(name)}"
+    return plot.against(
+        results[name], key, select=select, reference=reference, names=AXES, caption=caption, width=5.5
+    )  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
@@ -114,14 +93,13 @@ def claims(results: Results) -> Claims:
         apart = (high["PRM-UCB"] < low[rival]) | (high[rival] < low["PRM-UCB"])
         measured = f"in {int(fewer.sum())} of {len(mean)} cells; intervals overlap in {int((~apart).sum())}"
         yield Claim(f"PRM-UCB has less regret than {rival}, {what}", "", measured)
-    sizes = len(MEANS), int(next(iter(results.values())).t[-1])
+    sizes = len(MEANS), horizon_of(results)
     upper = [theory.prm_raw_bound(*sizes, epsilon, corruption_bound=share) for _, epsilon, share in mean.index]
     ratio = mean["PRM elimination"].to_numpy() / np.array(upper)
-    measured = (
-        f"{ratio.min():.2f} to {ratio.max():.2f} of it; at most 1 in {int((ratio <= 1).sum())} of {len(ratio)} cells"
-    )
-    statement = "PRM elimination against the order of Theorem 6.2"
-    yield Claim(statement, "at most the order, constants hidden", measured)
+    within = int((ratio <= 1).sum())
+    measured = f"{ratio.min():.2f} to {ratio.max():.2f} of it; at most 1 in {within} of {len(ratio)} cells"
+    paper = "at most the order, constants hidden"
+    yield Claim("PRM elimination against the order of Theorem 6.2", paper, measured)
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
             attack = f"{percent(share)} {name}" if share else "no contamination"
@@ -132,5 +110,60 @@ def claims(results: Results) -> Claims:
 STUDY = Study(
     "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
     "Theorem 6.2; docs/reproductions/private_robust_mab.md", sweeps,
-    {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share}, claims,
+    {
+        "time": draw_time,
+        "epsilon": partial(
+            draw, "epsilon", lambda x: (x, SHARE), f"{SHARE:.0%} contaminated: {{}}",
+            select={"corruption_bound": SHARE},
+        ),
+        "share": partial(
+            draw, "corruption_bound", lambda x: (EPSILON, x), f"contamination: {{}}; ε = {EPSILON}",
+            select={"epsilon": EPSILON},
+        ),
+    },
+    claims,
+)  # fmt: skip
+
+# ---- E4: against epsilon and against the share, between the lower and the upper bound
+
+
+def bounded_sweeps(full: bool) -> dict[str, Sweep]:
+    horizon, seeds = (100_000, 200) if full else (2000, 16)
+    epsilons = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0] if full else [0.1, 1.0]
+    shares = {"epsilon": [1.0], REWARD_SHARE: [0.001, 0.003, 0.01, 0.03, 0.1] if full else [0.01, 0.1]}
+    prm = partial(swept, PRM, PARETO, horizon, seeds)
+    return {"epsilon": prm(grid={"epsilon": epsilons}), "share": prm(grid=shares, reward_adversary=ATTACKS["swapped"])}
+
+
+ALONG: dict[str, tuple[str, Any, str]] = {  # of each sweep the key, (epsilon, share) at its values, and what is given
+    "epsilon": ("epsilon", lambda x: (x, 0.0), "no contamination"),
+    "share": ("corruption_bound", lambda x: (1.0, x), "swapped rewards, ε = 1"),
+}
+
+
+def bounded_claims(results: Results) -> Claims:
+    """Regrets between the bounds' orders, and fitted exponents next to the theorem's."""
+    exponents = {
+        "epsilon": ("1/ε", -1, "1/2 (k = 2), uniformly over instances"),
+        "share": ("α", 1, "1/2 (k = 2), and -1 where T₀ rules"),
+    }
+    for name, (what, sign, paper) in exponents.items():
+        key, at, _ = ALONG[name]
+        upper, lower = order_lines(horizon_of(results), at).values()
+        for row in statistics.slope(results[name], over=key).itertuples():
+            yield Claim(f"exponent of {what}, {row.algorithm}", paper, fitted(row, sign))
+        for label, part in regrets(results[name]).groupby("algorithm", sort=False):
+            x, mean = part[key].to_numpy(), part["mean"].to_numpy()
+            above, ratio = int((mean >= lower(x)).sum()), mean / upper(x)
+            measured = (
+                f"above the lower (times 1/27) at {above}, below the upper at {int((ratio <= 1).sum())} of {len(part)} "
+                f"points; {ratio.min():.2f} to {ratio.max():.2f} of the upper"
+            )
+            paper = "orders, constants unspecified; the upper is proved for PRM elimination"
+            yield Claim(f"between the bounds along {what}, {label}", paper, measured)
+
+
+BOUNDED = Study(
+    "Regret between the lower and the upper bound", "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
+    bounded_sweeps, {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()}, bounded_claims,
 )  # fmt: skip

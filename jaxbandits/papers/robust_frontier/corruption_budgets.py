@@ -44,37 +44,29 @@ LEARNERS = {
     "multi-layer race of half width": partial(a.multilayer_elimination, width_scale=0.5, **FAILURE),
     "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, **FAILURE),
 }
-ATTACKS: dict[str, dict[str, Any]] = {
-    "strong-early": {"strength": "strong", "schedule": "early"},
-    "strong-burst": {"strength": "strong", "schedule": "burst"},
-    "weak-early": {"strength": "weak", "schedule": "early"},
+ATTACKS = {
+    "strong-early": partial(v.budgeted, strength="strong", schedule="early"),
+    "strong-burst": partial(v.budgeted, strength="strong", schedule="burst"),
+    "weak-early": partial(v.budgeted, strength="weak", schedule="early"),
 }
-SPENT = "corruption_spent"
 
 
 def told_sweeps(full: bool) -> dict[str, Sweep]:
-    """Every learner under each attack, at each budget."""
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0] if full else [0.0, 100.0]
     horizon, seeds = (20_000, 200) if full else (1000, 4)
     learners = few(LEARNERS, full, ("UCB1", TOLD, AGNOSTIC))
     grid = {(BUDGET, f"{TOLD}.corruption_budget"): budgets}
-    attacks = {name: partial(v.budgeted, **attack) for name, attack in ATTACKS.items()}
     return {
         name: swept(learners, ARMS, horizon, seeds, grid=grid, reward_adversary=attack)
-        for name, attack in attacks.items()
+        for name, attack in ATTACKS.items()
     }
-
-
-def words(name: str) -> str:
-    """The strength and the schedule of an attack, for reading."""
-    return name.replace("-", ", ")
 
 
 def told_claims(results: Results) -> Claims:
     """Regret by budget, what was spent, and what it is worth to be told."""
     for attack, ds in results.items():
-        name = words(attack)
-        spent = ds[SPENT].sel({BUDGET: BELIEVED}).mean("seed")
+        name = attack.replace("-", ", ")
+        spent = ds["corruption_spent"].sel({BUDGET: BELIEVED}).mean("seed")
         yield from by_algorithm(ds, BUDGET, f"{name}: regret of {{}}, by C".format)
         measured = points(ds["algorithm"], spent, "{x} {y:.0f}")
         yield Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", measured)
@@ -82,26 +74,23 @@ def told_claims(results: Results) -> Claims:
         yield Claim(f"{name}: elimination told nothing over told C", "", told)
 
 
-def _of_attack(name: str) -> Callable[[Results], plot.Plot]:
-    return against_budget(name, f"Bernoulli arms {MEANS}; the attack: {words(name)}")
-
-
+ATTACKED = f"Bernoulli arms {MEANS}; the attack: "
 STUDY = Study(
     "Budgets of corruption: told, told wrongly, told nothing",
     "docs/formulas/robust_frontier.md#robust-frontier-budgets", told_sweeps,
-    {"early": _of_attack("strong-early"), "burst": _of_attack("strong-burst"), "weak": _of_attack("weak-early")},
+    {
+        "early": against_budget("strong-early", f"{ATTACKED}strong, early"),
+        "burst": against_budget("strong-burst", f"{ATTACKED}strong, burst"),
+        "weak": against_budget("weak-early", f"{ATTACKED}weak, early"),
+    },
     told_claims,
 )  # fmt: skip
 
 # ---- Tsallis-INF between stochastic and adversarial rewards: what a budget adds to its regret
 
 BETWEEN = {
-    "Tsallis-INF": a.tsallis_inf,
-    "HTINF": a.htinf,
-    "EXP3": a.exp3,
-    "UCB1": a.ucb1,
-    "Thompson sampling": a.thompson,
-}
+    "Tsallis-INF": a.tsallis_inf, "HTINF": a.htinf, "EXP3": a.exp3, "UCB1": a.ucb1, "Thompson sampling": a.thompson,
+}  # fmt: skip
 STRENGTHS: tuple[Any, ...] = ("strong", "weak")
 
 
@@ -117,26 +106,22 @@ def regime_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def regime_claims(results: Results) -> Claims:
-    """Regret by budget, and what a unit of the budget costs."""
     for strength, ds in results.items():
         yield from by_algorithm(ds, BUDGET, f"{strength}: regret of {{}}, by C".format)
         ours = final_regret(ds).sel(algorithm="Tsallis-INF").transpose(BUDGET, "seed")
         budgets = ds[BUDGET].values[1:]
         added = mean_interval((ours.values[1:] - ours.values[0]) / budgets[:, None])
-        parts = ["{:.2f} [{:.2f}, {:.2f}]".format(*row) for row in zip(*added, strict=True)]
+        measured = points(budgets, map("{:.2f} [{:.2f}, {:.2f}]".format, *added), "{y} at {x:g}")
         said = provenance.records()["tsallis_inf_corrupted"].said("of order C and √(C Σ ln T/Δ)")
-        statement = f"{strength}: Tsallis-INF, regret added by a unit of C"
-        yield Claim(statement, said, points(budgets, parts, "{y} at {x:g}"))
+        yield Claim(f"{strength}: Tsallis-INF, regret added by a unit of C", said, measured)
 
 
 REGIME = Study(
     "Tsallis-INF between stochastic and adversarial rewards",
     "docs/formulas/robust_frontier.md#robust-frontier-budgets", regime_sweeps,
     {
-        strength: against_budget(
-            strength, f"Bernoulli arms {MEANS}; the budget is {strength} and spent early on the best arm"
-        )
-        for strength in STRENGTHS
+        x: against_budget(x, f"Bernoulli arms {MEANS}; the budget is {x} and spent early on the best arm")
+        for x in STRENGTHS
     },
     regime_claims,
 )  # fmt: skip
@@ -162,13 +147,9 @@ def linear_sweeps(full: bool) -> dict[str, Sweep]:
     return {"linear": swept(WEIGHTED, arms, horizon, seeds, grid=grid, reward_adversary=UNBOUNDED)}
 
 
-def linear_claims(results: Results) -> list[Claim]:
-    """Regret by budget."""
-    return by_algorithm(results["linear"], BUDGET, "regret of {}, by C".format)
-
-
 FRESH = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions"
 LINEAR = Study(
     "Linear bandits under a budget of corruption", "docs/formulas/robust_frontier.md#cw-oful", linear_sweeps,
-    {"linear": against_budget("linear", f"{FRESH}, Gaussian noise of {NOISE:g}")}, linear_claims,
+    {"linear": against_budget("linear", f"{FRESH}, Gaussian noise of {NOISE:g}")},
+    lambda results: by_algorithm(results["linear"], BUDGET, "regret of {}, by C".format),
 )  # fmt: skip

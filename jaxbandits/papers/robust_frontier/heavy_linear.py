@@ -1,4 +1,7 @@
-"""Linear bandits with heavy-tailed noise: clipped residuals against least squares, with and without an attack."""
+"""Linear bandits with heavy-tailed noise.
+
+Clipped residuals against least squares, without an attack and with one that spends its budget early on the best arm.
+"""
 
 import math
 from functools import partial
@@ -32,10 +35,8 @@ def environment(law: Any) -> Any:
 
 def learners(law: str) -> dict[str, Any]:
     """Least squares, with weights and without, and clipped residuals, told the moment of the law."""
-    told = {
-        "moment_order": ORDER, "moment_scale": environment(law).facts["noise_moment"](ORDER) ** (1 / ORDER),
-        "radius_scale": HEAVY_SCALE,
-    }  # fmt: skip
+    scale = environment(law).facts["noise_moment"](ORDER) ** (1 / ORDER)
+    told = {"moment_order": ORDER, "moment_scale": scale, "radius_scale": HEAVY_SCALE}
     return {
         "OFUL": partial(a.cw_oful, corruption_budget=0.0, radius_scale=OFUL_SCALE),
         "CW-OFUL": partial(a.cw_oful, corruption_budget=BUDGET, radius_scale=OFUL_SCALE),
@@ -45,7 +46,6 @@ def learners(law: str) -> dict[str, Any]:
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Each law without an attack and with one that spends its budget early on the best arm."""
     horizon, seeds = (10_000, 100) if full else (300, 4)
     grid = {TOTAL: [0.0, BUDGET] if full else [0.0]}
     # curves need more checkpoints than the last
@@ -64,21 +64,14 @@ def draw(law: str, results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """Mean and largest regret by law and budget."""
     for law, ds in results.items():
         final = final_regret(ds).transpose("algorithm", TOTAL, "seed")
         for label in ds["algorithm"].values:
             one = final.sel(algorithm=label)
-            both = [
-                f"{y:,.0f} (largest {z:,.0f})"
-                for y, z in zip(one.mean("seed").values, one.max("seed").values, strict=True)
-            ]
+            both = [f"{row.mean():,.0f} (largest {row.max():,.0f})" for row in one.values]
             measured = points(one[TOTAL], both, "{y} at {x:g}")
             yield Claim(f"{law}: regret of {label}, by C", "", measured)
 
 
-STUDY = Study(
-    "Linear bandits with heavy-tailed noise", "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb", sweeps,
-    {"gaussian": partial(draw, "gaussian"), "student": partial(draw, "student"), "pareto": partial(draw, "pareto")},
-    claims,
-)  # fmt: skip
+PICTURES = {law: partial(draw, law) for law in ("gaussian", "student", "pareto")}
+STUDY = Study(__doc__, "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb", sweeps, PICTURES, claims)

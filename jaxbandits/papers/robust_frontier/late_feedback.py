@@ -1,4 +1,7 @@
-"""Late feedback: what a delay costs learners that do not know of it, and one that does."""
+"""Late feedback.
+
+What a delay costs learners that do not know of it, and one that does.
+"""
 
 from functools import partial
 
@@ -9,12 +12,11 @@ from jaxbandits.papers.study import Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
 MEANS = [0.8, 0.6, 0.5, 0.3]
-LEARNERS = {
-    "UCB1": partial(a.delayed, base=a.ucb1), "KL-UCB": partial(a.delayed, base=a.kl_ucb),
-    "Thompson sampling": partial(a.delayed, base=a.thompson), "EXP3": partial(a.delayed, base=a.exp3),
-    "Tsallis-INF": partial(a.delayed, base=a.tsallis_inf),
-    "hybrid Tsallis-INF": partial(a.delayed, base=a.hybrid_tsallis_inf),
+BASES = {
+    "UCB1": a.ucb1, "KL-UCB": a.kl_ucb, "Thompson sampling": a.thompson, "EXP3": a.exp3, "Tsallis-INF": a.tsallis_inf,
+    "hybrid Tsallis-INF": a.hybrid_tsallis_inf,
 }  # fmt: skip
+LEARNERS = {label: partial(a.delayed, base=base) for label, base in BASES.items()}
 QUICK = ("UCB1", "Tsallis-INF", "hybrid Tsallis-INF")
 LOSSES = ("EXP3", "Tsallis-INF", "hybrid Tsallis-INF")
 MAX_DELAY = 1000  # of geometric delays: later feedback is lost
@@ -43,13 +45,12 @@ def draw(name: str, what: str, results: Results, where: str = f"arms {MEANS}") -
 
 
 def claims(results: Results) -> Claims:
-    """Regret by delay."""
     for name, ds in results.items():
         yield from by_algorithm(numbers(ds, "delay"), "delay", f"{name}: regret of {{}}, by delay".format)
 
 
 STUDY = Study(
-    "Late feedback", "docs/formulas/robust_frontier.md#robust-frontier-delay", sweeps,
+    __doc__, "docs/formulas/robust_frontier.md#robust-frontier-delay", sweeps,
     {
         "fixed": partial(draw, "fixed", "delay"),
         "geometric": partial(draw, "geometric", "mean delay"),

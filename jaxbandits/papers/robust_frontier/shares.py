@@ -1,4 +1,7 @@
-"""A share of corrupted rewards: CRIMED, whose index knows the share, against other robust indices."""
+"""A share of corrupted rewards.
+
+CRIMED, whose index knows the share, against other robust indices, all told the true share.
+"""
 
 from functools import partial
 
@@ -26,7 +29,6 @@ SHARE = "reward_adversary.corruption"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Each learner, told the true share."""
     horizon, seeds = (3000, 200) if full else (300, 4)
     shares = [0.0, 0.02, 0.05, 0.1] if full else [0.0, 0.05]
     attack = partial(v.huber, kind="target", value=SIZE)
@@ -51,6 +53,4 @@ def claims(results: Results) -> Claims:
         yield Claim(f"regret of {label}, by share", "", measured)
 
 
-STUDY = Study(
-    "A share of corrupted rewards", "docs/formulas/robust_frontier.md#crimed", sweeps, {"shares": PICTURE}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "docs/formulas/robust_frontier.md#crimed", sweeps, {"shares": PICTURE}, claims)

@@ -1,4 +1,4 @@
-"""Regret against plays, privacy level and corruption under both client models.
+"""Regret of both client models against plays, privacy level and corruption.
 
 Beside it stand the orders of the theorems, and the rivals.
 """
@@ -11,7 +11,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, horizon_sweeps, joined, target, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_value, picture, regrets
+from jaxbandits.papers.shared import MESSAGE_SHARE, against, along, by_value, fitted, picture, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -40,25 +40,18 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     alone, robust = few(OURS, full, ["M1"]), few(OURS | ROBUST_RIVALS, full, ["M1", "no filter"])
     private = with_batches(OURS | few(PRIVATE_RIVALS, full, ["phased elimination"]), horizon)
     robust, at_end = with_batches(robust, horizon), {"epsilon": [EPSILON, float("inf")]}
-    along = partial(swept, environment=PRIVATE, horizon=horizon, seeds=seeds, checkpoints=60)
+    curves = partial(swept, environment=PRIVATE, horizon=horizon, seeds=seeds, checkpoints=60)
     return horizon_sweeps(alone, horizons, PRIVATE, seeds, at_end) | {
-        "epsilon": along(private, grid=epsilons),
-        "share": along(robust, grid=shares, message_adversary=target(VALUE)),
+        "epsilon": curves(private, grid=epsilons),
+        "share": curves(robust, grid=shares, message_adversary=target(VALUE)),
     }
 
 
 def orders(at):
-    """Theorem 1.3's order for M1 and that of the proof for M2 along an axis.
-
-    at(x): (horizon, epsilon, corruption) at the value x.
-    """
-
-    def along(bound):
-        return lambda xs: np.array([bound(*at(float(x))) for x in xs])
-
+    """Theorem 1.3's order for M1 and that of the proof for M2; `at(x)` is (horizon, epsilon, corruption) there."""
     first = lambda horizon, epsilon, share: theory.robust_linear_reward_bound(DIM, horizon, epsilon, corruption=share)
     second = lambda horizon, epsilon, _: theory.robust_linear_action_bound(DIM, horizon, epsilon)
-    return {"order, M1": along(first), "order, M2 (α = 0)": along(second)}
+    return {"order, M1": along(first, at), "order, M2 (α = 0)": along(second, at)}
 
 
 PRIVATELY = f"rewards of ±1, ε = {EPSILON:g}, no corruption"
@@ -67,26 +60,23 @@ PRIVATELY = f"rewards of ±1, ε = {EPSILON:g}, no corruption"
 def draw_epsilon(results: Results) -> plot.Plot:
     """Final regret against epsilon, private rivals beside."""
     ds, caption = results["epsilon"], "rewards of ±1, no corruption"
-    horizon = int(ds.t[-1])
-    return plot.against(ds, "epsilon", reference=orders(lambda x: (horizon, x, 0.0)), caption=caption, width=5.5)
+    reference = orders(lambda x: (int(ds.t[-1]), x, 0.0))
+    return plot.against(ds, "epsilon", reference=reference, caption=caption, width=5.5)
 
 
 def draw_share(results: Results) -> plot.Plot:
     """Final regret against the share of corrupted reports, robust rivals beside."""
     ds, names = results["share"], {"corruption_bound": "share of corrupted reports"}
-    horizon = int(ds.t[-1])
-    reference = orders(lambda x: (horizon, float("inf"), x))
+    reference = orders(lambda x: (int(ds.t[-1]), float("inf"), x))
     del reference["order, M2 (α = 0)"]
     caption = f"rewards of ±1, ε = ∞; corrupted reports: -{VALUE:g} on the best arm, {VALUE:g} elsewhere"
     return plot.against(ds, "corruption_bound", names=names, reference=reference, width=5.5, caption=caption)
 
 
 def claims(results: Results) -> Claims:
-    """Exponents next to the theorems', M2 against M1, and everyone's regrets."""
     for row in statistics.slope(joined(results), over="horizon").itertuples():
-        measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
         paper = "1/2 in the upper bound, logarithms dropped"
-        yield Claim(f"exponent of T, {row.algorithm}, ε = {row.epsilon:g}", paper, measured)
+        yield Claim(f"exponent of T, {row.algorithm}, ε = {row.epsilon:g}", paper, fitted(row))
     frame = regrets(results["epsilon"])
     cells = frame[np.isfinite(frame["epsilon"])].set_index(["epsilon", "algorithm"])["mean"].unstack()
     measured = f"at {int((cells['M2'] < cells['M1']).sum())} of {len(cells)} values of ε"
@@ -98,8 +88,7 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    "Regret of both client models against plays, privacy level and corruption", "Theorems 1.3, 1.4, 3.4 and 3.9",
-    sweeps,
+    __doc__, "Theorems 1.3, 1.4, 3.4 and 3.9", sweeps,
     {
         "horizon": against(
             joined, "horizon", select={"epsilon": EPSILON}, reference=orders(lambda x: (x, EPSILON, 0.0)),

@@ -1,6 +1,6 @@
-"""Where each estimator breaks, as the paper prints it and as repaired.
+"""Where each estimator breaks: corruption against the size of what is reported.
 
-The share of corrupted reports is varied against their size.
+As the paper prints it and as repaired.
 """
 
 from functools import partial
@@ -10,7 +10,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits.formatting import compact
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, target, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, points, regrets, short
+from jaxbandits.papers.shared import MESSAGE_SHARE, in_order, points, regrets, short
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -36,7 +36,7 @@ BROKEN = 2.0  # times the regret of the same algorithm without corruption
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep a size of the corrupted reports, over shares; everyone without corruption is its first share."""
+    """A sweep a size of the corrupted reports, over shares, of which the first is none."""
     horizon, seeds = (100_000, 100) if full else (1000, 8)
     values = [1.0, 3.0, 10.0, 30.0, 100.0, 1e6] if full else [3.0, 1e6]
     shares = {MESSAGE_SHARE: [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]}
@@ -46,11 +46,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def cells(results: Results) -> pd.DataFrame:
-    """A row for each cell.
-
-    Columns: `algorithm`, `share`, `size`, `mean`, `ratio` to the same algorithm without corruption, and whether it
-    `broke`.
-    """
+    """Regret in each cell, and its `ratio` to that of the same algorithm without corruption."""
     rows = []
     for value, ds in results.items():
         frame = regrets(ds).rename(columns={"corruption_bound": "share"})
@@ -68,18 +64,14 @@ def clean(ds) -> pd.Series:
 
 
 def draw(group, results: Results) -> plot.Plot:
-    """Maps of the regret's ratio, one panel an algorithm; broken cells are hatched."""
-    frame = cells(results)
-    frame = pd.concat([frame[frame["algorithm"] == label] for label in group if label in set(frame["algorithm"])])
-    names = {"share": "share of corrupted reports", "name": "their size"}
     return plot.heatmap(
-        frame, "share", "name", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
-        hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
+        in_order(cells(results), group), "share", "name", "ratio", panel="algorithm", text="text", hatched="broke",
+        names={"share": "share of corrupted reports", "name": "their size"}, hatch=f"more than {BROKEN:g} times",
+        caption="regret, relative to the same algorithm without corruption",
     )  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
-    """In how many cells each one broke, and the printed forms against what they should be."""
     frame = cells(results)
     alone = clean(next(iter(results.values())))
     for label, part in frame.groupby("algorithm", sort=False):
@@ -101,7 +93,6 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    "Where each estimator breaks: corruption against the size of what is reported",
-    "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter", sweeps,
+    __doc__, "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter", sweeps,
     {"first": partial(draw, FIRST), "second": partial(draw, SECOND)}, claims,
 )  # fmt: skip

@@ -1,15 +1,17 @@
-"""The dimension: what d costs under both client models, and beside Bogunovic et al. with a known budget C.
+"""What the dimension costs.
 
-Without corruption the orders are sqrt(d T) for M1 and d sqrt(T) for M2. Under corruption of a share alpha M1 has
-T max(sqrt(alpha d), alpha d), Bogunovic et al. d^(3/2) C with C = alpha T times the size of a corruption: a factor of
-sqrt(d) from alpha = 1 / d on, and of d sqrt(alpha) below it, times the size. The questions, fixed before the run: how
-does regret grow with d at T = 100,000, and by which factor is that of Bogunovic et al., who are told C, above M1's? No
-privacy; rewards are Gaussian; 4 d random unit arms.
+Under both client models, and beside Bogunovic et al. with a known budget C: without corruption the orders are sqrt(d T)
+for M1 and d sqrt(T) for M2. Under corruption of a share alpha M1 has T max(sqrt(alpha d), alpha d), Bogunovic et al.
+d^(3/2) C with C = alpha T times the size of a corruption: a factor of sqrt(d) from alpha = 1 / d on, and of d
+sqrt(alpha) below it, times the size. The questions, fixed before the run: how does regret grow with d at T = 100,000,
+and by which factor is that of Bogunovic et al., who are told C, above M1's? No privacy; rewards are Gaussian; 4 d
+random unit arms.
 """
 
 import math
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,7 +20,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import M1, M2, gaps, target, unit, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, REGRET, curve, drawn, numbers, points, times
+from jaxbandits.papers.shared import MESSAGE_SHARE, REGRET, Curve, drawn, horizon_of, numbers, points, times
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -58,39 +60,36 @@ def along(results: Results) -> xr.DataArray:
     return xr.concat(parts, "dim").transpose("dim", "algorithm", "share", "seed")
 
 
-def horizon_of(results: Results) -> int:
-    """The plays of a run."""
-    return int(next(iter(results.values()))["t"][-1])
+def uniform(results: Results, dims: Any) -> list[float]:
+    """What uniform play costs in each dimension."""
+    return [horizon_of(results) * gaps(world(dim)).mean() for dim in dims]
 
 
 def draw(results: Results) -> plot.Plot:
     """Regret against the dimension, without corruption and at the largest share."""
-    regret, rows, dotted = along(results), [], dict[str, str]()
-    dims, most = regret["dim"].values, float(regret["share"][-1])
-    for share, words in ((most, f"{percent(most)} corrupted"), (0.0, "no corruption")):
-        for label in regret["algorithm"].values:
-            dotted |= {} if share else {f"{label}, {words}": f"{label}, {percent(most)} corrupted"}
-            values = regret.sel(algorithm=label, share=share).values
-            rows += curve(f"{label}, {words}", "dim", dims, "regret", values)
-    horizon = horizon_of(results)
-    rows += curve(UNIFORM, "dim", dims, "regret", [horizon * gaps(world(dim)).mean() for dim in dims])
+    regret, horizon = along(results), horizon_of(results)
+    dims, most, labels = regret["dim"].values, float(regret["share"][-1]), regret["algorithm"].values
+    words = {most: f"{percent(most)} corrupted", 0.0: "no corruption"}
+    lines: list[Curve] = [
+        (f"{label}, {said}", dims, regret.sel(algorithm=label, share=share))
+        for (share, said), label in product(words.items(), labels)
+    ]
+    dotted = {f"{label}, {words[0.0]}": f"{label}, {words[most]}" for label in labels}
+    lines.append((UNIFORM, dims, uniform(results, dims)))
     caption = f"T = {horizon:,}; reports of ∓{VALUE:g}, everybody told the share; dotted: no corruption"
     names = {"dim": "dimension d", "regret": "cumulative regret"}
-    return drawn(rows, "dim", "regret", dotted=dotted, names=names, caption=caption, width=6.5)
+    return drawn("dim", "regret", lines, dotted=dotted, names=names, caption=caption, width=6.5)
 
 
 def useful_share(dim: int, gap: float) -> float:
-    """The share above which the radius of Bogunovic et al. drops no arm of this gap, whatever the horizon.
-
-    Its part about C in the last batch, which has at most T / 2 plays, is above half the gap.
-    """
+    """The share above which the radius of Bogunovic et al. drops no arm of this gap, whatever the horizon."""
     first = 4 * dim * (math.log(math.log(max(dim, 2))) + 18)
-    # the slack of a batch of m plays, 2 C / (m v) sqrt(4 d (1 + v m_0)) at v = 1 / m_0, is compared with gaps
+    # Its part about C in the last batch, which has at most T / 2 plays, is above half the gap: the slack of a batch of
+    # m plays, 2 C / (m v) sqrt(4 d (1 + v m_0)) at v = 1 / m_0, is compared with gaps.
     return gap / (2 * 2 * (VALUE + 1) * first * math.sqrt(8 * dim))
 
 
 def claims(results: Results) -> Claims:
-    """Growth with d, the factor to the rival, and the regrets."""
     regret = along(results)
     dims, most = regret["dim"].values, float(regret["share"][-1])
     stated = {
@@ -101,7 +100,7 @@ def claims(results: Results) -> Claims:
         for share, paper in zip((0.0, most), stated[label], strict=True):
             means = regret.sel(algorithm=label, share=share).mean("seed").values
             slope = np.polyfit(np.log(dims), np.log(means), 1)[0]
-            over = means / [horizon_of(results) * gaps(world(dim)).mean() for dim in dims]
+            over = means / uniform(results, dims)
             measured = f"{slope:.2f}; {', '.join(f'{y:.3f}' for y in over)} of uniform play's regret"
             words = f"share {percent(share)}" if share else "no corruption"
             yield Claim(f"exponent of d, {label}, {words}", paper, measured)
@@ -119,6 +118,4 @@ def claims(results: Results) -> Claims:
         yield Claim(f"regret, d = {dim}, share {percent(share)}", "", measured)
 
 
-STUDY = Study(
-    "What the dimension costs", "Theorems 1.3 and 1.4", sweeps, {"dim": draw}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Theorems 1.3 and 1.4", sweeps, {"dim": draw}, claims)

@@ -1,7 +1,8 @@
-"""Figure 1: the three panels with the paper's axes and parameters, the orders that it draws and measured regret.
+"""Figure 1: the orders that the paper draws, and measured regret.
 
-The paper draws orders only. Its caption gives epsilon, alpha and d where they are fixed; T of the left and the right
-panel and d of the left are not in our copy: they are 10,000 and 5 here.
+Three panels with the paper's axes and parameters. The paper draws orders only. Its caption gives epsilon, alpha and d
+where they are fixed; T of the left and the right panel and d of the left are not in our copy: they are 10,000 and 5
+here.
 """
 
 from functools import partial
@@ -12,19 +13,9 @@ import pandas as pd
 
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.robust_linear.instance import (
-    DIM,
-    M1,
-    M2,
-    PRIVATE,
-    gaps,
-    horizon_sweeps,
-    joined,
-    target,
-    unit,
-    with_batches,
-)
-from jaxbandits.papers.shared import MESSAGE_SHARE, curve, drawn, points, regrets
+from jaxbandits.papers.robust_linear import instance
+from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, gaps, joined, target, unit, with_batches
+from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, curves, drawn, points, regrets
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
@@ -52,60 +43,56 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     first = partial(swept, with_batches({"M1": M1}, horizon), PRIVATE, horizon, seeds)
     return {
         "left": first(grid={"epsilon": [*epsilons, float("inf")]}),
-        **horizon_sweeps(CENTER_MODELS, horizons, CENTER, seeds, {"epsilon": [CENTER_EPSILON]}),
+        **instance.horizon_sweeps(CENTER_MODELS, horizons, CENTER, seeds, {"epsilon": [CENTER_EPSILON]}),
         "right": first(grid=right, message_adversary=target(VALUE)),
     }
 
 
-def _measured(frame, x, line) -> list[dict[str, Any]]:
-    rows = frame.rename(columns={"mean": "regret"})[[x, "regret", "low", "high"]]
-    return rows.assign(line=line).to_dict("records")
+def _measured(line: str, frame: pd.DataFrame, xs: Any) -> Curve:
+    return line, xs, *(frame[column] for column in ("mean", "low", "high"))
 
 
 WORST = "worst arm at every play"
 
 
-def left(results: Results) -> list[dict[str, Any]]:
+def left(results: Results) -> list[Curve]:
     """M1 with privacy and without, against epsilon."""
     horizon = int(results["left"].t[-1])
     frame, xs = regrets(results["left"]), np.linspace(0.02, 1.0, 99)
     private, free = frame[np.isfinite(frame["epsilon"])], frame[np.isinf(frame["epsilon"])]
-    orders = [theory.robust_linear_reward_bound(DIM, horizon, x) for x in xs]
-    ends, line = xs[[0, -1]], partial(curve, x="epsilon", y="regret")
+    ends = xs[[0, -1]]
     return [
-        *_measured(private, "epsilon", "private"),
-        *(row for x in ends for row in _measured(free.assign(epsilon=x), "epsilon", "not private")),
-        *line("private: √(dT)(1 + 1/ε)", xs=xs, values=orders),
-        *line("not private: √(dT)", xs=ends, values=[theory.robust_linear_reward_bound(DIM, horizon)] * 2),
-        *line(WORST, xs=ends, values=[gaps(PRIVATE).max() * horizon] * 2),
+        _measured("private", private, private["epsilon"]),
+        *(_measured("not private", free, [x]) for x in ends),
+        ("private: √(dT)(1 + 1/ε)", xs, [theory.robust_linear_reward_bound(DIM, horizon, x) for x in xs]),
+        ("not private: √(dT)", ends, [theory.robust_linear_reward_bound(DIM, horizon)] * 2),
+        (WORST, ends, [gaps(PRIVATE).max() * horizon] * 2),
     ]
 
 
-def center(results: Results) -> list[dict[str, Any]]:
+def center(results: Results) -> list[Curve]:
     """Both models at epsilon = 0.1 in fifty dimensions, against T."""
     frame = regrets(joined(results))
     xs = np.unique(np.geomspace(1, frame["horizon"].max(), 41))
-    rows = [row for x in CENTER_MODELS for row in _measured(frame[frame["algorithm"] == x], "horizon", x)]
+    parts = {label: frame[frame["algorithm"] == label] for label in CENTER_MODELS}
     action = partial(theory.robust_linear_action_bound, CENTER_DIM, epsilon=CENTER_EPSILON)
-    orders = {
-        "M1: √(dT)(1 + 1/ε)": [theory.robust_linear_reward_bound(CENTER_DIM, x, CENTER_EPSILON) for x in xs],
-        "M2: d√T + d/ε": [action(horizon=x, source="theorem") for x in xs],
-        "M2, the proof's: d√T + d^(3/2) ln(T)/ε": [action(horizon=x, source="proof") for x in xs],
-        WORST: gaps(CENTER).max() * xs,
-    }
-    return rows + [row for line, values in orders.items() for row in curve(line, "horizon", xs, "regret", values)]
-
-
-def right(results: Results) -> list[dict[str, Any]]:
-    """M1 at epsilon = 1 in five dimensions, against the share of corrupted reports."""
-    horizon = int(results["right"].t[-1])
-    frame = regrets(results["right"]).rename(columns={"corruption_bound": "share"})
-    xs, line = np.linspace(0, LARGEST_SHARE, 51), partial(curve, x="share", y="regret")
-    orders = [theory.robust_linear_reward_bound(DIM, horizon, RIGHT_EPSILON, corruption=x) for x in xs]
     return [
-        *_measured(frame, "share", "M1"),
-        *line("M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)", xs=xs, values=orders),
-        *line(WORST, xs=xs[[0, -1]], values=[gaps(PRIVATE).max() * horizon] * 2),
+        *(_measured(label, part, part["horizon"]) for label, part in parts.items()),
+        ("M1: √(dT)(1 + 1/ε)", xs, [theory.robust_linear_reward_bound(CENTER_DIM, x, CENTER_EPSILON) for x in xs]),
+        ("M2: d√T + d/ε", xs, [action(horizon=x, source="theorem") for x in xs]),
+        ("M2, the proof's: d√T + d^(3/2) ln(T)/ε", xs, [action(horizon=x, source="proof") for x in xs]),
+        (WORST, xs, gaps(CENTER).max() * xs),
+    ]
+
+
+def right(results: Results) -> list[Curve]:
+    """M1 at epsilon = 1 in five dimensions, against the share of corrupted reports."""
+    horizon, xs = int(results["right"].t[-1]), np.linspace(0, LARGEST_SHARE, 51)
+    frame, order = regrets(results["right"]), partial(theory.robust_linear_reward_bound, DIM, horizon, RIGHT_EPSILON)
+    return [
+        _measured("M1", frame, frame["corruption_bound"]),
+        ("M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)", xs, [order(corruption=x) for x in xs]),
+        (WORST, xs[[0, -1]], [gaps(PRIVATE).max() * horizon] * 2),
     ]
 
 
@@ -133,14 +120,15 @@ def draw(panel, results: Results) -> plot.Plot:
     """One panel."""
     caption = CAPTIONS[panel].format(horizon=int(results["left"].t[-1]))
     log: Any = "both" if panel == "center" else "y"
-    rows, dotted = PANELS[panel](results), DOTTED[panel]
-    return drawn(rows, AXES[panel], "regret", log, dotted=dotted, names=WORDS, caption=caption, width=5.5)
+    settings: dict[str, Any] = {"dotted": DOTTED[panel], "names": WORDS, "caption": caption, "width": 5.5}
+    return drawn(AXES[panel], "regret", PANELS[panel](results), log, **settings)
 
 
 def claims(results: Results) -> Claims:
     """Measured regret beside each order, and the orders of the center panel where they end."""
-    for panel, rows in PANELS.items():
-        frame, x = pd.DataFrame(rows(results)), AXES[panel]
+    for panel, lines in PANELS.items():
+        x = AXES[panel]
+        frame = curves(x, "regret", lines(results))
         for order, line in DOTTED[panel].items():
             measured, stated = frame[frame["line"] == line], frame[frame["line"] == order]
             ratio = measured["regret"].to_numpy() / np.interp(measured[x], stated[x], stated["regret"])
@@ -155,11 +143,8 @@ def claims(results: Results) -> Claims:
     first = theory.robust_linear_reward_bound(*at)
     second, proof = (theory.robust_linear_action_bound(*at, source=source) for source in ("theorem", "proof"))
     measured = f"M1 {first:,.0f}; M2 {second:,.0f} by Theorem 1.4 and {proof:,.0f} by the proof"
-    statement, paper = f"center, the orders at T = {HORIZON:,}", "that of M2 (Theorem 1.4) is below that of M1"
-    yield Claim(statement, paper, measured, Exact(second - first, at_most=0.0))
+    paper, evidence = "that of M2 (Theorem 1.4) is below that of M1", Exact(second - first, at_most=0.0)
+    yield Claim(f"center, the orders at T = {HORIZON:,}", paper, measured, evidence)
 
 
-STUDY = Study(
-    "Figure 1: the orders that the paper draws, and measured regret", "Figure 1", sweeps,
-    {panel: partial(draw, panel) for panel in PANELS}, claims,
-)  # fmt: skip
+STUDY = Study(__doc__, "Figure 1", sweeps, {panel: partial(draw, panel) for panel in PANELS}, claims)

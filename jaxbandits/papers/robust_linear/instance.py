@@ -29,10 +29,8 @@ def gaps(environment) -> np.ndarray:
 _RNG = np.random.default_rng(2023)
 ACTIONS = unit(_RNG.normal(size=(NUM_ARMS, DIM)))
 THETA = unit(_RNG.normal(size=DIM))
-PRIVATE = partial(
-    e.linear_arms, actions=ACTIONS, theta=THETA, noise="rademacher"
-)  # |r| <= 1: the claimed epsilon is true
 GAUSSIAN = partial(e.linear_arms, actions=ACTIONS, theta=THETA)
+PRIVATE = partial(GAUSSIAN, noise="rademacher")  # |r| <= 1: the claimed epsilon is true
 
 M1 = partial(a.robust_elimination, model="M1", presieve=True)
 M2 = partial(a.robust_elimination, model="M2", presieve=True)
@@ -50,19 +48,11 @@ def target(value):
 
 def with_batches(algorithms, horizon) -> dict[str, Any]:
     """Algorithms bound to the number of batches of a horizon, where they take one."""
+    doubling = lambda algorithm: getattr(algorithm, "keywords", {}).get("mechanism") == "gaussian"  # of its own choice
     return {
-        label: partial(algorithm, num_batches=batches(horizon)) if _in_batches(algorithm) else algorithm
-        for label, algorithm in algorithms.items()
+        label: partial(one, num_batches=batches(horizon)) if takes(one, "num_batches") and not doubling(one) else one
+        for label, one in algorithms.items()
     }
-
-
-def _in_batches(algorithm) -> bool:
-    """Whether batches grow by a factor of the caller's choice.
-
-    Those of private_elimination double with Gaussian noise.
-    """
-    bound = getattr(algorithm, "keywords", {})
-    return takes(algorithm, "num_batches") and bound.get("mechanism") != "gaussian"
 
 
 def horizon_sweeps(algorithms, horizons, environment, seeds, grid) -> dict[str, Sweep]:

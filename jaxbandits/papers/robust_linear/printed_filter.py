@@ -1,9 +1,11 @@
-"""The printed filter and its repair: the error of one batch's estimate against reports, corruption and dimension.
+"""The printed filter, and its repair.
 
-The printed threshold is mu times the mean square of the observed reports. The top eigenvalue of the filter's covariance
-is at most its trace, the trace is at most that threshold, and removal begins at four times the threshold.
+The error of one batch's estimate against reports, corruption and dimension. The printed threshold is mu times the mean
+square of the observed reports. The top eigenvalue of the filter's covariance is at most its trace, the trace is at most
+that threshold, and removal begins at four times the threshold.
 """
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 
 from jaxbandits.estimators import spectral_filter
 from jaxbandits.papers.robust_linear.instance import unit
-from jaxbandits.papers.shared import curve, drawn, ratio_interval
+from jaxbandits.papers.shared import Curve, drawn, ratio_interval
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
 
@@ -52,7 +54,8 @@ def one(dim: int, size: int, share: float, seeds: int) -> dict[str, Any]:
     bounds[TIGHT] = np.full(seeds, SQUARE / size)
     found: dict[str, Any] = {}
     for label, bound in bounds.items():
-        result = _filtered(rng.random((seeds, size)), seen, arms, directions, bound)
+        numbers = (jnp.asarray(x, jnp.float32) for x in (rng.random((seeds, size)), seen, bound))
+        result = _filter(*numbers, jnp.asarray(arms), jnp.asarray(directions, jnp.float32))
         estimates = size * np.linalg.solve(root.T, np.asarray(result.mean, np.float64).T).T
         found[label] = np.abs((estimates - theta) @ actions.T).max(1)
         found[f"removed, {label}"] = np.asarray(result.num_removed)
@@ -66,66 +69,40 @@ def one(dim: int, size: int, share: float, seeds: int) -> dict[str, Any]:
 
 
 @jax.jit
-def _filter(uniforms, seen, arms, directions, bound):
+def _filter(uniforms, seen, bound, arms, directions):
     each = lambda uniforms, seen, bound: spectral_filter(uniforms, seen, arms, directions, bound)
     return jax.vmap(each)(uniforms, seen, bound)
 
 
-def _filtered(uniforms, seen, arms, directions, bound):
-    numbers = (jnp.asarray(x, jnp.float32) for x in (uniforms, seen))
-    return _filter(*numbers, jnp.asarray(arms), jnp.asarray(directions, jnp.float32), jnp.asarray(bound, jnp.float32))
-
-
 ESTIMATES = (PRINTED, CLEAN, TIGHT, KNOWN)
-
-
-def table(rows, key, **fixed) -> list[dict[str, Any]]:
-    """Rows of mean errors along a key, with the others fixed."""
-    here = [row for row in rows if all(row[name] == value for name, value in fixed.items())]
-    return [
-        point for row in here for label in ESTIMATES for point in curve(label, key, [row[key]], "error", [row[label]])
-    ]
-
-
-def _ends(results: Results) -> tuple[int, int, float]:
-    """The dimension, the reports and the share that pictures fix: first, last and last but one."""
-    rows = results["errors"]
-    shares = sorted({row["share"] for row in rows})
-    return rows[0]["dim"], max(row["reports"] for row in rows), shares[len(shares) // 2]
-
-
 WORDS = {"error": "largest error of an arm's mean", "share": "share of corrupted reports", "reports": "reports n"}
 
 
-def draw_share(results: Results) -> plot.Plot:
-    """Errors against the share of corrupted reports."""
-    dim, size, _ = _ends(results)
-    caption = f"d = {dim}, {size:,} reports of one batch; corrupted reports ∓{VALUE:g}"
-    rows = table(results["errors"], "share", dim=dim, reports=size)
-    return drawn(rows, "share", "error", "y", names=WORDS, caption=caption, width=5.5)
-
-
-def draw_reports(results: Results) -> plot.Plot:
-    """Errors against the number of reports."""
-    dim, _, share = _ends(results)
-    caption = f"d = {dim}, {share:.0%} of the reports corrupted: ∓{VALUE:g}"
-    rows = table(results["errors"], "reports", dim=dim, share=share)
-    return drawn(rows, "reports", "error", names=WORDS, caption=caption, width=5.5)
+def draw(key: str, log: Any, results: Results) -> plot.Plot:
+    """Mean errors against the share, at the most reports, or against the reports, at the middle share."""
+    rows = results["errors"]
+    shares = sorted({row["share"] for row in rows})
+    dim, size, share = rows[0]["dim"], max(row["reports"] for row in rows), shares[len(shares) // 2]
+    other, at, words = {
+        "share": ("reports", size, f"{size:,} reports of one batch; corrupted reports ∓{VALUE:g}"),
+        "reports": ("share", share, f"{share:.0%} of the reports corrupted: ∓{VALUE:g}"),
+    }[key]
+    here = [row for row in rows if row["dim"] == dim and row[other] == at]
+    lines: list[Curve] = [(label, [row[key]], [row[label]]) for row in here for label in ESTIMATES]
+    return drawn(key, "error", lines, log, names=WORDS, caption=f"d = {dim}, {words}", width=5.5)
 
 
 def claims(results: Results) -> Claims:
-    """What the printed threshold removes, what the repair costs and gains, and Proposition 2.1's order."""
     rows = results["errors"]
     removed = max(int(row[f"removed, {PRINTED}"].max()) for row in rows)
     ratio = max(float(row["eigenvalue over the limit"].max()) for row in rows)
     measured = f"at most {removed} in any of {len(rows) * len(rows[0][PRINTED]):,} batches; largest eigenvalue at "
     measured += f"most {ratio:.2f} of the limit"
-    statement = "reports that the printed threshold removes"
-    yield Claim(statement, "a filter", measured, Exact(removed, at_least=1))
+    yield Claim("reports that the printed threshold removes", "a filter", measured, Exact(removed, at_least=1))
     clean = [row for row in rows if row["share"] == 0]
     pairs = [ratio_interval(row[TIGHT], row[KNOWN]) for row in clean]
-    ends = min(float(x[0]) for x in pairs), max(float(x[0]) for x in pairs)
-    measured = f"{ends[0]:.3f} to {ends[1]:.3f} times the error of least squares"
+    times = [float(ratio) for ratio, *_ in pairs]
+    measured = f"{min(times):.3f} to {max(times):.3f} times the error of least squares"
     yield Claim("the cost of the tight bound without corruption", "", measured)
     corrupted = [row for row in rows if row["share"] > 0]
     orders = [row[TIGHT].mean() / (2 * row["dim"] * np.sqrt(row["share"])) for row in corrupted]
@@ -137,7 +114,5 @@ def claims(results: Results) -> Claims:
         yield Claim(statement, "", ", ".join(f"{label} {row[label].mean():.3g}" for label in ESTIMATES))
 
 
-STUDY = Study(
-    "The printed filter, and its repair", "Algorithm 2; Proposition 2.1", nothing,
-    {"share": draw_share, "reports": draw_reports}, claims, computed,
-)  # fmt: skip
+PICTURES = {"share": partial(draw, "share", "y"), "reports": partial(draw, "reports", "both")}
+STUDY = Study(__doc__, "Algorithm 2; Proposition 2.1", nothing, PICTURES, claims, computed)
