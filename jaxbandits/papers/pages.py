@@ -111,21 +111,17 @@ def quote(name: str, docs: Path) -> list[Path]:
 def how_it_was_run(name: str, done: Reproduction) -> str:
     """The command, seconds, seeds, horizons, searches, and the data of the pictures, as a paragraph of Markdown."""
     datasets = [ds for ds in done.results.values() if isinstance(ds, xr.Dataset)]
-    parts = [f"{done.seconds:,.0f} s", f"version {__version__}"]
+    parts = [f"{done.seconds:,.0f} s"]
     if datasets:
         seeds = sorted({f"{int(ds['seed'].min()):,} to {int(ds['seed'].max()):,}" for ds in datasets}, key=len)
-        horizons = np.unique(np.concatenate([horizons_of(ds) for ds in datasets]))
-        ends = " to ".join(dict.fromkeys(f"{int(x):,}" for x in horizons[[0, -1]]))
-        parts[1:1] = [f"seeds {' and '.join(seeds)}", f"T = {ends}"]
+        # the key `horizon` of the grid, or the last checkpoint
+        horizons = np.concatenate([ds["horizon"] if "horizon" in ds.dims else ds["t"][-1:] for ds in datasets])
+        ends = " to ".join(dict.fromkeys(f"{int(x):,}" for x in (horizons.min(), horizons.max())))
+        parts += [f"seeds {' and '.join(seeds)}", f"T = {ends}"]
     searches = [found.trials for found in done.results.values() if isinstance(found, WorstCase)]
     for trials, first, last in sorted({(x.sizes["trial"], int(x.seed[0]), int(x.seed[-1])) for x in searches}):
-        parts[-1:-1] = [f"attacks chosen among {trials} on seeds {first:,} to {last:,}"]
-    text = f"`jaxbandits reproduce {name} --full`: {', '.join(parts)}."
+        parts.append(f"attacks chosen among {trials} on seeds {first:,} to {last:,}")
+    text = f"`jaxbandits reproduce {name} --full`: {', '.join(parts)}, version {__version__}."
     paper, figure = name.split("/")
     links = [f"[{key}](../figures/{paper}/{figure}-{key}.csv)" for key in done.figures]
     return f"{text} Data of the pictures: {', '.join(links)}." if links else text
-
-
-def horizons_of(ds: xr.Dataset) -> np.ndarray:
-    """The horizons of a sweep, from the key `horizon` of its grid or from its last checkpoint."""
-    return np.asarray(ds["horizon"] if "horizon" in ds.dims else ds["t"][-1:], np.int64)

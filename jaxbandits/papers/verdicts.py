@@ -11,6 +11,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,18 +22,9 @@ from jaxbandits.papers.study import CLAIM_COLUMNS, Study
 PROVED, REACHED, NOT_CONTRADICTED = "proved or enumerated here", "reached", "not contradicted"
 NOT_READABLE, NOT_SETTLED, NO_CLAIM = "cannot be read from our copy", "not settled", "no claim"
 WORDS = (
-    PROVED,
-    REACHED,
-    NOT_CONTRADICTED,
-    "holds under a reading",
-    "true from a range on",
-    "fails",
-    "fails; true of another algorithm",
-    "cannot be decided",
-    NOT_READABLE,
-    NOT_SETTLED,
-    NO_CLAIM,
-)
+    PROVED, REACHED, NOT_CONTRADICTED, "holds under a reading", "true from a range on", "fails",
+    "fails; true of another algorithm", "cannot be decided", NOT_READABLE, NOT_SETTLED, NO_CLAIM,
+)  # fmt: skip
 NO_FIGURE_CHANGES = (PROVED, NOT_READABLE, NOT_SETTLED, NO_CLAIM)
 NEAR = 0.5  # of its bound: an instance at this share of it has reached it
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
@@ -59,27 +51,23 @@ class Verdict(NamedTuple):
     def about(self, study: str, statement: str) -> bool:
         """Whether a line of a study's table is about this claim."""
         patterns = (pattern.partition(": ")[::2] for pattern in self.rows)
-        return any(name == study and _like(pattern).fullmatch(statement) for name, pattern in patterns)
+        likes = (".*".join(map(re.escape, text.split("*"))) for name, text in patterns if name == study)
+        return any(re.fullmatch(like, statement) for like in likes)
 
 
 EPSILON, DELTA, ARMS, EXPERTS = 0.1, 1e-5, (8,), (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
 
 
-def _bound(
-    bounds: Callable[..., dict[str, float]], sizes: tuple[int, ...], name: str, **more
-) -> Callable[[int], float]:
-    return lambda horizon: bounds(*sizes, horizon, EPSILON, **more)[name]
-
-
-_OF_ARMS = f"K = {ARMS[0]}, ε = {EPSILON}"
-_OF_EXPERTS = f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}"
-# name -> the bound with its constants as a function of T, and the sizes in words
-BOUNDS = {
-    name: (_bound(theory.arms_bounds, ARMS, name, corrected=False), _OF_ARMS) for name in ("htinf", "exp3", "ftpl")
-} | {
-    name: (_bound(theory.experts_bounds, EXPERTS, name, delta=DELTA), _OF_EXPERTS)
-    for name in ("bandit_to_experts", "local_exp4", "batched_exp4")
-}
+OF_ARMS = (partial(theory.arms_bounds, *ARMS, epsilon=EPSILON, corrected=False), f"K = {ARMS[0]}, ε = {EPSILON}")
+OF_EXPERTS = (
+    partial(theory.experts_bounds, *EXPERTS, epsilon=EPSILON, delta=DELTA),
+    f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}",
+)
+# name -> the bounds with their constants as a function of T, and the sizes in words
+BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = {
+    "htinf": OF_ARMS, "exp3": OF_ARMS, "ftpl": OF_ARMS, "bandit_to_experts": OF_EXPERTS, "local_exp4": OF_EXPERTS,
+    "batched_exp4": OF_EXPERTS,
+}  # fmt: skip
 
 
 def read(docs: Path) -> dict[str, dict]:
@@ -113,9 +101,7 @@ def reworded(study: str, docs: Path) -> str:
     lines = pages.written(study, docs).splitlines()
     cells = {i: found for i, line in enumerate(lines) if len(found := _cells(line)) in (4, 5)}
     words = {i: about(found[0].replace("\\|", "|")) for i, found in cells.items()}
-    if not any(words.values()):
-        return "\n".join(lines) + "\n"
-    for i, found in cells.items():
+    for i, found in cells.items() if any(words.values()) else ():
         if found[1] == CLAIM_COLUMNS[1]:
             lines[i] = _line(CLAIM_COLUMNS)
         elif set(found) == {"---"}:
@@ -178,8 +164,8 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
         measured.append(f"{_audit(row, docs)}; `jaxbandits audit {row.audited}`")
     ground = row.ground
     if row.bound:
-        bound, sizes = BOUNDS[row.bound]
-        plays = useful_from(bound)
+        bounds, sizes = BOUNDS[row.bound]
+        plays = useful_from(lambda horizon: bounds(horizon=horizon)[row.bound])
         step = 10 ** max(0, len(str(plays)) - 2)
         plays += -plays % step  # two digits, rounded up
         ground += f" With constants the bound is below T only from {plays:,} plays on ({sizes})."
@@ -250,21 +236,18 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _like(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))))
-
-
 def _seeds(study: Study) -> str:
     """How many seeds the sweeps of a study have at full size, in brackets: the fewest and the most."""
     given = [one.settings["seeds"] for one in study.sweeps(True).values()]
-    numbers = sorted({x if isinstance(x, int) else len(x) for x in given})
-    return f" ({' to '.join(f'{x:,}' for x in dict.fromkeys([numbers[0], numbers[-1]]))} seeds)" if numbers else ""
+    numbers = [x if isinstance(x, int) else len(x) for x in given]
+    ends = dict.fromkeys(f"{x:,}" for x in (min(numbers), max(numbers))) if numbers else ()
+    return f" ({' to '.join(ends)} seeds)" if ends else ""
 
 
 def _audit(row: Verdict, docs: Path) -> str:
     """The audit of an algorithm, from the table of docs/privacy.md."""
     for line in (docs / "privacy.md").read_text(encoding="utf-8").splitlines():
-        found = [cell.strip() for cell in line.split("|")[1:-1]]
+        found = _cells(line)
         if len(found) == 8 and found[0] == f"`{row.audited}`":
             return f"audited: at least {found[6]} of a claimed ε of {found[3]} is spent (10⁶ runs, 95%)"
     raise ValueError(f"{row.number}: docs/privacy.md has no audit of {row.audited!r}")

@@ -1,13 +1,13 @@
-"""Coverage: how often the truth leaves a confidence set, beside the failure probability that the set is built for.
+"""Coverage of confidence sets and radii.
 
-Every set here is built for a failure probability of 0.05. OnlineUCB, Byzantine-UCB and elimination promise that all
-sets of a run hold the truth together, PRM that one block's interval does. What is measured is the error of an estimate
-over the radius of its set: above 1 the truth is outside.
+How often the truth leaves a confidence set, beside the failure probability that the set is built for. Every set here is
+built for a failure probability of 0.05. OnlineUCB, Byzantine-UCB and elimination promise that all sets of a run hold
+the truth together, PRM that one block's interval does. What is measured is the error of an estimate over the radius of
+its set: above 1 the truth is outside.
 """
 
 from functools import cache, partial
 from itertools import product
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +29,7 @@ from jaxbandits.papers.shared import MESSAGE_SHARE, REWARD_SHARE
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.protocol import Environment, World
 from jaxbandits.reports import plot
+from jaxbandits.selection import tidy
 from jaxbandits.validation import factory
 
 FAILURE = 0.05  # the failure probability that every set is built for
@@ -94,20 +95,14 @@ STATED = ("median, printed", "median of means, printed", "private, printed")
 OPEN = ("printed form", "constants of 1")  # as printed, with the constants that the paper leaves open at 1
 
 
-def eliminations(horizon: int, models: tuple[str, ...]) -> dict[str, Any]:
-    """Models of robust elimination with both radii."""
-    radii = {"default": "practical", "constants of 1": "paper"}
-    made = product(models, radii.items())
-    own = partial(ELIMINATION, failure_prob=FAILURE, num_batches=batches(horizon), presieve=True)
-    return {f"{model}, {words}": partial(own, model=model, radius=radius) for model, (words, radius) in made}
-
-
 def sweeps(full: bool) -> dict[str, Sweep]:
     """A sweep for each kind of set."""
     horizon, plays, long, seeds = (2000, 20_000, 10_000, 1000) if full else (100, 2000, 1000, 4)
     # each kind is compiled apart
     online, agents, blocks = (few(sets, full, list(sets)[:n]) for sets, n in ((ONLINE, 2), (AGENTS, 2), (BLOCKS, 3)))
-    linear = eliminations(long, ("M1", "M2") if full else ("M1",))
+    own = partial(ELIMINATION, failure_prob=FAILURE, num_batches=batches(long), presieve=True)
+    made = product(("M1", "M2") if full else ("M1",), {"default": "practical", "constants of 1": "paper"}.items())
+    linear = {f"{model}, {words}": partial(own, model=model, radius=radius) for model, (words, radius) in made}
     epsilons = [0.2, 1.0, 10.0] if full else [1.0, 10.0]
     attacked = {MESSAGE_SHARE: [0.0, ATTACKED]}
     rewards = {"failure_prob": [FAILURE, 1 / plays], REWARD_SHARE: [0.0, CORRUPTED]}
@@ -130,36 +125,29 @@ WORDS = {
 
 
 def cells(results: Results, name: str) -> pd.DataFrame:
-    """A row for each algorithm and setting of a sweep.
+    """In what share of `runs` the truth was `outside` of each set in each setting, with the exact 95% interval.
 
-    Columns: `set`, `setting`, `runs`, `failures` (runs in which the truth was outside), its share `outside` with the
-    exact 95% interval `low` and `high`, `any` (the share of runs in which any set failed) and `ratio`, the median over
-    runs of the error over the radius, at its largest.
+    `any` is the share of runs in which any set failed, `ratio` the median over runs of error over radius, at its
+    largest.
     """
     ds: xr.Dataset = results[name]
     keys = [str(key) for key in ds["largest_error"].dims if key not in ("algorithm", "seed")]
-    promised = "first_error" if name in ONE_SET else "largest_error"
-    rows = []
-    for label in ds["algorithm"].values:
-        here = ds.sel(algorithm=label)
-        for place in np.ndindex(*(here.sizes[key] for key in keys)):
-            cell = here.isel(dict(zip(keys, place, strict=True)))
-            setting = ",\n".join(WORDS[key](float(cell[key])) for key in keys)
-            failures, runs = int((cell[promised] > 1).sum()), max(1, int(np.isfinite(cell[promised]).sum()))
-            low, high = clopper_pearson(failures, runs, 0.025)
-            rows.append({
-                "set": label, "setting": setting, "runs": runs, "failures": failures, "outside": failures / runs,
-                "low": float(low), "high": float(high), "any": float((cell["largest_error"] > 1).mean()),
-                "ratio": float(cell[promised].median()),
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+    ordered = ds.transpose("algorithm", *keys, "seed", ...).reset_coords(drop=True)
+    largest = ordered["largest_error"]
+    error = ordered["first_error"] if name in ONE_SET else largest
+    failures, runs = (error > 1).sum("seed").values, np.maximum(1, error.count("seed").values)
+    low, high = clopper_pearson(failures, runs, 0.025)
+    columns = {"runs": runs, "failures": failures, "outside": failures / runs, "low": low, "high": high}
+    columns |= {"any": (largest > 1).mean("seed").values, "ratio": error.median("seed").values.astype(float)}
+    frame = tidy(error.isel(seed=0, drop=True), columns).rename(columns={"algorithm": "set"})
+    setting = [",\n".join(WORDS[key](float(row[key])) for key in keys) for row in frame.to_dict("records")]
+    return frame.assign(setting=setting)[["set", "setting", *columns]]
 
 
 CUTS = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 
 
 def draw(name: str, results: Results) -> plot.Plot:
-    """The map of one kind of set."""
     frame = cells(results, name)
     frame["text"] = [f"{x:.0%} ({y:.2f})" for x, y in zip(frame["outside"], frame["ratio"], strict=True)]
     parts = [part for _, part in frame.groupby("set", sort=False)]
@@ -171,7 +159,6 @@ def draw(name: str, results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """The share of runs with the truth outside, beside the failure probability, for every set and setting."""
     for name in results:
         for row in cells(results, name).to_dict("records"):
             setting = row["setting"].replace("\n", " ")
@@ -190,7 +177,5 @@ def claims(results: Results) -> Claims:
 
 
 PICTURES = {"online": "OnlineUCB", "agents": "Byzantine-UCB", "blocks": "PRM", "elimination": "elimination"}
-STUDY = Study(
-    "Coverage of confidence sets and radii", "all papers that have a radius", sweeps,
-    {key: partial(draw, name) for key, name in PICTURES.items()}, claims,
-)  # fmt: skip
+FIGURES = {key: partial(draw, name) for key, name in PICTURES.items()}
+STUDY = Study(__doc__, "all papers that have a radius", sweeps, FIGURES, claims)

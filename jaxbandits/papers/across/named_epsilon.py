@@ -1,13 +1,14 @@
-"""Named epsilon against spent epsilon: every mechanism of the five papers, by composition and by an audit.
+"""Named epsilon against spent epsilon, and regret at equal spent epsilon.
 
-Then regret at the same spent epsilon, on two problems that two papers share: arms with rewards of 0 and 1, and fixed
-linear arms.
+Every mechanism of the five papers, by composition and by an audit; then regret at the same spent epsilon, on two
+problems that two papers share: arms with rewards of 0 and 1, and fixed linear arms.
 """
 
 import math
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -16,13 +17,17 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import privacy
 from jaxbandits.auditing.audit import audit
+from jaxbandits.environments.linear import Params as LinearParams
+from jaxbandits.environments.linear import in_unit_ball, linear_world
 from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED
-from jaxbandits.papers.across.shown_linear import shown_linear
 from jaxbandits.papers.robust_linear.instance import batches, unit
-from jaxbandits.papers.shared import by_value, numbers, ratios
+from jaxbandits.papers.shared import against, by_value, numbers, ratios
 from jaxbandits.papers.study import Claim, Claims, Evidence, Exact, Interval, Results, Study, Sweep, few, swept
+from jaxbandits.protocol import Environment, World
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
+from jaxbandits.typing import Matrix, Vector
+from jaxbandits.validation import array, factory
 
 AUDITED = 1.0  # the named epsilon at which each is audited
 CONFIDENCE = 0.999  # of one audit: all of them are valid together with a probability of 96%
@@ -34,6 +39,39 @@ ON_ARMS = {
     "HTINF in batches": partial(a.private_batched, base=a.htinf), "PRM elimination": a.prm_elimination,
     "PRM-UCB": a.prm_ucb, "DP-SE": a.dp_se, "LDP-EXP3": a.ldp_exp3, "LDP-UCB": a.ldp_ucb,
 }  # fmt: skip
+
+
+def shown_world(actions: tuple[tuple[float, ...], ...]) -> World:
+    """Linear arms with rewards of 0 and 1, whose context is the features of all: bandits with contexts play them."""
+    plain = linear_world(len(actions), "gaussian")
+
+    def observe(params, state, draws, t):
+        features = jnp.asarray(actions, draws.dtype)
+        return jnp.broadcast_to(features, (*t.shape, *features.shape)), state
+
+    def reward(params, state, draws, t, context, action):
+        mean = params.means[action]
+        return (draws.uniform(t) < mean).astype(mean.dtype)
+
+    return plain._replace(observe=observe, reward=reward)
+
+
+@factory
+def shown_linear(*, actions: Matrix, theta: Vector) -> Environment:
+    """Rewards are 1 with probability <a, theta>, else 0; every play shows `actions` [K, d]."""
+    actions = in_unit_ball("actions", array("actions", actions, 2))
+    theta = in_unit_ball("theta", array("theta", theta, 1, shape=(actions.shape[1],))[None])[0]
+    means = actions @ theta
+    if means.min() < 0 or means.max() > 1:
+        raise ValueError(f"actions @ theta lies in [{means.min():g}, {means.max():g}]: give probabilities")
+    world = shown_world(tuple(map(tuple, actions.tolist())))
+    facts = {
+        "num_arms": len(actions), "dim": actions.shape[1], "actions": actions, "means": means, "feature_norm": 1.0,
+        "contexts": "fixed", "reward_range": (0.0, 1.0),
+    }  # fmt: skip
+    return Environment(world, LinearParams(means, theta, 0.0), facts, None, {})
+
+
 NUM_ARMS, DIM = 20, 5
 _RNG = np.random.default_rng(20)
 
@@ -108,10 +146,9 @@ def table(results: Results, group: str) -> pd.DataFrame:
     for row in results["mechanisms"].query("group == @group").to_dict("records"):
         for column, key in COLUMNS.items():
             ratio = row[key] / (AUDITED if key == "audited" else key)
-            if math.isnan(ratio):  # no audit where rewards have no bound to differ by, and of most at quick size
-                text = "" if row["bounded"] else "none"
-            else:
-                text = "∞" if math.isinf(ratio) else f"{ratio:.2f}"
+            # no audit where rewards have no bound to differ by, and of most at quick size
+            none = "" if row["bounded"] else "none"
+            text = none if math.isnan(ratio) else "∞" if math.isinf(ratio) else f"{ratio:.2f}"
             rows.append({
                 "mechanism": row["mechanism"], "named": column, "ratio": ratio if math.isfinite(ratio) else math.nan,
                 "text": text, "unlimited": math.isinf(ratio),
@@ -119,7 +156,7 @@ def table(results: Results, group: str) -> pd.DataFrame:
     return pd.DataFrame(rows[::-1])  # the first at the top
 
 
-def draw_group(group: str, results: Results) -> plot.Plot:
+def draw(group: str, results: Results) -> plot.Plot:
     """The map of one group of mechanisms."""
     frame = table(results, group)
     frame["named"] = pd.Categorical(frame["named"], list(COLUMNS))
@@ -131,9 +168,9 @@ def draw_group(group: str, results: Results) -> plot.Plot:
     )  # fmt: skip
 
 
-def by_budget(results: Results) -> dict[str, xr.Dataset]:
-    """Both problems along `epsilon`, what is spent."""
-    return {"arms": results["arms"], "linear": numbers(results["linear"], f"{ONLINE}.epsilon", "epsilon")}
+def by_budget(name: str, results: Results) -> xr.Dataset:
+    """One of the problems along `epsilon`, what is spent."""
+    return results[name] if name == "arms" else numbers(results[name], f"{ONLINE}.epsilon", "epsilon")
 
 
 CAPTIONS = {
@@ -143,23 +180,14 @@ CAPTIONS = {
 }
 
 
-def draw_regret(name: str, results: Results) -> plot.Plot:
-    """Regret on one problem against what is spent."""
-    ds = by_budget(results)[name]
-    return plot.against(ds, "epsilon", names={"epsilon": "spent ε"}, caption=CAPTIONS[name], width=6.0)
-
-
 def claims(results: Results) -> Claims:
-    """Each mechanism's spending beside its name, and regret at equal budget."""
     yield from [_spending(row) for row in results["mechanisms"].to_dict("records")]
-    spent = by_budget(results)
-    for name, ds in spent.items():
-        yield from by_value(ds, ["epsilon"], f"regret on {name} at ε = {{:g}} spent".format)
+    for name in CAPTIONS:
+        yield from by_value(by_budget(name, results), ["epsilon"], f"regret on {name} at ε = {{:g}} spent".format)
     for name, ours, theirs in PAIRS:
-        final = final_regret(spent[name])
+        final = final_regret(by_budget(name, results))
         if {ours, theirs} <= set(final.algorithm.values):
-            statement = f"{name}: regret of {ours} over that of {theirs}"
-            yield Claim(statement, "", ratios(final, ours, theirs))
+            yield Claim(f"{name}: regret of {ours} over that of {theirs}", "", ratios(final, ours, theirs))
 
 
 def _spending(row: dict[Any, Any]) -> Claim:
@@ -177,9 +205,10 @@ def _spending(row: dict[Any, Any]) -> Claim:
     return Claim(f"ε spent by {label}", source.said("at most what is named"), ", ".join(parts), evidence)
 
 
-STUDY = Study(
-    "Named epsilon against spent epsilon, and regret at equal spent epsilon", "all five papers", sweeps,
-    {group: partial(draw_group, group) for group in GROUPS}
-    | {f"regret-{name}": partial(draw_regret, name) for name in CAPTIONS},
-    claims, computed,
-)  # fmt: skip
+PICTURES: dict[str, Any] = {group: partial(draw, group) for group in GROUPS} | {
+    f"regret-{name}": against(
+        partial(by_budget, name), "epsilon", names={"epsilon": "spent ε"}, caption=caption, width=6.0
+    )
+    for name, caption in CAPTIONS.items()
+}
+STUDY = Study(__doc__, "all five papers", sweeps, PICTURES, claims, computed)

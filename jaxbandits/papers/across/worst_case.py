@@ -1,7 +1,7 @@
-"""The worst attack found on every robust algorithm: what it is, what it costs on fresh seeds, and what the default
-attack of the same size costs.
+"""The worst attack found on every robust algorithm.
 
-A share of rewards, reports or agents is corrupted, or rewards up to a budget; how it is used is searched.
+What it is, what it costs on fresh seeds, and what the default attack of the same size costs. A share of rewards,
+reports or agents is corrupted, or rewards up to a budget; how it is used is searched.
 """
 
 import math
@@ -32,6 +32,7 @@ SPENT = {
     "kind": ["lower_best", "raise_worst", "empirical_best"], "schedule": ["early", "late", "uniform", "burst"],
     "size": (0.05, 1.0), "margin": (0.0, 0.2),
 }  # fmt: skip
+PER_PLAY = SPENT | {"kind": ["lower_best", "raise_worst"]}  # the other kind needs arms that stay
 AGENTS = {"kind": ["target", "sign_flip", "inner_product", "alie", "noise"], "scale": SIZES}
 
 
@@ -89,11 +90,6 @@ FEDERATED_RULES = {
 } | {"mean of agents": partial(RULES["mean"], window=10)}
 
 
-def per_play(space: dict[str, Any]) -> dict[str, Any]:
-    """The space without what needs arms that stay."""
-    return {**space, "kind": [kind for kind in space["kind"] if kind != "empirical_best"]}
-
-
 def settings(full: bool) -> list[Setting]:
     """All of them at full size; two algorithms for arms and two kinds of attack at quick size."""
     if not full:
@@ -104,7 +100,7 @@ def settings(full: bool) -> list[Setting]:
         Setting(REREAD, PARETO, "reward", HUBER, REWARDS, 2000),
         Setting(NORMALS, NORMAL, "reward", HUBER, REWARDS, 2000),
         Setting(RACES, BERNOULLI, "reward", BUDGETED, SPENT, 20_000),
-        Setting(WEIGHTED, CONTEXTS, "reward", UNBOUNDED, per_play(SPENT), 2000),
+        Setting(WEIGHTED, CONTEXTS, "reward", UNBOUNDED, PER_PLAY, 2000),
         Setting(BLOCKS, PARETO, "reward", HUBER, REWARDS, 100_000),
         Setting(LOCAL, PARETO, "message", HUBER, REPORTS, 100_000),
         Setting(with_batches(LINEAR, 10_000), PRIVATE, "reward", HUBER, REWARDS, 10_000),
@@ -131,17 +127,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def searches(full: bool) -> dict[str, Search]:
     """A search for each algorithm, all of as many trials."""
     size = {"seeds": 64 if full else 8, "trials": 32 if full else 5, "report_seeds": reported(full)}
-    declared: dict[str, Search] = {}
-    for one in map(Setting._asdict, settings(full)):
-        algorithms = one.pop("algorithms")
-        declared |= {
-            _attacked(label): Search({"algorithm": {label: x}} | one | size) for label, x in algorithms.items()
-        }
-    return declared
-
-
-def _attacked(label: str) -> str:
-    return f"{label}, attacked"
+    return {
+        f"{label}, attacked": Search({"algorithm": {label: algorithm}} | one | size)
+        for one in map(Setting._asdict, settings(full))
+        for label, algorithm in one.pop("algorithms").items()
+    }
 
 
 def again(label: str, *, full: bool = True, **attack: Any) -> xr.Dataset:
@@ -152,20 +142,16 @@ def again(label: str, *, full: bool = True, **attack: Any) -> xr.Dataset:
 
 
 def claims(results: Results) -> Claims:
-    """For each algorithm the attack found, its regret beside that of the default attack, and how to run it again."""
-    for label in [name for name in results if _attacked(name) in results]:
-        found: WorstCase = results[_attacked(label)]
+    for label in [name for name in results if f"{name}, attacked" in results]:
+        found: WorstCase = results[f"{label}, attacked"]
         about = found.trials.attrs
         attack = ", ".join(f"{key} = {x if isinstance(x, str) else f'{x:.3g}'}" for key, x in found.params.items())
         exact = [f"{key}={x!r}" for key, x in found.params.items()]
         default = final_regret(results[label]).isel(algorithm=0).values
         report = found.trials["report_regret"].values
         yield Claim(f"{label}: the worst attack found", "", f"{attack}, {_corrupted(about)}")
-        yield Claim(
-            f"{label}: regret under it; the default attack; the difference",
-            "",
-            f"{_interval(report)}; {_interval(default)}; {_interval(report - default)}",
-        )
+        measured = "; ".join(map(_interval, (report, default, report - default)))
+        yield Claim(f"{label}: regret under it; the default attack; the difference", "", measured)
         yield Claim(f"{label}: search value (biased upwards)", "", number(float(found.trials.search_value.max())))
         yield Claim(f"{label}: again", "", f"`{__name__}.again({', '.join([repr(label), *exact])})`")
 
@@ -184,7 +170,5 @@ def _interval(values: Any) -> str:
     return f"{mean} [{low}, {high}]"
 
 
-STUDY = Study(
-    "The worst attack found on every robust algorithm", "docs/formulas/robust_frontier.md#robust-frontier-worst-case",
-    sweeps, {}, claims, searches=searches,
-)  # fmt: skip
+SOURCE = "docs/formulas/robust_frontier.md#robust-frontier-worst-case"
+STUDY = Study(__doc__, SOURCE, sweeps, {}, claims, searches=searches)
