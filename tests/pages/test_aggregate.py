@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxbandits as jb
-from jaxbandits.papers.byzantine import aggregate, placements
+from jaxbandits.papers.byzantine import aggregate
 from jaxbandits.papers.byzantine.calibrations import BOUNDED
 
 PLAIN = partial(jb.algorithms.byzantine_ucb, window=10, failure_prob=0.05, noise_scale=0.3)
@@ -70,22 +70,22 @@ def test_it_plays_as_without_and_a_mean_over_attackers_is_too_far():
 
 def test_the_ratio_of_lemma_10_by_hand():
     points = np.array([[100.0], [0.0], [1.0], [2.0], [3.0]])  # median 2, honest points 1.5 from 0 on average, C = 8 / 3
-    assert placements.used(points, 1, np.zeros(1)) == pytest.approx(2 / (1.5 * 8 / 3), rel=1e-4)
-    assert placements.used(points, 1, np.full(1, 3.0)) == pytest.approx(1 / (1.5 * 8 / 3), rel=1e-4)
-    assert placements.on_a_line(3, 10) == 1
-    assert placements.on_a_line(1, 5) == Fraction(5, 6)  # one honest point there, epsilon = 1 / 5
+    assert aggregate.used(points, 1, np.zeros(1)) == pytest.approx(2 / (1.5 * 8 / 3), rel=1e-4)
+    assert aggregate.used(points, 1, np.full(1, 3.0)) == pytest.approx(1 / (1.5 * 8 / 3), rel=1e-4)
+    assert aggregate.on_a_line(3, 10) == 1
+    assert aggregate.on_a_line(1, 5) == Fraction(5, 6)  # one honest point there, epsilon = 1 / 5
 
 
 def test_climbing_ends_at_a_placement_of_its_ratio():
     rng = np.random.default_rng(5)
-    points, origin = placements.random_placement(rng, 2, 5, 2)
-    before = placements.used(points, 2, origin)
-    ratio, moved = placements.climbed(rng, points, 2, origin, 30)
-    assert before < ratio <= 1 and placements.used(moved, 2, origin) == ratio
+    points, origin = aggregate.random_placement(rng, 2, 5, 2)
+    before = aggregate.used(points, 2, origin)
+    ratio, moved = aggregate.climbed(rng, points, 2, origin, 30)
+    assert before < ratio <= 1 and aggregate.used(moved, 2, origin) == ratio
 
 
 def test_a_search_can_contradict_lemma_10_and_cannot_prove_it():
-    found = placements.search(3, 1, 2)
+    found = aggregate.search(3, 1, 2)
     assert [claim.holds for claim in aggregate.search_claims(found)] == [None, None, True]
     violated = [claim.holds for claim in aggregate.search_claims(found.assign(climbed=1.1, line=1.01))]
     assert violated == [None, False, False]

@@ -5,6 +5,6 @@ The paper has no experiments: these are ours, see docs/reproductions/byzantine.m
 
 # figure -> its module, and which of its studies
 STUDIES = {
-    "isolated": "isolated", "rate": "regret:GROWTH", "price": "price", "corruption": "regret:CORRUPTION",
+    "isolated": "regret:ISOLATED", "rate": "regret:GROWTH", "price": "price", "corruption": "regret:CORRUPTION",
     "episodes": "regret:EPISODES", "privacy": "calibrations", "attacks": "attacks", "aggregate": "aggregate",
 }  # fmt: skip

@@ -1,13 +1,15 @@
-"""Regret of an honest agent under a target attack: along the share of attacked agents, the episode and the horizon."""
+"""Regret of honest agents along the share of attacked agents, the episode and the horizon, and of agents alone."""
 
 from functools import partial
 
+import numpy as np
 import xarray as xr
 
+from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
-from jaxbandits.formatting import percent
+from jaxbandits.formatting import brackets, percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, an_agent, honest, target
-from jaxbandits.papers.shared import MESSAGE_SHARE, REGRET, against, by_value, exponent, points, ratio_interval, regrets
+from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_algorithm, by_value, exponent, points, ratio_interval
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.selection import final_regret
 
@@ -83,15 +85,14 @@ def by_episode(results: Results) -> xr.Dataset:
 
 def episode_claims(results: Results) -> Claims:
     ds = by_episode(results)
-    horizon = int(ds.t[-1])
-    cells = regrets(ds).set_index(["window", "algorithm"])["mean"].unstack()
+    horizon, mean = int(ds.t[-1]), final_regret(ds).mean("seed")
     sent = ds["bytes_sent"].isel(algorithm=0).mean("seed")
-    for window, row in cells.iterrows():
-        measured = f"{points(row.index, row, REGRET)}; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
+    for window in ds["window"].values:
+        measured = points(mean["algorithm"], mean.sel(window=window), "{x} {y:,.0f}")
+        measured += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
         statement = f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes"
         yield Claim(statement, "", measured)
-    first = cells.iloc[:, 0]
-    flat = first[[horizon / window >= horizon**0.5 for window in first.index]]
+    flat = mean.isel(algorithm=0)[horizon / mean["window"].values >= horizon**0.5]
     measured = f"within a factor of {float(flat.max() / flat.min()):.2f}"
     paper = "the order does not change while K is at least √T (Theorem 2), constants hidden"
     yield Claim("regret while K is at least √T", paper, measured)
@@ -137,9 +138,8 @@ def horizon_claims(results: Results) -> Claims:
     for label, (_, _, stated) in SETTINGS.items():
         fitted, interval = exponent(results[label], "horizon")
         yield Claim(f"exponent of T, {label}", f"at most {stated:g}", f"{fitted:.2f}; {interval}")
-        frame = regrets(by_horizon({label: results[label]}))
-        measured = points(frame["horizon"], frame["mean"], "T = {x:,}: {y:,.1f}")
-        yield Claim(f"regret of an honest agent, {label}", "", measured)
+        alone = by_horizon({label: results[label]})
+        yield from by_algorithm(alone, "horizon", "regret of an honest agent, {}".format, "T = {x:,}: {y:,.1f}")
 
 
 HORIZON_PICTURE = against(
@@ -150,4 +150,50 @@ HORIZON_PICTURE = against(
 GROWTH = Study(
     "The growth of robust regret with the horizon", "Theorems 2 and 7; docs/reproductions/byzantine.md",
     horizon_sweeps, {"horizon": HORIZON_PICTURE}, horizon_claims,
+)  # fmt: skip
+
+# ---- Proposition 1: without communication the regret grows as alpha N T; with it, it does not. A share of the agents
+# has half of its rewards drawn from the instance -theta, so that the rewards of such an agent say nothing about theta.
+# Regret counts the plays that were not attacked.
+
+PROB = 0.5  # of an attacked agent's plays
+ALONE, TOGETHER = "isolated agents", "Byzantine-UCB"
+
+
+def alone_sweeps(full: bool) -> dict[str, Sweep]:
+    horizons, seeds = ([512, 2048, 8192, 32_768], 64) if full else ([64, 256], 4)
+    algorithms = {ALONE: a.isolated_linucb, TOGETHER: partial(a.byzantine_ucb, corruption_bound=SHARE)}
+    attack = partial(v.poison, corruption=SHARE, prob=PROB)
+    return {"poisoned": swept(algorithms, FEDERATED, horizons, seeds, reward_adversary=attack)}
+
+
+ALONE_PICTURE = against(
+    "poisoned", "horizon", width=5.5, reference={"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20},
+    caption=f"regret summed over {NUM_AGENTS} agents and the plays that were not attacked; "
+    f"{SHARE:.0%} of the agents have half of their rewards from -θ",
+)  # fmt: skip
+
+
+def alone_claims(results: Results) -> Claims:
+    ds = results["poisoned"]
+    final = final_regret(ds)
+    first, last = (int(ds["horizon"].values[i]) for i in (0, -1))
+    statements = {
+        ALONE: "at least c α N T for a constant c (Proposition 1)",
+        TOGETHER: "Õ(T^(3/4)) (Theorem 2), constants hidden",
+    }
+    for label, paper in statements.items():
+        here = final.sel(algorithm=label)
+        ratio, low, high = ratio_interval(here.sel(horizon=last).values / last, here.sel(horizon=first).values / first)
+        measured = f"{float(ratio):.3g} of the regret a play is left when T grows {last // first}-fold"
+        measured += f"; share left {brackets(low, high)}" if label == ALONE else ""
+        yield Claim(f"{label}: regret", paper, measured)
+    yield from by_algorithm(ds, "horizon", "{}: regret at each T".format, "{y:,.1f} at {x:,}")
+    end = float(final.sel(algorithm=ALONE, horizon=last).mean() / (SHARE * NUM_AGENTS * last))
+    yield Claim("isolated agents: regret over α N T at the longest horizon", "", f"{end:.3f}")
+
+
+ISOLATED = Study(
+    "Without communication the regret is linear", "Proposition 1; Theorem 2", alone_sweeps, {"horizon": ALONE_PICTURE},
+    alone_claims,
 )  # fmt: skip

@@ -5,7 +5,7 @@ See docs/reproductions/robust_frontier.md.
 
 # figure -> its module, and which of its studies
 STUDIES = {
-    "budgets": "corruption_budgets", "corrupted-regime": "corruption_budgets:REGIME",
-    "linear-budgets": "corruption_budgets:LINEAR",
-    "heavy-linear": "heavy_linear", "shares": "shares", "delay": "late_feedback",
+    "budgets": "budgets", "corrupted-regime": "budgets:REGIME",
+    "linear-budgets": "budgets:LINEAR",
+    "heavy-linear": "budgets:HEAVY", "shares": "shares", "delay": "late_feedback",
 }  # fmt: skip

@@ -1,5 +1,6 @@
-"""Regret against what an attacker may spend: told of it or not, where rewards may be adversarial, and of features."""
+"""Regret against what an attacker may spend: of arms, told of it or not, of linear bandits, and with heavy tails."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,7 +9,6 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
-from jaxbandits.papers.robust_frontier.heavy_linear import NOISE, SHAPE, UNBOUNDED
 from jaxbandits.papers.shared import BUDGET, by_algorithm, points, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
@@ -128,6 +128,9 @@ REGIME = Study(
 
 # ---- linear bandits: weights told C, told a wrong one, told nothing
 
+SHAPE: dict[str, Any] = {"num_arms": 10, "dim": 5}
+NOISE = 0.5
+UNBOUNDED = partial(v.budgeted, low=-math.inf, high=math.inf)  # linear rewards have no range
 RADIUS = 0.3  # of the printed radius: at 1 all learners explore for most of these plays
 WEIGHTS_TOLD = "CW-OFUL told C"
 WEIGHTED = {
@@ -152,4 +155,58 @@ LINEAR = Study(
     "Linear bandits under a budget of corruption", "docs/formulas/robust_frontier.md#cw-oful", linear_sweeps,
     {"linear": against_budget("linear", f"{FRESH}, Gaussian noise of {NOISE:g}")},
     lambda results: by_algorithm(results["linear"], BUDGET, "regret of {}, by C".format),
+)  # fmt: skip
+
+# ---- heavy-tailed noise: clipped residuals against least squares, without an attack and with one that spends its
+# budget early on the best arm
+
+ORDER = 1.5  # of the moment that the learners are told: the Student and Pareto laws have no variance
+HEAVY_RADIUS = 1e-4  # the printed ones of Hvt-UCB play uniformly at these horizons
+SPENT = 50.0
+LAWS: dict[str, dict[str, Any]] = {
+    "gaussian": {}, "student": {"df": 1.8}, "pareto": {"shape": 1.8}, "lognormal": {"sigma": 2.0},
+}  # fmt: skip
+
+
+def heavy_sweeps(full: bool) -> dict[str, Sweep]:
+    """Least squares, with weights and without, and clipped residuals, told the moment of the law."""
+    horizon, seeds = (10_000, 100) if full else (300, 4)
+    grid, declared = {BUDGET: [0.0, SPENT] if full else [0.0]}, {}
+    for law in LAWS if full else ("student",):
+        arms = e.contextual_linear(**SHAPE, reward=law, noise_scale=NOISE, **LAWS[law])  # type: ignore[arg-type]
+        scale = arms.facts["noise_moment"](ORDER) ** (1 / ORDER)
+        told = {"moment_order": ORDER, "moment_scale": scale, "radius_scale": HEAVY_RADIUS}
+        learners = {
+            "OFUL": partial(a.cw_oful, corruption_budget=0.0, radius_scale=RADIUS),
+            "CW-OFUL": partial(a.cw_oful, corruption_budget=SPENT, radius_scale=RADIUS),
+            "Hvt-LinUCB": partial(a.hvt_linucb, **told),
+            "robust OFUL": partial(a.robust_oful, corruption_budget=SPENT, **told),
+        }
+        shown = few(learners, full, ("OFUL", "CW-OFUL", "Hvt-LinUCB"))
+        # curves need more checkpoints than the last
+        declared[law] = swept(shown, arms, horizon, seeds, grid=grid, reward_adversary=UNBOUNDED, checkpoints=200)
+    return declared
+
+
+def draw_heavy(law: str, results: Results) -> plot.Plot:
+    """Regret curves without an attack."""
+    shown = law if law in results else "student"
+    caption = f"{FRESH}, {shown} noise, no attack"
+    return plot.regret(results[shown].sel({BUDGET: 0.0}), log="none", caption=caption, width=6.0)
+
+
+def heavy_claims(results: Results) -> Claims:
+    for law, ds in results.items():
+        final = final_regret(ds).transpose("algorithm", BUDGET, "seed")
+        for label in ds["algorithm"].values:
+            one = final.sel(algorithm=label)
+            both = [f"{row.mean():,.0f} (largest {row.max():,.0f})" for row in one.values]
+            measured = points(one[BUDGET], both, "{y} at {x:g}")
+            yield Claim(f"{law}: regret of {label}, by C", "", measured)
+
+
+HEAVY_PICTURES = {law: partial(draw_heavy, law) for law in ("gaussian", "student", "pareto")}
+HEAVY = Study(
+    "Linear bandits with heavy-tailed noise", "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb", heavy_sweeps,
+    HEAVY_PICTURES, heavy_claims,
 )  # fmt: skip
