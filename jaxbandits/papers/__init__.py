@@ -1,6 +1,7 @@
 """The papers' figures and tables, to be run again: `jaxbandits reproduce PAPER/FIGURE`.
 
-One module a paper, `across` for what concerns several, `robust_frontier` for robust bandits of today.
+One module a paper, `across` for what concerns several, `robust_frontier` for robust bandits of today. What a study
+asks, and what was found, is told in its section of docs/reproductions/<paper>.md.
 """
 
 from importlib import import_module

@@ -53,9 +53,10 @@ def short(ratios: Iterable[float], whole: float = 10) -> list[str]:
     return [f"{x:.1f}" if x < whole else f"{x:.0f}" for x in ratios]
 
 
-def in_order(frame: pd.DataFrame, labels: Iterable[str], column: str = "algorithm") -> pd.DataFrame:
-    """The rows of those labels that are there, label by label."""
-    return pd.concat([frame[frame[column] == label] for label in labels if label in set(frame[column])])
+def in_order(frame: pd.DataFrame, labels: Iterable[str]) -> pd.DataFrame:
+    """The rows of those algorithms that are there, label by label."""
+    parts = dict(list(frame.groupby("algorithm", sort=False)))
+    return pd.concat([parts[label] for label in labels if label in parts])
 
 
 def along(bound: Callable[..., float], at: Callable[[float], tuple]) -> Callable[[Iterable[float]], np.ndarray]:
@@ -103,10 +104,14 @@ def drawn(x: str, y: str, given: Iterable[Curve], log: Literal["x", "y", "both"]
 def picture(
     draw: Callable[..., Plot], data: str | Callable[[Results], Any], *columns: str, **settings: Any
 ) -> Callable[[Results], Plot]:
-    """A figure: a function of `jb.plot` of one result, by its name, or of what `data` makes from the results."""
+    """A figure: a function of `jb.plot` of one result, by its name, or of what `data` makes from the results.
+
+    A setting that depends on the data is a function of it.
+    """
 
     def drawing(results: Results) -> Plot:
-        return draw(results[data] if isinstance(data, str) else data(results), *columns, **settings)
+        shown = results[data] if isinstance(data, str) else data(results)
+        return draw(shown, *columns, **{key: x(shown) if callable(x) else x for key, x in settings.items()})
 
     return drawing
 

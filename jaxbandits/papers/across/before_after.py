@@ -1,7 +1,6 @@
 """Corruption before or after local privacy.
 
-What the same share costs where rewards, or private reports, are changed. The setting of Zhou and Zhang (NeurIPS 2024),
-with algorithms of this package.
+The setting of Zhou and Zhang (NeurIPS 2024), with algorithms of this package.
 """
 
 from functools import partial

@@ -1,7 +1,6 @@
 """Believed against true corruption.
 
-What does a learner gain that is told the share, and what if it is told wrongly? Every regret is divided by that of the
-same algorithm which believes in no corruption, at the same true share.
+Every regret is divided by that of the same algorithm which believes in no corruption, at the same true share.
 """
 
 from functools import partial

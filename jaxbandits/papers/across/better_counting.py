@@ -1,7 +1,6 @@
 """What better counting buys.
 
-Regret, not variance, under each form of a private running sum, at the same epsilon: agents who share their sums with a
-server (Byzantine-UCB), and users who trust one (jointly private LinUCB).
+Agents who share their sums with a server, and users who trust one.
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.calibrations import BOUNDED, DP
 from jaxbandits.papers.shared import against, points, ratio_interval, times
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
-from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
 TREE, BEST = "binary tree", "BLT, root mean square"
@@ -52,13 +50,6 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-def draw_users(results: Results) -> plot.Plot:
-    """Users' regret against epsilon at one horizon."""
-    ds = results["users"]
-    horizon = HORIZON if HORIZON in ds["horizon"].values else int(ds["horizon"].values[-1])
-    return plot.against(ds, "epsilon", select={"horizon": horizon}, caption=JOINTLY, width=6.0)
-
-
 JOINTLY, QUIET = "jointly private LinUCB, 20 arms, d = 5", "Byzantine-UCB, ten agents, no attack"
 PICTURES = {
     "agents": against(
@@ -69,7 +60,10 @@ PICTURES = {
         "episodes", "window", select={"epsilon": 1.0}, names={"window": "plays L of an episode"},
         caption=f"{QUIET}; ε = 1", width=6.0,
     ),
-    "users": draw_users,
+    "users": against(
+        "users", "epsilon", select=lambda ds: {"horizon": min(HORIZON, int(ds["horizon"].values[-1]))}, caption=JOINTLY,
+        width=6.0,
+    ),
     "horizons": against("users", "horizon", select={"epsilon": 1.0}, caption=f"{JOINTLY}; ε = 1", width=6.0),
 }  # fmt: skip
 

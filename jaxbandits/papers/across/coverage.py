@@ -1,9 +1,6 @@
 """Coverage of confidence sets and radii.
 
-How often the truth leaves a confidence set, beside the failure probability that the set is built for. Every set here is
-built for a failure probability of 0.05. OnlineUCB, Byzantine-UCB and elimination promise that all sets of a run hold
-the truth together, PRM that one block's interval does. What is measured is the error of an estimate over the radius of
-its set: above 1 the truth is outside.
+What is measured is the error of an estimate over the radius of its set: above 1 the truth is outside.
 """
 
 from functools import cache, partial

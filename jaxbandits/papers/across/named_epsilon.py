@@ -1,7 +1,6 @@
 """Named epsilon against spent epsilon, and regret at equal spent epsilon.
 
-Every mechanism of the five papers, by composition and by an audit; then regret at the same spent epsilon, on two
-problems that two papers share: arms with rewards of 0 and 1, and fixed linear arms.
+Every private mechanism of the five papers; then regret on two problems that two papers share.
 """
 
 import math

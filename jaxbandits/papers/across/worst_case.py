@@ -1,7 +1,6 @@
 """The worst attack found on every robust algorithm.
 
-What it is, what it costs on fresh seeds, and what the default attack of the same size costs. A share of rewards,
-reports or agents is corrupted, or rewards up to a budget; how it is used is searched.
+A share of rewards, reports or agents is corrupted, or rewards up to a budget; how it is used is searched.
 """
 
 import math

@@ -1,9 +1,7 @@
 """How far the aggregate is from the honest mean.
 
-Lemmas 3, 11 and 13 bound the distance of the server's aggregate to the mean of the honest agents' statistics, in all
-episodes of a run together, with probability at least 1 - delta / 2, and state every constant. Lemma 10, from which they
-follow, has no probability in it: it is searched for a violation. The questions were fixed before the run: in what share
-of the runs is a bound exceeded, and does any placement of points violate Lemma 10?
+Lemmas 3, 11 and 13 bound the distance in all episodes of a run together; Lemma 10, from which they follow, is searched
+for a violation.
 """
 
 from fractions import Fraction

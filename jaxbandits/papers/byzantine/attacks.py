@@ -7,7 +7,7 @@ import pandas as pd
 
 from jaxbandits import adversaries as v
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest
-from jaxbandits.papers.shared import MESSAGE_SHARE, in_order, points, ratio_interval, regrets, short
+from jaxbandits.papers.shared import MESSAGE_SHARE, in_order, picture, points, ratio_interval, regrets, short
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -59,12 +59,11 @@ def cells(results: Results) -> pd.DataFrame:
     return table.assign(broke=table["ratio"] > BROKEN, text=short(table["ratio"]))
 
 
-def draw(results: Results) -> plot.Plot:
-    return plot.heatmap(
-        in_order(cells(results), RULES), "share", "attack", "ratio", panel="algorithm", text="text", hatched="broke",
-        names={"share": "share of attacked agents"}, cuts=CUTS, hatch=f"more than {BROKEN:g} times",
-        caption="regret of an honest agent relative to the mean without an attack",
-    )  # fmt: skip
+PICTURE = picture(
+    plot.heatmap, lambda results: in_order(cells(results), RULES), "share", "attack", "ratio", panel="algorithm",
+    text="text", hatched="broke", names={"share": "share of attacked agents"}, cuts=CUTS,
+    hatch=f"more than {BROKEN:g} times", caption="regret of an honest agent relative to the mean without an attack",
+)  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
@@ -88,5 +87,5 @@ def claims(results: Results) -> Claims:
 
 STUDY = Study(
     __doc__, "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules", sweeps,
-    {"map": draw}, claims,
+    {"map": PICTURE}, claims,
 )  # fmt: skip

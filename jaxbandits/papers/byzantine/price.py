@@ -1,11 +1,6 @@
 """What the bonus sets of the regret, and what the attack sets.
 
-Is T^(3/4) the price of Byzantine agents? Theorem 2 has regret d N T^(3/4) for the geometric median, Theorem 7
-alpha^(1/4) T^(3/4) + sqrt(T) in the place of T^(3/4) for the median of means; without attackers sqrt(T) is known. The
-exponent 3/4 comes from the ridge and the radius. Here the radius (a tenth of the printed one, or none) and the attack
-(three of ten agents, or nobody) are crossed, with the printed constants beside. The questions, fixed before the run: is
-the exponent of T at most 3/4 over two decades; is what the attack adds of that order; do N, d and alpha enter as
-stated?
+The radius (a tenth of the printed one, or none) and the attack (three of ten agents, or nobody) are crossed.
 """
 
 import math

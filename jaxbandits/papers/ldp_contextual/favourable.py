@@ -1,11 +1,7 @@
 """Where the favourable case ends.
 
-Corollary 3.6 has its small regret where lambda_min, the least eigenvalue of E[x x'] under the policy that is being
-learned, is of order 1, and a larger one where it is at most T^(-1/4). Algorithm 1 then perturbs features beyond
-privacy; the paper says that it need not in its Figure 1. The questions, fixed before the run: is lambda_min above
-T^(-1/4) in that experiment; how alike must the arms of a play be for it; does it stay where it is as learning goes on
-(at least half of it, while plays grow 64-fold: T^(-1/4) would leave 0.35); has regret the order of the favourable case
-there; and from which T on can the combiner matter?
+lambda_min is the least eigenvalue of E[x x'] under the policy that is being learned: Corollary 3.6 has its small regret
+where it is of order 1, a larger one where it is at most T^(-1/4).
 """
 
 import math

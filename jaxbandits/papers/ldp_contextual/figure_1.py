@@ -122,11 +122,8 @@ STUDY = Study(
     claims,
 )  # fmt: skip
 
-# ---- Algorithm 1 wholly as printed: with the perturbation that it adds to features, and the derived bound G.
-# lambda_min of what is played in this experiment is far below T^(-1/4) (the study `favourable`), so that Algorithm 1
-# perturbs features beyond privacy. The study above leaves that out and clips to a smaller G, which favours the
-# algorithm: that is the most favourable reading. Here is the printed form, at the paper's 50 trials, and what either of
-# the two departures is worth.
+# ---- Algorithm 1 wholly as printed: with the perturbation that it adds to features where lambda_min is small, and the
+# derived bound G. The study above leaves both out, which is the most favourable reading.
 
 PERTURBED = partial(PRINTED, min_eigenvalue=TOLD["paper"][1])
 FORMS = {

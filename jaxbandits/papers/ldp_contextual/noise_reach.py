@@ -1,7 +1,6 @@
 """The largest epsilon at which the printed noise keeps the claim of Theorem 3.2.
 
-The theorem has no limit on epsilon. Its noise is that of the classical formula for features and reward apart; what the
-pair truly has is known exactly, so that no run is needed.
+What the pair of features and reward truly has is known exactly, so that no run is needed.
 """
 
 from typing import Any

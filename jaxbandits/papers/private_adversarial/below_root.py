@@ -1,11 +1,6 @@
 """Central against local privacy below epsilon = 1 / sqrt(T).
 
-The paper's headline, where epsilon falls with the horizon, as T^-a. Corollary 3.2 has regret of order sqrt(T / epsilon)
-= T^((1 + a) / 2), below T for every a < 1. With noise on every play, which is local privacy, the bound is sqrt(T) /
-epsilon, and no local algorithm has less than order T from a = 1/2 on. The questions, fixed before the run: does the
-conversion keep its exponent along epsilon = T^-a; and is at least half of the regret a play left to the local algorithm
-at a >= 1/2 from the shortest horizon to the longest? That an exponent is read only where regret is below half of
-uniform play's was added after a first run, with the longest T.
+Epsilon falls with the horizon, as T^-a. Noise on every play is local privacy.
 """
 
 from functools import partial

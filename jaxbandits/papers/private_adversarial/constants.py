@@ -1,13 +1,7 @@
 """The bounds with their constants, where they are below what uniform play costs.
 
-At the sizes of Table 1 they exceed T. With two arms, two experts and a million plays they do not, and a regret above
-one would contradict it.
-
-Theorem D.1 is about HTINF on losses with noise: with Laplace noise of scale 1 that is the conversion at epsilon = 1,
-whose batches are of one play.
-
-Lemma E.4 is about FTPL on losses with Laplace noise of scale lambda: that is the conversion with batches of one play
-and epsilon = 1 / lambda. Its bound has the factor lambda, so that it is asked whether the lemma holds at every lambda.
+Theorem D.1 is about HTINF on losses with Laplace noise of scale 1: the conversion at epsilon = 1, with batches of one
+play. Lemma E.4 is about FTPL with noise of scale lambda: that with batches of one play at epsilon = 1 / lambda.
 """
 
 import math

@@ -1,9 +1,7 @@
 """What plain EXP3 gives away.
 
-The figure of the paper's appendix G.1: under one forced history of actions two neighbouring loss sequences lead EXP3's
-probabilities to opposite ends. What it leaves open, how much the actions of EXP3 give away when it plays by itself, is
-measured here: an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play. All later
-losses are 0.
+Under one forced history of actions two neighbouring loss sequences lead its probabilities to opposite ends. Where it
+plays by itself, an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play.
 """
 
 import math

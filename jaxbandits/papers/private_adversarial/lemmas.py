@@ -1,9 +1,6 @@
 """The cited lemmas with explicit constants, enumerated.
 
-Small games and finite mechanisms: every number here is exact up to rounding: an expectation is a sum over all
-histories, a privacy loss one over all outputs. Each ratio compares the two sides of a lemma, and a ratio above 1 would
-contradict it. The proofs, of a line or two each, are on the page. What is random is which finite mechanisms are tried,
-by one seed.
+Every number is exact up to rounding: an expectation is a sum over all histories, a privacy loss one over all outputs.
 """
 
 import itertools

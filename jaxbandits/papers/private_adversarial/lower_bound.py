@@ -1,8 +1,7 @@
 """The lower bound of Lemma 5.1: two sequences, its statistics and the regret of every base.
 
-Two arms. l costs (1/2, 1) always; l' the same up to play tau_0 and (1/2, 0) after it. An algorithm that rarely plays
-arm 1 under l cannot notice the change soon, if it is private. The lemma is about algorithms for which some gamma, p
-and tau_0 satisfy its conditions: all three are searched, and the largest bound that they yield is drawn.
+l costs (1/2, 1) always; l' the same up to play tau_0 and (1/2, 0) after it. The lemma is about algorithms for which
+some gamma, p and tau_0 satisfy its conditions: all three are searched, and the largest bound is drawn.
 """
 
 import math
@@ -18,7 +17,7 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
-from jaxbandits.papers.shared import points
+from jaxbandits.papers.shared import against, points
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.statistics import mean_interval
@@ -156,13 +155,10 @@ def worse(results: Results) -> xr.Dataset:
     return worst(joined.assign_attrs(constant_along="{}"), "sequence")
 
 
-def draw(results: Results) -> plot.Plot:
-    """The worst of the measured regrets beside the rate sqrt(T / epsilon)."""
-    ds = worse(results)
-    horizon = int(ds.t[-1])
-    reference = {"√(T/ε)": lambda xs: np.sqrt(horizon / xs)}
-    caption = "regret on the worst of l and the l'; theory tunings, and EXP3 with a larger rate"
-    return plot.against(ds, "epsilon", reference=reference, caption=caption, width=5.0)
+PICTURE = against(
+    worse, "epsilon", reference=lambda ds: {"√(T/ε)": lambda xs: np.sqrt(int(ds.t[-1]) / xs)}, width=5.0,
+    caption="regret on the worst of l and the l'; theory tunings, and EXP3 with a larger rate",
+)  # fmt: skip
 
 
 def draw_bound(results: Results) -> plot.Plot:
@@ -225,4 +221,4 @@ def claims(results: Results) -> Claims:
     yield Claim("worst regret over √(T/ε)", "at least a constant where the lemma applies", measured)
 
 
-STUDY = Study(__doc__, "Lemma 5.1", sweeps, {"regret": draw, "bound": draw_bound}, claims)
+STUDY = Study(__doc__, "Lemma 5.1", sweeps, {"regret": PICTURE, "bound": draw_bound}, claims)

@@ -1,8 +1,7 @@
 """The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1.
 
-Arms: an adversary chooses the gap of `fixed_gap_losses` that costs the algorithm most, after the algorithm was tuned
-for the worst of them. Experts: one instance. Rates are the paper's exponents; bounds are min(bound, T), since most
-exceed T here.
+Arms: an adversary chooses the gap that costs the algorithm most, after it was tuned for the worst of them. Rates are
+the paper's exponents; bounds are min(bound, T), since most exceed T here.
 """
 
 import math

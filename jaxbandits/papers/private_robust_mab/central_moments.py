@@ -1,7 +1,6 @@
 """Rewards far from zero: a bound on the means and a central moment.
 
-E2: Student rewards under Cauchy contamination, which are known only through a bound D on the means and a central
-moment.
+E2: Student rewards under Cauchy contamination.
 """
 
 from functools import partial

@@ -1,11 +1,7 @@
 """The order of the moment, on the lower bound's own instance.
 
-Theorem 4.1's privacy term: is it 1 - 1/k in 1/epsilon for moments of order k? One arm pays p^(-1/k) with probability p
-and 0 otherwise, so that its k-th raw moment is 1 and its mean p^(1 - 1/k); the others pay 0. Privacy hides the arm
-while p is of order K log(T) / (epsilon T), and then it costs (K / epsilon)^(1 - 1/k) T^(1/k): the theorem's order. Here
-rewards are divided by p^(-1/k), which leaves play as it is: they are 0 or 1, with p as the moment's bound. p is c K
-log(T) / (epsilon T), at the c of the grid that costs most. The question, fixed before the run: is the exponent of
-1/epsilon over two decades within 0.1 of 1 - 1/k?
+One arm pays p^(-1/k) with probability p and 0 otherwise, the others 0. Rewards are divided by p^(-1/k), which leaves
+play as it is: they are 0 or 1, with p as the moment's bound. p is c K log(T) / (epsilon T), at the c that costs most.
 """
 
 import math

@@ -9,7 +9,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
-from jaxbandits.papers.shared import BUDGET, by_algorithm, points, ratios
+from jaxbandits.papers.shared import BUDGET, against, by_algorithm, points, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -20,14 +20,10 @@ ARMS = partial(e.bernoulli_arms, means=MEANS)
 
 
 def against_budget(sweep: str, caption: str) -> Callable[[Results], plot.Plot]:
-    """A picture from the first budget that is none: the axis is logarithmic. A quick run has the first sweep alone."""
-
-    def draw(results: Results) -> plot.Plot:
-        ds = results[sweep if sweep in results else next(iter(results))]
-        ds = ds.sel({BUDGET: ds[BUDGET] > 0})
-        return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
-
-    return draw
+    """A picture from the first budget on: the axis is logarithmic. A quick run has the first sweep alone."""
+    shown = lambda results: results[sweep if sweep in results else next(iter(results))]
+    data = lambda results: shown(results).sel({BUDGET: shown(results)[BUDGET] > 0})
+    return against(data, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
 
 
 # ---- told the budget of an attack, told a wrong one, told nothing
@@ -98,9 +94,9 @@ def regime_sweeps(full: bool) -> dict[str, Sweep]:
     """Each learner at each budget, against an attack that sees the arm and one that does not."""
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]
     horizon, seeds = (50_000, 200) if full else (1000, 4)
-    against = partial(swept, few(BETWEEN, full, ("Tsallis-INF", "UCB1")), ARMS, horizon, seeds)
+    under = partial(swept, few(BETWEEN, full, ("Tsallis-INF", "UCB1")), ARMS, horizon, seeds)
     return {
-        strength: against(grid={BUDGET: budgets}, reward_adversary=partial(v.budgeted, strength=strength))
+        strength: under(grid={BUDGET: budgets}, reward_adversary=partial(v.budgeted, strength=strength))
         for strength in (STRENGTHS if full else ("strong",))
     }
 

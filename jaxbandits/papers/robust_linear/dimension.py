@@ -1,11 +1,6 @@
 """What the dimension costs.
 
-Under both client models, and beside Bogunovic et al. with a known budget C: without corruption the orders are sqrt(d T)
-for M1 and d sqrt(T) for M2. Under corruption of a share alpha M1 has T max(sqrt(alpha d), alpha d), Bogunovic et al.
-d^(3/2) C with C = alpha T times the size of a corruption: a factor of sqrt(d) from alpha = 1 / d on, and of d
-sqrt(alpha) below it, times the size. The questions, fixed before the run: how does regret grow with d at T = 100,000,
-and by which factor is that of Bogunovic et al., who are told C, above M1's? No privacy; rewards are Gaussian; 4 d
-random unit arms.
+Under both client models, and beside Bogunovic et al. with a known budget C. 4 d random unit arms, Gaussian rewards.
 """
 
 import math

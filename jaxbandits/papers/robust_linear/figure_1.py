@@ -1,8 +1,6 @@
 """Figure 1: the orders that the paper draws, and measured regret.
 
-Three panels with the paper's axes and parameters. The paper draws orders only. Its caption gives epsilon, alpha and d
-where they are fixed; T of the left and the right panel and d of the left are not in our copy: they are 10,000 and 5
-here.
+Three panels. T of the left and the right panel and d of the left are not in our copy: they are 10,000 and 5 here.
 """
 
 from functools import partial

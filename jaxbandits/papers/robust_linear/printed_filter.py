@@ -1,8 +1,6 @@
 """The printed filter, and its repair.
 
-The error of one batch's estimate against reports, corruption and dimension. The printed threshold is mu times the mean
-square of the observed reports. The top eigenvalue of the filter's covariance is at most its trace, the trace is at most
-that threshold, and removal begins at four times the threshold.
+The error of one batch's estimate against reports, corruption and dimension.
 """
 
 from functools import partial
