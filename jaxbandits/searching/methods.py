@@ -35,33 +35,32 @@ class Tried(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a search will run: the settings it begins with, and how many lanes it needs for one point and problem."""
+    """What a search will run."""
 
-    first: dict[str, list[Setting]]
-    lanes: int
+    first: dict[str, list[Setting]]  # the settings it begins with
+    stages: dict[str, list[tuple[int, int]]]  # which of the seeds are new in each of its stages: from, to
+    lanes: int  # how many it needs for one point and problem
 
 
 def planned(
     method: str, dimensions: Mapping[str, Sequence[Dimension]], trials: int | None, seeds: int, seed: int
 ) -> Plan:
     """The settings that are tried first (of optuna, which says none before: the ends of the space), and the budget."""
-    if method == "grid":
-        first = {label: grid(of_label, trials) for label, of_label in dimensions.items()}
-    elif method == "halving" and trials is None and not any(d.is_range for ds in dimensions.values() for d in ds):
-        first = {label: grid(of_label, None) for label, of_label in dimensions.items()}
-    elif method == "optuna":
+    if method == "optuna":
         first = {label: [_end(of_label, 0), _end(of_label, 1)] for label, of_label in dimensions.items()}
+        return Plan(first, {}, sum((trials or TRIALS) if of_label else 1 for of_label in dimensions.values()) * seeds)
+    listed = trials is None and not any(d.is_range for of_label in dimensions.values() for d in of_label)
+    if method == "grid" or (method == "halving" and listed):
+        first = {label: grid(of_label, trials) for label, of_label in dimensions.items()}
     else:
         first = {label: random(of_label, trials or TRIALS, seed) for label, of_label in dimensions.items()}
-    if method == "halving":
-        lanes = sum(
-            math.ceil(len(at) / 2**r) * more for at in first.values() for r, more in enumerate(_new(len(at), seeds))
-        )
-    elif method == "optuna":
-        lanes = sum((trials or TRIALS) if of_label else 1 for of_label in dimensions.values()) * seeds
-    else:
-        lanes = sum(map(len, first.values())) * seeds
-    return Plan(first, lanes)
+    stages = {label: _stages(len(at), seeds) if method == "halving" else [(0, seeds)] for label, at in first.items()}
+    lanes = [
+        math.ceil(len(first[label]) / 2**r) * (stop - start)
+        for label, blocks in stages.items()
+        for r, (start, stop) in enumerate(blocks)
+    ]
+    return Plan(first, stages, sum(lanes))
 
 
 def search(
@@ -69,12 +68,9 @@ def search(
     seeds: range, judge: Callable[[Any], Any], trials: int | None, seed: int, sampler: Any = None,
 ) -> Tried:  # fmt: skip
     """Run a search. judge: regret [..., F, S] -> values [..., S]."""
-    if method == "halving":
-        return halving(plan.first, evaluate, points, seeds, judge)
     if method == "optuna":
         return by_optuna(dimensions, evaluate, points, seeds, judge, trials or TRIALS, seed, sampler)
-    settings = {label: [at] * points for label, at in plan.first.items()}
-    return Tried(settings, evaluate(settings, seeds))
+    return halving(plan, evaluate, points, seeds, judge)
 
 
 def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[Setting]:
@@ -126,40 +122,33 @@ def _end(dimensions: Sequence[Dimension], last: int) -> Setting:
     return point_at(dimensions, np.array([last if d.is_range else last * (len(d.values) - 1) for d in dimensions]))
 
 
-def _new(settings: int, seeds: int) -> list[int]:
-    """The new seeds of every stage of halving."""
-    stages = 1 + max(0, min(int(math.log2(max(settings, 1))), int(math.log2(max(seeds / MIN_SEEDS, 1)))))
-    ends = [math.ceil(seeds / 2 ** (stages - 1 - r)) for r in range(stages)]
-    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+def _stages(settings: int, seeds: int) -> list[tuple[int, int]]:
+    """The new seeds of every stage of halving: from, to."""
+    number = 1 + max(0, min(int(math.log2(max(settings, 1))), int(math.log2(max(seeds / MIN_SEEDS, 1)))))
+    return list(itertools.pairwise([0, *(math.ceil(seeds / 2 ** (number - 1 - r)) for r in range(number))]))
 
 
-def halving(
-    first: Mapping[str, list[Setting]], evaluate: Evaluate, points: int, seeds: range, judge: Callable[[Any], Any]
-) -> Tried:
+def halving(plan: Plan, evaluate: Evaluate, points: int, seeds: range, judge: Callable[[Any], Any]) -> Tried:
     """Successive halving over seeds: the better half of the settings goes on to twice as many seeds.
 
-    Each algorithm halves at each point for itself. The horizon is never shortened: a shorter run is tuned otherwise.
+    Each algorithm halves at each point for itself; one stage is all settings on all seeds. The horizon is never
+    shortened: a shorter run is tuned otherwise.
     """
-    stages = {label: _new(len(at), len(seeds)) for label, at in first.items()}
+    first, stages, _ = plan
     alive = {label: [np.arange(len(at)) for _ in range(points)] for label, at in first.items()}
     regret: dict[str, np.ndarray[Any, Any]] = {}
-    done = dict.fromkeys(first, 0)
     for stage in range(max(map(len, stages.values()))):
-        here = [label for label in first if stage < len(stages[label])]
-        for more in sorted({(done[label], stages[label][stage]) for label in here}):  # labels of equal seeds together
-            together = [label for label in here if (done[label], stages[label][stage]) == more]
-            block = range(seeds.start + more[0], seeds.start + more[0] + more[1])
-            found = evaluate({x: [[first[x][i] for i in at] for at in alive[x]] for x in together}, block)
-            for label in together:
-                if label not in regret:
-                    shape = (points, len(first[label]), found[label].shape[2], len(seeds))
-                    regret[label] = np.full(shape, np.nan)
+        new = {label: blocks[stage] for label, blocks in stages.items() if stage < len(blocks)}
+        for start, stop in sorted(set(new.values())):  # labels of equal seeds together
+            together = [label for label in new if new[label] == (start, stop)]
+            settings = {x: [[first[x][i] for i in at] for at in alive[x]] for x in together}
+            for label, found in evaluate(settings, seeds[start:stop]).items():
+                shape = (points, len(first[label]), found.shape[2], len(seeds))
+                regret.setdefault(label, np.full(shape, np.nan))
                 for o, at in enumerate(alive[label]):
-                    regret[label][o, at, :, done[label] : done[label] + more[1]] = found[label][o]
-                done[label] += more[1]
-                if stage + 1 < len(stages[label]):
-                    for o, at in enumerate(alive[label]):
-                        means = judging.means_of(judge(regret[label][o, at][..., : done[label]]))
+                    regret[label][o, at, :, start:stop] = found[o]
+                    if stage + 1 < len(stages[label]):
+                        means = judging.means_of(judge(regret[label][o, at][..., :stop]))
                         alive[label][o] = np.sort(at[np.argsort(means, kind="stable")[: math.ceil(len(at) / 2)]])
     return Tried({label: [list(at)] * points for label, at in first.items()}, regret)
 

@@ -11,19 +11,18 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
 from jaxbandits.searching.space import Dimension, dimensions_of
 from jaxbandits.selection import final_regret
-from jaxbandits.sweeps.arguments import PARTS, signature_of
+from jaxbandits.sweeps.arguments import PARTS, seed_range, signature_of
 from jaxbandits.sweeps.grid import Axis, base_of, known_keys, takes
 from jaxbandits.sweeps.sweep import sweep
 from jaxbandits.validation import nearest, shown
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Setting: TypeAlias = dict[str, Any]
 """The values of one algorithm: {key without the label: value}."""
@@ -207,11 +206,8 @@ def has_default(factory: Any, key: str) -> bool:
     return parameter.default is not inspect.Parameter.empty
 
 
-def unfolded(ds: "xr.Dataset", axes: Sequence[Axis]) -> "xr.Dataset":
+def unfolded(ds: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
     """A Dataset of points, in the order of the product of `axes`, with a dimension for each axis instead."""
-    import pandas as pd
-    import xarray as xr
-
     if not axes:
         return ds.isel(point=0, drop=True)
     names, labels = [axis.name for axis in axes], [list(axis.labels) for axis in axes]
@@ -220,3 +216,23 @@ def unfolded(ds: "xr.Dataset", axes: Sequence[Axis]) -> "xr.Dataset":
     ds = ds.assign_coords(xr.Coordinates.from_pandas_multiindex(index, "point")).unstack("point")
     ds = ds.reindex(dict(zip(names, labels, strict=True))).assign_attrs(constant_along="{}")
     return ds.transpose("algorithm", *names, "seed", ..., missing_dims="ignore")
+
+
+def disjoint(seeds: Any, report_seeds: Any, what: str) -> tuple[range, range]:
+    """Both as ranges: a count of report seeds begins after the seeds that are searched.
+
+    ValueError where they meet. what: what is chosen on the first ones, such as `the attack`.
+    """
+    searched = seed_range(seeds)
+    try:
+        reported = seed_range(report_seeds)
+        if np.ndim(report_seeds) == 0 and not isinstance(report_seeds, range):
+            reported = seed_range(range(searched.stop, searched.stop + len(reported)))
+    except ValueError as error:
+        raise ValueError(str(error).replace("seeds", "report_seeds", 1)) from None
+    if max(searched.start, reported.start) < min(searched.stop, reported.stop):
+        raise ValueError(
+            f"report_seeds = {shown(reported)} meets seeds = {shown(searched)}, on which {what} is chosen: report "
+            f"on others, such as range({searched.stop}, {searched.stop + len(reported)})"
+        )
+    return searched, reported

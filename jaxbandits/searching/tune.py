@@ -5,14 +5,17 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import pandas as pd
+import xarray as xr
+from annotated_doc import Doc
 
+from jaxbandits.declared import Kind
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods, population
 from jaxbandits.searching import objective as judging
-from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.tuning import (
     Choice,
     Tuning,
@@ -31,9 +34,6 @@ from jaxbandits.sweeps.sweep import Algorithms, Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import choice, integer, number, path_of, shown, told
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 DEFAULT = " (default)"  # what the label of an algorithm with its own values ends with
 
 
@@ -43,7 +43,7 @@ def tune(
     environment: "Environment | EnvironmentFactory | str | Mapping[str, Environment | EnvironmentFactory | str]",
     *,
     space: Mapping[Any, Any],
-    horizon: int,
+    horizon: Annotated[int, Doc("Plays of a run, at least 1.")],
     seeds: Seeds = range(10_000, 10_100),
     report_seeds: Seeds = 1000,
     over: Mapping[Any, Any] | None = None,
@@ -51,16 +51,16 @@ def tune(
     method: Literal["grid", "random", "halving", "optuna"] = "grid",
     trials: int | None = None,
     objective: Literal["mean", "worst", "quantile"] = "mean",
-    quantile: float = 0.9,
+    quantile: Annotated[float, Doc("Which quantile, in [0, 1].")] = 0.9,
     reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
     message_adversary: "Adversary | AdversaryFactory | str | None" = None,
     checkpoints: int | Vector = 200,
-    dtype: Any = "float32",
-    memory: float | str | None = None,
+    dtype: Annotated[Any, Kind("str or dtype"), Doc('"float32" or "float64".')] = "float32",
+    memory: Annotated[float | str | None, Doc("As in `sweep`.")] = None,
     sampler: Callable[[int], Any] | None = None,
     store: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    progress: bool = True,
+    seed: Annotated[int, Doc("Of the search's own draws.")] = 0,
+    progress: Annotated[bool, Doc("Print the budget, then the progress of every sweep.")] = True,
 ) -> Tuning:
     """Choose the settings of algorithms that have the lowest mean regret at the horizon, and report them on new seeds.
 
@@ -75,8 +75,6 @@ def tune(
         algorithm that names it, each for itself; ``LABEL.x`` and ``base.x`` address one; the keys of a tuple get the
         same value. Values are a list, a dict that names them, or a range ``(low, high)``, ``(low, high, "log")`` or
         ``(low, high, "int")``, ends included.
-    horizon
-        Plays of a run, at least 1.
     seeds : int, range or sequence of int
         The runs on which settings are chosen, as in `sweep`. The default: seeds 10,000 to 10,099.
     report_seeds : int, range or sequence of int
@@ -96,26 +94,16 @@ def tune(
         How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole grid.
     objective
         Across a family: the mean of the mean regrets, the largest, or their quantile.
-    quantile
-        Which quantile, in [0, 1].
     reward_adversary, message_adversary : Adversary, factory or str
         Who corrupts rewards, and what clients send, as in `sweep`.
     checkpoints : int or sequence of int
         When the regret of the report is recorded, as in `sweep`.
-    dtype : str or dtype
-        "float32" or "float64".
-    memory : float or str
-        As in `sweep`.
     sampler : callable
         ``seed -> sampler`` of optuna for method "optuna". The default: a tree-structured Parzen estimator.
         ``lambda seed: optuna.samplers.CmaEsSampler(seed=seed)`` is an evolutionary one.
     store : str or path
         A directory where finished chunks are kept. A search that was interrupted, however hard, goes on where it
         stopped, and a larger one computes only what is new. The default: everything stays in memory.
-    seed
-        Of the search's own draws.
-    progress
-        Print the budget, then the progress of every sweep.
 
     Returns
     -------
@@ -178,7 +166,7 @@ def tune(
             "of over in unknown"
         )
     seed = integer("seed", seed, 0, 2**32 - 1)
-    searched, reported = disjoint(seeds, report_seeds, "the setting")
+    searched, reported = population.disjoint(seeds, report_seeds, "the setting")
     home = None if store is None else path_of(store, "store")
     plan = methods.planned(method, problem.dimensions, trials, len(searched), seed)
     defaults = _check_built(problem, plan, reported)
@@ -287,10 +275,8 @@ def _check_built(problem: population.Problem, plan: methods.Plan, reported: rang
 def report(
     problem: population.Problem, chosen: Mapping[str, list[Choice]], defaults: Sequence[str], seeds: range,
     checkpoints: Any, store: Path | None, progress: bool,
-) -> "tuple[xr.Dataset, dict[str, str]]":  # fmt: skip
+) -> tuple[xr.Dataset, dict[str, str]]:  # fmt: skip
     """The sweep of the chosen and the default settings, and whose each label of it is."""
-    import xarray as xr
-
     own = {
         name: label
         for label in problem.algorithms
@@ -316,8 +302,6 @@ def report(
         parts.append(population.unfolded(ds, axes))
     if list(problem.environments) == [""]:
         return parts[0], own
-    import pandas as pd
-
     joined = xr.concat(
         [ds[["regret"]] for ds in parts], pd.Index(list(problem.environments), name="environment"), coords="minimal",
         join="outer", compat="override", combine_attrs="override",
@@ -326,7 +310,7 @@ def report(
     return joined.transpose("algorithm", *order, "seed", "t"), own
 
 
-def _family_last(regret: "xr.DataArray", problem: population.Problem) -> np.ndarray[Any, Any]:
+def _family_last(regret: xr.DataArray, problem: population.Problem) -> np.ndarray[Any, Any]:
     """Regret at the horizon as [O, F, S]."""
     known = [axis.name for axis in problem.known]
     family = [d for d in regret.dims if d not in known and d != "seed"]

@@ -5,9 +5,11 @@ Axes: [O] points of the grid at which a setting is chosen, [N] settings, [F] pro
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
 from jaxbandits.formatting import text
 from jaxbandits.searching import objective as judging
@@ -18,10 +20,6 @@ from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps.grid import Axis
 from jaxbandits.validation import same
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
-
 NEAR_END = 0.05  # of a range: a value that close to an end says to widen it
 
 
@@ -30,14 +28,14 @@ class Tuning(NamedTuple):
 
     # a row for each algorithm at each point of `over`: algorithm, over..., chosen..., regret, interval, default, gain,
     # gain_interval, undecided, edge
-    best: "pd.DataFrame"
+    best: pd.DataFrame
     # regret (algorithm, over..., trial, environment, seed) of every setting, its objective, and its values
-    trials: "xr.Dataset"
+    trials: xr.Dataset
     # what a sweep of the chosen settings returns, and of the default ones under the label "LABEL (default)"
-    report: "xr.Dataset"
+    report: xr.Dataset
     # a row for each setting that may be as good as the chosen one: algorithm, over..., trial, values..., regret,
     # difference
-    undecided: "pd.DataFrame"
+    undecided: pd.DataFrame
 
     def points(self) -> list[dict[str, Any]]:
         """The chosen settings as `points` of a sweep: one for each point of `over`, for all algorithms together."""
@@ -180,10 +178,8 @@ def _row(problem: Problem, label: str, o: int, setting: Setting) -> dict[str, An
 def best_table(
     problem: Problem, chosen: Mapping[str, list[Choice]], regret: Mapping[str, np.ndarray[Any, Any]],
     defaults: Mapping[str, np.ndarray[Any, Any]],
-) -> "pd.DataFrame":  # fmt: skip
+) -> pd.DataFrame:  # fmt: skip
     """The table `best`, from the values [O, S] on the report seeds of the chosen and of the default settings."""
-    import pandas as pd
-
     keys, rows = keys_of(problem), []
     for label, of_label in chosen.items():
         mean, low, high = mean_interval(regret[label])
@@ -208,13 +204,11 @@ def best_table(
 
 def undecided_table(
     problem: Problem, tried: Tried, chosen: Mapping[str, list[Choice]], judge: Callable[[Any], Any]
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """The table `undecided`: the other settings that could be the best, with their regret on the seeds of the search.
 
     `difference` is the mean over the seeds that a setting and the chosen one share.
     """
-    import pandas as pd
-
     rows = []
     for label, of_label in chosen.items():
         for o, one in enumerate(of_label):
@@ -229,10 +223,8 @@ def undecided_table(
 
 def trials_dataset(
     problem: Problem, tried: Tried, judge: Callable[[Any], Any], seeds: range, attrs: Mapping[str, Any]
-) -> "xr.Dataset":
+) -> xr.Dataset:
     """Everything that was tried. A label with fewer settings than another has NaN for the rest."""
-    import xarray as xr
-
     labels = list(tried.regret)
     number = max(regret.shape[1] for regret in tried.regret.values())
     known, unknown = [axis.name for axis in problem.known], [axis.name for axis in problem.unknown]
@@ -286,8 +278,8 @@ def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def with_chosen(
-    ds: "xr.Dataset", problem: Problem, chosen: Mapping[str, list[Choice]], own: Mapping[str, str]
-) -> "xr.Dataset":
+    ds: xr.Dataset, problem: Problem, chosen: Mapping[str, list[Choice]], own: Mapping[str, str]
+) -> xr.Dataset:
     """The report with the chosen values as coordinates, and its constant axes. own: label of the report -> label."""
     known, sizes = [axis.name for axis in problem.known], [len(axis.values) for axis in problem.known]
     labels = [str(label) for label in ds["algorithm"].values]

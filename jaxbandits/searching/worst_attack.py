@@ -1,35 +1,36 @@
 """`jb.worst_case`: the attack of a family that costs an algorithm most, and what it costs on fresh seeds."""
 
+import functools
 import inspect
+import math
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+import xarray as xr
+from annotated_doc import Doc
 
+from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import cross_entropy, methods
-from jaxbandits.searching.checks import disjoint
-from jaxbandits.searching.expression import written
-from jaxbandits.searching.population import Problem, Settings, evaluate
+from jaxbandits.searching.population import Problem, Settings, disjoint, evaluate
 from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of
 from jaxbandits.searching.tuning import ends, label_of
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import call, labelled, part_factory, signature_of
+from jaxbandits.sweeps.arguments import call, labelled, part_factory, public_name, signature_of
+from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import choice, integer, nearest, path_of, shown, told
-
-if TYPE_CHECKING:
-    import xarray as xr
+from jaxbandits.validation import Arguments, choice, integer, nearest, path_of, shown, told, unwrapped
 
 SLOTS = ("reward", "message")
 TAKEN = ("trial", "seed", "report_seed", "generation", "search_value", "regret", "report_regret")
+MAX_NUMBERS = 100  # of an array that is written out
 
 
 class WorstCase(NamedTuple):
@@ -38,7 +39,7 @@ class WorstCase(NamedTuple):
     params: dict[str, Any]  # of the attack found: one value for each key of the space
     regret: float  # its mean regret over the report seeds
     interval: tuple[float, float]  # at 95%
-    trials: "xr.Dataset"  # every trial of the search, and the regret of each report seed
+    trials: xr.Dataset  # every trial of the search, and the regret of each report seed
 
     def __repr__(self) -> str:
         trials, about = self.trials, self.trials.attrs
@@ -70,12 +71,12 @@ def worst_case(
     *,
     slot: Literal["reward", "message"] = "reward",
     space: Mapping[str, Any],
-    horizon: int,
+    horizon: Annotated[int, Doc("Plays of a run, at least 1.")],
     seeds: Seeds,
     trials: int,
     report_seeds: Seeds,
     store: str | os.PathLike[str] | None = None,
-    progress: bool = True,
+    progress: Annotated[bool, Doc("Print a line for each generation.")] = True,
 ) -> WorstCase:
     """Search the parameters of an adversary for the attack that costs an algorithm most.
 
@@ -94,8 +95,6 @@ def worst_case(
         ``{key: values}`` for arguments of the adversary: a range ``(low, high)``, ``(low, high, "log")`` or
         ``(low, high, "int")``, ends included, or a list of values; a dict names them. It must hold the adversary's own
         value of each key. Up to about six keys.
-    horizon
-        Plays of a run, at least 1.
     seeds : int, range or sequence of int
         The runs of each trial, as in `sweep`. All trials have the same.
     trials
@@ -105,8 +104,6 @@ def worst_case(
     store : str or path
         A directory where each generation of trials is kept as a sweep. A search that was interrupted goes on where it
         stopped. The default: everything stays in memory.
-    progress
-        Print a line for each generation.
 
     Returns
     -------
@@ -146,8 +143,11 @@ def worst_case(
     True
     """
     part = f"{choice('slot', slot, SLOTS)}_adversary"
-    algorithms = _one_algorithm(algorithm)
-    (label,) = algorithms
+    label, *others = algorithms = labelled(algorithm)
+    if others:
+        raise ValueError(
+            f"algorithm names {len(algorithms)} algorithms, {', '.join(algorithms)}: call worst_case for each of them"
+        )
     if adversary is None:
         raise TypeError("adversary = None attacks nobody: give a factory of jb.adversaries, or its name")
     factory = part_factory(adversary, part)
@@ -175,7 +175,7 @@ def worst_case(
     tried = methods.by_generations({label: [proposer]}, regrets, searched, cost, trials, proposer.size)
     best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))  # the first among equal ones
     chosen = tried.settings[label][0][best]
-    attack = partial(factory, **chosen)
+    attack = functools.partial(factory, **chosen)
     settings: Any = {"horizon": horizon, "checkpoints": 1, "progress": False, part: attack}
     place = None if home is None else home / "report"
     ds = sweep(algorithms, environment, seeds=reported, store=place, **settings)
@@ -209,15 +209,6 @@ def _in_few_sizes(
     return {label: found[:, [order.index(i) for i in range(len(points))]]}
 
 
-def _one_algorithm(algorithm: Any) -> dict[str, Any]:
-    algorithms = labelled(algorithm)
-    if len(algorithms) > 1:
-        raise ValueError(
-            f"algorithm names {len(algorithms)} algorithms, {', '.join(algorithms)}: call worst_case for each of them"
-        )
-    return algorithms
-
-
 def _checked_space(
     space: Any, factory: Any, part: str, horizon: int
 ) -> tuple[tuple[Dimension, ...], tuple[float, ...]]:
@@ -235,7 +226,7 @@ def _checked_space(
         if key in TAKEN:
             raise ValueError(f"space key {key!r} is a name that every result has: rename the argument of {name}")
     if "horizon" in names and "horizon" not in bound:  # a sweep fills it in
-        factory = partial(factory, horizon=horizon)
+        factory = functools.partial(factory, horizon=horizon)
     empty = inspect.Parameter.empty
     missing = [key for key in space if key not in bound and names[key].default is empty]
     if missing:
@@ -250,7 +241,7 @@ def _checked_space(
         for value in (dimension.low, dimension.high) if dimension.is_range else dimension.values:
             value = int(value) if dimension.kind == "int" else value
             try:
-                call(partial(factory, **{dimension.key: value}), part)
+                call(functools.partial(factory, **{dimension.key: value}), part)
             except ValueError as error:
                 raise ValueError(f"space[{dimension.key!r}]: {name} refuses {shown(value)}: {error}") from error
     return dimensions, start
@@ -289,10 +280,8 @@ def _command(
 
 def _dataset(
     dimensions: Sequence[Dimension], tried: methods.Tried, size: int, report: Any, searched: range, reported: range
-) -> "xr.Dataset":
+) -> xr.Dataset:
     """Every trial, in generations of `size`, and the regret of each report seed."""
-    import xarray as xr
-
     ((settings,),), ((regrets,),) = tried.settings.values(), tried.regret.values()
     keys = {}
     for key in settings[0]:
@@ -309,3 +298,38 @@ def _dataset(
             "seed": np.asarray(searched), "report_seed": np.asarray(reported),
         },
     )  # fmt: skip
+
+
+def written(x: Any) -> str:
+    """An argument as Python.
+
+    What has no expression is written as its name or its shape: a user's own function, an optimizer, a large array.
+
+    >>> import jaxbandits as jb
+    >>> written(functools.partial(jb.adversaries.huber, corruption=0.1, value=math.inf))
+    "functools.partial(jb.adversaries.huber, corruption=0.1, value=float('inf'))"
+    """
+    if is_transformation(x):
+        return text(x)
+    if hasattr(x, "config"):  # a called part
+        again = isinstance(x.config, Arguments) and x.config.describes(x)
+        maker = getattr(x, "remake", None) if again else None
+        return (x.config or {}).get("name", "own") if maker is None else f"{public_name(maker)}({_bound(maker)})"
+    if callable(x):
+        name, bound = public_name(x), _bound(x)
+        return f"functools.partial({name}, {bound})" if bound else name
+    if hasattr(x, "__array__") and np.ndim(x):
+        shape = np.shape(x)
+        return written(np.asarray(x).tolist()) if np.size(x) <= MAX_NUMBERS else f"<array of shape {shape}>"
+    if isinstance(x, dict):
+        return "{" + ", ".join(f"{key!r}: {written(value)}" for key, value in x.items()) + "}"
+    if isinstance(x, list):
+        return f"[{', '.join(map(written, x))}]"
+    if isinstance(x, tuple):
+        return f"({', '.join(map(written, x))}{',' if len(x) == 1 else ''})"
+    x = x.item() if isinstance(x, np.generic) else x
+    return f"float('{x}')" if isinstance(x, float) and not math.isfinite(x) else repr(x)
+
+
+def _bound(factory: functools.partial[Any]) -> str:
+    return ", ".join(f"{key}={written(value)}" for key, value in unwrapped(factory).bound.items())

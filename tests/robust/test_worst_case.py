@@ -13,8 +13,8 @@ from jaxbandits.papers import Claim, Search, Study, pages, reproduce
 from jaxbandits.papers.across import worst_case as study
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.searching import cross_entropy, methods
-from jaxbandits.searching.expression import written
 from jaxbandits.searching.space import coordinate_of, dimensions_of, point_at, value_at
+from jaxbandits.searching.worst_attack import written
 
 ARMS = functools.partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
 HUBER = functools.partial(jb.adversaries.huber, corruption=0.05)

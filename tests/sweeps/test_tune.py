@@ -13,7 +13,7 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.searching import methods, objective
 from jaxbandits.searching import tune as tune_function
-from jaxbandits.searching.checks import disjoint
+from jaxbandits.searching.population import disjoint
 from jaxbandits.searching.space import Dimension
 from jaxbandits.searching.tuning import at_edge
 from jaxbandits.sweeps.toml_file import read_config, read_tuning
@@ -218,15 +218,14 @@ def test_halving_gives_more_seeds_to_the_better_half():
             for x, of in settings.items()
         }
 
-    first = {"A": [{"v": v} for v in range(8)], "B": [{}]}
-    tried = methods.halving(first, evaluate, 2, range(100, 164), lambda r: r[..., 0, :])
+    plan = methods.planned("halving", {"A": [Dimension("v", "values", values=tuple(range(8)))], "B": []}, None, 64, 0)
+    assert plan.first == {"A": [{"v": v} for v in range(8)], "B": [{}]}
+    tried = methods.halving(plan, evaluate, 2, range(100, 164), lambda r: r[..., 0, :])
     counts = (~np.isnan(tried.regret["A"][:, :, 0])).sum(-1)
     assert counts.tolist() == [[64, 32, 16, 16, 8, 8, 8, 8], [32, 64, 16, 16, 8, 8, 8, 8]]
     assert [(n, seeds) for n, seeds in asked if "B" in n] == [({"B": [1, 1]}, range(100, 164))]
     assert [n["A"][0] for n, _ in asked if "A" in n] == [8, 4, 2, 1]
-    lanes = sum(n[x][0] * len(seeds) for n, seeds in asked for x in n)
-    plan = methods.planned("halving", {"A": [Dimension("v", "values", values=tuple(range(8)))], "B": []}, None, 64, 0)
-    assert plan.lanes == lanes and plan.first == first
+    assert plan.lanes == sum(n[x][0] * len(seeds) for n, seeds in asked for x in n)
 
 
 def test_halving_finds_what_a_grid_finds_on_a_clear_problem():
