@@ -2,6 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules={"heatmap", "layout", "output", "page", "plot", "trade_off"}
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules={"heatmap", "layout", "output", "page", "plot"})

@@ -1,14 +1,14 @@
 """Final regret against a key of the grid."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
 from jaxbandits import formatting, selection, spending, statistics
 from jaxbandits.reports import layout
@@ -33,10 +33,6 @@ from jaxbandits.reports.drawing import (
 )  # fmt: skip
 from jaxbandits.selection import Swept
 from jaxbandits.validation import choice, shown
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
 
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
@@ -68,8 +64,6 @@ def against(
     >>> against(ds, "epsilon").data["centre"].tolist()
     [5.0, 2.0]
     """
-    import pandas as pd
-
     ds = selection.whole(ds, "plot.against")
     keys, axis = selection.grid_dims(ds), key
     if not keys:
@@ -138,8 +132,6 @@ def against(
 def _orders(
     reference: Mapping[str, Callable[[Any], Any]] | None, key: str, finite: Any, log: bool
 ) -> list[pd.DataFrame]:
-    import pandas as pd
-
     x = (np.geomspace if log else np.linspace)(finite[0], finite[-1], 100)
     frames = []
     for name, order in (reference or {}).items():

@@ -1,13 +1,14 @@
 """What the figures of a sweep share: which keys they show, how their lines look, and what their axes say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
+from typing import Annotated, Any, Literal, ParamSpec
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 from annotated_doc import Doc
+from matplotlib.figure import Figure
 
 from jaxbandits import selection, spending
 from jaxbandits.declared import Kind
@@ -15,11 +16,6 @@ from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot, save
 from jaxbandits.validation import choice, told
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
-    from matplotlib.figure import Figure
 
 P = ParamSpec("P")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))

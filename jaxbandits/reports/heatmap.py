@@ -1,22 +1,21 @@
 """Maps: a number or a name for every cell of two keys. The function behind `jb.plot.heatmap`."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.drawing import Axes, Caption, Drawn, File, Names, Width, documented, done
 from jaxbandits.reports.layout import COLOURS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HATCH = "////"
 NUM_LEVELS = 6  # colours of a map of numbers without cuts
@@ -67,10 +66,6 @@ def heatmap(
     >>> len(heatmap(frame, "a", "b", "winner").data)
     4
     """
-    import pandas as pd
-    from matplotlib.patches import Rectangle
-    from matplotlib.ticker import FuncFormatter
-
     _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
     table, named = frame, {key: list(pd.unique(frame[key])) for key in (x, y) if frame[key].dtype.kind not in "iuf"}
     frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
@@ -152,9 +147,6 @@ def _middle(ends: tuple[float, float], values: Any) -> float:
 
 def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable[[Any], Any], dict[str, Any]]:
     """A function from a cell's value to its colour, and the legend {label: colour}."""
-    import matplotlib as mpl
-    import pandas as pd
-
     if values.dtype.kind not in "iuf":
         here = list(pd.unique(values.dropna()))
         known = list(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else here

@@ -4,8 +4,6 @@ What must fit is measured: titles and labels wrap to their panel, the legend and
 the figure grows by what they need. `overlaps` says whether any two texts collide.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools
@@ -16,16 +14,18 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 
 from jaxbandits.formatting import compact, minus
 from jaxbandits.validation import path_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 # matplotlib's settings for every figure, whatever a user's own are
 SETTINGS: dict[Any, Any] = {
@@ -81,8 +81,6 @@ class Plot(NamedTuple):
 
 def style(**more: Any) -> AbstractContextManager[None]:
     """matplotlib's settings while a figure is drawn: `SETTINGS`, and `more` of them."""
-    import matplotlib as mpl
-
     return mpl.rc_context(SETTINGS | more)
 
 
@@ -139,8 +137,6 @@ def overlaps(figure: Figure) -> list[str]:
     >>> overlaps(figure)
     ["'one' and 'two'"]
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     boxes: list[tuple[str, Any, Any]] = [
@@ -188,8 +184,6 @@ def words(figure: Figure) -> list[str]:
     >>> words(figure)
     ['regret of an agent']
     """
-    from matplotlib.text import Text
-
     with style():
         figure.draw_without_rendering()
     texts: list[Any] = figure.findobj(Text)
@@ -222,9 +216,6 @@ def panels(count: int, width: float | None, ax: Any = None) -> tuple[Figure, lis
 
     With `ax` these are the axes, and the figure is theirs.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     if ax is not None:
         given = list(np.ravel(np.asarray(ax, dtype=object)))
         if len(given) != count or not all(hasattr(axes, "get_xlim") for axes in given):
@@ -265,8 +256,6 @@ def axis(
     `values [..., 3]` are centre, low, high, or all centres. `also` may widen the limits by a factor of 3, 30 if log.
     `infinity` is where an infinite value is drawn. `linear`: the axis is linear up to here, and logarithmic above.
     """
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     values = np.asarray(values, np.float64)
     centre = values[..., 0] if values.ndim > 1 else values
     values, centre = (x[np.isfinite(x) & ((x > 0) | (not log))] for x in (values, centre))
@@ -318,8 +307,6 @@ def _partly_linear(linear: float) -> tuple[Callable[[float], float], Callable[[f
 
 def _locator(axis: Any, ticks: list[float], log: bool, linear: float | None) -> Any:
     """Ticks that are these between the limits of now, and a few round ones between others."""
-    from matplotlib.ticker import Locator
-
     first = tuple(axis.get_view_interval())
 
     class Few(Locator):
@@ -429,8 +416,6 @@ def _next_tick(ticks: list[float], low: float, high: float, log: bool, go: Calla
 
 
 def _ticks(low: float, high: float, log: bool, linear: float | None = None) -> list[float]:
-    from matplotlib.ticker import MaxNLocator
-
     if linear is not None:
         above = _ticks(linear, high, True) if high > 10 * linear else [linear] if high >= linear else []
         if not above:
@@ -466,8 +451,6 @@ def _thin(
 
 def _wrap(figure: Any, text: str, inches: float, size: float) -> str:
     """A text with line breaks so that it is at most so many inches wide."""
-    from matplotlib.backends.backend_agg import RendererAgg
-
     canvas = figure.canvas  # a user's figure may have one that draws no pixels
     renderer = canvas.get_renderer() if hasattr(canvas, "get_renderer") else RendererAgg(100, 100, figure.dpi)
     for width in range(max(len(text), 1), 0, -1):

@@ -1,7 +1,5 @@
 """What a run's directory holds beside its results: summary.csv, pictures, provenance.json."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -10,17 +8,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from jaxbandits import formatting, statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def clear(directory: Path) -> None:

@@ -1,12 +1,13 @@
 """Regret and reward against plays: a line for each algorithm, a panel for each value of a grid key."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxbandits import selection, spending, statistics
 from jaxbandits.reports import drawing, layout
@@ -28,11 +29,6 @@ from jaxbandits.reports.drawing import (
 from jaxbandits.reports.layout import Plot
 from jaxbandits.selection import Swept
 from jaxbandits.validation import choice
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
-    from matplotlib.figure import Figure
 
 BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
@@ -81,8 +77,6 @@ def regret(
         linear=linear, dotted=dotted, names=names or {}, caption=caption, width=width, ax=ax,
     )  # fmt: skip
     if limits:
-        import pandas as pd
-
         frame = pd.concat([frame.assign(kind="algorithm"), *limits], ignore_index=True)
     return drawing.done(figure, frame, path)
 
@@ -128,8 +122,6 @@ def reward(
     >>> reward(ds).data[["algorithm", "centre"]].values.tolist()
     [['ucb1', 0.5], ['ucb1', 0.5], ['best fixed arm', 0.6], ['best fixed arm', 0.6]]
     """
-    import pandas as pd
-
     choice("bands", bands, tuple(CENTRE))
     choice("log", log, ("x", "none"))
     ds = selection.whole(ds, "plot.reward")
@@ -259,8 +251,6 @@ def linear_below(ends: Any) -> float | None:
 
 def _bounds(bounds: Mapping[str, Callable[[Any], Any] | Any] | None, t: Any) -> list[pd.DataFrame]:
     """The bounds at the plays t, a tidy table each."""
-    import pandas as pd
-
     frames = []
     for name, bound in (bounds or {}).items():
         values = np.asarray(bound(t.astype(float)) if callable(bound) else bound, float)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from annotated_doc import Doc
 
 from jaxbandits import formatting, statistics
@@ -17,8 +18,6 @@ from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from jaxbandits.searching.tuning import Tuning
 
 MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
@@ -169,8 +168,6 @@ def importance(
     Plot
         Data: `algorithm`, `key` and `share`, in [0, 1].
     """
-    import pandas as pd
-
     frame, over, rows = _frame(tuning), list(tuning.best.attrs["over"]), []
     for label in dict.fromkeys(frame["algorithm"][~frame["untuned"]]):
         part = frame[frame["algorithm"] == label]
@@ -213,8 +210,6 @@ def _in_order(labels: list[str]) -> Any:
 
 def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
     """The share of the objective's variance that groups of equal values explain, at least 0."""
-    import pandas as pd
-
     groups = pd.Series(values.to_numpy())
     if groups.nunique() > BINS and groups.dtype.kind in "iuf":
         groups = pd.qcut(groups, BINS, labels=False, duplicates="drop")

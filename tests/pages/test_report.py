@@ -21,8 +21,7 @@ from jaxbandits.cli import main
 from jaxbandits.reports import drawing
 from jaxbandits.reports.page import curves, rates
 from jaxbandits.reports.page.headline import headline
-from jaxbandits.reports.page.runs import runs
-from jaxbandits.reports.page.sources import papers
+from jaxbandits.reports.page.runs import papers, runs
 from jaxbandits.sweeps.sweep import prepared
 from jaxbandits.sweeps.toml_file import config_arguments
 

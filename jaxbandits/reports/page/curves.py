@@ -1,28 +1,29 @@
-"""The charts that a reader can touch: what page.js draws, as numbers and texts."""
+"""The charts that a reader can touch: what page.js draws, as numbers and texts; and pictures that stand still."""
 
-from __future__ import annotations
-
+import base64
+import itertools
 import json
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from jaxbandits import statistics
-from jaxbandits.formatting import text
-from jaxbandits.reports import drawing
+from jaxbandits.formatting import compact, text
+from jaxbandits.reports import drawing, layout
+from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.over_plays import band_table, linear_below
 from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
 from jaxbandits.selection import final_regret, grid_dims
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 MAX_NUMBERS = 60_000  # of a chart: about 400 kB
 MAX_TIMES, MIN_TIMES = 120, 15  # of a line
 QUANTILES = 51  # points of a distribution's line
 MAX_TICKS = 30  # more values of a key than this are an axis of their own
+MAX_MAPS = 3  # pairs of keys that are drawn
+MAX_PANELS = max(layout.SHAPES)
 LINE = 2  # pixels: dashes are in widths of their line
 
 Chart = dict[str, Any]
@@ -119,6 +120,31 @@ def pulls(ds: xr.Dataset) -> Chart:
         ds, list(statistics.mean_interval(counts.values)), x=x, x_name="arm", y_name="plays of the arm", note=note,
         log=(False, False), ticks=ticks, joined=False, scales=False,
     )  # fmt: skip
+
+
+def heatmaps(ds: xr.Dataset) -> list[tuple[str, str]]:
+    """Heat maps of mean final regret over pairs of keys, a panel for each algorithm, other keys at their first value.
+
+    Each is the address of an image, and what it shows.
+    """
+    keys = [d for d in grid_dims(ds) if ds.sizes[d] > 1 and d != "point"]
+    labels = [str(label) for label in ds["algorithm"].values][:MAX_PANELS]
+    found = []
+    for x, y in itertools.islice(itertools.combinations(keys, 2), MAX_MAPS):
+        here = ds.isel({"algorithm": slice(len(labels))} | {d: [0] for d in keys if d not in (x, y)})
+        frame = statistics.summary(here)
+        for key in (x, y):  # an infinite value has no place on an axis, as a name it has
+            if frame[key].dtype.kind == "f" and not frame[key].map(abs).lt(float("inf")).all():
+                frame[key] = frame[key].map(compact)
+        fixed = [f"{key_name(d)} = {value(ds, d, 0)}" for d in keys if d not in (x, y)]
+        words = f"Mean regret at the end over {key_name(x)} and {key_name(y)}, for {listing(labels)}"
+        words += f"; {', '.join(fixed)}" if fixed else ""
+        words += f"; {len(labels)} of {ds.sizes['algorithm']} algorithms" if ds.sizes["algorithm"] > MAX_PANELS else ""
+        names = {key: key_name(key) for key in (x, y)}
+        drawn = heatmap(frame, x, y, "mean", panel="algorithm", names=names, caption="mean regret at the end")
+        svg = base64.b64encode(layout.render(drawn.figure, "svg")).decode()
+        found.append((f"data:image/svg+xml;base64,{svg}", f"{words}."))
+    return found
 
 
 def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Dataset, str]:

@@ -1,21 +1,16 @@
 """The headline of a report: what the sweep answers, in a sentence or two with intervals."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from jaxbandits import algorithms, intervals, spending, statistics
 from jaxbandits.formatting import compact
+from jaxbandits.reports.page.runs import Run
 from jaxbandits.reports.page.words import key_name, listing, number
 from jaxbandits.selection import final_regret, grid_dims
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from jaxbandits.reports.page.runs import Run
 
 MODELS = ("central", "federated", "shuffle", "local")
 CLOSE = 0.1  # an interval that is narrower than this share of its ratio is said with three digits
@@ -65,8 +60,6 @@ def _privates(run: Run) -> Privates | None:
     final = final_regret(ds).rename({key: "value"})
     final = final.stack(other=at) if at else final.expand_dims("other")
     final = final.transpose("algorithm", "value", "other", "seed")
-    import xarray as xr
-
     worst = xr.DataArray(spent.max(-1), dims=("algorithm", "value"), coords={"algorithm": ds["algorithm"]})
     return Privates(
         key=key, values=values.tolist(), final=final, others=[d for d in at if ds.sizes[d] > 1], models=models,

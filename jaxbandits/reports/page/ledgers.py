@@ -1,28 +1,21 @@
 """Claimed, spent and audited privacy of a report's algorithms."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
 from jaxbandits import spending
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked, ledger
-from jaxbandits.reports.page import sources
+from jaxbandits.reports.page.runs import Run, audit_command
 from jaxbandits.reports.page.tables import MAX_ROWS, Cell, Table, cell
 from jaxbandits.reports.page.words import number
 from jaxbandits.sweeps.plan import cell_words
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
-
-    from jaxbandits.reports.page.runs import Run
-
 
 HEADS = ["algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε", "δ", "audited ε at least", "refuted"]
 
@@ -51,7 +44,7 @@ def privacy(runs: Sequence[Run]) -> Privacy:
             where = f"{run.label}: " if several else ""
             done = "No audit was found" if run.audit is None else "The audit does not cover all rows"
             notes.append(f"{where}{done}. This command attacks the claims, and the next report shows what it proves:")
-            commands.append(sources.audit_command(run))
+            commands.append(audit_command(run))
         if lines and run.unplanned and not spending.known(run.ds):
             notes.append(f"What is spent is not known here for parts that are missing: {run.unplanned}.")
     if not rows:

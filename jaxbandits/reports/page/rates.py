@@ -1,22 +1,17 @@
 """The exponents that theory offers: log-log slopes of the bounds of `jaxbandits.theory` at a sweep's own points."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from jaxbandits import statistics, theory
 from jaxbandits.selection import grid_dims
+from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.wording import name_of
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from jaxbandits.sweeps.plan import Plan
 
 Known = Mapping[str, Any]  # an algorithm's arguments and what its environment fixes
 Bound = Callable[[Known], float]
@@ -98,8 +93,6 @@ def exponents(ds: xr.Dataset, plan: Plan | None, over: str) -> list[float]:
 
 def _exponent(values: Any, x: Any, over: str) -> float:
     """The slope of values against x by the fit that regret has."""
-    import xarray as xr
-
     dims = ("algorithm", "seed", "t") if over == "t" else ("algorithm", over, "seed", "t")
     shape = (1, 1, -1) if over == "t" else (1, -1, 1, 1)
     coords = {"algorithm": ["theory"], over: x} | ({} if over == "t" else {"t": [1]})

@@ -1,26 +1,21 @@
 """The tables of a report, each from the package's own statistics."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from jaxbandits import statistics
 from jaxbandits.reports.page import rates
+from jaxbandits.reports.page.runs import Run
 from jaxbandits.reports.page.words import cut, key_name, number
 from jaxbandits.selection import grid_dims, tidy
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from jaxbandits.reports.page.runs import Run
 
 MAX_ROWS = 400  # of a table; a page with more is slow on a phone
 MAX_PAIRED = 6  # algorithms of which all pairs are compared

@@ -1,19 +1,15 @@
 """Names, numbers and values of a report as text."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from jaxbandits.formatting import compact, minus, text
 from jaxbandits.reports import layout
 from jaxbandits.selection import SPENT
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 MAX_LETTERS = 60  # of a value
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import xarray as xr
 
 from jaxbandits import spending, statistics
-from jaxbandits.reports.page import curves, pictures, sources, tables
+from jaxbandits.reports.page import curves, runs, tables
 from jaxbandits.reports.page.headline import headline
 from jaxbandits.reports.page.ledgers import asked_and_spent, privacy
-from jaxbandits.reports.page.runs import Run, runs
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
 from jaxbandits.sweeps.storage.dataset_file import slabs
@@ -27,8 +27,6 @@ from jaxbandits.validation import path_of, told
 from jaxbandits.version import __version__
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     Result: TypeAlias = xr.Dataset | str | os.PathLike[str]
 
 SCRIPTS = ("uplot/uPlot.iife.min.js", "page.js")
@@ -83,7 +81,7 @@ def report(
     ('first.html', True)
     """
     path = _writable(path)
-    text = _page(runs(ds), path, title)
+    text = _page(runs.runs(ds), path, title)
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(text, encoding="utf-8")
@@ -110,7 +108,7 @@ def _writable(given: Any) -> Path:
     return path
 
 
-def _page(reported: list[Run], path: Path, title: str | None) -> str:
+def _page(reported: list[runs.Run], path: Path, title: str | None) -> str:
     charts: list[curves.Chart] = []
 
     def numbered(chart: curves.Chart) -> int:
@@ -124,12 +122,12 @@ def _page(reported: list[Run], path: Path, title: str | None) -> str:
         "several": len(reported) > 1,
         "runs": [
             {
-                "label": run.label, "question": sources.question(run), "answer": headline(run),
+                "label": run.label, "question": runs.question(run), "answer": headline(run),
                 "spent": asked_and_spent(run), "otherwise": spending.sentence(run.ds),
                 "caption": run.caption, "markdown": statistics.table(run.ds),
                 "latex": statistics.table(run.ds, "latex"),
                 "toml": run.toml, "json": json.dumps(run.config, indent=2, ensure_ascii=False) if run.config else "",
-                "own": run.unplanned, "facts": _facts(run), "command": sources.run_again(run),
+                "own": run.unplanned, "facts": _facts(run), "command": runs.run_again(run),
                 "file": bool(run.directory and (run.directory / "config.toml").is_file()),
             }
             for run in reported
@@ -143,15 +141,15 @@ def _page(reported: list[Run], path: Path, title: str | None) -> str:
             (run.label, numbered(curves.distribution(run.ds))) for run in reported if run.ds.sizes["seed"] > 1
         ],
         "pulls": [(run.label, numbered(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],
-        "maps": [(run.label, picture) for run in reported for picture in pictures.heatmaps(run.ds)],
+        "maps": [(run.label, *picture) for run in reported for picture in curves.heatmaps(run.ds)],
         "summary": tables.summaries(reported),
         "paired": tables.paired(reported),
         "slopes": tables.slopes(reported),
         "diagnostics": tables.diagnostics(reported),
         "privacy": privacy(reported),
-        "software": sources.SOFTWARE,
-        "cited": sources.cited(reported),
-        "again": sources.page_again(reported, path),
+        "software": runs.SOFTWARE,
+        "cited": runs.cited(reported),
+        "again": runs.page_again(reported, path),
         "version": __version__,
     }  # fmt: skip
     scripts, styles = ([_resource(name) for name in names] for names in (SCRIPTS, STYLES))
@@ -162,7 +160,7 @@ def _page(reported: list[Run], path: Path, title: str | None) -> str:
     )  # fmt: skip
 
 
-def _facts(run: Run) -> list[tuple[str, str]]:
+def _facts(run: runs.Run) -> list[tuple[str, str]]:
     """Where a result comes from, line by line."""
     ds, kept = run.ds, run.provenance
     versions = json.loads(ds.attrs.get("versions", "{}"))
