@@ -1,14 +1,15 @@
 """What the figures of a sweep share: which keys they show, how their lines look, and what their axes say."""
 
-from collections.abc import Callable, Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, ParamSpec
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from annotated_doc import Doc
-from matplotlib.figure import Figure
 
 from jaxbandits import selection, spending
 from jaxbandits.declared import Kind
@@ -52,9 +53,15 @@ File = Annotated[str | Path | None, Doc("Also write the figure there (.png, .pdf
 Drawn = Annotated[Plot, Doc("The figure and the tidy table of what it shows.")]
 
 
-def documented(function: Callable[P, Plot]) -> Callable[P, Plot]:
-    """A function that draws, whose docstring gets what it shares with others."""
-    return told(raises="For what cannot be drawn: the message says why.")(function)
+def drawn(function: Callable[P, Plot]) -> Callable[P, Plot]:
+    """A function that draws under our settings of matplotlib, whose docstring gets what it shares with others."""
+
+    @functools.wraps(function)
+    def draw(*args: P.args, **given: P.kwargs) -> Plot:
+        with layout.style():
+            return function(*args, **given)
+
+    return told(raises="For what cannot be drawn: the message says why.")(draw)
 
 
 def reduced(
@@ -74,28 +81,22 @@ def reduced(
     return ds, left[0] if left else None
 
 
-def styles_of(labels: list[str], partners: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
-    """Label -> colour, dashes and marker of its line; with a partner, the partner's, dotted."""
-    partners = partners or {}
-    styles = {}
-    for i, label in enumerate(x for x in labels if x not in partners):
-        kinds = {"color": COLOURS, "linestyle": DASHES, "marker": MARKERS}
-        styles[label] = {name: values[i % len(values)] for name, values in kinds.items()}
+def styles_of(labels: list[str], dotted: Mapping[str, str] | Iterable[str] = ()) -> dict[str, dict[str, Any]]:
+    """Label -> colour, dashes and marker of its line; of a dotted one those of its partner, dotted.
+
+    ValueError for a dotted label without a partner.
+    """
+    mains = [x for x in labels if x not in dotted]
+    longest = lambda x: max((m for m in mains if x.startswith(m)), key=len, default=None)
+    partners: Mapping[str, Any] = dotted if isinstance(dotted, Mapping) else {x: longest(x) for x in dotted}
+    kinds = {"color": COLOURS, "linestyle": DASHES, "marker": MARKERS}
+    styles = {x: {name: values[i % len(values)] for name, values in kinds.items()} for i, x in enumerate(mains)}
     for label, main in partners.items():
+        choice("a label of dotted", label, labels)
+        if main not in mains:
+            raise ValueError(f"dotted: {label!r} has no partner {main!r}: give {{{label!r}: another of {labels}}}")
         styles[label] = styles[main] | {"linestyle": ":", "markerfacecolor": "white"}
     return styles
-
-
-def partners_of(dotted: Any, labels: list[str]) -> dict[str, Any]:
-    """Label -> partner of the lines that are dotted; ValueError for a label without one."""
-    if not hasattr(dotted, "items"):
-        mains = [x for x in labels if x not in dotted]
-        dotted = {x: max((m for m in mains if x.startswith(m)), key=len, default=None) for x in dotted}
-    for label, main in dotted.items():
-        choice("a label of dotted", label, labels)
-        if main not in labels or main in dotted:
-            raise ValueError(f"dotted: {label!r} has no partner {main!r}: give {{{label!r}: another of {labels}}}")
-    return dict(dotted)
 
 
 def measured(ds: xr.Dataset, after: str = "") -> str:
@@ -119,9 +120,22 @@ def value_text(value: Any) -> str:
     return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
 
 
-def done(figure: Figure, frame: pd.DataFrame, path: str | Path | None) -> Plot:
-    """The figure with its table, written to `path` where one is given."""
-    plot = Plot(figure, frame.reset_index(drop=True))
+def errorbar(axes: Any, x: Any, line: pd.DataFrame, label: str, **look: Any) -> None:
+    """Draw the means of a line with their intervals."""
+    error = np.nan_to_num([line["centre"] - line["low"], line["high"] - line["centre"]])
+    axes.errorbar(x, line["centre"], error, label=label, elinewidth=0.8, capsize=1.5, **look)
+
+
+def done(
+    frame: pd.DataFrame, axes: Any, order: Sequence[str], about: str, caption: str | Literal[False], ax: Any,
+    path: str | Path | None, words: Mapping[str, str] = MappingProxyType({}),
+) -> Plot:  # fmt: skip
+    """The figure of some axes, with legend and caption, and its table; written to `path` where one is given.
+
+    order, words: as in `layout.finish`. about: what the caption begins with. ax: the axes that a user gave, if any.
+    """
+    layout.finish(axes, order, about, caption, ax is not None, words)
+    plot = Plot(axes.figure.figure, frame.reset_index(drop=True))
     if path is not None:
         save(plot, path)
     return plot

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import Axes, Caption, Drawn, File, Names, Width, documented, done
+from jaxbandits.reports.drawing import Axes, Caption, Drawn, File, Names, Width, done, drawn
 from jaxbandits.reports.layout import COLOURS
 
 HATCH = "////"
@@ -22,7 +22,7 @@ NUM_LEVELS = 6  # colours of a map of numbers without cuts
 MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 
-@documented
+@drawn
 def heatmap(
     frame: pd.DataFrame, x: str, y: str, value: str, *, panel: str | None = None, text: str | None = None,
     hatched: str | None = None, names: Names = None, hatch: str = "not valid",
@@ -77,41 +77,39 @@ def heatmap(
         )
     colour, legend = _colours(frame[value], cuts)
     hatches = hatched is not None and bool(frame[hatched].any())
-    with layout.style(**{"hatch.linewidth": 0.5}):
-        figure, panels = layout.panels(len(parts), width, ax)
-        for axes, (title, part) in zip(panels, parts, strict=True):
-            axes.grid(False)
-            edges = {key: _edges(frame[key], key not in named) for key in (x, y)}
-            for row in part.to_dict("records"):
-                (left, right), (low, high) = (edges[key][row[key]] for key in (x, y))
-                cell = partial(Rectangle, (left, low), right - left, high - low, linewidth=0.0)
-                face = colour(row[value])
-                axes.add_patch(cell(facecolor=face))
-                if hatched is not None and row[hatched]:
-                    axes.add_patch(cell(facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH))
-                if text is not None and len(part) <= MAX_CELLS_WITH_TEXT:
-                    middle = (row[k] if k in named else _middle(edges[k][row[k]], frame[k]) for k in (x, y))
-                    box = {"facecolor": face, "edgecolor": "none", "pad": 0.8}
-                    ink = "white" if _dark(face) else "black"
-                    axes.text(*middle, str(row[text]), color=ink, ha="center", va="center", fontsize=6.5, bbox=box)
-            for key, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-                known = np.unique(frame[key])
-                every = key in named or len(known) <= 8
-                layout.axis(axis, known, key not in named and _log(frame[key]), ticks=known if every else None)
-                if key in named:
-                    axis.set_major_formatter(FuncFormatter(lambda i, _, key=key: str(named[key][round(i)])))
-                ends = [edges[key][known[0]][0], edges[key][known[-1]][1]]
-                (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(*ends)
-            for label, look in legend.items():
-                axes.add_patch(Rectangle((0, 0), 0, 0, label=label, facecolor=look))
-            if hatches:
-                axes.add_patch(Rectangle((0, 0), 0, 0, label=hatch, facecolor="white", edgecolor="0.35", hatch=HATCH))
-            if title is not None:
-                axes.set_title(str(title))
-        x_label, y_label = (names.get(key, key.replace("_", " ")) for key in (x, y))
-        layout.name_axes(panels, x_label, y_label)
-        layout.finish(figure, panels[0], [*legend, *[hatch] * hatches], caption, "", ax is not None)
-    return done(figure, table, path)
+    panels = layout.panels(len(parts), width, ax)
+    for axes, (title, part) in zip(panels, parts, strict=True):
+        axes.grid(False)
+        edges = {key: _edges(frame[key], key not in named) for key in (x, y)}
+        for row in part.to_dict("records"):
+            (left, right), (low, high) = (edges[key][row[key]] for key in (x, y))
+            cell = partial(Rectangle, (left, low), right - left, high - low, linewidth=0.0)
+            face = colour(row[value])
+            axes.add_patch(cell(facecolor=face))
+            if hatched is not None and row[hatched]:
+                axes.add_patch(cell(facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH))
+            if text is not None and len(part) <= MAX_CELLS_WITH_TEXT:
+                middle = (row[k] if k in named else _middle(edges[k][row[k]], frame[k]) for k in (x, y))
+                box = {"facecolor": face, "edgecolor": "none", "pad": 0.8}
+                ink = "white" if _dark(face) else "black"
+                axes.text(*middle, str(row[text]), color=ink, ha="center", va="center", fontsize=6.5, bbox=box)
+        for key, axis in ((x, axes.xaxis), (y, axes.yaxis)):
+            known = np.unique(frame[key])
+            every = key in named or len(known) <= 8
+            layout.axis(axis, known, key not in named and _log(frame[key]), ticks=known if every else None)
+            if key in named:
+                axis.set_major_formatter(FuncFormatter(lambda i, _, key=key: str(named[key][round(i)])))
+            ends = [edges[key][known[0]][0], edges[key][known[-1]][1]]
+            (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(*ends)
+        for label, look in legend.items():
+            axes.add_patch(Rectangle((0, 0), 0, 0, label=label, facecolor=look))
+        if hatches:
+            axes.add_patch(Rectangle((0, 0), 0, 0, label=hatch, facecolor="white", edgecolor="0.35", hatch=HATCH))
+        if title is not None:
+            axes.set_title(str(title))
+    x_label, y_label = (names.get(key, key.replace("_", " ")) for key in (x, y))
+    layout.name_axes(panels, x_label, y_label)
+    return done(table, panels[0], [*legend, *[hatch] * hatches], "", caption, ax, path)
 
 
 def _check(frame: pd.DataFrame, columns: list[str], numeric: tuple[str, ...]) -> None:

@@ -13,8 +13,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -46,6 +45,7 @@ SETTINGS: dict[Any, Any] = {
     "savefig.bbox": None,
     "text.usetex": False,
     "mathtext.fontset": "dejavusans",
+    "hatch.linewidth": 0.5,
 }
 # number of panels: columns, width of the figure and height of a row in inches
 SHAPES = {1: (1, 3.5, 2.1), 2: (2, 5.5, 1.9), 3: (3, 7.0, 1.8), 4: (2, 5.5, 1.7), 5: (3, 7.0, 1.7), 6: (3, 7.0, 1.7)}
@@ -211,11 +211,8 @@ def plain(text: str) -> str:
 UNIT = " (in\u00a0rewards)"  # of regret; no line ends inside the brackets
 
 
-def panels(count: int, width: float | None, ax: Any = None) -> tuple[Figure, list[Any]]:
-    """A figure of its own canvas and its `count` axes (one to six, see `SHAPES`), `width` inches wide.
-
-    With `ax` these are the axes, and the figure is theirs.
-    """
+def panels(count: int, width: float | None, ax: Any = None) -> list[Any]:
+    """The `count` axes (one to six, see `SHAPES`) of a figure of its own, `width` inches wide; or those of `ax`."""
     if ax is not None:
         given = list(np.ravel(np.asarray(ax, dtype=object)))
         if len(given) != count or not all(hasattr(axes, "get_xlim") for axes in given):
@@ -225,7 +222,7 @@ def panels(count: int, width: float | None, ax: Any = None) -> tuple[Figure, lis
             )
         if width is not None:
             raise ValueError(f"width = {width:g}: the figure of ax is yours, and so is its width: leave one out")
-        return given[0].figure.figure, given  # of a part of a figure, the whole
+        return given
 
     columns, wide, tall = SHAPES[count]
     rows = math.ceil(count / columns)
@@ -238,7 +235,7 @@ def panels(count: int, width: float | None, ax: Any = None) -> tuple[Figure, lis
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="0.92", linewidth=0.5)
         axes.set_axisbelow(True)
-    return figure, cells[:count]
+    return cells[:count]
 
 
 def axis(
@@ -345,28 +342,25 @@ def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> Non
 
 
 def finish(
-    figure: Any, axes: Any, order: Sequence[str], caption: str | bool, more: str | bool, adopted: bool = False,
-    words: Mapping[str, str] = MappingProxyType({}),
-) -> None:  # fmt: skip
+    axes: Any, order: Sequence[str], about: str, caption: str | Literal[False], adopted: bool, words: Mapping[str, str]
+) -> None:
     """Put legend and caption below the panels; the figure grows by what they need.
 
-    words: {label: what the legend says instead}.
-
-    Without a caption where one of its two parts is False. Axes that were `adopted` from a user's figure get a legend
-    of their own, no caption, and everything else of their figure stays as it is.
+    axes: the first panel. order: the labels of the legend, of which it says `words[label]` where there are such. The
+    caption is `about` and what a user adds to it; False: no caption. Axes that were `adopted` from a user's figure get
+    a legend of their own, no caption, and everything else of their figure stays as it is.
     """
+    known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    handles, labels = [known[x] for x in order], [words.get(x, x) for x in order]
     if adopted:
-        known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-        axes.legend([known[x] for x in order], [words.get(x, x) for x in order], frameon=False)
+        axes.legend(handles, labels, frameon=False)
         return
+    figure = axes.figure.figure
     wide, tall = figure.get_size_inches()
     gap, dpi = 0.06, figure.dpi
-    if caption is False or more is False:
-        caption, more = "", ""
-    text = _wrap(figure, f"{caption}; {more}" if more else str(caption), wide - 0.2, 7)
+    text = "" if caption is False else _wrap(figure, "; ".join(filter(None, (about, caption))), wide - 0.2, 7)
     below = figure.text(0.5, 0, text, fontsize=7, ha="center", va="bottom", color="0.25")
-    known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    handles, labels = [known[x] for x in order], [_wrap(figure, words.get(x, x), wide - 0.7, 7) for x in order]
+    labels = [_wrap(figure, label, wide - 0.7, 7) for label in labels]
     size: Any = None
     for most in range(min(len(labels), 4), 0, -1):
         columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # no row holds one where others are full

@@ -9,24 +9,12 @@ from jaxbandits.auditing.audit import Audit
 from jaxbandits.auditing.confidence_bounds import claimed_curve
 from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import (
-    Axes,
-    Caption,
-    Dotted,
-    Drawn,
-    File,
-    Names,
-    Width,
-    documented,
-    done,
-    partners_of,
-    styles_of,
-)  # fmt: skip
+from jaxbandits.reports.drawing import Axes, Caption, Dotted, Drawn, File, Names, Width, done, drawn, styles_of
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
 
-@documented
+@drawn
 def lines(
     frame: pd.DataFrame, x: str, y: str, *, line: str, log: Literal["x", "y", "both", "none"] = "none",
     dotted: Dotted = (), names: Names = None,
@@ -58,21 +46,19 @@ def lines(
         choice("column", column, list(frame.columns))
     names = names or {}
     labels = list(dict.fromkeys(frame[line]))
-    styles = styles_of(labels, partners_of(dotted, labels))
-    with layout.style():
-        figure, (axes,) = layout.panels(1, width, ax)
-        for label in labels:
-            part = frame[frame[line] == label]
-            marked = "markers" in part and part["markers"].any()
-            axes.plot(part[x], part[y], label=label, **styles[label] | {"linestyle" if marked else "marker": ""})
-        layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
-        layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
-        layout.name_axes([axes], names.get(x, layout.key_words(x)), names.get(y, layout.key_words(y)))
-        layout.finish(figure, axes, labels, caption, "", ax is not None)
-    return done(figure, frame, path)
+    styles = styles_of(labels, dotted)
+    (axes,) = layout.panels(1, width, ax)
+    for label in labels:
+        part = frame[frame[line] == label]
+        marked = "markers" in part and part["markers"].any()
+        axes.plot(part[x], part[y], label=label, **styles[label] | {"linestyle" if marked else "marker": ""})
+    layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
+    layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
+    layout.name_axes([axes], names.get(x, layout.key_words(x)), names.get(y, layout.key_words(y)))
+    return done(frame, axes, labels, "", caption, ax, path)
 
 
-@documented
+@drawn
 def trade_off(audit: Audit, *, caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None) -> Plot:
     """False negatives against false positives of an audit's test, beside the curve that its claim allows.
 
@@ -99,23 +85,15 @@ def trade_off(audit: Audit, *, caption: Caption = "", width: Width = None, ax: A
     frame = pd.DataFrame(curve._asdict()).assign(claimed=claimed_curve(epsilon, delta, curve.false_positive))
     frame = frame.sort_values(["false_positive", "false_negative"], ignore_index=True)
     alpha = np.linspace(0, 1, 401)
-    guess, claim, measured = (
-        "guessing",
-        rf"claimed: $\varepsilon$ = {compact(epsilon, 4)}, $\delta$ = {compact(delta)}",
-        "audited test",
-    )
-    with layout.style():
-        figure, (axes,) = layout.panels(1, width, ax)
-        axes.plot([0, 1], [1, 0], color="0.6", linewidth=0.8, label=guess)
-        axes.plot(alpha, claimed_curve(epsilon, delta, alpha), color=COLOURS[1], linestyle=(0, (5, 1.5)), label=claim)
-        axes.plot(frame["false_positive"], frame["false_negative"], color=COLOURS[0], label=measured)
-        axes.plot(
-            frame["false_positive_high"], frame["false_negative_high"], color=COLOURS[0], linewidth=0.5, alpha=0.6
-        )
-        for axis in (axes.xaxis, axes.yaxis):
-            layout.axis(axis, np.array([0.0, 1.0]), False)
-        axes.set_title(rf"{audit.algorithm}: audited $\varepsilon$ at least {compact(audit.epsilon_lower, 3)}")
-        layout.name_axes([axes], "false positives", "false negatives")
-        counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
-        layout.finish(figure, axes, [measured, claim, guess], counted, caption, ax is not None)
-    return done(figure, frame, path)
+    claim = rf"claimed: $\varepsilon$ = {compact(epsilon, 4)}, $\delta$ = {compact(delta)}"
+    (axes,) = layout.panels(1, width, ax)
+    axes.plot([0, 1], [1, 0], color="0.6", linewidth=0.8, label="guessing")
+    axes.plot(alpha, claimed_curve(epsilon, delta, alpha), color=COLOURS[1], linestyle=(0, (5, 1.5)), label=claim)
+    axes.plot(frame["false_positive"], frame["false_negative"], color=COLOURS[0], label="audited test")
+    axes.plot(frame["false_positive_high"], frame["false_negative_high"], color=COLOURS[0], linewidth=0.5, alpha=0.6)
+    for axis in (axes.xaxis, axes.yaxis):
+        layout.axis(axis, np.array([0.0, 1.0]), False)
+    axes.set_title(rf"{audit.algorithm}: audited $\varepsilon$ at least {compact(audit.epsilon_lower, 3)}")
+    layout.name_axes([axes], "false positives", "false negatives")
+    counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
+    return done(frame, axes, ["audited test", claim, "guessing"], counted, caption, ax, path)

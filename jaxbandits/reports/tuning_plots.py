@@ -13,7 +13,7 @@ from annotated_doc import Doc
 from jaxbandits import formatting, statistics
 from jaxbandits.declared import Kind
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import MARKERS, Axes, Caption, File, Select, Width, documented, done
+from jaxbandits.reports.drawing import MARKERS, Axes, Caption, File, Select, Width, done, drawn, errorbar
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
@@ -27,7 +27,7 @@ BEST = 0.25  # the share of settings that parallel coordinates draw in colour
 Tuned: TypeAlias = Annotated["Tuning", Kind("Tuning"), Doc("What `jb.tune` returned.")]
 
 
-@documented
+@drawn
 def response(
     tuning: Tuned, key: str, *, select: Select = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
@@ -68,32 +68,26 @@ def response(
     labels = list(dict.fromkeys(tuning.best["algorithm"][tuning.best["algorithm"].isin(frame["algorithm"])]))
     values = [None] if panel is None else list(dict.fromkeys(tuning.trials[panel].values.tolist()))
     values = [v for v in values if v is None or (frame[panel] == v).any()]
-    with layout.style():
-        figure, panels = layout.panels(len(values), width, ax)
-        for axes, value in zip(panels, values, strict=True):
-            here = frame if value is None else frame[frame[panel] == value]
-            for i, label in enumerate(labels):
-                line = here[here["algorithm"] == label]
-                looks: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-                error = np.nan_to_num([line["centre"] - line["low"], line["high"] - line["centre"]])
-                axes.errorbar(
-                    line[key], line["centre"], error, label=label, elinewidth=0.8, capsize=1.5,
-                    markerfacecolor="white", **looks,
-                )  # fmt: skip
-                chosen = line[line["chosen"]]
-                axes.plot(chosen[key], chosen["centre"], linestyle="", zorder=3, **looks)
-            spread = frame[["centre", "low", "high"]].to_numpy()
-            layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
-            layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
-            if value is not None:
-                axes.set_title(f"{layout.key_words(panel)} = {formatting.text(value)}")
-        layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
-        layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption, ax is not None)
-    columns = _by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]
-    return done(figure, frame[columns], path)
+    panels = layout.panels(len(values), width, ax)
+    for axes, value in zip(panels, values, strict=True):
+        here = frame if value is None else frame[frame[panel] == value]
+        for i, label in enumerate(labels):
+            line = here[here["algorithm"] == label]
+            looks: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            errorbar(axes, line[key], line, label, markerfacecolor="white", **looks)
+            chosen = line[line["chosen"]]
+            axes.plot(chosen[key], chosen["centre"], linestyle="", zorder=3, **looks)
+        spread = frame[["centre", "low", "high"]].to_numpy()
+        layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
+        layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
+        if value is not None:
+            axes.set_title(f"{layout.key_words(panel)} = {formatting.text(value)}")
+    layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
+    table = frame[_by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]]
+    return done(table, panels[0], labels, "95% intervals; filled: chosen", caption, ax, path)
 
 
-@documented
+@drawn
 def parallel(
     tuning: Tuned, algorithm: str | None = None, *, select: Select = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
@@ -128,32 +122,29 @@ def parallel(
     frame = frame.sort_values("objective", kind="stable")
     places = {column: _place(frame[column]) for column in [*keys, "objective"]}
     lines = np.column_stack([places[column][0] for column in places])
-    with layout.style():
-        figure, (axes,) = layout.panels(1, width if ax is not None else width or max(3.5, 1.1 * (len(keys) + 1)), ax)
-        good = int(np.ceil(BEST * len(frame)))
-        names = {"others": ("0.75", 0.6), "best quarter": (COLOURS[0], 0.9), "chosen": (COLOURS[1], 2.0)}
-        kinds = np.where(np.arange(len(frame)) < good, "best quarter", "others")
-        kinds = np.where(frame["chosen"], "chosen", kinds)
-        shown = []
-        for name, (colour, thick) in names.items():
-            for i, line in enumerate(lines[kinds == name]):
-                axes.plot(range(lines.shape[1]), line, color=colour, linewidth=thick, label=name if i == 0 else None)
-            shown += [name] if (kinds == name).any() else []
-        for x, (_, ends) in enumerate(places.values()):
-            axes.axvline(x, color="0.3", linewidth=0.6, zorder=0)
-            for y, text in ends:
-                axes.annotate(text, (x, y), (2, 0), textcoords="offset points", fontsize=7, va="center")
-        axes.set_xticks(
-            range(lines.shape[1]), [layout.key_words(key).replace(": ", ":\n") for key in [*keys, "regret"]]
-        )
-        axes.set_xlim(-0.1, lines.shape[1] - 0.6)
-        axes.set_yticks([])
-        layout.name_axes([axes], "", "")
-        layout.finish(figure, axes, shown[::-1], f"{label}: {len(frame)} settings", caption, ax is not None)
-    return done(figure, frame[["trial", *keys, "objective", "chosen"]], path)
+    (axes,) = layout.panels(1, width if ax is not None else width or max(3.5, 1.1 * (len(keys) + 1)), ax)
+    good = int(np.ceil(BEST * len(frame)))
+    names = {"others": ("0.75", 0.6), "best quarter": (COLOURS[0], 0.9), "chosen": (COLOURS[1], 2.0)}
+    kinds = np.where(np.arange(len(frame)) < good, "best quarter", "others")
+    kinds = np.where(frame["chosen"], "chosen", kinds)
+    shown = []
+    for name, (colour, thick) in names.items():
+        for i, line in enumerate(lines[kinds == name]):
+            axes.plot(range(lines.shape[1]), line, color=colour, linewidth=thick, label=name if i == 0 else None)
+        shown += [name] if (kinds == name).any() else []
+    for x, (_, ends) in enumerate(places.values()):
+        axes.axvline(x, color="0.3", linewidth=0.6, zorder=0)
+        for y, text in ends:
+            axes.annotate(text, (x, y), (2, 0), textcoords="offset points", fontsize=7, va="center")
+    axes.set_xticks(range(lines.shape[1]), [layout.key_words(key).replace(": ", ":\n") for key in [*keys, "regret"]])
+    axes.set_xlim(-0.1, lines.shape[1] - 0.6)
+    axes.set_yticks([])
+    layout.name_axes([axes], "", "")
+    table, about = frame[["trial", *keys, "objective", "chosen"]], f"{label}: {len(frame)} settings"
+    return done(table, axes, shown[::-1], about, caption, ax, path)
 
 
-@documented
+@drawn
 def importance(
     tuning: Tuned, *, caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None
 ) -> Plot:
@@ -180,27 +171,25 @@ def importance(
     data = pd.DataFrame(rows)
     labels = list(dict.fromkeys(data["algorithm"]))
     bars = data.sort_values(["algorithm", "share"], ascending=[True, False], key=_in_order(labels), kind="stable")
-    with layout.style():
-        figure, (axes,) = layout.panels(1, width, ax)
-        if ax is None:
-            figure.set_size_inches(figure.get_figwidth(), ROOM + ROW * len(bars))
-        for label in labels:
-            y = np.flatnonzero(bars["algorithm"] == label)
-            colour = COLOURS[labels.index(label) % len(COLOURS)]
-            axes.barh(y, bars["share"].iloc[y], 0.6, color=colour, label=label)
-        for y, share in enumerate(bars["share"]):
-            axes.annotate(f"{share:.0%}", (share, y), (3, 0), textcoords="offset points", fontsize=7, va="center")
-        layout.axis(axes.xaxis, np.array([0.0, 1.0]), False)
-        axes.set_xlim(0.0, 1.12)
-        names = [layout.key_words(key).replace(": ", ":\n") for key in bars["key"]]
-        several = len(labels) > 1
-        axes.set_yticks(range(len(bars)), names)
-        axes.set_ylim(len(bars) - 0.4, -0.6)
-        axes.grid(visible=False, axis="y")
-        layout.name_axes([axes], "share of the variance explained", "")
-        caption = caption if several or caption is False else f"{labels[0]}; {caption}" if caption else labels[0]
-        layout.finish(figure, axes, labels if several else [], "each key by itself", caption, ax is not None)
-    return done(figure, data, path)
+    (axes,) = layout.panels(1, width, ax)
+    if ax is None:
+        axes.figure.set_figheight(ROOM + ROW * len(bars))
+    for label in labels:
+        y = np.flatnonzero(bars["algorithm"] == label)
+        colour = COLOURS[labels.index(label) % len(COLOURS)]
+        axes.barh(y, bars["share"].iloc[y], 0.6, color=colour, label=label)
+    for y, share in enumerate(bars["share"]):
+        axes.annotate(f"{share:.0%}", (share, y), (3, 0), textcoords="offset points", fontsize=7, va="center")
+    layout.axis(axes.xaxis, np.array([0.0, 1.0]), False)
+    axes.set_xlim(0.0, 1.12)
+    names = [layout.key_words(key).replace(": ", ":\n") for key in bars["key"]]
+    several = len(labels) > 1
+    axes.set_yticks(range(len(bars)), names)
+    axes.set_ylim(len(bars) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    layout.name_axes([axes], "share of the variance explained", "")
+    caption = caption if several or caption is False else f"{labels[0]}; {caption}" if caption else labels[0]
+    return done(data, axes, labels if several else [], "each key by itself", caption, ax, path)
 
 
 def _in_order(labels: list[str]) -> Any:

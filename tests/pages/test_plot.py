@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 import jaxbandits as jb
 from jaxbandits import statistics
-from jaxbandits.reports import over_plays, plot
+from jaxbandits.reports import of_sweeps, plot
 
 TIMES = np.unique(np.geomspace(1, 20_000, 60).astype(int))
 SHORT = ["EXP3", "EXP3 (theory)", "UCB1"]
@@ -292,7 +292,7 @@ def test_nothing_leaks_out_of_a_figure():
 def test_a_large_dataset_is_reduced_in_blocks(monkeypatch, bands):
     ds = result(SHORT, {"epsilon": [0.1, 1.0]})
     whole = plot.regret(ds, bands=bands).data
-    monkeypatch.setattr(over_plays, "BLOCK_BYTES", 7000)
+    monkeypatch.setattr(of_sweeps, "BLOCK_BYTES", 7000)
     in_blocks = plot.regret(ds, bands=bands).data
     np.testing.assert_allclose(in_blocks[["centre", "low", "high"]], whole[["centre", "low", "high"]], rtol=1e-12)
     assert in_blocks[["algorithm", "epsilon", "t"]].equals(whole[["algorithm", "epsilon", "t"]])

@@ -1,0 +1,363 @@
+"""Regret and reward of a sweep against plays, and final regret against a key of its grid."""
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from jaxbandits import formatting, selection, spending, statistics
+from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import (
+    CENTRE,
+    DASHES,
+    GREY,
+    Axes,
+    Bands,
+    Caption,
+    Dotted,
+    Drawn,
+    File,
+    Names,
+    Select,
+    Width,
+    done,
+    drawn,
+    errorbar,
+    measured,
+    over_seeds,
+    reduced,
+    styles_of,
+    value_text,
+)
+from jaxbandits.reports.layout import Plot
+from jaxbandits.selection import Swept
+from jaxbandits.validation import choice, shown
+
+BLOCK_BYTES = 1 << 26  # of regret in memory at a time
+MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
+MAX_TICKS = 8  # fewer grid values than this are ticks themselves
+
+
+@drawn
+def regret(
+    ds: Swept, *, select: Select = None,
+    bands: Bands = "interval", log: Literal["x", "y", "both", "none"] | None = None,
+    dotted: Dotted = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
+    names: Names = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+) -> Plot:  # fmt: skip
+    """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
+
+    Parameters
+    ----------
+    log
+        Which axes are logarithmic. By default none; where final regrets differ by a factor above 30, regret's axis is
+        logarithmic above the power of ten below the smallest of them, and linear below.
+    bounds : dict
+        `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
+        of `jb.theory`; a function may return one number for all plays.
+    names
+        `{key: its name in the panels' titles}`.
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows; with `bounds` its column `kind` tells "algorithm" from "bound".
+
+    >>> import xarray as xr
+    >>> values = np.arange(12.0).reshape(1, 4, 3)
+    >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["exp3"], "t": [1, 2, 3]})
+    >>> regret(ds).data["centre"].tolist()
+    [4.5, 5.5, 6.5]
+    """
+    choice("bands", bands, tuple(CENTRE))
+    ds = selection.whole(ds, "plot.regret")
+    ds, panel_key = reduced(ds, select, 1)
+    frame = band_table(ds["regret"], bands).dropna(subset="centre")
+    log, linear = _scales(frame, log)
+    return _over_plays(
+        ds, panel_key, frame, _bounds(bounds, np.unique(frame["t"].to_numpy())), words=measured(ds), bands=bands,
+        log=log, linear=linear, dotted=dotted, names=names, caption=caption, width=width, ax=ax, path=path,
+    )  # fmt: skip
+
+
+@drawn
+def reward(
+    ds: Swept, *, total: bool = False, select: Select = None,
+    bands: Bands = "interval", log: Literal["x", "none"] = "none",
+    dotted: Dotted = (), names: Names = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+) -> Plot:  # fmt: skip
+    """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
+
+    The expected reward over plays 1..t is `ds.best_reward` less `ds.regret`: that of the best arm, or of the arm or
+    expert that is best over these plays, less regret. For labelled rows it is how many labels were named right. A
+    reward adversary changes what a learner sees and not this number.
+
+    Parameters
+    ----------
+    total
+        Rewards summed over plays 1..t instead of their mean over these plays.
+    log
+        Whether the axis of plays is logarithmic.
+    names
+        `{key: its name in the panels' titles}`.
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows; its column `kind` is "algorithm" or, for the grey line, "best".
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why. Where contexts decide which arm is best there is no
+        `best_reward`, and differences of rewards, regret, are all that is recorded.
+
+    >>> import xarray as xr
+    >>> ds = xr.Dataset(
+    ...     {"regret": (("algorithm", "seed", "t"), [[[1.0, 2.0]]]), "best_reward": ("t", [6.0, 12.0])},
+    ...     {"algorithm": ["ucb1"], "t": [10, 20]},
+    ... )
+    >>> reward(ds).data[["algorithm", "centre"]].values.tolist()
+    [['ucb1', 0.5], ['ucb1', 0.5], ['best fixed arm', 0.6], ['best fixed arm', 0.6]]
+    """
+    choice("bands", bands, tuple(CENTRE))
+    choice("log", log, ("x", "none"))
+    ds = selection.whole(ds, "plot.reward")
+    if "best_reward" not in ds:
+        raise ValueError(
+            "ds has no best_reward: contexts decide which arm is best there and only regret is known, so draw "
+            "plot.regret(ds); or an earlier release computed it, and the same sweep with its store adds best_reward"
+        )
+    ds, panel_key = reduced(ds, select, 1)
+    best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
+    frame = band_table(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
+    expert = "expert" in ds["regret"].attrs.get("long_name", "")
+    label = "best fixed expert" if expert else "best fixed arm"
+    best = best.mean([d for d in best.dims if d not in ("t", panel_key)])
+    thin = []
+    for value in [None] if panel_key is None else ds[panel_key].values:
+        here = frame if value is None else frame[frame[panel_key] == value]
+        line = best.sel(t=np.unique(here["t"].to_numpy()))
+        line = line.sel({panel_key: value}) if panel_key in line.dims else line
+        part = _line(label, "t", line["t"].values, line.values, "best")
+        thin.append(part if value is None else part.assign(**{str(panel_key): value}))
+    words = "expected reward over plays 1..t" if total else "expected reward per play"
+    return _over_plays(
+        ds, panel_key, frame, thin, words=words, bands=bands, log=log, dotted=dotted, names=names, caption=caption,
+        width=width, ax=ax, path=path,
+    )  # fmt: skip
+
+
+def _over_plays(
+    ds: Swept, panel_key: str | None, frame: pd.DataFrame, thin: list[pd.DataFrame], *,
+    words: str, bands: str, log: str, dotted: Any, names: Mapping[str, str] | None, caption: str | Literal[False],
+    width: float | None, ax: Any, path: Any, linear: float | None = None,
+) -> Plot:  # fmt: skip
+    """A line for each algorithm and thin grey ones, a panel for each value of a grid key.
+
+    words: of the vertical axis; linear: up to where it is linear, if it is logarithmic above.
+    """
+    values = [None] if panel_key is None else list(ds[panel_key].values)
+    if len(values) > len(layout.SHAPES):
+        shown = ", ".join(map(value_text, values))
+        raise ValueError(
+            f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
+        )
+    labels = [str(a) for a in ds["algorithm"].values]
+    styles = styles_of(labels, dotted)
+    panels = layout.panels(len(values), width, ax)
+    for axes, value in zip(panels, values, strict=True):
+        here = frame if value is None else frame[frame[panel_key] == value]
+        limits = [line for line in thin if panel_key not in line or line[panel_key].iloc[0] == value]
+        for label, line in here.groupby("algorithm", sort=False):
+            # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
+            centre = _visible(line["centre"], log)
+            # matplotlib cannot space the markers of an empty line
+            every = 0.2 if centre.notna().any() else None
+            axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
+            colour = styles[label]["color"]
+            axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
+        own = here if panel_key == "horizon" else frame
+        also = [_visible(limit["centre"], log) for limit in limits]
+        layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
+        layout.axis(
+            axes.yaxis, own[["centre", "low", "high"]].to_numpy(), log in ("y", "both"), also=also, linear=linear
+        )
+        _add(axes, limits, "t", log)
+        if value is not None:
+            key = (names or {}).get(str(panel_key), layout.key_words(panel_key))
+            axes.set_title(f"{key} = {value_text(value)}")
+    layout.name_axes(panels, "plays $t$", words, shared=panel_key != "horizon")
+    order = labels + list(dict.fromkeys(line["algorithm"].iloc[0] for line in thin))
+    table = pd.concat([frame.assign(kind="algorithm"), *thin]) if thin else frame
+    return done(table, panels[0], order, over_seeds(ds, bands), caption, ax, path, spending.legend(ds))
+
+
+@drawn
+def against(
+    ds: Swept, key: str, *, select: Select = None,
+    dotted: Dotted = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
+    names: Names = None,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+) -> Drawn:  # fmt: skip
+    """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
+
+    An algorithm that does not depend on the key is a horizontal line; an infinite value stands apart at the right.
+
+    Parameters
+    ----------
+    key
+        A numeric key of the grid, or `"epsilon_spent"` or `"delta_spent"`: what every algorithm truly spends at the
+        values of the one key that is left.
+    select
+        `{key: value}` for the other keys.
+    reference : dict
+        `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
+
+    >>> import xarray as xr
+    >>> dims, values = ("algorithm", "epsilon", "seed", "t"), np.array([[[[4.0], [6.0]], [[1.0], [3.0]]]])
+    >>> ds = xr.Dataset({"regret": (dims, values)}, {"algorithm": ["exp3"], "epsilon": [0.1, 1.0], "t": [10]})
+    >>> against(ds, "epsilon").data["centre"].tolist()
+    [5.0, 2.0]
+    """
+    ds = selection.whole(ds, "plot.against")
+    keys, axis = selection.grid_dims(ds), key
+    if not keys:
+        raise ValueError(
+            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), "
+            "or draw plot.regret(ds)"
+        )
+    spends = key in (spending.EPSILON, spending.DELTA) and key in ds.coords
+    if spends:
+        several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
+        if len(several) != 1:
+            raise ValueError(
+                f"key = {key!r} is drawn over the values of one key, and {formatting.listed(several) or 'none'} have "
+                "several: fix the others in `select`"
+            )
+        key = several[0]
+    choice("key", key, keys)
+    ds, _ = reduced(ds, select, 0, key)
+    constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
+    summary = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
+    if spends:
+        summary[axis] = np.ravel(spending.along(ds, axis))
+    varies = ~summary["algorithm"].isin(constant) if spends else np.full(len(summary), True)
+    values = np.unique(summary[axis][varies]) if key in ds.dims else np.array([""])
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).any():
+        raise ValueError(
+            f"key = {axis!r} needs numeric values: keep several in `select`, or draw the key with `regret`"
+        )
+    frame = summary[["algorithm", axis, "centre", "low", "high"]].sort_values(axis, kind="stable", ignore_index=True)
+    labels = [str(a) for a in ds["algorithm"].values]
+    styles = styles_of(labels, dotted)
+    finite = values[np.isfinite(values)].astype(float)
+    log_x = bool(finite[0] > 0)
+    log_y = bool((frame["centre"] > 0).all())
+    steps = 0.12 * (math.log(finite[-1] / finite[0]) if log_x else finite[-1] - finite[0]) if finite.size > 1 else 1.0
+    beyond = finite[-1] * math.exp(steps) if log_x else finite[-1] + steps
+    beyond = beyond if np.isinf(values).any() else None
+    (axes,) = layout.panels(1, width, ax)
+    for label in labels:
+        line, style = frame[frame["algorithm"] == label], styles[label]
+        if label in constant:
+            _, centre, low, high = line[[axis, "centre", "low", "high"]].iloc[0]
+            axes.axhline(centre, label=label, **style | {"marker": ""})
+            axes.axhspan(low, high, color=style["color"], alpha=0.15, linewidth=0)
+            continue
+        apart = np.isinf(line[axis])
+        for part in (line[~apart], line[apart]):
+            if len(part):
+                errorbar(axes, part[axis].where(np.isfinite(part[axis]), beyond), part, label, **style)
+    x = (np.geomspace if log_x else np.linspace)(finite[0], finite[-1], 100)
+    orders = [_line(name, axis, x, order(x), "reference") for name, order in (reference or {}).items()]
+    layout.axis(axes.yaxis, frame[["centre", "low", "high"]].to_numpy(), log_y, also=[o["centre"] for o in orders])
+    layout.axis(axes.xaxis, finite, log_x, ticks=finite if finite.size < MAX_TICKS else None, infinity=beyond)
+    _add(axes, orders, axis)
+    horizon = ds.coords.get("horizon", ds["t"][-1])
+    words = measured(ds, " after the horizon" if horizon.ndim else f" after {int(horizon):,} plays")
+    layout.name_axes([axes], (names or {}).get(axis, layout.key_words(axis)), words)
+    frame = pd.concat([frame.assign(kind="algorithm"), *orders])
+    order, legend = labels + list(reference or {}), {} if spends else spending.legend(ds)
+    return done(frame, axes, order, over_seeds(ds, "interval"), caption, ax, path, legend)
+
+
+def _line(name: str, key: str, x: Any, values: Any, kind: str) -> pd.DataFrame:
+    """The rows of a thin grey line in a figure's table."""
+    centre = np.broadcast_to(np.asarray(values, float), x.shape)
+    return pd.DataFrame({"algorithm": name, key: x, "centre": centre, "kind": kind})
+
+
+def _add(axes: Any, lines: list[pd.DataFrame], key: str, log: str = "none") -> None:
+    """Draw thin grey lines, each with dashes of its own."""
+    for line, dashes in zip(lines, itertools.cycle(DASHES[1:])):
+        axes.plot(line[key], _visible(line["centre"], log), label=line["algorithm"].iloc[0], linestyle=dashes, **GREY)
+
+
+def _visible(centre: Any, log: str) -> Any:
+    """The values that a vertical axis has a place for."""
+    return centre.where(centre > 0) if log in ("y", "both") else centre
+
+
+def band_table(regret: xr.DataArray, bands: str, best: xr.DataArray | None = None, plays: Any = 1.0) -> pd.DataFrame:
+    """Centre and band of regret or, where `best` is given, of best - regret / plays."""
+    keys = [d for d in regret.dims if d not in ("algorithm", "seed", "t")]
+    lanes = regret.transpose("algorithm", *keys, "t", "seed")
+    step, parts = max(1, BLOCK_BYTES // (lanes.nbytes // lanes.sizes["t"] + 1)), []
+    for i in range(0, lanes.sizes["t"], step):  # a large Dataset is on disk
+        block = lanes.isel(t=slice(i, i + step))
+        if best is not None:
+            block = (best.isel(t=slice(i, i + step)) - block / plays).transpose(*lanes.dims)
+        values = block.values
+        if bands == "interval":
+            parts.append(statistics.mean_interval(values))
+        else:
+            low, centre, high = np.quantile(values, [0.05, 0.5, 0.95], axis=-1)
+            parts.append((centre, low, high))
+    centre, low, high = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+    return selection.tidy(lanes.isel(seed=0), {"centre": centre, "low": low, "high": high})
+
+
+def _scales(frame: pd.DataFrame, log: str | None) -> tuple[str, float | None]:
+    """Which axes are logarithmic, and up to where regret's is linear below."""
+    if log is not None:
+        choice("log", log, ("x", "y", "both", "none"))
+        if log in ("y", "both") and not (frame["centre"] > 0).any():
+            raise ValueError(f"log = {log!r} needs some positive regret and there is none: use 'x' or 'none'")
+        return log, None
+    keys = [c for c in frame.columns if c not in ("t", "centre", "low", "high")]
+    return "none", linear_below(frame.groupby(keys, dropna=False)["centre"].last().to_numpy())
+
+
+def linear_below(ends: Any) -> float | None:
+    """Where an axis of regrets changes from linear to logarithmic: a power of ten; None where it is linear throughout.
+
+    >>> linear_below([4.0, 16.0, 2000.0]), linear_below([4.0, 16.0])
+    (1.0, None)
+    """
+    ends = np.asarray(ends, float)
+    ends = ends[ends > 0]
+    if not ends.size or ends.max() <= MAX_LINEAR_SPREAD * ends.min():
+        return None
+    return float(10.0 ** np.floor(np.log10(ends.min())))
+
+
+def _bounds(bounds: Mapping[str, Callable[[Any], Any] | Any] | None, t: Any) -> list[pd.DataFrame]:
+    """The bounds at the plays t, a tidy table each."""
+    frames = []
+    for name, bound in (bounds or {}).items():
+        values = np.asarray(bound(t.astype(float)) if callable(bound) else bound, float)
+        if values.ndim > 0 and values.shape != t.shape:
+            raise ValueError(
+                f"bounds[{name!r}] has shape {values.shape}; give a function of the plays, or a value for each of the "
+                f"{len(t)} checkpoints"
+            )
+        frames.append(_line(name, "t", t, values, "bound"))
+    return frames
