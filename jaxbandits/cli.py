@@ -301,11 +301,11 @@ def formats(text: str) -> tuple[str, ...]:
 
 def run(given) -> int:
     """`jaxbandits run FILE`: compute what is missing in DIR, then write results, tables and pictures."""
+    job, figure, caption = _job(given, fresh=given.fresh)
     from jaxbandits import statistics
     from jaxbandits.reports import output
     from jaxbandits.sweeps.toml_file import moved
 
-    job, figure, caption = _job(given, fresh=given.fresh)
     if given.fresh:
         output.clear(job.directory)
     ds = job.dataset()

@@ -1,21 +1,17 @@
 """Sweeps put together: more seeds of the same algorithms, or more algorithms on the same seeds."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import xarray as xr
 
 from jaxbandits.formatting import listed
 from jaxbandits.selection import TAKERS, takers, whole
 from jaxbandits.validation import choice, difference, shown, told
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 @told
@@ -51,8 +47,6 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     >>> jb.concat([first, more], dim="seed").seed.values.tolist()
     [0, 1, 2, 3, 4, 5]
     """
-    import xarray as xr
-
     choice("dim", dim, ("seed", "algorithm"))
     if isinstance(datasets, xr.Dataset) or not isinstance(datasets, Sequence) or not len(datasets):
         raise TypeError(f"concat: datasets = {shown(datasets)} must be a list of Datasets that jb.sweep returned")

@@ -6,7 +6,6 @@ in a text that was read, and `Record.said` what may be written under "the paper 
 
 import tomllib
 from collections.abc import Mapping
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -21,27 +20,17 @@ class Record(NamedTuple):
     """Where one constant comes from, and what its author claims."""
 
     name: str
-    # one of KINDS
-    kind: str
-    # the publication or the repository; empty where there is none
-    source: str
-    # theorem, algorithm or file
-    where: str
-    # what is claimed, in one line
-    claims: str
-    # page and section of docs/formulas
-    formulas: str
-    # name in the catalogue; empty for a record of a study's rows
-    algorithm: str = ""
-    # arguments that give these constants
-    settings: Mapping[str, Any] = MappingProxyType({})
-    # the largest epsilon that is claimed, None without a limit, and the range in words
-    up_to: float | None = None
-    range: str = ""
-    # "unbounded": the author's rewards differ by any amount
-    rewards: str = "bounded"
-    # study (`*`: any) -> beginnings of statements
-    studies: Mapping[str, list[str]] = MappingProxyType({})
+    kind: str  # one of KINDS
+    source: str  # the publication or the repository; empty where there is none
+    where: str  # theorem, algorithm or file
+    claims: str  # what is claimed, in one line
+    formulas: str  # page and section of docs/formulas
+    algorithm: str = ""  # name in the catalogue; empty for a record of a study's rows
+    settings: Mapping[str, Any] = MappingProxyType({})  # arguments that give these constants
+    up_to: float | None = None  # the largest epsilon that is claimed, None without a limit
+    range: str = ""  # the same in words
+    rewards: str = "bounded"  # "unbounded": the author's rewards differ by any amount
+    studies: Mapping[str, list[str]] = MappingProxyType({})  # study (`*`: any) -> beginnings of statements
 
     @property
     def read(self) -> bool:
@@ -96,19 +85,3 @@ def as_printed(name: str) -> Record | None:
     ('Theorems 1.3 and 1.4', None)
     """
     return next((record for record in of_algorithm(name) if record.read), None)
-
-
-def of_row(study: str, statement: str) -> list[Record]:
-    """The records of a row of a study's table: one, if provenance.toml is right.
-
-    >>> [record.name for record in of_row("byzantine/rate", "exponent of T, mean, α = 0")]
-    ['byzantine']
-    """
-    return [
-        record
-        for record in records().values()
-        if any(
-            fnmatch(study, pattern) and statement.startswith(tuple(beginnings))
-            for pattern, beginnings in record.studies.items()
-        )
-    ]

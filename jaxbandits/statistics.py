@@ -5,16 +5,16 @@ reward. Intervals are at 95%. A NaN or infinite regret is data: it makes its row
 out.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits import intervals, spending
@@ -22,10 +22,6 @@ from jaxbandits.formatting import inert, listed, markdown, text
 from jaxbandits.selection import Swept, final_regret, grid_dims, pick, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, shown, told
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
 
 RESAMPLES = 500  # bootstrap resamples of a slope's interval
 Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
@@ -160,8 +156,6 @@ def compare(
     >>> compare(ds, "x", "y")[["difference", "share_lower", "seeds_needed"]].round(3).values.tolist()
     [[-1.362, 0.8, 30.0]]
     """
-    import xarray as xr
-
     choice("interval", interval, intervals.WAYS)
     ds = whole(ds, "compare")
     final = final_regret(ds, t)
@@ -228,8 +222,6 @@ def decisions(ds: Swept) -> pd.DataFrame:
     >>> decisions(ds)[["bonus_scale", "lower", "seeds"]].values.tolist()
     [[0.5, 'ucb1', 64], [1.0, 'ucb1', 64]]
     """
-    import pandas as pd
-
     ds = whole(ds, "decisions")
     if "decisions" not in ds.attrs:
         raise ValueError("decisions: this sweep ran a given number of seeds: compare(ds, a, b) compares algorithms")
@@ -301,18 +293,14 @@ def slope(
     frame = tidy(curves.isel({"seed": 0, curves.dims[-1]: 0}), {"points": 0, "seeds": seeds})
     lanes, rows = curves.values.reshape(-1, *curves.shape[-2:]), []
     for where, values in zip(frame.drop(columns=["points", "seeds"]).to_dict("records"), lanes, strict=True):
-        mean = values.mean(0)
-        use = np.isfinite(mean) & (mean > 0) & (x > 0) & np.isfinite(x)
-        if over == "t":
-            own = x[~np.isnan(values).all(0)]  # a shorter horizon is padded with NaN
-            use &= x >= (t_min if t_min is not None else own.max(initial=0) / 10)
+        mean, use = values.mean(0), fitted_points(values, x, over, t_min)
         if use.sum() < 2:
             remedy = "lower t_min or run more checkpoints" if over == "t" else "run more values"
             message = f"slope against {over!r} needs two points with positive mean regret, {where} has {use.sum()}"
             raise ValueError(f"{message}: {remedy}, or select the others first")
-        resampled = _fit(x[use], weights @ values[:, use])
+        resampled = log_slopes(x[use], weights @ values[:, use])
         low, high = np.nanquantile(resampled, [0.025, 0.975]) if seeds > 1 else (np.nan, np.nan)
-        rows.append((use.sum(), _fit(x[use], mean[None, use])[0], low, high))
+        rows.append((use.sum(), log_slopes(x[use], mean[None, use])[0], low, high))
     frame["points"], frame["slope"], frame["ci_low"], frame["ci_high"] = zip(*rows, strict=True)
     if theory is not None:
         for label in theory:
@@ -431,7 +419,15 @@ def _warn_of_few(needed: Any, seeds: int) -> None:
         )
 
 
-def _fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def fitted_points(values: Any, x: Any, over: str, t_min: float | None = None) -> np.ndarray[Any, Any]:
+    """Which points `[C]` a slope of values `[S, C]` is fitted to: positive ones, and of plays those from `t_min` on."""
+    mean = values.mean(0)
+    use = np.isfinite(mean) & (mean > 0) & (x > 0) & np.isfinite(x)
+    own = x[~np.isnan(values).all(0)]  # a shorter horizon is padded with NaN
+    return use & (x >= (t_min if t_min is not None else own.max(initial=0) / 10)) if over == "t" else use
+
+
+def log_slopes(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Slopes `[R]` of log y `[R, C]` on log x `[C]`, over each row's positive points."""
     use = y > 0
     lx, ly = np.where(use, np.log(x), 0.0), np.log(np.where(use, y, 1.0))

@@ -67,31 +67,25 @@ def draw(
     With `figure["reward"]` also the expected reward against t.
     """
     figure = dict(figure or {})
-    pictures = {}
     axes = [d for d in ds.regret.dims if d not in ("algorithm", "seed", "t")]
     numeric = [d for d in axes if np.issubdtype(ds[d].dtype, np.number) and ds.sizes[d] > 1 and d != "point"]
     key = figure.get("against", numeric[0] if numeric else None)
-    dotted = figure.get("dotted", ())
     # other axes are shown at their first value; the caption of the picture says so
     long = [d for d in axes if ds.sizes[d] > 1]
-    if len(long) <= 1:
-        shown, text, max_panels = ds, caption, len(SHAPES)
-        if long and ds.sizes[long[0]] > max_panels:
-            few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, max_panels).round().astype(int))
-            shown = ds.isel({long[0]: few})
-            text = f"{max_panels} of {ds.sizes[long[0]]} values shown. {caption}".strip()
-        curves = {"dotted": dotted, "caption": text}
-    else:
-        select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
-        shown, curves = ds, {"select": select, "dotted": dotted, "caption": caption}
-    pictures["regret"] = plot.regret(shown, **curves)
+    select = {d: ds[d].values[0] for d in long if d != key}
+    shown, text, max_panels = ds, caption, len(SHAPES)
+    if len(long) == 1 and ds.sizes[long[0]] > max_panels:
+        few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, max_panels).round().astype(int))
+        shown = ds.isel({long[0]: few})
+        text = f"{max_panels} of {ds.sizes[long[0]]} values shown. {caption}".strip()
+    dotted = figure.get("dotted", ())
+    curves: dict[str, Any] = {"select": select if len(long) > 1 else None, "dotted": dotted, "caption": text}
+    pictures = {"regret": plot.regret(shown, **curves)}
     if figure.get("reward"):
         pictures["reward"] = plot.reward(shown, **curves)
     if key is not None:
-        select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
-        pictures[f"against_{key.replace('.', '_')}"] = plot.against(
-            ds, key, select=select or None, dotted=dotted, caption=caption
-        )
+        name = f"against_{key.replace('.', '_')}"
+        pictures[name] = plot.against(ds, key, select=select, dotted=dotted, caption=caption)
     written = []
     for name, picture in pictures.items():
         for suffix in formats:

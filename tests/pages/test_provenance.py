@@ -11,7 +11,7 @@ from test_citations import anchors
 from jaxbandits import algorithms, catalogue, papers
 from jaxbandits.papers import pages
 from jaxbandits.papers.across.mechanisms import GROUPS
-from jaxbandits.provenance import KINDS, READ, Record, as_printed, of_algorithm, of_row, records
+from jaxbandits.provenance import KINDS, READ, Record, as_printed, of_algorithm, records
 from jaxbandits.sweeps.grid import signature_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,6 +44,18 @@ def cells(text: str):
             for name, cell in zip(head, row, strict=True):
                 if HEADS.search(name):
                     yield heading, study, name, dict(zip(head, row, strict=True)), cell
+
+
+def of_row(study: str, statement: str) -> list[Record]:
+    """The records of a row of a study's table: one, if provenance.toml is right."""
+    return [
+        record
+        for record in records().values()
+        if any(
+            fnmatch(study, pattern) and statement.startswith(tuple(beginnings))
+            for pattern, beginnings in record.studies.items()
+        )
+    ]
 
 
 def wrong(page: str, heading: str, study: str, column: str, row: dict[str, str], cell: str) -> str:

@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,13 +91,8 @@ def exponents(ds: xr.Dataset, plan: Plan | None, over: str) -> list[float]:
     return found
 
 
-def _exponent(values: Any, x: Any, over: str) -> float:
+def _exponent(values: Sequence[float], x: Any, over: str) -> float:
     """The slope of values against x by the fit that regret has."""
-    dims = ("algorithm", "seed", "t") if over == "t" else ("algorithm", over, "seed", "t")
-    shape = (1, 1, -1) if over == "t" else (1, -1, 1, 1)
-    coords = {"algorithm": ["theory"], over: x} | ({} if over == "t" else {"t": [1]})
-    line = xr.Dataset({"regret": (dims, np.reshape(values, shape))}, coords)
-    try:
-        return float(statistics.slope(line, over)["slope"].iloc[0])
-    except ValueError:
-        return math.nan
+    values, x = np.array([values]), np.asarray(x, float)
+    use = statistics.fitted_points(values, x, over)
+    return float(statistics.log_slopes(x[use], values[:, use])[0]) if use.sum() > 1 else math.nan
