@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.auditing import confidence_bounds, neighbours, scores
-from jaxbandits.auditing.edited_runs import Seeds, default_environment, furthest, prepared
+from jaxbandits.auditing.edited_runs import default_environment, furthest, prepared
 from jaxbandits.auditing.neighbours import Edit
+from jaxbandits.auditing.transcripts import Seeds
 from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import built_parts

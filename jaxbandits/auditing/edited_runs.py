@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.auditing import neighbours
-from jaxbandits.auditing.neighbours import REACTING_UNITS, RULES, Edit, Input
-from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
+from jaxbandits.auditing.neighbours import REACTING_UNITS, Edit, Input
+from jaxbandits.auditing.transcripts import Runs, Seeds, Setting, clients_alone, lanes
 from jaxbandits.declared import told_by
 from jaxbandits.mechanisms.composition import view_released
 from jaxbandits.protocol import Algorithm, Environment
@@ -29,39 +29,6 @@ MAX_NUMBERS = 1 << 26  # numbers of the transcripts of one call, in float32, whe
 MAX_COLUMNS = 512
 MAX_PAIRS = 4  # so many pairs of inputs come into the second stage of the search
 PROBE_RUNS = 16  # runs on each edit in the first stage of the search
-
-
-class Seeds:
-    """Consecutive seeds: no run is repeated, whatever it is for."""
-
-    def __init__(self, seed: int) -> None:
-        self.next = int(np.random.SeedSequence(seed).generate_state(1)[0])
-
-    def take(self, number: int) -> np.ndarray[Any, Any]:
-        start, self.next = self.next, self.next + number
-        return (np.arange(number, dtype=np.uint64) + np.uint64(start)).astype(np.uint32)
-
-
-class Runs(NamedTuple):
-    """Makes transcripts on any edit."""
-
-    setting: Setting
-    params: Any
-    environment: Input
-    size: int  # runs of a call
-
-    def on(self, edits: list[Edit], which: Any, seeds: Any, columns: Any = None) -> tuple[Any, Any, Any]:
-        return transcripts(self.setting, self.params, self.environment, _stack(edits), which, seeds, columns, self.size)
-
-    def pair(self, pair: Any, number: int, seeds: Seeds, columns: Any) -> list[Any]:
-        """[number, F] runs on each edit of a pair."""
-        return [self.on([edit], np.zeros(number, int), seeds.take(number), columns)[0] for edit in pair]
-
-
-def _stack(edits: list[Edit]) -> Edit:
-    stacked_edits = jax.tree.map(lambda *x: np.array(x, np.float32), *(edit._replace(rule=()) for edit in edits))
-    rules = () if edits[0].rule == () else np.array([RULES.index(edit.rule) for edit in edits], np.int32)
-    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules)
 
 
 @cache

@@ -100,10 +100,6 @@ def world_of(world: World, user: bool) -> World:
     return World(init, observe, reward, score, truth)
 
 
-def _init(params, draws):
-    return ()
-
-
 def _corrupt(edit, state, draws, t, payload, seen):
     """Agent 0's `Moments` of the window with the edited play."""
     here, plays = jnp.any(seen.play & (t == edit.play)), t.shape[0]
@@ -114,7 +110,7 @@ def _corrupt(edit, state, draws, t, payload, seen):
     return payload._replace(gram=gram, vector=vector), False, state
 
 
-MESSAGE = Attack(_init, _corrupt)
+MESSAGE = Attack(lambda params, draws: (), _corrupt)
 
 
 @cache

@@ -4,7 +4,7 @@ runs at once.
 Axes: [L] runs, [W] windows, [F] numbers of a transcript.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
+from jaxbandits.auditing.neighbours import RULES, Edit, Input
 from jaxbandits.numerics import one_hot
 from jaxbandits.protocol import Case, Hints, Program, Report, Span
 from jaxbandits.random import Draws
@@ -147,25 +148,50 @@ def lanes(number: int) -> int:
     return min(at_most, 1 << max(3, (number - 1).bit_length()))
 
 
-def transcripts(
-    setting: Setting, params: Any, environment: Any, edits: Any, which: Int[np.ndarray, " L"],
-    seeds: Int[np.ndarray, " L"], columns: Int[np.ndarray, " F"] | None = None, size: int | None = None,
-) -> tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]:  # fmt: skip
-    """The transcripts of many runs: their numbers, the plays done after each window, and whether it told a number.
+class Seeds:
+    """Consecutive seeds: no run is repeated, whatever it is for."""
 
-    params, environment: of the algorithm and of the audited environment (`neighbours.Input`). edits: every field with a
-    leading axis [E]; which: the edit of each run. columns: the numbers to return, all by default. size: runs of a call,
-    so that calls for several numbers of runs share a program.
-    """
-    size = size or lanes(len(seeds))
-    calls = []
-    for first in range(0, len(seeds), size):
-        rows = np.arange(first, first + size) % len(seeds)  # the last call is filled up
-        some = jax.tree.map(lambda x, rows=rows: x[np.asarray(which)[rows]], edits)
-        with programs_on_disk():
-            out = _many(setting, params, environment, some, np.asarray(seeds, np.uint32)[rows])
-        wanted = min(size, len(seeds) - first)
-        numbers = np.asarray(out[0])[:wanted]
-        calls.append((numbers if columns is None else numbers[:, columns], *(np.asarray(x)[:wanted] for x in out[1:])))
-    numbers, done, tells = map(np.concatenate, zip(*calls, strict=True))
-    return numbers, done, tells
+    def __init__(self, seed: int) -> None:
+        self.next = int(np.random.SeedSequence(seed).generate_state(1)[0])
+
+    def take(self, number: int) -> Int[np.ndarray, " L"]:
+        start, self.next = self.next, self.next + number
+        return (np.arange(number, dtype=np.uint64) + np.uint64(start)).astype(np.uint32)
+
+
+class Runs(NamedTuple):
+    """Makes transcripts on any edit."""
+
+    setting: Setting
+    params: Any  # of the algorithm
+    environment: Input  # its parameters
+    size: int  # runs of a call, so that calls for several numbers of runs share a program
+
+    def on(
+        self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: Int[np.ndarray, " L"], columns: Any = None
+    ) -> tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]:
+        """Runs, each on `edits[which]`: numbers, plays done after each window, and whether it told a number.
+
+        columns: [F] of the numbers to return, all by default.
+        """
+        stacked, calls = _stack(edits), []
+        for first in range(0, len(seeds), self.size):
+            rows = np.arange(first, first + self.size) % len(seeds)  # the last call is filled up
+            some = jax.tree.map(lambda x, rows=rows: x[which[rows]], stacked)
+            with programs_on_disk():
+                out = _many(self.setting, self.params, self.environment, some, seeds[rows])
+            wanted = min(self.size, len(seeds) - first)
+            numbers, done, tells = (np.asarray(x)[:wanted] for x in out)
+            calls.append((numbers if columns is None else numbers[:, columns], done, tells))
+        numbers, done, tells = map(np.concatenate, zip(*calls, strict=True))
+        return numbers, done, tells
+
+    def pair(self, pair: Iterable[Edit], number: int, seeds: Seeds, columns: Any) -> list[Float[np.ndarray, "L F"]]:
+        """The numbers of so many runs on each edit of a pair."""
+        return [self.on([edit], np.zeros(number, int), seeds.take(number), columns)[0] for edit in pair]
+
+
+def _stack(edits: list[Edit]) -> Edit:
+    stacked_edits = jax.tree.map(lambda *x: np.array(x, np.float32), *(edit._replace(rule=()) for edit in edits))
+    rules = () if edits[0].rule == () else np.array([RULES.index(edit.rule) for edit in edits], np.int32)
+    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules)
