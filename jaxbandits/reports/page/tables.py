@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,32 +21,25 @@ MAX_ROWS = 400  # of a table; a page with more is slow on a phone
 MAX_PAIRED = 6  # algorithms of which all pairs are compared
 MAX_DOUBTS = 3  # slopes that could not be fitted, said below the table
 
+# columns whose heads are not their names
 HEADS = {
     "mean": "mean regret",
     "interval": "95% interval",
-    "median": "median",
     "quantiles": "5% to 95%",
-    "a": "a",
-    "b": "b",
     "difference": "a − b",
     "relative": "relative to b",
     "p_value": "p",
     "p_holm": "p (Holm)",
     "share_lower": "a lower in",
-    "points": "points",
-    "slope": "slope",
-    "theory": "theory",
     "over": "against",
     "epsilon_asked": "ε asked",
 }
 # two columns that stand in one, in the place of the first
-SPANS = {"interval": ("ci_low", "ci_high"), "quantiles": ("q05", "q95")}  # fmt: skip
-
-
+SPANS = {"interval": ("ci_low", "ci_high"), "quantiles": ("q05", "q95")}
 BARS = "95% interval of a − b"
 OVER_SEEDS = "mean over seeds"
-# heads of what is measured
-NUMBERS = {*HEADS.values(), BARS, OVER_SEEDS} - {HEADS[name] for name in ("a", "b", "over", "epsilon_asked")}
+# what is measured
+NUMBERS = {*HEADS, "median", "points", "slope", "theory", OVER_SEEDS} - {"over", "epsilon_asked"}
 
 
 class Cell(NamedTuple):
@@ -73,9 +66,8 @@ class Table(NamedTuple):
 
 def summaries(runs: Sequence[Run]) -> Table:
     """Final regret of every algorithm at every point."""
-    rows = [_rows(_told_once(statistics.summary(run.ds)), run) for run in runs]
     note = "Regret at the end. The 95% interval is that of the mean, 5% to 95% are quantiles over seeds."
-    return _table(rows, runs, f"{note} {_seeds(runs)}")
+    return _table(_stacked((run, _told_once(statistics.summary(run.ds))) for run in runs), f"{note} {_seeds(runs)}")
 
 
 def _told_once(frame: pd.DataFrame) -> pd.DataFrame:
@@ -96,7 +88,7 @@ def _seeds(runs: Sequence[Run]) -> str:
 
 def paired(runs: Sequence[Run]) -> Table:
     """Paired differences between algorithms, with their intervals drawn to one scale."""
-    frames, all_pairs, doubtful = [], True, 0
+    found, all_pairs = [], True
     for run in runs:
         labels = [str(label) for label in run.ds["algorithm"].values]
         few = len(labels) <= MAX_PAIRED
@@ -105,38 +97,32 @@ def paired(runs: Sequence[Run]) -> Table:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the note below says it
             parts = [statistics.compare(run.ds, a, b) for a, b in pairs]
-        doubtful += sum(int((part["seeds_needed"] > part["seeds"]).sum()) for part in parts)
-        parts = [part.drop(columns="seeds_needed") for part in parts]
-        frames.append(_readable(pd.concat(parts), run.ds) if parts else pd.DataFrame())
-    if all(frame.empty for frame in frames):
+        found.append((run, pd.concat(parts) if parts else pd.DataFrame()))
+    frame = _stacked(found, "seeds")
+    if frame.empty:
         return Table([], [], "One algorithm: there is nothing to compare it with.")
-    corrected = iter(statistics.holm(np.concatenate([frame["p_value"] for frame in frames if not frame.empty])))
-    ends = np.concatenate([frame[["ci_low", "ci_high", "difference"]] for frame in frames if not frame.empty])
-    reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
-    rows = []
-    for frame, run in zip(frames, runs, strict=True):
-        frame = frame.assign(p_holm=[next(corrected) for _ in range(len(frame))])
-        if len(frame):
-            frame.insert(list(frame.columns).index("difference"), BARS, _bars(frame, reach))
-        rows.append(_rows(frame, run))
+    doubtful = int((frame.pop("seeds_needed") > frame.pop("seeds")).sum())
+    frame["p_holm"] = statistics.holm(frame["p_value"].to_numpy())
+    frame.insert(frame.columns.get_loc("difference"), BARS, _bars(frame))
     note = (
         f"{_seeds(runs)} Mean regret of a less that of b over the same seeds: below zero, left of the line, a is "
         "better. p is that of a paired t test, Holm's is corrected for all rows of this table."
     )
     if doubtful:
         note += (
-            f" {doubtful:,} of {sum(map(len, frames)):,} rows have too few seeds, or too few for skewed differences: "
+            f" {doubtful:,} of {len(frame):,} rows have too few seeds, or too few for skewed differences: "
             "their intervals may miss the mean in more than 5 of 100 cases, and their p be too small."
         )
     if not all_pairs:
         note += f" Above {MAX_PAIRED} algorithms each is compared with the first one only."
-    return _table(rows, runs, note)
+    return _table(frame, note)
 
 
-def _bars(frame: pd.DataFrame, reach: float) -> list[Any]:
+def _bars(frame: pd.DataFrame) -> list[Any]:
     """Low, mean and high of each row as places in [0, 200], with zero at 100."""
-    places = 100 + 96 * frame[["ci_low", "difference", "ci_high"]].to_numpy(float) / (reach or 1.0)
-    return [tuple(row) if np.isfinite(row).all() else None for row in places.round(2).tolist()]
+    ends = frame[["ci_low", "difference", "ci_high"]].to_numpy(float)
+    reach = np.abs(ends[np.isfinite(ends)]).max(initial=0.0) or 1.0
+    return [tuple(row) if np.isfinite(row).all() else None for row in (100 + 96 * ends / reach).round(2).tolist()]
 
 
 def slopes(runs: Sequence[Run]) -> Table:
@@ -144,14 +130,12 @@ def slopes(runs: Sequence[Run]) -> Table:
     found, doubts = [], list[str]()
     for run in runs:
         keys = [d for d in grid_dims(run.ds) if run.ds[d].dtype.kind in "iuf" and run.ds.sizes[d] > 1 and d != "point"]
-        frames = []
         for over in ["t", *keys]:
             for frame in _fitted(run, over, doubts):
                 frame.insert(1, "over", "plays t" if over == "t" else key_name(over))
                 # one table for all keys: a key that is fitted over has no value in its rows
-                frames.append(frame.drop(columns=[over], errors="ignore"))
-        found.append((run, frames))
-    if not any(frames for _, frames in found):
+                found.append((run, frame.drop(columns=[over], errors="ignore")))
+    if not found:
         return Table([], [], " ".join(["No slope can be fitted.", *doubts[:MAX_DOUBTS]]))
     note = (
         "Slope of the logarithm of mean regret against that of the column “against” (plays: the last decade of "
@@ -160,7 +144,7 @@ def slopes(runs: Sequence[Run]) -> Table:
         "A bound is above the regret, so that a lower slope does not contradict it, and it is about the horizon: a run "
         "that is tuned for one horizon may grow otherwise on the way."
     )
-    return _stacked(found, " ".join([note, *doubts[:MAX_DOUBTS]]))
+    return _table(_stacked(found), " ".join([note, *doubts[:MAX_DOUBTS]]))
 
 
 def _fitted(run: Run, over: str, doubts: list[str]) -> list[pd.DataFrame]:
@@ -186,17 +170,16 @@ def diagnostics(runs: Sequence[Run]) -> Table:
     found = []
     for run in runs:
         names = [name for name, v in run.ds.data_vars.items() if set(v.dims) == {*run.ds["regret"].dims} - {"t"}]
-        frames = []
         for name in names:
             array = run.ds[name].transpose(*run.ds["regret"].dims[:-1])
             mean, low, high = statistics.mean_interval(array.values)
             frame = tidy(array.isel(seed=0, drop=True), {OVER_SEEDS: mean, "ci_low": low, "ci_high": high})
             frame.insert(1, "counted", str(name).replace("_", " "))
-            frames.append(frame[~np.isnan(mean.ravel())])
-        found.append((run, frames))
-    if not any(len(frame) for _, frames in found for frame in frames):
+            found.append((run, frame[~np.isnan(mean.ravel())]))
+    if not (found := [(run, frame) for run, frame in found if len(frame)]):
         return Table([], [])
-    return _stacked(found, "Counted by algorithms and adversaries in each run: mean and 95% interval over seeds.")
+    note = "Counted by algorithms and adversaries in each run: mean and 95% interval over seeds."
+    return _table(_stacked(found), note)
 
 
 def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
@@ -204,22 +187,40 @@ def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
     return frame.drop(columns=[d for d in grid_dims(ds) if ds.sizes[d] == 1 and d in frame.columns])
 
 
-def _rows(frame: pd.DataFrame, run: Run) -> tuple[list[str], list[list[Cell]]]:
-    """The head of a frame in words, and its cells; how many seeds there are stands below the table."""
-    frame = _readable(frame, run.ds).drop(columns="seeds", errors="ignore")
-    for name, ends in SPANS.items():
-        if set(ends) <= set(frame.columns):
-            frame.insert(
-                list(frame.columns).index(ends[0]), name, list(zip(*(frame[end] for end in ends), strict=True))
-            )
-            frame = frame.drop(columns=list(ends))
-    columns = [str(column) for column in frame.columns]
+def _stacked(found: Iterable[tuple[Run, pd.DataFrame]], *kept: str) -> pd.DataFrame:
+    """The tables of several runs below one another, with the name of each run where there are several.
+
+    Without `seeds`, unless they are `kept`.
+    """
+    found = list(found)
+    several = len({run.label for run, _ in found}) > 1
+    frames = []
+    for run, frame in found:
+        frame = _readable(frame, run.ds).drop(columns={"seeds"} - {*kept}, errors="ignore")
+        if several:
+            frame.insert(0, "sweep", run.label)
+        frames += [frame] if len(frame) else []
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _table(frame: pd.DataFrame, note: str) -> Table:
+    """A frame as cells; the keys of all sweeps stand before what is measured."""
+    for name, (low, high) in SPANS.items():
+        if low in frame:
+            at = frame.columns.get_loc(low)
+            frame.insert(at, name, list(zip(frame.pop(low), frame.pop(high), strict=True)))
+    columns = sorted(map(str, frame.columns), key=NUMBERS.__contains__)
     makers = [_maker(column) for column in columns]
-    rows = [[make(x) for make, x in zip(makers, row, strict=True)] for row in frame.itertuples(index=False)]
-    return [HEADS.get(column, key_name(column)) for column in columns], rows
+    shown = frame[columns][:MAX_ROWS].itertuples(index=False)
+    rows = [[make(x) for make, x in zip(makers, row, strict=True)] for row in shown]
+    if len(frame) > MAX_ROWS:
+        note += f" The first {MAX_ROWS} of {len(frame):,} rows; `jb.summary` and its neighbours return all of them."
+    return Table([HEADS.get(column, key_name(column)) for column in columns], rows, note)
 
 
 def _maker(column: str) -> Callable[[Any], Cell]:
+    if column == "sweep":
+        return Cell
     if column == BARS:
         return lambda x: Cell("", None if x is None else x[1], x)
     if column in SPANS:
@@ -243,24 +244,3 @@ def cell(x: Any) -> Cell:
 def _order(x: Any) -> float | None:
     x = float(x)
     return None if math.isnan(x) else max(min(x, 1e300), -1e300)
-
-
-def _stacked(found: Sequence[tuple[Run, list[pd.DataFrame]]], note: str) -> Table:
-    """The frames of several runs below one another; runs without any row are left out."""
-    having = [(run, pd.concat(frames)) for run, frames in found if any(map(len, frames))]
-    return _table([_rows(frame, run) for run, frame in having], [run for run, _ in having], note)
-
-
-def _table(parts: Sequence[tuple[list[str], list[list[Cell]]]], runs: Sequence[Run], note: str) -> Table:
-    """The rows of several runs below one another, under the heads that any of them has."""
-    several = len(parts) > 1
-    heads = list(dict.fromkeys(itertools.chain(["sweep"] * several, *(heads for heads, _ in parts))))
-    heads.sort(key=NUMBERS.__contains__)  # the keys of all sweeps stand before what is measured
-    rows = []
-    for (own, lines), run in zip(parts, runs, strict=True):
-        for line in lines:
-            cells: Mapping[str, Cell] = dict(zip(own, line, strict=True)) | {"sweep": Cell(run.label)}
-            rows.append([cells.get(head, Cell("–")) for head in heads])
-    if len(rows) > MAX_ROWS:
-        note += f" The first {MAX_ROWS} of {len(rows):,} rows; `jb.summary` and its neighbours return all of them."
-    return Table(heads, rows[:MAX_ROWS], note)
