@@ -39,7 +39,7 @@ SPANS = {"interval": ("ci_low", "ci_high"), "quantiles": ("q05", "q95")}
 BARS = "95% interval of a − b"
 OVER_SEEDS = "mean over seeds"
 # what is measured
-NUMBERS = {*HEADS, "median", "points", "slope", "theory", OVER_SEEDS} - {"over", "epsilon_asked"}
+NUMBERS = {*HEADS, "median", "points", "slope", "theory", BARS, OVER_SEEDS} - {"over", "epsilon_asked"}
 
 
 class Cell(NamedTuple):
