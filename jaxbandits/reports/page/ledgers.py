@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,44 +18,38 @@ from jaxbandits.reports.page.words import number
 from jaxbandits.sweeps.plan import cell_words
 
 HEADS = ["algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε", "δ", "audited ε at least", "refuted"]
-
-
+NOT_AUDITED = ("not audited", "–")  # in place of what an audit proved, and of whether it refutes the claim
 MAX_NUMBERS = 4  # of a row on the first screen
 
 
-class Privacy(NamedTuple):
-    """The table, what else is to be said, and the commands that audit what is not audited."""
+def privacy(runs: Sequence[Run]) -> tuple[Table, list[tuple[str, str]]]:
+    """What was asked for, what the noise delivers, and what an audit proved, for every private algorithm and point.
 
-    table: Table
-    notes: list[str]
-    commands: list[str]
-
-
-def privacy(runs: Sequence[Run]) -> Privacy:
-    """What was asked for, what the noise delivers, and what an audit proved, for every private algorithm and point."""
-    rows: list[list[Cell]] = []
-    notes: list[str] = []
-    commands: list[str] = []
+    With it what else is to be said, beside the command that audits what is not audited, or "".
+    """
+    rows: list[list[Any]] = []
+    notes: list[tuple[str, str]] = []
     several = len(runs) > 1
     for run in runs:
-        lines, open_claims = _lines(run)
-        rows += [[Cell(run.label), *line] if several else line for line in lines]
-        if open_claims:
+        lines = _lines(run)
+        rows += [[run.label, *line] if several else line for line in lines]
+        if any(line[-2:] == [*NOT_AUDITED] for line in lines):
             where = f"{run.label}: " if several else ""
             done = "No audit was found" if run.audit is None else "The audit does not cover all rows"
-            notes.append(f"{where}{done}. This command attacks the claims, and the next report shows what it proves:")
-            commands.append(audit_command(run))
+            note = f"{where}{done}. This command attacks the claims, and the next report shows what it proves:"
+            notes.append((note, audit_command(run)))
         if lines and run.unplanned and not spending.known(run.ds):
-            notes.append(f"What is spent is not known here for parts that are missing: {run.unplanned}.")
+            notes.append((f"What is spent is not known here for parts that are missing: {run.unplanned}.", ""))
     if not rows:
-        return Privacy(Table([], []), ["No algorithm here has a guarantee of privacy."], [])
+        return Table([], []), [("No algorithm here has a guarantee of privacy.", "")]
     note = (
         "Claimed: what the algorithm was asked for. Spent: what its noise delivers (jb.privacy.ledger). Audited: a "
         "lower confidence bound on what is truly spent, from attacks."
     )
     if len(rows) > MAX_ROWS:
         note += f" The first {MAX_ROWS} of {len(rows):,} rows."
-    return Privacy(Table(["sweep"] * several + HEADS, rows[:MAX_ROWS], note), [*notes, SIMULATED], commands)
+    cells = [[Cell(x) if isinstance(x, str) else cell(x) for x in row] for row in rows[:MAX_ROWS]]
+    return Table(["sweep"] * several + HEADS, cells, note), [*notes, (SIMULATED, "")]
 
 
 def asked_and_spent(run: Run) -> Table:
@@ -81,8 +75,8 @@ def _range(values: np.ndarray[Any, Any]) -> str:
     return ", ".join(found) if len(found) <= MAX_NUMBERS else f"{found[0]} to {found[-1]}"
 
 
-def _lines(run: Run) -> tuple[list[list[Cell]], bool]:
-    """A row for each private algorithm at each point, and whether some of them are not audited."""
+def _lines(run: Run) -> list[list[Any]]:
+    """A row for each private algorithm at each point: numbers and texts."""
     claims = json.loads(run.ds.attrs.get("guarantees", "{}"))
     audits = _audits(run.audit)
     lines, planned = [], set()
@@ -92,46 +86,33 @@ def _lines(run: Run) -> tuple[list[list[Cell]], bool]:
         planned.add(built.label)
         assert run.plan is not None
         words, spent = cell_words(run.plan, built), ledger(built.algorithm, built.environment)
-        numbers = [cell(asked(built.algorithm)), cell(spent.epsilon), cell(spent.delta)]
-        lines.append([Cell(words), *_whose(spent.model, spent.unit), *numbers, *_audited(audits.get(words))])
+        numbers = asked(built.algorithm), spent.epsilon, spent.delta
+        whose = spent.model, spent.unit.replace("_", " ")
+        lines.append([words, *whose, *numbers, *audits.get(words, NOT_AUDITED)])
     for label in map(str, run.ds["algorithm"].values):
         if label in claims and label not in planned:
             claim = claims[label]
             audited = [words for words in audits if words == label or words.startswith(f"{label}, ")]
             stored = _stored(run.ds, label, claim)
             if audited and len(stored) > 1:  # which point an audit is of is not known here
-                stored = [[Cell("not known")] * 3]
+                stored = [("not known",) * 3]
+            whose = claim["model"], claim["unit"].replace("_", " ")
             for numbers, words in itertools.product(stored, audited or [label]):
-                whose = _whose(claim["model"], claim["unit"])
-                lines.append([Cell(words), *whose, *numbers, *_audited(audits.get(words))])
-    return lines, any(line[-2] == NOT_AUDITED for line in lines)
+                lines.append([words, *whose, *numbers, *audits.get(words, NOT_AUDITED)])
+    return lines
 
 
-NOT_AUDITED = Cell("not audited")
-
-
-def _whose(model: str, unit: str) -> list[Cell]:
-    return [Cell(model), Cell(unit.replace("_", " "))]
-
-
-def _audited(found: tuple[float, bool] | None) -> list[Cell]:
-    """What an audit proved, and whether it refutes the claim."""
-    return [NOT_AUDITED, Cell("–")] if found is None else [cell(found[0]), Cell("yes" if found[1] else "no")]
-
-
-def _stored(ds: xr.Dataset, label: str, claim: dict[str, Any]) -> list[list[Cell]]:
+def _stored(ds: xr.Dataset, label: str, claim: dict[str, Any]) -> list[tuple[Any, ...]]:
     """What a run asked for and spent, as its Dataset has it: each triple of numbers once."""
     if not spending.known(ds):
-        unknown = Cell("not known")
-        return [[unknown, Cell(claim["epsilon"]) if "epsilon" in claim else unknown, unknown]]
+        return [("not known", claim.get("epsilon", "not known"), "not known")]
     found = [spending.along(ds.sel(algorithm=[label]), name) for name in spending.NAMES]
-    triples = dict.fromkeys(zip(*(np.ravel(x).tolist() for x in found), strict=True))
-    return [[cell(x) for x in triple] for triple in triples]
+    return list(dict.fromkeys(zip(*(np.ravel(x).tolist() for x in found), strict=True)))
 
 
-def _audits(frame: pd.DataFrame | None) -> dict[str, tuple[float, bool]]:
-    """`{label and point in words: (audited epsilon, refuted)}` of a file audit.csv."""
+def _audits(frame: pd.DataFrame | None) -> dict[str, tuple[float, str]]:
+    """`{label and point in words: (audited epsilon, whether refuted)}` of a file audit.csv."""
     if frame is None or not {"algorithm", "audited", "refuted"} <= set(frame.columns):
         return {}
     rows = frame[["algorithm", "audited", "refuted"]].itertuples(index=False)
-    return {str(name): (float(audited), bool(refuted)) for name, audited, refuted in rows}
+    return {str(name): (float(audited), "yes" if refuted else "no") for name, audited, refuted in rows}
