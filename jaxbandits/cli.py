@@ -187,13 +187,16 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments=None) -> int:
     """Entry point; returns the exit code."""
     _open_streams()
-    with _printable():
+    with contextlib.ExitStack() as after:
+        _printable(after)
         return _main(parser().parse_args(arguments))
 
 
 def _main(given: argparse.Namespace) -> int:
     try:
-        with _terminable(), _plain_warnings():
+        with contextlib.ExitStack() as after:
+            _terminable(after)
+            _plain_warnings(after)
             if "format" in given:
                 given.formats = formats(given.format)
             if "file" in given and given.out is None:
@@ -247,47 +250,31 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
     return "".join(_SIGNS.get(x, x.encode("ascii", "backslashreplace").decode()) for x in signs), error.end
 
 
-@contextlib.contextmanager
-def _printable():
+def _printable(after: contextlib.ExitStack) -> None:
     """No character ends a finished run: what a stream cannot write is replaced, unless its user said how."""
+
+    def back(stream: io.TextIOWrapper, errors: str) -> None:
+        if not stream.closed:
+            stream.reconfigure(errors=errors)
+
     codecs.register_error("jaxbandits", _in_ascii)
-    before = {
-        stream: stream.errors
-        for stream in (sys.stdout, sys.stderr)
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape")
-    }
-    for stream in before:
-        stream.reconfigure(errors="jaxbandits")
-    try:
-        yield
-    finally:
-        for stream, errors in before.items():
-            if not stream.closed:
-                stream.reconfigure(errors=errors)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            after.callback(back, stream, stream.errors)
+            stream.reconfigure(errors="jaxbandits")
 
 
-@contextlib.contextmanager
-def _plain_warnings():
+def _plain_warnings(after: contextlib.ExitStack) -> None:
     """A warning is one line of its own words, without the line of the package that gave it."""
-    before = warnings.formatwarning
+    after.callback(setattr, warnings, "formatwarning", warnings.formatwarning)
     warnings.formatwarning = lambda message, *_: f"jaxbandits: {' '.join(str(message).split())}\n"
-    try:
-        yield
-    finally:
-        warnings.formatwarning = before
 
 
-@contextlib.contextmanager
-def _terminable():
+def _terminable(after: contextlib.ExitStack) -> None:
     """A scheduler's SIGTERM is a Ctrl-C: finished chunks are kept and calls on their way are saved."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        after.callback(signal.signal, signal.SIGTERM, before)
 
 
 def formats(text: str) -> tuple[str, ...]:
@@ -372,15 +359,14 @@ def _job(given, fresh: bool = False):
 def _command(given, command: str) -> str:
     """The command line that goes on with this run."""
     if command == "reproduce":
-        words = ["jaxbandits", command, given.name, *(["--full"] if given.full else [])]
-        words += ["--out", str(given.out)] if given.out else []
-        words += ["--docs", str(given.docs)] if given.docs else []
-        return shlex.join(words + (["--format", given.format] if given.format != "png" else []))
-    words = ["jaxbandits", command, str(given.file), "--out", str(given.out)]
-    words += ["--shard", given.shard] if command == "worker" else []
-    words += ["--seeds", str(given.seeds)] if given.seeds is not None else []
-    words += ["--engine", given.engine] if given.engine != "local" else []
-    return shlex.join(words)
+        words, options = [given.name, *(["--full"] if given.full else [])], ["out", "docs", "format"]
+    else:
+        words, options = [str(given.file)], ["out", *(["shard"] if command == "worker" else []), "seeds", "engine"]
+    for option in options:
+        value = getattr(given, option)
+        if value not in (None, "png", "local"):  # the defaults
+            words += [f"--{option}", str(value)]
+    return shlex.join(["jaxbandits", command, *words])
 
 
 def _check_figure(figure, settings: dict) -> None:

@@ -1,7 +1,5 @@
 """`jaxbandits audit NAME|MODULE:FACTORY|FILE.toml|--all`: audits of algorithms, and a table with a row for each."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re
@@ -10,7 +8,9 @@ import tempfile
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
@@ -26,17 +26,12 @@ from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.toml_file import read_config
 from jaxbandits.sweeps.wording import described
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 EXIT_REFUTED = 1
 OWN_HORIZON = 256  # plays of an algorithm that is not in the catalogue
 
 
 def run(given: argparse.Namespace) -> int:
     """Write audit.csv, audit.md and a trade-off curve for each algorithm; the exit code is 1 if a claim is refuted."""
-    import pandas as pd
-
     out = given.out or Path("runs") / "audit"
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, a TOML file, or --all")

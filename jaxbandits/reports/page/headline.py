@@ -19,12 +19,11 @@ CLOSE = 0.1  # an interval that is narrower than this share of its ratio is said
 class Privates(NamedTuple):
     """The private algorithms of a sweep over epsilon, and the regrets that are compared."""
 
-    key: str  # the axis of epsilon
-    values: list[float]  # its values
+    values: np.ndarray[Any, Any]  # of epsilon
     final: xr.DataArray  # regret at the end (algorithm, epsilon, other keys..., seed), other keys as one axis
     others: list[str]  # keys that have several values beside epsilon
     models: dict[str, str]  # label -> model, of those that are asked for the axis's epsilon at every value
-    spent: xr.DataArray  # epsilon that is spent (algorithm, epsilon)
+    spent: dict[str, np.ndarray[Any, Any]]  # label -> the largest epsilon that is spent at each value
 
 
 def headline(run: Run) -> str:
@@ -33,7 +32,7 @@ def headline(run: Run) -> str:
     if found is None:
         return _least(run)
     free = [label for label in map(str, run.ds["algorithm"].values) if _without_privacy(run, label)]
-    return (_price(run, found, free) if free else _growth(run, found)) or _least(run)
+    return (_price(found, free) if free else _growth(found)) or _least(run)
 
 
 # ---- privacy
@@ -53,21 +52,19 @@ def _privates(run: Run) -> Privates | None:
         np.moveaxis(spending.along(ds, name), dims.index(key), 1).reshape(ds.sizes["algorithm"], len(values), -1)
         for name in (spending.ASKED, spending.EPSILON)
     )
-    models = {}
-    for label, own in zip(map(str, ds["algorithm"].values), asked, strict=True):
-        if label in claims and np.array_equal(own, np.broadcast_to(values[:, None], own.shape)):
-            models[label] = claims[label]["model"]
+    labels = [str(label) for label in ds["algorithm"].values]
+    models = {
+        label: claims[label]["model"]
+        for label, own in zip(labels, asked, strict=True)
+        if label in claims and np.array_equal(own, np.broadcast_to(values[:, None], own.shape))
+    }
     final = final_regret(ds).rename({key: "value"})
     final = final.stack(other=at) if at else final.expand_dims("other")
-    final = final.transpose("algorithm", "value", "other", "seed")
-    worst = xr.DataArray(spent.max(-1), dims=("algorithm", "value"), coords={"algorithm": ds["algorithm"]})
-    return Privates(
-        key=key, values=values.tolist(), final=final, others=[d for d in at if ds.sizes[d] > 1], models=models,
-        spent=worst,
-    )  # fmt: skip
+    final, others = final.transpose("algorithm", "value", "other", "seed"), [d for d in at if ds.sizes[d] > 1]
+    return Privates(values, final, others, models, dict(zip(labels, spent.max(-1), strict=True)))
 
 
-def _price(run: Run, found: Privates, free: list[str]) -> str:
+def _price(found: Privates, free: list[str]) -> str:
     """How many times the regret without privacy the best private algorithm of each model has.
 
     Said at epsilon = 1, or what is nearest to it, and at the smallest epsilon. free: the algorithms without privacy.
@@ -98,10 +95,10 @@ def _price(run: Run, found: Privates, free: list[str]) -> str:
             sentences.append(f"{f'{at} costs' if i == shown else f'At {at}:'} {listing(said)}.")
         elif i == shown:
             return ""
-    return " ".join(sentences) + _over(found) + _few_seeds(run, doubtful)
+    return " ".join(sentences) + _closing(found, doubtful)
 
 
-def _growth(run: Run, found: Privates) -> str:
+def _growth(found: Privates) -> str:
     """How much regret grows from the largest epsilon to the smallest, where nothing may be without privacy."""
     low, high = int(np.argmin(found.values)), int(np.argmax(found.values))
     said, doubtful = list[str](), False
@@ -118,7 +115,7 @@ def _growth(run: Run, found: Privates) -> str:
     costs = f"ε = {number(found.values[low])} costs {listing(said)}."
     return (
         f"{costs} No algorithm here is known to be without privacy, so that this does not say what privacy costs."
-        f"{_over(found)}{_few_seeds(run, doubtful)}"
+        f"{_closing(found, doubtful)}"
     )
 
 
@@ -132,8 +129,7 @@ def _of_model(found: Privates, model: str, *at: int) -> list[str]:
     """The algorithms of a model that spend no more than they are asked for at some values of epsilon."""
 
     def kept(label: str) -> bool:
-        spent = found.spent.sel(algorithm=label).values[list(at)]
-        asked = np.array(found.values)[list(at)]
+        spent, asked = found.spent[label][[*at]], found.values[[*at]]
         return not (spending.other(asked, spent) & (spent > asked)).any()
 
     return [label for label, its in found.models.items() if its == model and kept(label)]
@@ -169,21 +165,19 @@ def _times(ratio: float, low: float, high: float) -> str:
 
 
 def _spends(found: Privates, label: str, i: int) -> str:
-    spent = float(found.spent.sel(algorithm=label).values[i])
-    other = spending.other(np.array([found.values[i]]), np.array([spent]))[0]
-    return f", which spends ε = {number(spent)}" if other else ""
+    spent = found.spent[label][i]
+    return f", which spends ε = {number(spent)}" if spending.other(found.values[i], spent) else ""
 
 
-def _over(found: Privates) -> str:
-    if not found.others:
-        return ""
-    keys = listing([key_name(key) for key in found.others])
-    return f" From the least to the most over the settings of {keys}."
-
-
-def _few_seeds(run: Run, doubtful: bool) -> str:
-    seeds = run.ds.sizes["seed"]
-    return f" {seeds} seeds are few: these intervals may miss more often than in 5 of 100 cases." if doubtful else ""
+def _closing(found: Privates, doubtful: bool) -> str:
+    """What a price is over, and whether its intervals are to be doubted."""
+    said = ""
+    if found.others:
+        said = f" From the least to the most over the settings of {listing([key_name(key) for key in found.others])}."
+    if doubtful:
+        seeds = found.final.sizes["seed"]
+        said += f" {seeds} seeds are few: these intervals may miss more often than in 5 of 100 cases."
+    return said
 
 
 # ---- any sweep
