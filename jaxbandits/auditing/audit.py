@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_doc import Doc
 
 from jaxbandits.auditing import confidence_bounds, neighbours, scores
 from jaxbandits.auditing.edited_runs import default_environment, furthest, prepared
@@ -93,10 +94,10 @@ def audit(
     algorithm: Algorithm | AlgorithmFactory,
     *,
     runs: int,
-    confidence: float = 0.95,
+    confidence: Annotated[float, Doc("In (0, 1): of the bound.")] = 0.95,
     delta: float | Iterable[float] = 0.0,
     environment: Environment | EnvironmentFactory | None = None,
-    seed: int = 0,
+    seed: Annotated[int, Doc("Of the audit, at least 0.")] = 0,
     pairs: Iterable[tuple[Edit, Edit]] | None = None,
     whole: bool = False,
     adaptive: bool = False,
@@ -109,16 +110,12 @@ def audit(
         A built algorithm with a guarantee, or a factory (a partial with its horizon) together with `environment`.
     runs
         Independent runs on both inputs together, at least 2000. A million of a small instance take seconds.
-    confidence
-        In (0, 1): of the bound.
     delta : float or sequence of float
         In [0, 1). Where the claim has a larger one, that is used, since nothing is claimed at smaller ones. Several are
         tested on the same runs: each has an event of its own, and all bounds hold together.
     environment : Environment or factory
         Where public contexts come from: a factory or a called part; its rewards are replaced. By default one that
         fits the algorithm's arguments.
-    seed
-        Of the audit, at least 0.
     pairs : sequence of pairs of auditing.Edit
         Neighbouring inputs to try instead of the catalogue of the guarantee's unit, within what the claim is for.
     whole

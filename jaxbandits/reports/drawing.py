@@ -42,6 +42,8 @@ Dotted = Annotated[
         each one starts with."""),
 ]
 Names = Annotated[Mapping[str, str] | None, Kind("dict"), Doc("`{key: label of its axis}`.")]
+Columns = Annotated[Names, Doc("`{column: label of its axis}`.")]
+Titles = Annotated[Names, Doc("`{key: its name in the panels' titles}`.")]
 Caption = Annotated[str | Literal[False], Kind("str or False"), Doc("Text added below; False: no caption at all.")]
 Width = Annotated[float | None, Doc("Of the figure, in inches.")]
 Axes = Annotated[

@@ -4,17 +4,18 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from annotated_doc import Doc
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import Axes, Caption, Drawn, File, Names, Width, done, drawn
+from jaxbandits.reports.drawing import Axes, Caption, Columns, Drawn, File, Width, done, drawn
 from jaxbandits.reports.layout import COLOURS
 
 HATCH = "////"
@@ -24,8 +25,11 @@ MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 @drawn
 def heatmap(
-    frame: pd.DataFrame, x: str, y: str, value: str, *, panel: str | None = None, text: str | None = None,
-    hatched: str | None = None, names: Names = None, hatch: str = "not valid",
+    frame: pd.DataFrame, x: str, y: str, value: str, *,
+    panel: Annotated[str | None, Doc("The column with one panel for each of its values, six at most.")] = None,
+    text: Annotated[str | None, Doc("A column written into the cells, where a panel has at most sixty.")] = None,
+    hatched: Annotated[str | None, Doc("A column of bools: its cells are hatched.")] = None, names: Columns = None,
+    hatch: Annotated[str, Doc("What the legend calls hatched cells.")] = "not valid",
     cuts: Sequence[float] | None = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Drawn:  # fmt: skip
@@ -41,16 +45,6 @@ def heatmap(
     value
         The column that is drawn. Names get a colour each, in order of appearance or of the column's categories.
         Numbers get six colours, on a logarithmic scale where all are positive. A missing value leaves the cell white.
-    panel
-        The column with one panel for each of its values, six at most.
-    text
-        A column that is written into the cells, where a panel has at most sixty.
-    hatched
-        A column of bools: its cells are hatched.
-    names
-        `{column: label of its axis}`.
-    hatch
-        What the legend calls hatched cells.
     cuts : sequence of float
         For numbers: where one colour ends and the next begins, rising, at least two. By default six colours share the
         range of the values; values of which most are close together need cuts.

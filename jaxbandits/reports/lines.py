@@ -1,23 +1,25 @@
 """Curves of any tidy table, and what an audit's test achieves beside what the claim allows."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
+from annotated_doc import Doc
 
 from jaxbandits.auditing.audit import Audit
 from jaxbandits.auditing.confidence_bounds import claimed_curve
 from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import Axes, Caption, Dotted, Drawn, File, Names, Width, done, drawn, styles_of
+from jaxbandits.reports.drawing import Axes, Caption, Columns, Dotted, Drawn, File, Width, done, drawn, styles_of
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
 
 @drawn
 def lines(
-    frame: pd.DataFrame, x: str, y: str, *, line: str, log: Literal["x", "y", "both", "none"] = "none",
-    dotted: Dotted = (), names: Names = None,
+    frame: pd.DataFrame, x: str, y: str, *, line: Annotated[str, Doc("The column that tells the lines apart.")],
+    log: Annotated[Literal["x", "y", "both", "none"], Doc("Which axes are logarithmic.")] = "none",
+    dotted: Dotted = (), names: Columns = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Drawn:  # fmt: skip
     """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
@@ -29,12 +31,6 @@ def lines(
         them.
     x, y
         The columns of the axes.
-    line
-        The column that tells the lines apart.
-    log
-        Which axes are logarithmic.
-    names
-        `{column: label of its axis}`.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
@@ -59,15 +55,13 @@ def lines(
 
 
 @drawn
-def trade_off(audit: Audit, *, caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None) -> Plot:
+def trade_off(
+    audit: Annotated[Audit, Doc("What `jb.audit` returned.")], *,
+    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+) -> Plot:  # fmt: skip
     """False negatives against false positives of an audit's test, beside the curve that its claim allows.
 
     A claim is refuted where the upper bounds come below its curve.
-
-    Parameters
-    ----------
-    audit
-        What `jb.audit` returned.
 
     Returns
     -------

@@ -4,11 +4,12 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from annotated_doc import Doc
 
 from jaxbandits import formatting, selection, spending, statistics
 from jaxbandits.reports import layout
@@ -24,6 +25,7 @@ from jaxbandits.reports.drawing import (
     File,
     Names,
     Select,
+    Titles,
     Width,
     done,
     drawn,
@@ -48,7 +50,7 @@ def regret(
     ds: Swept, *, select: Select = None,
     bands: Bands = "interval", log: Literal["x", "y", "both", "none"] | None = None,
     dotted: Dotted = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
-    names: Names = None,
+    names: Titles = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
@@ -61,8 +63,6 @@ def regret(
     bounds : dict
         `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
         of `jb.theory`; a function may return one number for all plays.
-    names
-        `{key: its name in the panels' titles}`.
 
     Returns
     -------
@@ -88,9 +88,11 @@ def regret(
 
 @drawn
 def reward(
-    ds: Swept, *, total: bool = False, select: Select = None,
-    bands: Bands = "interval", log: Literal["x", "none"] = "none",
-    dotted: Dotted = (), names: Names = None,
+    ds: Swept, *,
+    total: Annotated[bool, Doc("Rewards summed over plays 1..t instead of their mean over these plays.")] = False,
+    select: Select = None, bands: Bands = "interval",
+    log: Annotated[Literal["x", "none"], Doc("Whether the axis of plays is logarithmic.")] = "none",
+    dotted: Dotted = (), names: Titles = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
@@ -98,15 +100,6 @@ def reward(
     The expected reward over plays 1..t is `ds.best_reward` less `ds.regret`: that of the best arm, or of the arm or
     expert that is best over these plays, less regret. For labelled rows it is how many labels were named right. A
     reward adversary changes what a learner sees and not this number.
-
-    Parameters
-    ----------
-    total
-        Rewards summed over plays 1..t instead of their mean over these plays.
-    log
-        Whether the axis of plays is logarithmic.
-    names
-        `{key: its name in the panels' titles}`.
 
     Returns
     -------
@@ -202,7 +195,7 @@ def _over_plays(
 
 @drawn
 def against(
-    ds: Swept, key: str, *, select: Select = None,
+    ds: Swept, key: str, *, select: Annotated[Select, Doc("`{key: value}` for the other keys.")] = None,
     dotted: Dotted = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
     names: Names = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
@@ -216,8 +209,6 @@ def against(
     key
         A numeric key of the grid, or `"epsilon_spent"` or `"delta_spent"`: what every algorithm truly spends at the
         values of the one key that is left.
-    select
-        `{key: value}` for the other keys.
     reference : dict
         `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
 

@@ -24,24 +24,20 @@ MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarith
 BINS = 8  # of a key with many values, for its importance
 ROW, ROOM = 0.22, 0.6  # inches of a bar's row, and of all else
 BEST = 0.25  # the share of settings that parallel coordinates draw in colour
+Several = Annotated[
+    Select, Doc("`{key of over: value or list}`, so that at most one key has several values, six at most.")
+]
 Tuned: TypeAlias = Annotated["Tuning", Kind("Tuning"), Doc("What `jb.tune` returned.")]
 
 
 @drawn
 def response(
-    tuning: Tuned, key: str, *, select: Select = None,
+    tuning: Tuned, key: Annotated[str, Doc("A key of numbers, without a label.")], *, select: Several = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """Regret on the seeds of the search against a key that was tuned: a line for each algorithm that has it.
 
     Where other keys were tuned beside it, each value is shown at its best. The chosen value is filled.
-
-    Parameters
-    ----------
-    key
-        A key of numbers, without a label.
-    select
-        `{key of over: value or list}`, so that at most one key has several values, six at most.
 
     Returns
     -------
@@ -89,19 +85,14 @@ def response(
 
 @drawn
 def parallel(
-    tuning: Tuned, algorithm: str | None = None, *, select: Select = None,
+    tuning: Tuned,
+    algorithm: Annotated[str | None, Doc("A label. The default: the only one that was tuned.")] = None, *,
+    select: Annotated[Select, Doc("`{key of over: value}`, one value for each key.")] = None,
     caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """All settings of one algorithm as lines over its keys, and over their regret at the right.
 
     The best quarter is drawn in colour, the chosen setting thick.
-
-    Parameters
-    ----------
-    algorithm
-        A label. The default: the only one that was tuned.
-    select
-        `{key of over: value}`, one value for each key.
 
     Returns
     -------
