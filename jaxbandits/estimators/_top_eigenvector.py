@@ -6,8 +6,6 @@ the library's matrix product. Lanes are taken in tiles whose matrices fit the fi
 squaring by itself.
 """
 
-import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +14,6 @@ from jax import lax
 
 from jaxbandits.estimators._lanes import total
 from jaxbandits.numerics import count, materialize, materialize_all
-from jaxbandits.numerics.packed import full, pairs, triangle
 from jaxbandits.typing import Array, Bool, Float
 
 MAX_SQUARINGS = 16  # as many as 2^16 steps of the power method
@@ -67,30 +64,7 @@ def _elementwise(weights: Any, directions: Any, mean: Any, wanted: Any) -> Float
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
     power = _repeated(square, _trace, lambda x: x[None, None], matrix, jnp.max(jnp.abs(matrix), (0, 1)), wanted)
-    return _unit_row(power)
-
-
-def of_packed(matrix: Float[Array, "n L"], wanted: Bool[Array, " L"], dim: int) -> Float[Array, "d L"]:
-    """`top_eigenvector` of matrices that are given as their upper triangles by rows (`numerics.packed`)."""
-    place = triangle(dim)
-    diagonal = [place[i, i] for i in range(dim)]
-
-    def square(x):
-        return jnp.stack([sum_of(x[place[i, k]] * x[place[k, j]] for k in range(dim)) for i, j in pairs(dim)])
-
-    def sum_of(terms):
-        return functools.reduce(operator.add, terms)
-
-    def trace(x):
-        return total(jnp.stack([x[k] for k in diagonal]))
-
-    power = _repeated(square, trace, lambda x: x[None], matrix, jnp.max(jnp.abs(matrix), 0), wanted)
-    return _unit_row(full(list(power), dim))
-
-
-def _unit_row(power: Float[Array, "d d L"]) -> Float[Array, "d L"]:
-    """The rows with the largest diagonal entries of matrices of rank one, as unit vectors."""
-    d, tiny = power.shape[0], jnp.finfo(power.dtype).tiny
+    tiny = jnp.finfo(power.dtype).tiny
     column = materialize(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
     v = materialize(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column[None, None], power, 0)))
     return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))[None]

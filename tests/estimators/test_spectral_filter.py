@@ -190,14 +190,3 @@ def test_top_eigenvector_without_tiles(dim):
         np.testing.assert_array_equal(whole, tiled)
     else:  # the library's product rounds in another way
         np.testing.assert_allclose(whole[:, wanted], tiled[:, wanted], atol=1e-5)
-
-
-@pytest.mark.parametrize("dim", [1, 3])
-def test_top_eigenvector_of_packed_matrices(dim):
-    rng = np.random.default_rng(dim)
-    roots, wanted = rng.normal(size=(40, dim, dim)), rng.random(40) < 0.9
-    matrices = roots @ np.diag([*[0.5] * (dim - 1), 1.0]) @ roots.swapaxes(1, 2)
-    packed = matrices[:, *np.triu_indices(dim)].T.astype(np.float32)
-    found = np.asarray(jax.jit(partial(_top_eigenvector.of_packed, dim=dim))(packed, wanted))
-    vectors = np.linalg.eigh(matrices)[1][:, :, -1].T
-    np.testing.assert_allclose(np.abs(np.sum(vectors * found, 0))[wanted], 1, atol=1e-4)
