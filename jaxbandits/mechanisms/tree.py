@@ -20,7 +20,6 @@ from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_s
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import checked
 
-FORMS = ("tree", "increment")
 CALIBRATIONS = ("exact", "zcdp", "paper")
 
 Bound = Annotated[Scalar, Gt(0), Doc("L, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.")]

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import lax, tree
 
-from jaxbandits.mechanisms.counters import nodes
-from jaxbandits.mechanisms.counters.blt import blt, column
-from jaxbandits.mechanisms.counters.blt import functions as blt_functions
+from jaxbandits.mechanisms.counters import blt, nodes
 from jaxbandits.mechanisms.counters.form import Form, Given
 from jaxbandits.typing import Scalar
 
@@ -41,7 +39,7 @@ def functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         return epoch, t - (jnp.int32(1) << epoch) + 1
 
     def own(params, epoch):
-        return params._replace(counters=tuple(jnp.asarray(x)[epoch] for x in params.counters))
+        return tree.map(lambda x: jnp.asarray(x)[epoch], params.counters)
 
     def begin(shape, dtype):
         return jnp.zeros(shape, dtype), start(shape, dtype)
@@ -53,7 +51,7 @@ def functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         fresh = draws.normal(t, shape)
         # a new epoch's counter begins with nothing; the last message of an epoch does not enter it
         counter = jnp.where(i == 1, 0, counter)
-        after = step(own(params, epoch).counters, counter, Given(fresh), i, shape)
+        after = step(own(params, epoch), counter, Given(fresh), i, shape)
         scale = jnp.asarray(params.total_scale, fresh.dtype)
         return jnp.where(last, totals + scale * fresh, totals), jnp.where(last, 0, after)
 
@@ -62,7 +60,7 @@ def functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         epoch, i = place(jnp.maximum(t, 1))
         running = (i < jnp.int32(1) << epoch) & (t > 0)
         scale = jnp.asarray(params.counter_scale, totals.dtype)[epoch]
-        return totals + jnp.where(running, scale * heard(own(params, epoch).counters, counter, i), 0)
+        return totals + jnp.where(running, scale * heard(own(params, epoch), counter, i), 0)
 
     return begin, move, noise
 
@@ -80,8 +78,9 @@ def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
     if form == "blt":
         rows = max(len(np.asarray(one.params.gap)) for one in made)
         padded = [[np.pad(x, (0, rows - len(x))) for x in one.params] for one in made]
-        counters: tuple[Any, ...] = tuple(np.stack(column) for column in zip(*padded, strict=True))
-        inside = _padded_blt(rows - 1)
+        # an epoch with fewer buffers has weights of 0
+        counters: Any = blt.Params(*map(np.stack, zip(*padded, strict=True)))
+        inside = blt.functions(rows - 1)
     else:
         counters = ()
         inside = (nodes.tree_functions if form == "tree" else nodes.honaker_functions)(EPOCHS)
@@ -102,27 +101,10 @@ def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
 
 def _inside(form: str, releases: int, error: str, buffers: int) -> Form:
     if form == "blt":
-        return blt(_used(releases), error, buffers, 1, 1)
+        return blt.blt(_used(releases), error, buffers, 1, 1)
     return (nodes.tree if form == "tree" else nodes.honaker)(_used(releases), 1, 1)
 
 
 def _used(messages: int) -> int:
     """How many releases of an epoch its counter makes: all but the last."""
     return max(messages - 1, 1)
-
-
-@cache
-def _padded_blt(buffers: int) -> tuple[Any, Any, Any]:
-    """The buffered form with its params as a pair of rows; an epoch with fewer buffers has weights of 0."""
-    begin, _, _ = blt_functions(buffers)
-
-    def move(params, state, draws, t, shape):
-        gap, _ = params
-        return state - column(gap, state) * state + draws.normal(t, shape)[None]
-
-    def noise(params, state, t):
-        _, weight = params
-        total = column(weight, state) * state
-        return sum((total[i] for i in range(1, buffers + 1)), total[0])
-
-    return begin, move, noise
