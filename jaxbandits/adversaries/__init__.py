@@ -7,8 +7,7 @@ A run has two slots for an adversary (picture in `jaxbandits/protocol.py`):
 """
 
 from jaxbandits.adversaries.budgeted import budgeted
-from jaxbandits.adversaries.byzantine import byzantine
+from jaxbandits.adversaries.byzantine import byzantine, poison
 from jaxbandits.adversaries.huber import huber
-from jaxbandits.adversaries.poison import poison
 
 __all__ = ["huber", "byzantine", "poison", "budgeted"]

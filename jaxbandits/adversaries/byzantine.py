@@ -1,10 +1,10 @@
-"""Where messages are corrupted, as `message_adversary`: Byzantine agents replace what they send in a window.
+"""Attacked agents: `byzantine` ones replace what they send in a window, and `poison` what they are paid.
 
-"Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian);
-`docs/formulas/byzantine.md#attacks`. Honest averages run over the agents that do not attack in that window;
-standard deviations divide by their number. Attackers see everything.
+"Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian): `docs/formulas/byzantine.md#attacks`, and
+Proposition 1, `docs/formulas/byzantine.md#poisoning`. Honest averages run over the agents that do not attack in that
+window; standard deviations divide by their number. Attackers see everything.
 
-Axes: [N] agents, [d] features.
+Axes: [P] plays of a window, [N] agents, [A] arms, [d] features.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ import numpy as np
 from annotated_doc import Doc
 
 from jaxbandits.declared import Probability, Remedy, Share
-from jaxbandits.numerics import count, fixed_sum, matvec
+from jaxbandits.numerics import count, fixed_sum, matvec, pick, rounded
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.random import to_normal
 from jaxbandits.typing import Array, Bool, Scalar
@@ -149,3 +149,56 @@ def byzantine(
     if kind == "sign_flip" and part == "matrix":
         raise ValueError("part = 'matrix' changes nothing with kind='sign_flip': use 'both' or 'vector'")
     return Adversary(byzantine_attack(kind, part), Params(corruption, scale, prob), None, {})
+
+
+# ---- rewards of agents
+
+
+class PoisonParams(NamedTuple):
+    corruption: Any
+    prob: Any
+
+
+@cache
+def poison_attack() -> Attack:
+    """The attack's functions. Draws: prob, at every play."""
+
+    def init(params, draws):
+        return ()
+
+    def corrupt(params, state, draws, t, payload, view):
+        means = view.truth.means
+        if not hasattr(payload, "ndim") or payload.ndim != 2 or jnp.ndim(means) != 3:
+            raise ValueError(
+                "poison corrupts the rewards of agents: use it as reward_adversary with an environment such as "
+                "federated_linear"
+            )
+        agents = payload.shape[1]
+        hit = attackers(params.corruption, agents)[None] & (draws.child("prob").uniform(t, (agents,)) < params.prob)
+        # r = <x, theta> + eta becomes -<x, theta> + eta: the noise stays, so bounded rewards stay bounded
+        mean = rounded(pick(means, view.action), t)
+        return jnp.where(hit, payload - 2 * mean, payload), hit, state
+
+    return Attack(init, corrupt)
+
+
+@factory(source="Jadbabaie, Li, Qian and Tian, Proposition 1; `docs/formulas/byzantine.md#poisoning`.")
+def poison(
+    *,
+    corruption: Annotated[Minority, Doc("The share of attacked agents.")] = 0.2,
+    prob: Annotated[Probability, Doc("The chance of being attacked, drawn for each play and agent.")] = 1.0,
+) -> Annotated[Adversary, Doc("Exactly the attacked pairs of play and agent are left out of the regret.")]:
+    """Some agents get rewards of the instance -theta; used as `reward_adversary`.
+
+    The attacked agents are the floor(corruption * N + 1/2) lowest-numbered ones. For environments of several agents
+    (`federated_linear`).
+
+    Notes
+    -----
+    An attacked agent's reward of a play is -<x, theta> plus the noise that it would have had. Attacked agents
+    report honestly what they saw. Without communication the attack costs an order of corruption * N * T.
+
+    >>> jb.adversaries.poison(corruption=0.3, prob=0.5).params.prob
+    0.5
+    """
+    return Adversary(poison_attack(), PoisonParams(corruption, prob), None, {})

@@ -14,7 +14,7 @@ import numpy as np
 from annotated_types import Ge
 
 from jaxbandits.declared import STATIC, NumArms, Probability
-from jaxbandits.environments import noise as laws
+from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments._sphere import direction, gaussian, many_features
 from jaxbandits.numerics import materialize, pick, rounded
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, Vector, apart, each, inner, settled, stacked

@@ -1,26 +1,33 @@
-"""Arms with heavy tails: Student, Pareto and log-normal rewards with given means.
+"""Arms with heavy tails, Student, Pareto and log-normal rewards with given means, and such noise of mean 0.
 
 Moments and settings: `docs/formulas/private_robust_mab.md#reward-laws`. One draw a play serves every arm, so what
 another arm would have paid is defined. Draws: the path `environment/reward` itself, one word for Pareto and
 log-normal, both words of one block for Student. Nothing is rejected, so a play's cost is fixed.
+
+The noise is added to linear mean rewards. It is Gaussian, or one of the laws less its mean and times a scale s
+(moments: `docs/formulas/robust_frontier.md#heavy-tailed-noise`):
+
+* "student": s t, t of Student's law with `df` degrees of freedom;
+* "pareto": s (X - 1), X of Pareto's law with exponent `shape` and mean 1, at least -s / shape;
+* "lognormal": s (X - 1), X = exp(sigma Z - sigma^2 / 2) of mean 1, above -s.
 """
 
 import math
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import jax.numpy as jnp
 import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from jaxbandits.declared import NonNegative, Remedy
+from jaxbandits.declared import Default, NonNegative, Remedy
 from jaxbandits.environments import moments
 from jaxbandits.environments.arms import ArmsEnvironment, Means, make_arms, noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.random import Draws, to_exponential
 from jaxbandits.typing import Array, Float, Int, Scalar, Vector
-from jaxbandits.validation import factory
+from jaxbandits.validation import factory, number
 
 # The ranges of Student's degrees of freedom, of Pareto's exponent, and of the deviation of a logarithm.
 DegreesOfFreedom = Annotated[Scalar, Gt(1), Remedy("the mean exists above 1 degree of freedom")]
@@ -61,9 +68,7 @@ def standard_student(df: Any, draws: Draws, t: Int[Array, "..."]) -> Float[Array
 
 
 def _student(params, draws, t, action):
-    scale, df = params.scale
-    noise = standard_student(df, draws, t)
-    return params.means[action] + rounded(scale * rounded(noise, t), t)
+    return params.means[action] + drawn("student", params.scale, draws, t)
 
 
 def _pareto(params, draws, t, action):
@@ -156,3 +161,84 @@ def lognormal_arms(*, means: PositiveMeans, sigma: LogDeviation = 1.0) -> ArmsEn
     location = np.log(means) - sigma**2 / 2
     pays = (0.0, math.inf) if sigma > 0 else noisy_range(means, sigma)
     return make_arms(means, _lognormal, partial(moments.lognormal, means, sigma), pays, (location, sigma))
+
+
+# ---- noise of mean 0
+
+NoiseScale = Annotated[
+    Scalar,
+    Ge(0),
+    Doc(
+        """Multiplies the noise, where the law of a reward has any. It is the standard deviation of Gaussian noise, and
+        the mean that Pareto and log-normal noise had before it was centred. The variance is noise_scale^2 times df /
+        (df - 2) for "student" with df > 2, 1 / (shape (shape - 2)) for "pareto" with shape > 2, exp(sigma^2) - 1 for
+        "lognormal"."""
+    ),
+]
+
+
+class Tails(TypedDict, total=False):
+    """The numbers of heavy tails.
+
+    Parameters
+    ----------
+    df
+        Degrees of freedom of "student". Moments of order df and above are infinite.
+    shape
+        Exponent of the upper tail of "pareto". Moments of order `shape` and above are infinite.
+    sigma
+        Standard deviation of the logarithm in "lognormal". All moments are finite.
+    """
+
+    df: Annotated[DegreesOfFreedom, Default(3.0)]
+    shape: Annotated[TailExponent, Default(3.5)]
+    sigma: Annotated[LogDeviation, Default(1.0)]
+
+
+def numbers_of(law: str, arguments: dict[str, float]) -> Any:
+    """What a world needs to draw the noise; arguments: `noise_scale` and those of `Tails`."""
+    scale, sigma, shape = (arguments[key] for key in ("noise_scale", "sigma", "shape"))
+    numbers = {
+        "student": (scale, arguments["df"]),
+        "pareto": (scale, (shape - 1) / shape, 1 / shape),
+        "lognormal": (scale, -(sigma**2) / 2, sigma),
+    }
+    return numbers.get(law, scale)
+
+
+def drawn(law: str, numbers: Any, draws: Draws, t: Int[Array, " P"]) -> Float[Array, " P"]:
+    """The noise of the plays t."""
+    if law == "gaussian":
+        return rounded(numbers * rounded(draws.normal(t), t), t)
+    if law == "student":
+        scale, df = numbers
+        return rounded(scale * rounded(standard_student(df, draws, t), t), t)
+    if law == "pareto":
+        scale, lowest, inverse_shape = numbers
+        x = lowest * rounded(jnp.exp(rounded(draws.exponential(t) * inverse_shape, t)), t)
+    else:
+        scale, location, sigma = numbers
+        x = jnp.exp(location + rounded(sigma * rounded(draws.normal(t), t), t))
+    return rounded(scale * (rounded(x, t) - 1), t)
+
+
+def noise_moment(law: str, arguments: dict[str, float], order: Scalar) -> float:
+    """E|noise|^order, on the host; inf where it does not exist."""
+    scale = arguments["noise_scale"]
+    unit = np.array([scale])
+    if scale == 0:
+        number("order", order, 0.0, open_low=True)
+        return 0.0
+    of_law = {"gaussian": "noise_scale", "student": "noise_scale df", "pareto": "shape", "lognormal": "sigma"}
+    numbers = (arguments[name] for name in of_law[law].split())
+    return float(getattr(moments, law)(unit, *numbers, order, central=True)[0])
+
+
+def reward_range(law: str, low: float, high: float, arguments: dict[str, float]) -> tuple[float, float]:
+    """(low, high) of rewards with means in [low, high] and this noise."""
+    scale = arguments["noise_scale"]
+    if scale == 0 or (law == "lognormal" and arguments["sigma"] == 0):
+        return low, high
+    if law == "pareto":
+        return low - scale / arguments["shape"], math.inf
+    return (low - scale if law == "lognormal" else -math.inf), math.inf

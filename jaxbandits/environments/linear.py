@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.declared import Axes, Remedy
-from jaxbandits.environments import noise as laws
+from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments.arms import no_context, no_state
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Matrix, Vector

@@ -1,9 +1,7 @@
-"""What the estimators of one sample share: their inputs, and a root finder."""
+"""What estimators are given, checked and as floats."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
-import jax
 import jax.numpy as jnp
 from annotated_doc import Doc
 
@@ -19,7 +17,6 @@ Sample = Annotated[
 Points = Annotated[
     Matrix, LATER, Axes(2, "array of shape [N, p]"), Doc("Points, N and p at least 1. Infinities and NaN count as 0.")
 ]
-Roots: TypeAlias = Float[Array, "..."]
 
 
 def floats(x: Any) -> Float[Array, "..."]:
@@ -49,39 +46,3 @@ def sample(x: Vector) -> Float[Array, " n"]:
 def cloud(points: Matrix) -> Float[Array, "N p"]:
     """Points [N, p] as floats; N and p are at least 1."""
     return floats(of_axes("points", points, "[N, p]", ", N and p at least 1"))
-
-
-def decreasing_root(
-    function: Callable[[Roots], tuple[Roots, Roots]],
-    start: Roots,
-    low: Roots,
-    high: Roots,
-    scale: Any,
-    wanted: Any = True,
-) -> Roots:
-    """Roots in [low, high] of decreasing functions, by Newton steps.
-
-    Where a step would leave the bracket it is halved instead.
-    `function` takes theta [...] and returns the values and the slopes of their negatives. Several roots are sought
-    together; those that are not `wanted` stay at `start`. Roots are exact to four units in the last place of
-    `|theta|` + scale.
-    """
-    eps = 4 * jnp.finfo(start.dtype).eps
-
-    def pending(carry):
-        return jnp.any(carry[3]) & (carry[4] < 200)
-
-    def improve(carry):
-        theta, low, high, todo, step = carry
-        value, slope = function(theta)
-        low, high = jnp.where(value > 0, theta, low), jnp.where(value < 0, theta, high)
-        move = value / jnp.maximum(slope, jnp.finfo(slope.dtype).tiny)
-        near = (jnp.abs(move) <= eps * (jnp.abs(theta) + scale)) | (high - low <= eps * (jnp.abs(theta) + scale))
-        moved = theta + move
-        inside = (moved > low) & (moved < high)
-        moved = jnp.where(inside, moved, jnp.where(near, jnp.clip(moved, low, high), low / 2 + high / 2))
-        return jnp.where(todo, moved, theta), low, high, todo & ~near, step + 1
-
-    todo = jnp.broadcast_to(jnp.asarray(wanted), start.shape)
-    start = jnp.where(todo, jnp.clip(start, low, high), start)
-    return jax.lax.while_loop(pending, improve, (start, low, high, todo, jnp.int32(0)))[0]

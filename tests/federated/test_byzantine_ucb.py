@@ -18,7 +18,7 @@ from jaxbandits.algorithms import byzantine_ucb, isolated_linucb, oracle_linucb
 from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.aggregation import RULES, Crowd
 from jaxbandits.environments import federated_linear
-from jaxbandits.estimators.median_of_means import groups_of
+from jaxbandits.estimators.middle_points import groups_of
 from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Moments
 from jaxbandits.random import Draws

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandits.estimators.krum import krum_scores
-from jaxbandits.estimators.median_of_means import group_mean, median_of_coordinates
+from jaxbandits.estimators.middle_points import group_mean, krum_scores, median_of_coordinates
 from jaxbandits.estimators.trimmed_mean import middle_mean
 from jaxbandits.estimators.weiszfeld import warm_median, warm_start
 from jaxbandits.numerics import argmin, fixed_sum, one_hot

@@ -30,7 +30,7 @@ from jaxbandits.declared import (
     Positive,
     Remedy,
 )
-from jaxbandits.estimators.median_of_means import groups_of
+from jaxbandits.estimators.middle_points import groups_of
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, count, left_out, matvec, tree_where
 from jaxbandits.numerics.linear_algebra import floored_inverse, log_determinant, sweep_inverse

@@ -14,8 +14,7 @@ from jax import lax
 
 from jaxbandits.algorithms.robust.stored_rewards import tie
 from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
-from jaxbandits.estimators._inputs import decreasing_root
-from jaxbandits.estimators.catoni_mean import influence, width
+from jaxbandits.estimators.m_estimators import decreasing_root, influence, width
 from jaxbandits.numerics import argmax, fixed_sum
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, places, tie
 from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
 from jaxbandits.declared import Example, NonNegative, NumArms, Positive
-from jaxbandits.estimators.huber_location import location
+from jaxbandits.estimators.m_estimators import location
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
-from jaxbandits.estimators.median_of_means import middle
+from jaxbandits.estimators.middle_points import middle
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int
