@@ -68,7 +68,9 @@ def standard_student(df: Any, draws: Draws, t: Int[Array, "..."]) -> Float[Array
 
 
 def _student(params, draws, t, action):
-    return params.means[action] + drawn("student", params.scale, draws, t)
+    scale, df = params.scale
+    noise = standard_student(df, draws, t)
+    return params.means[action] + rounded(scale * rounded(noise, t), t)
 
 
 def _pareto(params, draws, t, action):
