@@ -34,12 +34,12 @@ class Width(NamedTuple):
 class Tuning(NamedTuple):
     """One comparator's numbers. Scales are standard deviations of one draw of noise (of a node, for the tree)."""
 
-    diagonal: float  # of a diagonal entry of x x'
-    off_diagonal: float  # of an entry above the diagonal, mirrored below
-    vector: float  # of an entry of x y
-    ridge: float  # rho_t = ridge + ridge_root sqrt(t)
-    ridge_root: float
-    width: Width
+    diagonal: float = 0.0  # of a diagonal entry of x x'
+    off_diagonal: float = 0.0  # of an entry above the diagonal, mirrored below
+    vector: float = 0.0  # of an entry of x y
+    ridge: float = 0.0  # rho_t = ridge + ridge_root sqrt(t)
+    ridge_root: float = 0.0
+    width: Width = Width(0.0)
 
 
 def reference_width(horizon: int, dim: int, shift: float, feature_norm: float) -> Width:
@@ -54,11 +54,9 @@ def plain_tuning(preset: str, horizon: int, dim: int, feature_norm: float) -> Tu
     "reference" has Gamma = 1 and the ridge 1e-4; "theory" the ridge 1 and w_t = D + R sqrt(d log((1 + t L^2) T)).
     """
     if preset == "reference":
-        width = reference_width(horizon, dim, 1.0, feature_norm)
-        return Tuning(diagonal=0.0, off_diagonal=0.0, vector=0.0, ridge=PLAIN_RIDGE, ridge_root=0.0, width=width)
+        return Tuning(ridge=PLAIN_RIDGE, width=reference_width(horizon, dim, 1.0, feature_norm))
     slope = REWARD_SCALE * math.sqrt(dim)
-    width = Width(1.0, slope=slope, offset=math.log(horizon), growth=feature_norm**2)
-    return Tuning(diagonal=0.0, off_diagonal=0.0, vector=0.0, ridge=1.0, ridge_root=0.0, width=width)
+    return Tuning(ridge=1.0, width=Width(1.0, slope=slope, offset=math.log(horizon), growth=feature_norm**2))
 
 
 def reference_tuning(scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> Tuning:
@@ -67,21 +65,23 @@ def reference_tuning(scale: float, shift: float, horizon: int, dim: int, feature
     The ridge is 2 Gamma, with Gamma = `shift`, and the width the reference one.
     """
     width = reference_width(horizon, dim, shift, feature_norm)
-    return Tuning(
-        diagonal=scale, off_diagonal=scale / math.sqrt(2), vector=scale, ridge=2 * shift, ridge_root=0.0, width=width
-    )
+    return Tuning(scale, scale / math.sqrt(2), scale, ridge=2 * shift, width=width)
 
 
-def local_theory_tuning(scale: float, horizon: int, dim: int) -> Tuning:
-    """Zheng et al. 2020: independent noise of scale s on the upper triangle of x x', mirrored, and on x y.
+def tuning_of_users(preset: str, scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> Tuning:
+    """Noise of scale s from every user; "reference" has Gamma = `shift`.
 
+    "theory" is Zheng et al. 2020: independent noise on the upper triangle of x x', mirrored, and on x y.
     Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(2 T / alpha)), rho_t = 2 Upsilon_t, w_t = 2 s sqrt(d log T) + (sqrt(3
     Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T, a constant and a multiple of t^(1/4).
     """
+    if scale == 0:
+        return plain_tuning(preset, horizon, dim, feature_norm)
+    if preset == "reference":
+        return reference_tuning(scale, shift, horizon, dim, feature_norm)
     root, log = 4 * math.sqrt(dim) + 2 * math.log(2 * horizon / FAILURE_PROB), math.log(horizon)
     shift, quartic = scale * root, math.sqrt(scale) * (math.sqrt(3 * root) + math.sqrt(dim / root)) * dim * log
-    width = Width(2 * scale * math.sqrt(dim * log), quartic)
-    return Tuning(diagonal=scale, off_diagonal=scale, vector=scale, ridge=0.0, ridge_root=2 * shift, width=width)
+    return Tuning(scale, scale, scale, ridge_root=2 * shift, width=Width(2 * scale * math.sqrt(dim * log), quartic))
 
 
 def local_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float) -> Tuning:
@@ -90,12 +90,9 @@ def local_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: flo
     "reference" has s = sqrt(log(2.5 / delta)) / epsilon and Gamma = s sqrt(T d); "theory" has
     s = 4 sqrt(2 log(1.25 / delta)) / epsilon.
     """
-    if math.isinf(epsilon):
-        return plain_tuning(preset, horizon, dim, feature_norm)
-    if preset == "reference":
-        scale = math.sqrt(math.log(2.5 / delta)) / epsilon
-        return reference_tuning(scale, scale * math.sqrt(horizon * dim), horizon, dim, feature_norm)
-    return local_theory_tuning(4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon, horizon, dim)
+    root = math.sqrt(math.log(2.5 / delta)) if preset == "reference" else 4 * math.sqrt(2 * math.log(1.25 / delta))
+    scale = root / epsilon
+    return tuning_of_users(preset, scale, scale * math.sqrt(horizon * dim), horizon, dim, feature_norm)
 
 
 class RunningSums(NamedTuple):
@@ -138,9 +135,7 @@ def joint_tuning(
     base = math.sqrt(3 * shift) + scale * in_a_sum / math.sqrt(shift) * (math.sqrt(dim) + math.sqrt(2 * tail))
     offset = 2 * math.log(2 / FAILURE_PROB) / dim + math.log(3)
     width = Width(base, slope=REWARD_SCALE * math.sqrt(dim), offset=offset, growth=feature_norm**2 / (3 * dim * shift))
-    return Tuning(
-        diagonal=math.sqrt(2) * scale, off_diagonal=scale, vector=scale, ridge=2 * shift, ridge_root=0.0, width=width
-    )
+    return Tuning(math.sqrt(2) * scale, scale, scale, ridge=2 * shift, width=width)
 
 
 def amplified_tuning(
@@ -151,14 +146,10 @@ def amplified_tuning(
     "reference" has s = sqrt(log(2.5 B / delta)) / (epsilon sqrt B) and Gamma = s sqrt(T d). "theory" has s = 4
     sqrt(2 log(2.5 B / delta) log(2 / delta)) / (epsilon sqrt B), claimed for epsilon <= sqrt(log(2 / delta) / B).
     """
-    if math.isinf(epsilon):
-        return plain_tuning(preset, horizon, dim, feature_norm)
     log = math.log(2.5 * window / delta)
-    if preset == "reference":
-        scale = math.sqrt(log / window) / epsilon
-        return reference_tuning(scale, scale * math.sqrt(horizon * dim), horizon, dim, feature_norm)
-    scale = 4 * math.sqrt(2 * log * math.log(2 / delta) / window) / epsilon
-    return local_theory_tuning(scale, horizon, dim)
+    root = math.sqrt(log / window) if preset == "reference" else 4 * math.sqrt(2 * log * math.log(2 / delta) / window)
+    scale = root / epsilon
+    return tuning_of_users(preset, scale, scale * math.sqrt(horizon * dim), horizon, dim, feature_norm)
 
 
 def vector_tuning(
@@ -172,16 +163,13 @@ def vector_tuning(
     """
     if preset == "reference":
         code = vector_code(feature_norm, window, dim, epsilon, delta)
+        scale = math.log(dim / delta) / epsilon / math.sqrt(window)
     else:
         log = math.log(4 * (dim**2 + 1) / delta)
         code = vector_code(feature_norm, window, dim, epsilon, delta, constant=24e4, log=log)
-    if math.isinf(epsilon) or (preset == "theory" and code.trials == 0):
-        return plain_tuning(preset, horizon, dim, feature_norm), code
-    if preset == "reference":
-        scale = math.log(dim / delta) / epsilon / math.sqrt(window)
-        return reference_tuning(scale, scale * math.sqrt(horizon * dim) / 4, horizon, dim, feature_norm), code
-    scale = math.sqrt(code.trials / window * SHARE * (1 - SHARE)) * code.bound / code.levels
-    return local_theory_tuning(scale, horizon, dim), code
+        scale = math.sqrt(code.trials / window * SHARE * (1 - SHARE)) * code.bound / code.levels
+    shift = scale * math.sqrt(horizon * dim) / 4
+    return tuning_of_users(preset, scale, shift, horizon, dim, feature_norm), code
 
 
 def moment_sensitivity(feature_norm: float, weight: float = 1.0) -> float:
