@@ -3,17 +3,16 @@
     def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: Annotated[Scalar, Ge(0)] = 1.0) -> Algorithm:
         \"""Play the arm of largest index.
 
-        Parameters
-        ----------
-        bonus_scale
-            Multiplies the bonus.
+        bonus_scale: Multiplies the bonus.
         \"""
 
 From that follow the check and its message (`validation.factory`, `validation.checked`), the docstring's Parameters,
 Returns and Raises as users see them, and the ranges and static marks of `jaxbandits list`. Ranges are annotated-types'.
 What means the same in many functions has a name for its annotation and text, such as `NumArms`; a text of one line may
 stand there too. Several arguments that go together are a TypedDict, `**given: Unpack[Group]`. The decorator's `source`
-becomes the References, and an example at the end of the docstring needs no title.
+becomes the References, and an example at the end of the docstring needs no title. A paragraph that begins with an
+argument's name and a colon becomes an entry of the Parameters, and one that begins with `Returns:`, `Raises:`, `Notes:`
+or `Warnings:` that section; a type that the annotation does not tell follows in parentheses, `x (array of shape [n]):`.
 """
 
 import functools
@@ -60,6 +59,8 @@ TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed se
 UNIONS = (Union, UnionType)
 NUMBERS = (float, np.floating[Any], np.integer[Any])  # of which `Scalar` is made
 TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of a docstring's section
+SHORT_TITLE = re.compile(r"(Returns|Raises|Notes|Warnings)(?: \((.*?)\))?: ")  # and how it begins without a rule
+SHORT_ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: \((.*?)\))?: +", re.MULTILINE)
 
 
 class Range(NamedTuple):
@@ -186,12 +187,14 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
     scale : float, default 1.0
         Multiplies the bonus. At least 0.
     """
-    hints, texts, found = hints_of(function), _texts(function), dict[str, Argument]()
+    hints, found = hints_of(function), dict[str, Argument]()
+    groups = [get_args(hint)[0] for hint in hints.values() if get_origin(hint) is Unpack]
+    texts = _texts(function, {*function.__annotations__}.union(*map(_members, groups)))
     for name, parameter in inspect.signature(function).parameters.items():
         if get_origin(hints.get(name)) is Unpack:
             (group,) = get_args(hints[name])
             # of the group alone: Python 3.11 does not know its bases, whose members say with `Doc` what they mean
-            about, members = _texts(group), get_type_hints(group, include_extras=True)
+            about, members = _texts(group, _members(group)), get_type_hints(group, include_extras=True)
             found |= {key: _argument(key, hint, REQUIRED, about | texts) for key, hint in members.items()}
         else:
             written = Any if parameter.annotation is parameter.empty else parameter.annotation
@@ -293,10 +296,41 @@ def sections(text: str | None) -> dict[str, str]:
     return {"": first} | dict(zip(others[::2], others[1::2], strict=True))
 
 
-def _texts(function: Any) -> dict[str, tuple[str, str]]:
+def _in_full(text: str | None, names: Container[str]) -> str:
+    """A docstring with numpydoc's rules and types where its sections are short ones; names: the arguments'."""
+
+    def known(entry: re.Match[str] | None) -> bool:
+        return entry is not None and all(name in names for name in entry[1].split(", "))
+
+    def in_full(entry: re.Match[str]) -> str:
+        return f"{entry[1]}{f' : {entry[2]}' if entry[2] else ''}\n    " if known(entry) else entry[0]
+
+    blocks, inside = [], False
+    for block in inspect.cleandoc(text or "").split("\n\n"):
+        title, begins = SHORT_TITLE.match(block), known(SHORT_ENTRY.match(block))
+        if title:
+            kind, body = title[2] or ("ValueError" if title[1] == "Raises" else ""), block[title.end() :]
+            body = f"{kind}\n{textwrap.indent(body, '    ')}" if kind else body
+            block = f"{title[1]}\n{'-' * len(title[1])}\n{body}"
+        elif begins or (inside and block.startswith("    ")):
+            rule = "" if inside else "Parameters\n----------\n"
+            block = rule + SHORT_ENTRY.sub(in_full, block)
+        inside = begins or (inside and block.startswith("    "))
+        blocks.append(block)
+    return "\n\n".join(blocks)
+
+
+def _members(group: Any) -> frozenset[str]:
+    """The keys of a TypedDict and its bases."""
+    members: frozenset[str] = group.__required_keys__ | group.__optional_keys__
+    return members
+
+
+def _texts(function: Any, names: Container[str]) -> dict[str, tuple[str, str]]:
     """What a docstring's Parameters say of each argument: its type, where it is written there, and its text."""
     found: dict[str, tuple[str, str]] = {}
-    for entry in re.split(r"\n(?=\S)", sections(function.__doc__).get("Parameters", "").strip("\n")):
+    written = sections(_in_full(function.__doc__, names)).get("Parameters", "")
+    for entry in re.split(r"\n(?=\S)", written.strip("\n")):
         head, _, body = entry.partition("\n")
         names, _, kind = head.partition(" : ")
         found |= {name.strip(): (kind, inspect.cleandoc(body)) for name in names.split(",")}
@@ -315,7 +349,7 @@ def documented(
         return None
     if raises is None:
         raises = "For an argument outside its range." if any(row.checked for row in rows.values()) else ""
-    found = sections(function.__doc__)
+    found = sections(_in_full(function.__doc__, rows))
     found.pop("Parameters", None)
     entries = itertools.groupby(rows.values(), lambda row: row.entry.partition(" : ")[2])
     example = found.pop("Examples", "").strip("\n")
@@ -324,7 +358,7 @@ def documented(
     written = {
         "": found.pop(""),
         "Parameters": "\n".join(f"{', '.join(row.name for row in same)} : {about}" for about, same in entries),
-        "Returns": found.pop("Returns", "") or _returned(function),
+        "Returns": _returned(function, found.pop("Returns", "")),
         "Raises": found.pop("Raises", f"ValueError\n    {raises}" if raises else ""),
         **found,
         "References": textwrap.fill(source, WIDTH, break_on_hyphens=False) or found.get("References", ""),
@@ -335,12 +369,14 @@ def documented(
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
 
 
-def _returned(function: Callable[..., Any]) -> str:
-    """A Returns by default: the annotation's text; else without a guarantee, if it is an algorithm, or the summary."""
+def _returned(function: Callable[..., Any], written: str) -> str:
+    """A Returns: as written, typed; else the annotation's text, for an algorithm no guarantee, or the summary."""
+    if "\n    " in written:
+        return written
     hint, marks = _unmarked(hints_of(function).get("return", Any))
     kind, summary = _in_words(_alternatives(hint)), sections(function.__doc__)[""].partition("\n\n")[0]
     default = "Without a privacy guarantee." if kind == "Algorithm" else summary
-    doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)
+    doc = written or next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)
     return f"{kind}\n" + textwrap.indent(textwrap.fill(" ".join(doc.split()), WIDTH - 4), "    ")
 
 

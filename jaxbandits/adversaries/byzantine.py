@@ -134,14 +134,9 @@ def byzantine(
     part
         What is replaced, the other part staying honest.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the attack changes nothing.
+    Raises: If an argument is out of range, or the attack changes nothing.
 
-    Notes
-    -----
-    "alie" is a variant of Baruch et al. 2019.
+    Notes: "alie" is a variant of Baruch et al. 2019.
 
     >>> jb.adversaries.byzantine(corruption=0.3, kind="alie", scale=1.5).config["kind"]
     'alie'
@@ -193,9 +188,7 @@ def poison(
     The attacked agents are the floor(corruption * N + 1/2) lowest-numbered ones. For environments of several agents
     (`federated_linear`).
 
-    Notes
-    -----
-    An attacked agent's reward of a play is -<x, theta> plus the noise that it would have had. Attacked agents
+    Notes: An attacked agent's reward of a play is -<x, theta> plus the noise that it would have had. Attacked agents
     report honestly what they saw. Without communication the attack costs an order of corruption * N * T.
 
     >>> jb.adversaries.poison(corruption=0.3, prob=0.5).params.prob

@@ -135,18 +135,12 @@ def classification(
     dim
         Number of features of a context, a multiple of K and at most p K. The default: K min(p, 4).
 
-    Returns
-    -------
-    Environment
-        The context of a play is [K, dim]: arm k has the row's first dim / K principal components in block k and zeros
-        elsewhere. Rows are centred, and scaled so that the largest context has norm 1. Facts: `num_arms`, `dim`,
-        `reward_range` and, unless labels are the integers 0..K-1, `arm_names`: the class of each arm. Algorithms
-        without contexts see the losses alone. Regret is against the arm best over plays 1..t.
+    Returns: The context of a play is [K, dim]: arm k has the row's first dim / K principal components in block k and
+    zeros elsewhere. Rows are centred, and scaled so that the largest context has norm 1. Facts: `num_arms`, `dim`,
+    `reward_range` and, unless labels are the integers 0..K-1, `arm_names`: the class of each arm. Algorithms without
+    contexts see the losses alone. Regret is against the arm best over plays 1..t.
 
-    Raises
-    ------
-    ValueError
-        For an argument outside its range. It names the row, from 1, and the column of a DataFrame.
+    Raises: For an argument outside its range. It names the row, from 1, and the column of a DataFrame.
 
     Warns
     -----
@@ -154,9 +148,7 @@ def classification(
         Features are the same in every row: they say nothing and change nothing. Labels are integers other than 0..K-1:
         which arm each of them is.
 
-    Notes
-    -----
-    The shuffle is the swap-or-not shuffle of Hoang, Morris and Rogaway (2012), within 2^-12 of uniform for each
+    Notes: The shuffle is the swap-or-not shuffle of Hoang, Morris and Rogaway (2012), within 2^-12 of uniform for each
     position.
 
     >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]

@@ -120,17 +120,11 @@ def rotating_experts(
         Probabilities over the arms instead, the same at every play or one table for each of T plays. Then `spread` and
         `rotation` are not used.
 
-    Returns
-    -------
-    Environment
-        The context of a play is the advice [N, K]. Facts: `num_arms`, `num_experts`, and `max_horizon` where a table
-        limits the plays. Regret compares the expected losses of the played arms with those of the best expert over
-        plays 1..t.
+    Returns: The context of a play is the advice [N, K]. Facts: `num_arms`, `num_experts`, and `max_horizon` where a
+    table limits the plays. Regret compares the expected losses of the played arms with those of the best expert over
+    plays 1..t.
 
-    Raises
-    ------
-    ValueError
-        For an argument outside its range; names the row of advice that does not sum to 1.
+    Raises: For an argument outside its range; names the row of advice that does not sum to 1.
 
     >>> inner = jb.environments.fixed_gap_losses(num_arms=3)
     >>> jb.environments.rotating_experts(losses=inner, num_experts=5).facts["num_experts"]

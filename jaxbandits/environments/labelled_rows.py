@@ -180,39 +180,31 @@ def read_losses(
 ) -> np.ndarray[Any, Any]:
     """Read a table of losses from a file or a DataFrame, for `loss_table`.
 
-    Parameters
-    ----------
-    path : str, path or pandas.DataFrame
-        Losses in [0, 1], one row for each play and one column for each arm: a CSV or TSV file in UTF-8 (a header is
-        optional; also in .gz, .bz2 or .xz), an NPZ file with one array, a Parquet file (with pyarrow), or a DataFrame.
-    missing : "error" or "drop"
-        What happens where a cell is missing. "error", the default, refuses the table; "drop" leaves the row out, so
-        that later plays move up, and warns.
-    missing_words : sequence of str
-        The texts that stand for a missing cell in a file, without blanks around them. Default: "", "?", "NA", "nan" and
-        "NaN". Texts of a DataFrame are never missing; None, NaN, NA and NaT are, in every source.
+    path (str, path or pandas.DataFrame): Losses in [0, 1], one row for each play and one column for each arm: a CSV or
+        TSV file in UTF-8 (a header is optional; also in .gz, .bz2 or .xz), an NPZ file with one array, a Parquet file
+        (with pyarrow), or a DataFrame.
+    missing ("error" or "drop"): What happens where a cell is missing. "error", the default, refuses the table; "drop"
+        leaves the row out, so that later plays move up, and warns.
+    missing_words (sequence of str): The texts that stand for a missing cell in a file, without blanks around them.
+        Default: "", "?", "NA", "nan" and "NaN". Texts of a DataFrame are never missing; None, NaN, NA and NaT are, in
+        every source.
 
     Returns
     -------
     ndarray of shape (T, K)
         The losses, float64.
 
-    Raises
-    ------
-    ValueError
-        Naming the file, the data row (from 1), the line and the column of the first entry that is not a number in [0,
-        1], or a row of another length; or saying that the file is missing, empty or not readable, that a column has no
-        name of its own or that a cell is missing.
+    Raises: Naming the file, the data row (from 1), the line and the column of the first entry that is not a number in
+    [0, 1], or a row of another length; or saying that the file is missing, empty or not readable, that a column has no
+    name of its own or that a cell is missing.
 
     Warns
     -----
     UserWarning
         Rows are left out: how many, and the first five.
 
-    Notes
-    -----
-    The first row of a text file is its header unless one of its cells is a number or one of the missing words other
-    than "". Lines without any character but blanks are skipped; a row of empty cells is missing.
+    Notes: The first row of a text file is its header unless one of its cells is a number or one of the missing words
+    other than "". Lines without any character but blanks are skipped; a row of empty cells is missing.
 
     >>> import pathlib, tempfile
     >>> import jaxbandits as jb
@@ -234,18 +226,13 @@ def read_labelled(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Read features and labels of a classification problem from a file or a DataFrame, for `classification`.
 
-    Parameters
-    ----------
-    path : str, path or pandas.DataFrame
-        One row for each example, in a source as of `read_losses`.
-    label : str or int
-        The name of the label column, or its number from 1 where a file has no header. In an NPZ file, the name of the
-        label array, beside one array of features.
-    missing : "error", "drop" or "mean"
-        What happens where a cell is missing. "error", the default, refuses the table; "drop" leaves the row out and
-        warns; "mean" puts the mean of the column's other cells in the place of a feature, and refuses a missing label.
-    missing_words : sequence of str
-        As in `read_losses`.
+    path (str, path or pandas.DataFrame): One row for each example, in a source as of `read_losses`.
+    label (str or int): The name of the label column, or its number from 1 where a file has no header. In an NPZ file,
+        the name of the label array, beside one array of features.
+    missing ("error", "drop" or "mean"): What happens where a cell is missing. "error", the default, refuses the table;
+        "drop" leaves the row out and warns; "mean" puts the mean of the column's other cells in the place of a feature,
+        and refuses a missing label.
+    missing_words (sequence of str): As in `read_losses`.
 
     Returns
     -------
@@ -255,21 +242,16 @@ def read_labelled(
         int64. Labels are numbered 0, 1, ... in sorted order. `labels.names` are the classes in this order:
         `classification` keeps them as the names of its arms.
 
-    Raises
-    ------
-    ValueError
-        As `read_losses`, and where the label column is unknown. Of a DataFrame it names the place in its index and the
-        column.
+    Raises: As `read_losses`, and where the label column is unknown. Of a DataFrame it names the place in its index and
+    the column.
 
     Warns
     -----
     UserWarning
         As `read_losses`, and where a feature counts up by one from row to row, as an identifier does.
 
-    Notes
-    -----
-    Labels of a text file are integers, of any size, if every one is written as 0, 7 or -12; otherwise they are text,
-    so that 007 and 7 or 1.10 and 1.1 are two classes. Texts in a DataFrame stay text. Blanks around labels do not
+    Notes: Labels of a text file are integers, of any size, if every one is written as 0, 7 or -12; otherwise they are
+    text, so that 007 and 7 or 1.10 and 1.1 are two classes. Texts in a DataFrame stay text. Blanks around labels do not
     count. Headers are those of `read_losses`.
 
     >>> import pathlib, tempfile

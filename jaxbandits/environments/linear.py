@@ -80,22 +80,14 @@ def linear_arms(
         bounded, so that a declared epsilon is true. The others have heavy tails and noise of mean 0: mean + noise_scale
         t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
 
-    Returns
-    -------
-    Environment
-        Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) for "rademacher"
-        and infinite on one or both sides otherwise; ``noise_moment(order)``, but for "rademacher": E|noise|^order, inf
-        where it does not exist. Regret is exact: it follows from the pull counts.
+    Returns: Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) for
+    "rademacher" and infinite on one or both sides otherwise; ``noise_moment(order)``, but for "rademacher":
+    E|noise|^order, inf where it does not exist. Regret is exact: it follows from the pull counts.
 
-    Raises
-    ------
-    ValueError
-        For other shapes, norms or numbers.
+    Raises: For other shapes, norms or numbers.
 
-    Notes
-    -----
-    The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near 1 the
-    mean of what is drawn is then below 0.
+    Notes: The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near
+    1 the mean of what is drawn is then below 0.
 
     >>> tails = jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2], noise="student", df=4.0)
     >>> round(tails.facts["noise_moment"](2), 6)

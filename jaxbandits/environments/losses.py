@@ -116,10 +116,7 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc
         Row t - 1 holds the losses of play t, each in [0, 1], for at least two arms. A run may not be longer than the
         table.
 
-    Raises
-    ------
-    ValueError
-        Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
+    Raises: Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
 
     >>> jb.environments.loss_table(losses=[[0.0, 1.0], [0.5, 0.5]]).facts["max_horizon"]
     2
@@ -165,10 +162,8 @@ def sinusoid_losses(*, num_arms: Arms, period: Period) -> LossEnvironment:
 
     l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
 
-    Notes
-    -----
-    The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to 1e-6
-    at any t below 2^31.
+    Notes: The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to
+    1e-6 at any t below 2^31.
 
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
     250.5

@@ -159,34 +159,20 @@ def g_optimal_design(
 ) -> Design:
     """Weights over arms that nearly minimise the largest leverage max_a a' M(weights)^-1 a.
 
-    Parameters
-    ----------
-    actions : array of shape [K, d]
-        Feature vectors of the arms, finite; K and d are at least 1.
-    active : bool array of shape [K]
-        The arms that the design is for. Default: all.
-    slack
-        The steps end once the largest leverage is at most (1 + slack) rank. The default is the paper's factor 2; below
-        1e-3 the convergence is slow.
-    max_steps : int
-        The most steps that are taken; `max_leverage` says what was reached. It may be traced.
+    actions (array of shape [K, d]): Feature vectors of the arms, finite; K and d are at least 1.
+    active (bool array of shape [K]): The arms that the design is for. Default: all.
+    slack: The steps end once the largest leverage is at most (1 + slack) rank. The default is the paper's factor 2;
+        below 1e-3 the convergence is slow.
+    max_steps (int): The most steps that are taken; `max_leverage` says what was reached. It may be traced.
 
-    Returns
-    -------
-    Design
-        `weights` [K], `max_leverage`, whose optimum is the rank, and `rank`, the dimension that the active arms span.
+    Returns: `weights` [K], `max_leverage`, whose optimum is the rank, and `rank`, the dimension that the active arms
+    span.
 
-    Raises
-    ------
-    ValueError
-        If a shape is wrong, or slack is negative.
+    Raises: If a shape is wrong, or slack is negative.
 
-    Notes
-    -----
-    Ties go to the lowest index within a relative 1e-6. Where the arms span a subspace only, the pseudo-inverse
-    takes the place of the inverse and the rank that of d. A feature whose
-    largest entry is below 1/256 of the largest of all is measured in units of its own. It works under jit and vmap;
-    leading axes need vmap.
+    Notes: Ties go to the lowest index within a relative 1e-6. Where the arms span a subspace only, the pseudo-inverse
+    takes the place of the inverse and the rank that of d. A feature whose largest entry is below 1/256 of the largest
+    of all is measured in units of its own. It works under jit and vmap; leading axes need vmap.
 
     >>> import jax.numpy as jnp
     >>> g_optimal_design(jnp.eye(2)).weights.tolist()

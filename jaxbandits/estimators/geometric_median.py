@@ -206,25 +206,15 @@ def geometric_median(
 
     It minimises g(z) = sum_i w_i ||z - z_i||, the weights normalised to sum 1.
 
-    Parameters
-    ----------
-    start : array of shape [p]
-        Where the iterations begin. None: a robust start of its own.
-    tolerance
-        In units of g: the iterations stop once the certified gap is at most this. None: all iterations are made.
+    start (array of shape [p]): Where the iterations begin. None: a robust start of its own.
+    tolerance: In units of g: the iterations stop once the certified gap is at most this. None: all iterations are made.
 
-    Raises
-    ------
-    ValueError
-        For other shapes, weights, iterations or tolerances, and for points that are not finite.
+    Raises: For other shapes, weights, iterations or tolerances, and for points that are not finite.
 
-    Notes
-    -----
-    A median at a data point is found exactly. Under `jit`, where values cannot be seen, points that are not
-    finite weigh 0. Points as far as 1e30 cost no accuracy in float32: beyond 3e14 median distances a point is
-    drawn in radially, which changes directions by less than rounding. Equal points give that point and gap 0. A
-    median need not be unique (collinear points, even split): compare g. Where no point has a weight the value
-    is 0 and the gap inf.
+    Notes: A median at a data point is found exactly. Under `jit`, where values cannot be seen, points that are not
+    finite weigh 0. Points as far as 1e30 cost no accuracy in float32: beyond 3e14 median distances a point is drawn in
+    radially, which changes directions by less than rounding. Equal points give that point and gap 0. A median need not
+    be unique (collinear points, even split): compare g. Where no point has a weight the value is 0 and the gap inf.
 
     For many problems `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a
     core; use `jax.vmap` on a GPU.

@@ -44,26 +44,17 @@ def histogram_mean(
 ) -> Annotated[HistogramMean, Doc("`estimate` and `left_edge`, the left end J of the fullest bin.")]:
     """The mean of the second half of the rewards, truncated around the fullest bin of the first half.
 
-    Parameters
-    ----------
-    rewards : array of shape [2n]
-        In the order in which they came, at least two, of any value. An odd last one is dropped.
-    clip : float
-        Values x of the second half with `|x - J|` above it count as J, where J is the bin's left edge. In units of a
-        reward, at least 0; it may be traced.
-    mean_bound
-        Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.
+    rewards (array of shape [2n]): In the order in which they came, at least two, of any value. An odd last one is
+        dropped.
+    clip (float): Values x of the second half with `|x - J|` above it count as J, where J is the bin's left edge. In
+        units of a reward, at least 0; it may be traced.
+    mean_bound: Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.
 
-    Raises
-    ------
-    ValueError
-        If a bound lies outside its range, or there are fewer than two rewards.
+    Raises: If a bound lies outside its range, or there are fewer than two rewards.
 
-    Notes
-    -----
-    Values outside all bins, infinities and NaN have no bin. Ties go to the lowest bin. Changing one reward moves
-    the shares of the bins by at most 2/n in total, and the truncated mean around J by at most 2 clip / n. No noise
-    is added.
+    Notes: Values outside all bins, infinities and NaN have no bin. Ties go to the lowest bin. Changing one reward moves
+    the shares of the bins by at most 2/n in total, and the truncated mean around J by at most 2 clip / n. No noise is
+    added.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([5.1, 5.2, -9.0, 5.0, 6.0, jnp.inf])
@@ -87,21 +78,13 @@ def histogram_mean(
 def truncated_mean(rewards: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     """The mean of the rewards of size at most `clip`, the others counting as 0.
 
-    Parameters
-    ----------
-    rewards : array of shape [n]
-        Any values, at least one.
-    clip : float
-        Largest size of a reward that counts, itself included, in units of a reward, at least 0. It may be traced.
+    rewards (array of shape [n]): Any values, at least one.
+    clip (float): Largest size of a reward that counts, itself included, in units of a reward, at least 0. It may be
+        traced.
 
-    Returns
-    -------
-    float array of shape []
-        (1/n) sum_i x_i 1{`|x_i|` <= clip}. Changing one reward moves it by at most 2 clip / n.
+    Returns: (1/n) sum_i x_i 1{`|x_i|` <= clip}. Changing one reward moves it by at most 2 clip / n.
 
-    Notes
-    -----
-    Rejected values, infinities and NaN count as 0 and stay in the divisor. No noise is added.
+    Notes: Rejected values, infinities and NaN count as 0 and stay in the divisor. No noise is added.
 
     >>> import jax.numpy as jnp
     >>> float(truncated_mean(jnp.array([1.0, 2.0, jnp.inf, jnp.nan]), 2.0))

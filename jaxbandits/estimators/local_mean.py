@@ -27,9 +27,7 @@ def local_mean(
     A client whose reward, truncated at `clip`, is x reports c clip with probability 1/2 + x / (2 c clip) and
     otherwise -c clip, c = (e^epsilon + 1) / (e^epsilon - 1). Such a report has mean x.
 
-    Notes
-    -----
-    NaN counts as 0 and stays in the divisor. Without the clip one infinite report would decide the mean: what a
+    Notes: NaN counts as 0 and stays in the divisor. Without the clip one infinite report would decide the mean: what a
     client truncates before its noise does not protect from what is changed after it.
 
     >>> import jax.numpy as jnp

@@ -49,19 +49,12 @@ def median_of_means(
 ) -> Annotated[Float[Array, " p"], Doc("The median; of an even number of means on a line the mean of the middle two.")]:
     """The geometric median of the means of groups of points: on a line, p = 1, the median.
 
-    Parameters
-    ----------
-    groups : array of shape [N]
-        The group of each point, integers in [0, num_groups). A group without points has no mean and is left out.
+    groups (array of shape [N]): The group of each point, integers in [0, num_groups). A group without points has no
+        mean and is left out.
 
-    Raises
-    ------
-    ValueError
-        If `points` and `groups` have other shapes or `num_groups` is below 1.
+    Raises: If `points` and `groups` have other shapes or `num_groups` is below 1.
 
-    Notes
-    -----
-    Sums run in a fixed order.
+    Notes: Sums run in a fixed order.
 
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[1.0], [3.0], [1e9], [4.0], [6.0]])
@@ -90,27 +83,16 @@ def _middle_of_groups(points, groups, num_groups):
 def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
     """The group of each of N points, every split into groups of nearly equal sizes being equally likely.
 
-    Parameters
-    ----------
-    uniforms : array of shape [N]
-        Independent uniform variables, which decide. The caller draws them: nothing is drawn here.
-    num_groups
-        Number of groups, from 1 to N. A host number.
+    uniforms (array of shape [N]): Independent uniform variables, which decide. The caller draws them: nothing is drawn
+        here.
+    num_groups: Number of groups, from 1 to N. A host number.
 
-    Returns
-    -------
-    int32 array of shape [N]
-        The point with the r-th smallest uniform, r counted from 0, is in group r mod num_groups. Sizes differ by at
-        most one.
+    Returns (int32 array of shape [N]): The point with the r-th smallest uniform, r counted from 0, is in group r mod
+    num_groups. Sizes differ by at most one.
 
-    Raises
-    ------
-    ValueError
-        If `uniforms` has another shape, or `num_groups` lies outside its range.
+    Raises: If `uniforms` has another shape, or `num_groups` lies outside its range.
 
-    Notes
-    -----
-    Of equal uniforms that of lower index counts as smaller.
+    Notes: Of equal uniforms that of lower index counts as smaller.
 
     >>> import jax.numpy as jnp
     >>> random_groups(jnp.array([0.9, 0.1, 0.5, 0.3, 0.7]), 2).tolist()
@@ -135,10 +117,7 @@ def coordinate_median(
 ) -> Annotated[Float[Array, " p"], Doc("Of an even number of points the mean of the middle two.")]:
     """The median of every coordinate.
 
-    Raises
-    ------
-    ValueError
-        If `points` has another shape.
+    Raises: If `points` has another shape.
 
     >>> import jax.numpy as jnp
     >>> coordinate_median(jnp.array([[0.0, 5.0], [1.0, 4.0], [1e30, -1e30]])).tolist()
@@ -163,22 +142,13 @@ def krum(
 
     Its score is the sum of squared distances to its max(1, N - num_attacked - 2) nearest other points.
 
-    Parameters
-    ----------
-    points
-        Points, within 1e15 of each other in float32. Entries that are not finite count as 0. A single point is
+    points: Points, within 1e15 of each other in float32. Entries that are not finite count as 0. A single point is
         returned.
-    num_attacked
-        How many points are believed to be attacked, in [0, N). A number on the host.
+    num_attacked: How many points are believed to be attacked, in [0, N). A number on the host.
 
-    Raises
-    ------
-    ValueError
-        If `points` has another shape or `num_attacked` is out of range.
+    Raises: If `points` has another shape or `num_attacked` is out of range.
 
-    Notes
-    -----
-    From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
+    Notes: From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
     the rule.
 
     >>> import jax.numpy as jnp

@@ -284,32 +284,19 @@ def spectral_filter(
     While the largest eigenvalue of the covariance is at least 4 `bound`, one report is removed: report j with
     probability proportional to its squared deviation along the eigenvector.
 
-    Parameters
-    ----------
-    uniforms_or_stream : array of shape [m] or Draws
-        Independent uniforms, at least one, of which each removal takes the next; m also bounds the removals. Or a
-        `jaxbandits.random.Draws`, of which removal j takes the uniform at play index 0, position j.
-    reports : array of shape [n]
-        The reports, at least one. Those that are not finite are left out from the start; others are cut in size at
-        1e6 max(1, sqrt(bound) / largest norm of a direction).
-    directions : array of shape [K, d]
-        The direction of each arm; K and d are at least 1.
+    uniforms_or_stream (array of shape [m] or Draws): Independent uniforms, at least one, of which each removal takes
+        the next; m also bounds the removals. Or a `jaxbandits.random.Draws`, of which removal j takes the uniform at
+        play index 0, position j.
+    reports (array of shape [n]): The reports, at least one. Those that are not finite are left out from the start;
+        others are cut in size at 1e6 max(1, sqrt(bound) / largest norm of a direction).
+    directions (array of shape [K, d]): The direction of each arm; K and d are at least 1.
 
-    Returns
-    -------
-    Filtered
-        `mean` [d] and `keep` [n] of the reports that are left, the `eigenvalues` on the way, `num_removed`,
-        `num_dropped` (not finite), and `exhausted`, whether the number of removals ended the filter and not the
-        bound.
+    Returns: `mean` [d] and `keep` [n] of the reports that are left, the `eigenvalues` on the way, `num_removed`,
+    `num_dropped` (not finite), and `exhausted`, whether the number of removals ended the filter and not the bound.
 
-    Raises
-    ------
-    ValueError
-        If a shape is wrong, or a number lies outside its range.
+    Raises: If a shape is wrong, or a number lies outside its range.
 
-    Notes
-    -----
-    Equal uniforms remove what the flat inverse distribution function over a stable sort by arm removes, so the
+    Notes: Equal uniforms remove what the flat inverse distribution function over a stable sort by arm removes, so the
     order of the reports of different arms does not matter. It works under jit and vmap; leading axes need vmap.
 
     >>> import jax.numpy as jnp

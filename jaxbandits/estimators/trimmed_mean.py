@@ -81,10 +81,8 @@ def shorth(ordered: Float[Array, " S"], pulls: Int[Array, ""], share: Float[Arra
 def shorth_mean(x: Sample, share: HalfOut) -> Annotated[Float[Array, ""], Doc("At least one value is averaged.")]:
     """The mean of the shortest window of n - floor(2 share n) neighbouring order statistics.
 
-    Notes
-    -----
-    Of equally short windows the lowest counts. The product 2 share n counts as an integer when it is one but for a
-    relative 1e-6.
+    Notes: Of equally short windows the lowest counts. The product 2 share n counts as an integer when it is one but for
+    a relative 1e-6.
 
     >>> import jax.numpy as jnp
     >>> float(shorth_mean(jnp.array([9.0, 1.0, 2.0, 3.0]), 0.125))

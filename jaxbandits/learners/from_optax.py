@@ -27,23 +27,16 @@ def from_optax(
 ) -> OneLane:
     """Descend by an optax transformation in the ball of radius D = theta_bound, from 0: x <- P(x + T(g)).
 
-    Parameters
-    ----------
-    transformation : optax.GradientTransformation
-        T, such as ``optax.sgd(0.1, momentum=0.9)`` or ``optax.adam(0.05)``. It minimises, and needs the gradient and
-        the point only. Its learning rate and other numbers are part of the compiled program: make one object and use it
-        for the whole of a sweep, since two equal calls of optax are unequal objects, and expect one compiled program
-        for every value in a grid over them.
-    dtype : dtype
-        Of the point. The default: JAX's default float. The transformation chooses the types of its state.
+    transformation (optax.GradientTransformation): T, such as ``optax.sgd(0.1, momentum=0.9)`` or ``optax.adam(0.05)``.
+        It minimises, and needs the gradient and the point only. Its learning rate and other numbers are part of the
+        compiled program: make one object and use it for the whole of a sweep, since two equal calls of optax are
+        unequal objects, and expect one compiled program for every value in a grid over them.
+    dtype (dtype): Of the point. The default: JAX's default float. The transformation chooses the types of its state.
 
-    Raises
-    ------
-    ValueError
-        Where `transformation` is none, needs the value of the loss or functions that evaluate it (lbfgs and
-        other line searches, polyak_sgd, momo, reduce_on_plateau), or draws random numbers from a seed of its
-        own (noisy_sgd), which would be the same in every lane; where `dim` or `theta_bound` is out of range; in
-        `update`, for a gradient of another shape.
+    Raises: Where `transformation` is none, needs the value of the loss or functions that evaluate it (lbfgs and other
+    line searches, polyak_sgd, momo, reduce_on_plateau), or draws random numbers from a seed of its own (noisy_sgd),
+    which would be the same in every lane; where `dim` or `theta_bound` is out of range; in `update`, for a gradient of
+    another shape.
 
     Notes
     -----

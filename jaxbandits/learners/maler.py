@@ -172,19 +172,13 @@ def maler(
 ) -> OneLane:
     """Maler: one learner for convex, strongly convex and exp-concave losses on a ball around 0.
 
-    Parameters
-    ----------
-    horizon
-        Number of rounds T. It fixes shapes: there are N = ceil(log2(horizon) / 2) + 1 step sizes, and 2 N + 1 experts.
-        Rounds beyond it are allowed and have no guarantee.
-    num_rounds : int or jax.Array
-        T where that is shorter than `horizon`, a number or a traced int32, so that epochs of different lengths share
-        one program: experts that T rounds do not have get no weight. The default: `horizon`.
+    horizon: Number of rounds T. It fixes shapes: there are N = ceil(log2(horizon) / 2) + 1 step sizes, and 2 N + 1
+        experts. Rounds beyond it are allowed and have no guarantee.
+    num_rounds (int or jax.Array): T where that is shorter than `horizon`, a number or a traced int32, so that epochs of
+        different lengths share one program: experts that T rounds do not have get no weight. The default: `horizon`.
 
-    Notes
-    -----
-    Gradients have norm at most G and are finite: the caller clips, and keeps NaN out. The first prediction
-    is 0. Every prediction and every expert stays in the ball, up to rounding.
+    Notes: Gradients have norm at most G and are finite: the caller clips, and keeps NaN out. The first prediction is 0.
+    Every prediction and every expert stays in the ball, up to rounding.
 
     Only the experts that leave the ball are projected. Up to 8 features lanes go last under vmap, and a projection
     is 8 Newton steps, which leave an error of 4e-6 at condition number 1e3. Above, matrices are arrays, and an expert

@@ -42,22 +42,15 @@ def ogd(
 ) -> OneLane:
     """Projected gradient descent in a ball around 0: x <- P(x - a_t g_t), starting at 0.
 
-    Parameters
-    ----------
-    horizon
-        Number of rounds. It is checked and not used: all learners share their arguments.
-    gradient_bound
-        A bound G > 0 on the norm of gradients, read by `step="sqrt"` only. A number, or a traced scalar.
-    step
-        The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of `|g|^2`, the current one included), which needs no bound,
-        and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
-    strong_convexity
-        The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a traced scalar.
+    horizon: Number of rounds. It is checked and not used: all learners share their arguments.
+    gradient_bound: A bound G > 0 on the norm of gradients, read by `step="sqrt"` only. A number, or a traced scalar.
+    step: The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of `|g|^2`, the current one included), which needs no
+        bound, and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
+    strong_convexity: The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a
+        traced scalar.
 
-    Notes
-    -----
-    Gradients have to be finite, and under "adanorm" their squared norms have to sum to less than float32's
-    3e38. `update` does not clip them.
+    Notes: Gradients have to be finite, and under "adanorm" their squared norms have to sum to less than float32's 3e38.
+    `update` does not clip them.
 
     >>> import jax.numpy as jnp, jaxbandits as jb
     >>> learner = jb.learners.ogd(2, 100, 1.0, 5.0)

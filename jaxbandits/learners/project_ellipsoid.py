@@ -192,29 +192,16 @@ def _dot(x, y):
 def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float[Array, " d"]:
     """Project a point onto a ball in the norm of a matrix: argmin over `|x|` <= radius of (x - y)' A (x - y).
 
-    Parameters
-    ----------
-    y : array of shape [d]
-        The point. It is returned unchanged where it lies in the ball.
-    A : array of shape [d, d]
-        A symmetric positive definite matrix.
-    radius : float or jax.Array
-        The radius of the ball around 0, > 0.
+    y (array of shape [d]): The point. It is returned unchanged where it lies in the ball.
+    A (array of shape [d, d]): A symmetric positive definite matrix.
+    radius (float or jax.Array): The radius of the ball around 0, > 0.
 
-    Returns
-    -------
-    Array of shape [d]
-        The projection, for one problem; vmap and jit outside.
+    Returns (Array of shape [d]): The projection, for one problem; vmap and jit outside.
 
-    Raises
-    ------
-    ValueError
-        For other shapes, entries that are not finite, an A that is not symmetric or not positive definite, and
-        radius <= 0, all where values can be seen on the host.
+    Raises: For other shapes, entries that are not finite, an A that is not symmetric or not positive definite, and
+    radius <= 0, all where values can be seen on the host.
 
-    Notes
-    -----
-    16 Newton steps on (A + m I) x = A y, with A divided by a bound on its largest eigenvalue, by Cholesky
+    Notes: 16 Newton steps on (A + m I) x = A y, with A divided by a bound on its largest eigenvalue, by Cholesky
     factors; then x is scaled to `|x|` = radius, which is exact up to rounding.
 
     In float32 `|x - exact|` stays below (3e-7 + 6e-8 times the condition number) times the radius, measured up to

@@ -79,13 +79,9 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
 
     One is sensitivity / scale-private.
 
-    Parameters
-    ----------
-    sensitivity : float or array
-        L1 sensitivity of a release, at least 0; inf: unbounded. Tables (arrays of one shape) are releases of which a
-        unit enters one, whichever it is: the costliest is taken.
-    scale : float or array
-        Scale of the noise, at least 0; no noise costs infinity.
+    sensitivity (float or array): L1 sensitivity of a release, at least 0; inf: unbounded. Tables (arrays of one shape)
+        are releases of which a unit enters one, whichever it is: the costliest is taken.
+    scale (float or array): Scale of the noise, at least 0; no noise costs infinity.
 
     >>> laplace_event("mean of 10", 0.1, 0.2).epsilon
     0.5
@@ -128,13 +124,9 @@ def response_event(what: What, scale: Scalar, times: Times = 1, bits: int | None
 
     One is 1 / scale-private, or less where `bits` are few.
 
-    Parameters
-    ----------
-    scale
-        1 / epsilon of a bit, at least 0; 0 flips none and costs infinity.
-    bits
-        Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be rarer than
-        they should: what that spends is counted. The default: uniforms are real numbers.
+    scale: 1 / epsilon of a bit, at least 0; 0 flips none and costs infinity.
+    bits: Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be rarer
+        than they should: what that spends is counted. The default: uniforms are real numbers.
 
     >>> response_event("bit", 1.0).epsilon, round(response_event("bit", 1 / 14.69, bits=23).epsilon, 2)
     (1.0, 14.84)
@@ -203,21 +195,14 @@ def compose(
 ) -> tuple[float, float]:
     """The (epsilon, delta) of all releases that a unit enters, together.
 
-    Returns
-    -------
-    tuple of float
-        The epsilon, and the delta that is used. Nothing entered: (0.0, 0.0); a release without noise: (inf, 0.0).
+    Returns (tuple of float): The epsilon, and the delta that is used. Nothing entered: (0.0, 0.0); a release without
+    noise: (inf, 0.0).
 
-    Raises
-    ------
-    ValueError
-        Where delta is outside its range, or does not suffice for the releases.
+    Raises: Where delta is outside its range, or does not suffice for the releases.
 
-    Notes
-    -----
-    Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy
-    losses are composed, rounded up, which comes within about a percent of the least epsilon. Gaussian ones
-    alone are composed exactly, as one of the ratio sqrt(sum of (sensitivity / scale)^2).
+    Notes: Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy
+    losses are composed, rounded up, which comes within about a percent of the least epsilon. Gaussian ones alone are
+    composed exactly, as one of the ratio sqrt(sum of (sensitivity / scale)^2).
 
     >>> compose([laplace_event("loss", 1.0, 2.0), laplace_event("bin", 1.0, 4.0, times=2)])
     (1.0, 0.0)
@@ -253,11 +238,8 @@ def compose(
 def gdp(events: Events) -> float:
     """What releases with Gaussian noise cost together as Gaussian differential privacy.
 
-    Returns
-    -------
-    float
-        The least g for which they are g-GDP: sqrt(sum of times (sensitivity / scale)^2). inf where a release has no
-        noise, or noise that is not Gaussian.
+    Returns: The least g for which they are g-GDP: sqrt(sum of times (sensitivity / scale)^2). inf where a release has
+    no noise, or noise that is not Gaussian.
 
     >>> gdp([gaussian_event("sum", 1.0, 2.0, times=4)]), gdp([laplace_event("sum", 1.0, 2.0)])
     (1.0, inf)
@@ -269,11 +251,8 @@ def gdp(events: Events) -> float:
 def zcdp(events: Events) -> float:
     """What releases cost together as zero-concentrated differential privacy.
 
-    Returns
-    -------
-    float
-        rho: a Gaussian release costs (sensitivity / scale)^2 / 2, a pure one epsilon^2 / 2. inf where a release has no
-        noise, or is private with a delta > 0 only.
+    Returns: rho: a Gaussian release costs (sensitivity / scale)^2 / 2, a pure one epsilon^2 / 2. inf where a release
+    has no noise, or is private with a delta > 0 only.
 
     >>> zcdp([gaussian_event("sum", 1.0, 2.0, times=4)]), zcdp([laplace_event("sum", 1.0, 2.0)])
     (0.5, 0.125)

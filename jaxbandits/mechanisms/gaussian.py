@@ -87,20 +87,12 @@ def gaussian_scale(
 
     It is 0.0 without noise.
 
-    Parameters
-    ----------
-    rule
-        "classic": sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1. "analytic": the least
-        that suffices. "zcdp": by `zcdp_rho`, for adding up many releases.
+    rule: "classic": sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1. "analytic": the
+        least that suffices. "zcdp": by `zcdp_rho`, for adding up many releases.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges, and for epsilon > 1 with `rule="classic"`.
+    Raises: For arguments outside these ranges, and for epsilon > 1 with `rule="classic"`.
 
-    Notes
-    -----
-    Noise drawn in floating point simulates the mechanism; it is not a certified release.
+    Notes: Noise drawn in floating point simulates the mechanism; it is not a certified release.
 
     >>> round(gaussian_scale(1.0, 0.5, 1e-5), 4), round(gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 4)
     (9.6896, 7.0318)

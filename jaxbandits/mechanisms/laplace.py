@@ -17,9 +17,7 @@ def laplace_scale(
 ) -> Annotated[float, Doc("The scale b; 0.0 without noise.")]:
     """Scale of Laplace noise that makes a release epsilon-private: sensitivity / epsilon.
 
-    Notes
-    -----
-    Noise drawn in floating point simulates the mechanism; it is not a certified release.
+    Notes: Noise drawn in floating point simulates the mechanism; it is not a certified release.
 
     >>> laplace_scale(1.0, 0.5)
     2.0

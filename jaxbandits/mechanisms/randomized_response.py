@@ -24,10 +24,8 @@ def randomized_response(
     A Bernoulli(value) bit is flipped with probability 1 / (1 + e^(1/scale)), which is 1/scale-private, and then
     debiased.
 
-    Notes
-    -----
-    A simulation of the mechanism; not a certified release. `response_event` says what uniforms of few bits
-    spend beyond 1 / scale.
+    Notes: A simulation of the mechanism; not a certified release. `response_event` says what uniforms of few bits spend
+    beyond 1 / scale.
 
     >>> [round(float(randomized_response(u, 1.0, 1.0)), 3) for u in (0.2, 0.8)]
     [1.582, -0.582]

@@ -64,15 +64,9 @@ def vector_code(
 
     They are the bound L, the levels g and the trials B b.
 
-    Parameters
-    ----------
-    epsilon
-        The budget that the published formula is given; inf: b = 0. What is spent is `vector_epsilon`.
+    epsilon: The budget that the published formula is given; inf: b = 0. What is spent is `vector_epsilon`.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges, and where the trials are too many to count.
+    Raises: For arguments outside these ranges, and where the trials are too many to count.
 
     >>> [int(vector_code(1.0, 20, 5, epsilon, 0.1).trials) // 20 for epsilon in (0.2, 1.0, 10.0, float("inf"))]
     [1530, 612, 6, 0]
@@ -159,18 +153,12 @@ def amplified_epsilon(
 
     The lesser of the local guarantee and of amplification by shuffling.
 
-    Parameters
-    ----------
-    sensitivity
-        Largest L2 change of a message between users, in the norm in which the noise is spherical.
+    sensitivity: Largest L2 change of a message between users, in the norm in which the noise is spherical.
 
-    Notes
-    -----
-    The local guarantee holds always, since permuting is post-processing. Amplification theorems ask for pure
-    local privacy. A message cut to a ball of radius rho about the centre of the inputs has it, with e0 =
-    sensitivity (rho + sensitivity / 2) / scale^2 - log(1 - q) and q the probability that a message lies
-    outside; n users then cost (1 + e^epsilon) n q of delta. That bites for wide noise and thousands of users
-    only.
+    Notes: The local guarantee holds always, since permuting is post-processing. Amplification theorems ask for pure
+    local privacy. A message cut to a ball of radius rho about the centre of the inputs has it, with e0 = sensitivity
+    (rho + sensitivity / 2) / scale^2 - log(1 - q) and q the probability that a message lies outside; n users then cost
+    (1 + e^epsilon) n q of delta. That bites for wide noise and thousands of users only.
 
     A server that sees no more than the sum learns less: `gaussian_epsilon(sensitivity, sqrt(users) scale, delta)`.
 
@@ -223,12 +211,10 @@ def vector_epsilon(
 
     It is inf without noise, or with too little for any claim.
 
-    Notes
-    -----
-    Valid, not tight: the moments of the loss are bounded over the exact law of the noise. A user moves the
-    integers by at most `sensitivity` g / L jointly and 2 g each, rounded at random under one common uniform.
-    Noise outside a middle range, where a shift leaves the support, is charged to delta. With ample noise and
-    small delta the bound is a few per cent to a third above the Gaussian limit, which itself is no bound.
+    Notes: Valid, not tight: the moments of the loss are bounded over the exact law of the noise. A user moves the
+    integers by at most `sensitivity` g / L jointly and 2 g each, rounded at random under one common uniform. Noise
+    outside a middle range, where a shift leaves the support, is charged to delta. With ample noise and small delta the
+    bound is a few per cent to a third above the Gaussian limit, which itself is no bound.
 
     >>> round(vector_epsilon(vector_code(1.0, 20, 5, 1.0, 0.1), 4.5**0.5, 20, 0.1), 2)
     0.34

@@ -54,10 +54,8 @@ def tree_levels(num_releases: NumReleases, calibration: Calibration = "exact") -
 
     It is 0 where nothing is released.
 
-    Parameters
-    ----------
-    calibration
-        "paper" counts as the paper does, 1 + ceil(log2 n); the others count the nodes there are, bit_length(n).
+    calibration: "paper" counts as the paper does, 1 + ceil(log2 n); the others count the nodes there are,
+        bit_length(n).
 
     >>> [tree_levels(n) for n in (0, 1, 2, 3, 4, 8, 9)], [tree_levels(n, "paper") for n in (0, 1, 2, 3, 4, 8, 9)]
     ([0, 1, 2, 2, 3, 4, 4], [0, 1, 2, 3, 3, 4, 5])
@@ -73,23 +71,14 @@ def tree_levels(num_releases: NumReleases, calibration: Calibration = "exact") -
 def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", "increment"] = "tree") -> Tree:
     """Noise for the running sums of messages: the n-th sum gets the noise of popcount(n) nodes.
 
-    Parameters
-    ----------
-    shape : sequence of int
-        Shape of a message.
-    form
-        "tree": sums of popcount(n) independent nodes, in a state of shape `[bit_length(num_releases) + 1, *shape]`.
+    shape (sequence of int): Shape of a message.
+    form: "tree": sums of popcount(n) independent nodes, in a state of shape `[bit_length(num_releases) + 1, *shape]`.
         "increment": noise on every message, n of them in the n-th sum, in a state of shape `[*shape]`.
 
-    Returns
-    -------
-    Tree
-        ``init(dtype) -> state``, ``release(state, n, fresh) -> state, noise`` and ``noise(state, n)``. The noise of
-        n has popcount(n) (increments: n) times the variance of a fresh draw.
+    Returns: ``init(dtype) -> state``, ``release(state, n, fresh) -> state, noise`` and ``noise(state, n)``. The noise
+    of n has popcount(n) (increments: n) times the variance of a fresh draw.
 
-    Notes
-    -----
-    Fresh standard normals are the caller's, addressed by n; their scale is `tree_scale`.
+    Notes: Fresh standard normals are the caller's, addressed by n; their scale is `tree_scale`.
 
     >>> import jax.numpy as jnp
     >>> init, release, _ = tree(3, ())
@@ -158,21 +147,13 @@ def tree_scale(
 ) -> float:
     """Scale of the nodes' noise that makes running sums of messages (U, u) private, each a release of one agent.
 
-    Parameters
-    ----------
-    calibration
-        "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times that. "paper":
-        8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
+    calibration: "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times that.
+        "paper": 8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
 
-    Returns
-    -------
-    float
-        The scale s; 0.0 without noise or releases. A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of
-        scale s: every coordinate of `estimators.pack(U)` gets scale sqrt(2) s, every one of u scale s.
+    Returns: The scale s; 0.0 without noise or releases. A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of scale
+    s: every coordinate of `estimators.pack(U)` gets scale sqrt(2) s, every one of u scale s.
 
-    Notes
-    -----
-    Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12)
+    Notes: Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12)
     bound in each node.
 
     >>> [round(tree_scale(1.0, 1, epsilon, 1e-3), 4) for epsilon in (4.0, 1.0, float("inf"))]

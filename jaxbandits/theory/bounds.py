@@ -41,11 +41,8 @@ def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale
 
     30 sigma tau sqrt(K (J + 1)) + tau with J = floor(T / tau).
 
-    Parameters
-    ----------
-    tail_scale
-        sigma: sigma^2 is at least 2 + 4 lam^2, with lam the scale of the Laplace noise on a batch's mean loss. The
-        default sqrt(6) is the paper's, for lam = 1.
+    tail_scale: sigma: sigma^2 is at least 2 + 4 lam^2, with lam the scale of the Laplace noise on a batch's mean loss.
+        The default sqrt(6) is the paper's, for lam = 1.
     """
     return conversion_bound(30 * tail_scale * math.sqrt(num_arms * (horizon // window + 1)), window)
 
@@ -56,9 +53,7 @@ def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
 
     (2/epsilon)(2 sqrt(2 n K log K (1 + 10 L^2)) + 1) + 2/epsilon with n = epsilon T and L = log(K n).
 
-    Notes
-    -----
-    The proof drops a term of the mixing: `exp3_corrected_bound` has it.
+    Notes: The proof drops a term of the mixing: `exp3_corrected_bound` has it.
     """
     n = epsilon * horizon
     log_kn = math.log(num_arms * n)
@@ -145,10 +140,7 @@ def batched_exp4_bound(
 def arms_rates(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits without constants, by algorithm.
 
-    Returns
-    -------
-    dict of float
-        ``existing``: sqrt(K T log(K T)) / epsilon; ``conversion``: sqrt(K T / epsilon).
+    Returns (dict of float): ``existing``: sqrt(K T log(K T)) / epsilon; ``conversion``: sqrt(K T / epsilon).
     """
     size = num_arms * horizon
     return {"existing": float(math.sqrt(size * math.log(size)) / epsilon), "conversion": math.sqrt(size / epsilon)}
@@ -158,11 +150,8 @@ def arms_rates(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> dict[s
 def experts_rates(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits with expert advice without constants, by algorithm: take the smallest.
 
-    Returns
-    -------
-    dict of float
-        ``bandit_to_experts``: sqrt(N T / epsilon); ``local_exp4``: sqrt(K T log N) log(K T) / epsilon;
-        ``batched_exp4``: N^(1/6) K^(1/2) T^(2/3) log(N T) / epsilon^(1/3) + sqrt(N) log(N T) / epsilon.
+    Returns (dict of float): ``bandit_to_experts``: sqrt(N T / epsilon); ``local_exp4``: sqrt(K T log N) log(K T) /
+    epsilon; ``batched_exp4``: N^(1/6) K^(1/2) T^(2/3) log(N T) / epsilon^(1/3) + sqrt(N) log(N T) / epsilon.
     """
     log_nt = math.log(num_experts * horizon)
     batched = num_experts ** (1 / 6) * math.sqrt(num_arms) * horizon ** (2 / 3) * log_nt / epsilon ** (1 / 3)
@@ -179,18 +168,12 @@ def arms_bounds(
 ) -> dict[str, float]:
     """Bounds of private bandits with constants, by the base inside Algorithm 1.
 
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of the whole run, at most 1.
-    corrected
-        Take Corollary 3.2 in its sharper form and Corollary E.1 with the term that its proof drops; False: both as
-        printed.
+    epsilon: Privacy budget of the whole run, at most 1.
+    corrected: Take Corollary 3.2 in its sharper form and Corollary E.1 with the term that its proof drops; False: both
+        as printed.
 
-    Returns
-    -------
-    dict of float
-        ``htinf`` (Corollary 3.2), ``exp3`` (E.1) and ``ftpl`` (E.3, with constants of this package).
+    Returns (dict of float): ``htinf`` (Corollary 3.2), ``exp3`` (E.1) and ``ftpl`` (E.3, with constants of this
+    package).
     """
     tau = window(epsilon)
     sharp = htinf_window_bound(num_arms, horizon, tau, math.sqrt(max(6.0, 2 + 4 / (tau * epsilon) ** 2)))
@@ -207,14 +190,9 @@ def experts_bounds(
 ) -> dict[str, float]:
     """Bounds of private bandits with expert advice with constants, by algorithm.
 
-    Returns
-    -------
-    dict of float
-        ``bandit_to_experts`` (Corollary 4.3), ``local_exp4`` (4.4) and ``batched_exp4`` (4.5).
+    Returns (dict of float): ``bandit_to_experts`` (Corollary 4.3), ``local_exp4`` (4.4) and ``batched_exp4`` (4.5).
 
-    Notes
-    -----
-    At sizes that can be simulated most of them exceed T: compare min(bound, T).
+    Notes: At sizes that can be simulated most of them exceed T: compare min(bound, T).
     """
     return {
         "bandit_to_experts": htinf_experts_bound(num_experts, horizon, epsilon),
@@ -227,15 +205,10 @@ def experts_bounds(
 def experts_regions(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> tuple[str, ...]:
     """The algorithms with expert advice whose printed region holds the point: none, one or several.
 
-    Returns
-    -------
-    tuple of str
-        ``bandit_to_experts`` for N <= K; ``local_exp4`` for N >= K and epsilon >= K / N; ``batched_exp4`` for N >=
-        K and epsilon <= 1 / sqrt T.
+    Returns (tuple of str): ``bandit_to_experts`` for N <= K; ``local_exp4`` for N >= K and epsilon >= K / N;
+    ``batched_exp4`` for N >= K and epsilon <= 1 / sqrt T.
 
-    Notes
-    -----
-    The regions do not tile. For a map without holes take the smallest of `experts_rates` or `experts_bounds`.
+    Notes: The regions do not tile. For a map without holes take the smallest of `experts_rates` or `experts_bounds`.
 
     >>> experts_regions(10, 5, 10_000, 0.1), experts_regions(10, 100, 10_000, 0.05)
     (('bandit_to_experts',), ())

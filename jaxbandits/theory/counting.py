@@ -25,17 +25,11 @@ def counting_error(
 ) -> float:
     """The noise of n private running sums at equal privacy: column norm times deviation.
 
-    Parameters
-    ----------
-    form
-        As in `mechanisms.counter`; "blt" and "k_ary" with the parameters for `error`, "banded" with min(256, n) bands.
-        "increment" is noise on every message.
+    form: As in `mechanisms.counter`; "blt" and "k_ary" with the parameters for `error`, "banded" with min(256, n)
+        bands. "increment" is noise on every message.
 
-    Returns
-    -------
-    float
-        Standard deviation of the noise for a unit of sensitivity 1 and unit noise. That of "k_ary" is for the 1-norm
-        and Laplace noise, and does not compare with the others.
+    Returns: Standard deviation of the noise for a unit of sensitivity 1 and unit noise. That of "k_ary" is for the
+    1-norm and Laplace noise, and does not compare with the others.
 
     >>> [round(counting_error(form, 1000), 3) for form in ("blt", "square_root", "honaker", "tree", "increment")]
     [3.265, 3.265, 6.736, 9.487, 31.623]

@@ -123,9 +123,7 @@ def byzantine_radius(
 ) -> float:
     """The radius beta_k of an episode, as printed.
 
-    Notes
-    -----
-    Lemma 12 has Lambda_k >= lambda_k / 2, so the last term should carry sqrt(2). The slack of the others covers
+    Notes: Lemma 12 has Lambda_k >= lambda_k / 2, so the last term should carry sqrt(2). The slack of the others covers
     that only where feature_spread >= 0.24 noise_scale.
 
     >>> setting = {"window": 40, "num_agents": 10, "horizon": 2000, "dim": 4}

@@ -41,11 +41,8 @@ def _logit(x: float) -> float:
 def private_kl_divergence(x: Mean, y: Mean, epsilon: Epsilon) -> float:
     """How far two Bernoulli means are apart for an epsilon-private algorithm.
 
-    Returns
-    -------
-    float
-        d_eps(x, y): the least ``epsilon |z - x| + kl(z, y)`` over z between them. It is at most kl(x, y) and at most
-        ``epsilon |x - y|``, and finite at y = 1.
+    Returns: d_eps(x, y): the least ``epsilon |z - x| + kl(z, y)`` over z between them. It is at most kl(x, y) and at
+    most ``epsilon |x - y|``, and finite at y = 1.
 
     >>> round(private_kl_divergence(0.3, 0.7, 0.5), 9), private_kl_divergence(0.5, 1.0, 2.0)
     (0.172174886, 1.0)
@@ -185,10 +182,7 @@ def local_robust_rate(
     It is T A^(1 - 1/k) + T^(1/2 + 1/(2k)) (c sqrt(K ln T))^(1 - 1/k), at most T max_gap; c and A as in
     `local_mean_rate`.
 
-    Parameters
-    ----------
-    max_gap
-        Largest gap between two means, in units of a reward: regret is at most T times it.
+    max_gap: Largest gap between two means, in units of a reward: regret is at most T times it.
 
     >>> round(local_robust_rate(5, 100_000, 1.0, float("inf"), 0.0))
     5192
@@ -216,10 +210,8 @@ def skellam_rdp(
 
     It is a epsilon^2 / 2 + min{(2a - 1) epsilon^2 / (4 s^2) + 3 epsilon / (2 s^3), 3 max(epsilon, epsilon^2) / (2 s)}.
 
-    Notes
-    -----
-    The printed last term is 3 epsilon^2 / (2 s), which asks for g >= s; below epsilon = 1 short blocks have a smaller
-    g, and 3 epsilon / (2 s) is what holds for them.
+    Notes: The printed last term is 3 epsilon^2 / (2 s), which asks for g >= s; below epsilon = 1 short blocks have a
+    smaller g, and 3 epsilon / (2 s) is what holds for them.
 
     >>> skellam_rdp(8, 1.0, 10.0)
     4.039

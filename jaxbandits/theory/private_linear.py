@@ -63,11 +63,8 @@ def online_ucb_noise(
 ) -> float:
     """Standard deviation sigma of the noise on every feature and on the reward.
 
-    Parameters
-    ----------
-    calibration
-        "exact": the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018). "paper": 2 sqrt(2
-        log(1.25 / delta)) / epsilon, and half of it for the reward alone. "reference": sqrt(log(2.5 / delta)) /
+    calibration: "exact": the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018). "paper": 2
+        sqrt(2 log(1.25 / delta)) / epsilon, and half of it for the reward alone. "reference": sqrt(log(2.5 / delta)) /
         epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
 
     >>> [round(online_ucb_noise(1.0, calibration=c), 3) for c in ("exact", "paper", "reference")]
@@ -86,22 +83,14 @@ def online_ucb_noise(
 def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The delta that the printed noise of OnlineUCB truly has for a user's pair at an epsilon.
 
-    Parameters
-    ----------
-    epsilon
-        The epsilon that is claimed, finite.
+    epsilon: The epsilon that is claimed, finite.
 
-    Returns
-    -------
-    float
-        The least delta at which the message (x, y), of a feature with `|x|` <= 1 and its reward, is private at
-        `epsilon`.
+    Returns: The least delta at which the message (x, y), of a feature with `|x|` <= 1 and its reward, is private at
+    `epsilon`.
 
-    Notes
-    -----
-    The printed standard deviation, 2 sqrt(2 log(1.25 / delta)) / epsilon, is that of the classical formula for x and
-    for y apart, each of which moves by 2 at most. The pair moves by sqrt(4 + reward_range^2), and it is one Gaussian
-    release, of which the least delta is known exactly (Balle and Wang 2018, Theorem 8).
+    Notes: The printed standard deviation, 2 sqrt(2 log(1.25 / delta)) / epsilon, is that of the classical formula for x
+    and for y apart, each of which moves by 2 at most. The pair moves by sqrt(4 + reward_range^2), and it is one
+    Gaussian release, of which the least delta is known exactly (Balle and Wang 2018, Theorem 8).
 
     >>> round(printed_noise_delta(10.0, 0.1), 6), round(printed_noise_delta(1.0, 1e-5, 2.0), 9)
     (0.607584, 3.7361e-05)
@@ -114,11 +103,8 @@ def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: Re
 def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The largest epsilon at which the printed noise of OnlineUCB keeps its claim.
 
-    Returns
-    -------
-    float
-        epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is looked for
-        in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger.
+    Returns: epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is looked
+    for in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger.
 
     See Also
     --------
@@ -155,12 +141,8 @@ def online_ucb_gradient_bound(
         2 sqrt(2 log) (2 D sigma + 2 sigma + D Delta + Delta)
           + 2 log (2 D Delta^2 + 4 D Delta sigma + 2 Delta sigma + 2 D sigma^2 + 2 sigma^2 + D sigma^2) + 2 D + 2.
 
-    Parameters
-    ----------
-    feature_noise
-        Standard deviation of the noise on a feature's entry; 0 where none is added.
-    log
-        log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). The default: the practical bound,
+    feature_noise: Standard deviation of the noise on a feature's entry; 0 where none is added.
+    log: log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). The default: the practical bound,
         which leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
 
     >>> sigma = online_ucb_noise(1.0, calibration="paper")
@@ -229,18 +211,11 @@ def online_ucb_width(
 ) -> float:
     """The width w of the index <x, theta> + w sqrt(x' V^-1 x).
 
-    Parameters
-    ----------
-    width
-        "scaled": (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle term of
-        K_N. "theory": sqrt(M_N + K_N).
-    gradient_bound
-        Bound G at which gradients are clipped. "theory" needs it.
+    width: "scaled": (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle term
+        of K_N. "theory": sqrt(M_N + K_N).
+    gradient_bound: Bound G at which gradients are clipped. "theory" needs it.
 
-    Raises
-    ------
-    ValueError
-        If `width` is unknown, or ``"theory"`` lacks a number.
+    Raises: If `width` is unknown, or ``"theory"`` lacks a number.
 
     >>> round(online_ucb_width("scaled", 20_000, 1 / 20_000, epsilon=1.0, delta=0.1), 2)
     8.98

@@ -102,10 +102,7 @@ def private_robust_lower_bound(
 
     constant u^(1/k) max{sqrt(K T), (K / epsilon)^(1 - 1/k) T^(1/k), T alpha^(1 - 1/k)}.
 
-    Parameters
-    ----------
-    constant
-        The theorem's constant, which it does not state: 1/27 is this package's choice, so label the line "order".
+    constant: The theorem's constant, which it does not state: 1/27 is this package's choice, so label the line "order".
 
     >>> round(private_robust_lower_bound(5, 10_000, 0.1), 1)
     26.2

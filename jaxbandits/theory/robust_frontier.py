@@ -83,12 +83,9 @@ def wide_elimination_bound(
 ) -> float:
     """Upper bound of the regret of `stopping_elimination` whose budget of corruption is known.
 
-    Returns
-    -------
-    float
-        With l = ln(2 K T / delta), the sum over the arms of gap D > 0 of D (1 + ((2 sigma sqrt(2 l) + sqrt(8 sigma^2 l
-        + 4 C D)) / D)^2). It holds with probability 1 - delta against every adversary of budget C, who may see the arm.
-        It may exceed T max D.
+    Returns: With l = ln(2 K T / delta), the sum over the arms of gap D > 0 of D (1 + ((2 sigma sqrt(2 l) + sqrt(8
+    sigma^2 l + 4 C D)) / D)^2). It holds with probability 1 - delta against every adversary of budget C, who may see
+    the arm. It may exceed T max D.
 
     >>> round(wide_elimination_bound([0.8, 0.6, 0.5, 0.3], 20_000, 100.0, failure_prob=0.05), 1)
     3172.9
@@ -144,20 +141,13 @@ def contaminated_divergence(
 ) -> Float[np.ndarray, " n"]:
     """The least Kullback-Leibler divergence of two normal laws of variance 1 that are both contaminated.
 
-    Parameters
-    ----------
-    gaps
-        Distances g of the two means, in standard deviations.
+    gaps: Distances g of the two means, in standard deviations.
 
-    Returns
-    -------
-    array of float64 [n]
-        d_eps(g): 0 for g up to twice `median_shift`, at most g^2 / 2, and g^2 / 2 without contamination.
+    Returns (array of float64 [n]): d_eps(g): 0 for g up to twice `median_shift`, at most g^2 / 2, and g^2 / 2 without
+    contamination.
 
-    Notes
-    -----
-    It is that of the least favourable pair of Huber and Strassen. With c > 1 the solution of Phi(u) + Phi(l) / c =
-    1 / (1 - eps), u = g / 2 + ln(c) / g and l = g - u, it is (1 - eps) (ln(c) (1 - 1 / c) Phi(l) + g^2 / 2 (Phi(u) -
+    Notes: It is that of the least favourable pair of Huber and Strassen. With c > 1 the solution of Phi(u) + Phi(l) / c
+    = 1 / (1 - eps), u = g / 2 + ln(c) / g and l = g - u, it is (1 - eps) (ln(c) (1 - 1 / c) Phi(l) + g^2 / 2 (Phi(u) -
     Phi(l)) - g (phi(l) - phi(u))).
 
     >>> contaminated_divergence([0.2, 0.5, 1.0], 0.1).round(4).tolist()
@@ -248,10 +238,7 @@ def delayed_ucb_bound(
     It is [recalled]. G* is the expected largest number of an arm's plays that are outstanding at once. Under a fixed
     delay d it is at most d.
 
-    Parameters
-    ----------
-    outstanding : float or array of float [K]
-        G* of every arm, or one number for all, at least 0.
+    outstanding (float or array of float [K]): G* of every arm, or one number for all, at least 0.
 
     >>> round(delayed_ucb_bound([0.0, 0.5], 1000, 10), 3)
     117.274

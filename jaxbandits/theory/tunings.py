@@ -24,10 +24,8 @@ Tuning = Annotated[dict[str, Any], Doc("``learning_rate``, ``mixing``, ``window`
 def window(epsilon: AtMostOne) -> int:
     """Batch length tau = ceil(1 / epsilon) of Algorithm 1.
 
-    Notes
-    -----
-    1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after float32
-    rounding.
+    Notes: 1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after
+    float32 rounding.
 
     >>> window(0.1), window(1 / 49), window(0.3)
     (10, 49, 4)
@@ -43,10 +41,7 @@ def check_epsilon(
 ) -> Annotated[float, Doc("epsilon.")]:
     """Check that the theory of Algorithm 1 covers epsilon: 1/T <= epsilon <= 1.
 
-    Raises
-    ------
-    ValueError
-        If epsilon lies outside [1/T, 1].
+    Raises: If epsilon lies outside [1/T, 1].
     """
     if not (1 - 1e-6) / horizon <= epsilon <= 1:
         raise ValueError(
@@ -122,11 +117,8 @@ def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mix
 
     learning_rate = sqrt(log K / (22 n K L^2)) and mixing = 4 learning_rate K L with n = epsilon T and L = log(K n).
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, L <= 0, or the theory's mixing exceeds 1 (about epsilon T < 0.73 K
-        log K).
+    Raises: If an argument lies outside its range, L <= 0, or the theory's mixing exceeds 1 (about epsilon T < 0.73 K
+    log K).
 
     >>> sorted(exp3_tuning(10, 100_000, 0.1))
     ['learning_rate', 'mixing', 'noise_scale', 'window']
@@ -156,16 +148,10 @@ def exp3_noisy_tuning(
     learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))) and mixing = 4 learning_rate lam K
     log(K J).
 
-    Parameters
-    ----------
-    window
-        Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 / (window
-        lam).
+    window: Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 /
+        (window lam).
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or the theory's mixing exceeds 1.
+    Raises: If an argument lies outside its range, or the theory's mixing exceeds 1.
     """
     k, j, lam = num_arms, horizon, noise_scale
 
@@ -192,10 +178,7 @@ def ftpl_tuning(
     learning_rate = min(sqrt(log K / (K n + 10 K n L^2)), 1 / (sqrt(K n) (1 + 4 log n))) with n = epsilon T and
     L = log(K n).
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or L <= 0.
+    Raises: If an argument lies outside its range, or L <= 0.
     """
     k, epsilon = num_arms, check_epsilon(epsilon, horizon)
     n, tau = epsilon * horizon, window(epsilon)
@@ -239,10 +222,7 @@ def local_exp4_tuning(
     learning_rate = sqrt(log N / (3 T K (1 + 10 log^2(K T) / epsilon^2))) and
     mixing = 4 learning_rate K log(K T) / epsilon.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or the theory's mixing exceeds 1 (about T < 0.53 K log N).
+    Raises: If an argument lies outside its range, or the theory's mixing exceeds 1 (about T < 0.53 K log N).
     """
     k, experts = num_arms, num_experts
     lam = 0.0 if math.isinf(epsilon) else 1 / epsilon
@@ -282,19 +262,11 @@ def batched_exp4_tuning(
     mixing = max((learning_rate N')^(1/3) K^(2/3) L^(2/3) / (epsilon window)^(2/3),
     12 learning_rate K sqrt(N') L / (epsilon window)), noise_scale = 3 K sqrt(N') / (mixing window epsilon).
 
-    Parameters
-    ----------
-    epsilon
-        Privacy budget of the whole run. inf adds no noise and needs `learning_rate`, `mixing` and `window`.
-    mixing_rule
-        "printed" has N for N' in the first branch of mixing; the theorem's rate needs N'.
-    mixing
-        Share of uniform exploration. The default: the theory's. The noise follows from the mixing used.
+    epsilon: Privacy budget of the whole run. inf adds no noise and needs `learning_rate`, `mixing` and `window`.
+    mixing_rule: "printed" has N for N' in the first branch of mixing; the theorem's rate needs N'.
+    mixing: Share of uniform exploration. The default: the theory's. The noise follows from the mixing used.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or the theory gives mixing > 1, learning_rate >= 1 or window > T.
+    Raises: If an argument lies outside its range, or the theory gives mixing > 1, learning_rate >= 1 or window > T.
     """
     k, n = num_arms, num_experts
     given = {"learning_rate": learning_rate, "mixing": mixing, "window": window}
@@ -344,10 +316,7 @@ def batched_exp4_tuning(
 def exp4_tuning(num_arms: Arms, num_experts: Experts, horizon: Plays) -> dict[str, float]:
     """Tuning of EXP4 without privacy: learning_rate sqrt(2 log N / (K T)), mixing 0.
 
-    Returns
-    -------
-    dict of float
-        ``learning_rate`` and ``mixing``.
+    Returns (dict of float): ``learning_rate`` and ``mixing``.
     """
     rate = math.sqrt(2 * math.log(num_experts) / (num_arms * horizon))
     return {"learning_rate": rate, "mixing": 0.0}

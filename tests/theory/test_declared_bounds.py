@@ -1,6 +1,7 @@
 """What `validation.checked` makes of a declaration: checks, docstring and signature."""
 
 import inspect
+import textwrap
 from typing import Annotated, Literal, Required, TypedDict, Unpack
 
 import jax
@@ -122,6 +123,69 @@ def test_source_and_example_need_no_section():
     assert found["Returns"].strip() == "float array of shape []\n    Its root."
     assert found["References"].strip() == "A page of a paper."
     assert found["Examples"].strip() == ">>> float(root(4.0))\n2.0"
+
+
+@checked
+def cut(x: Annotated[Scalar, Ge(0)], low: Scalar, high: Scalar, rows: list[str]) -> dict[str, float]:
+    """Cut a number.
+
+    sizes: no argument.
+
+    x: First,
+        and more of it.
+
+        A second paragraph.
+    low, high: The ends.
+    rows (sequence of str): Names: three.
+
+    Returns (dict of float): By name,
+    one for each.
+
+    Raises: Where low is above high,
+    and so on.
+
+    Notes: x: no entry.
+
+    Second.
+    """
+    return {}
+
+
+def test_short_sections_become_full_ones():
+    assert cut.__doc__ == textwrap.dedent("""\
+        Cut a number.
+
+        sizes: no argument.
+
+        Parameters
+        ----------
+        x : float
+            First, and more of it. At least 0.
+
+            A second paragraph.
+        low, high : float
+            The ends.
+        rows : sequence of str
+            Names: three.
+
+        Returns
+        -------
+        dict of float
+            By name,
+            one for each.
+
+        Raises
+        ------
+        ValueError
+            Where low is above high,
+            and so on.
+
+        Notes
+        -----
+        x: no entry.
+
+        Second.
+    """)
 
 
 def test_what_is_traced_is_not_checked():

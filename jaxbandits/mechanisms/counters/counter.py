@@ -148,36 +148,24 @@ def counter(
 ) -> Counter:
     """Private running sums: after every message the sum of all so far, with noise that is shared between releases.
 
-    Parameters
-    ----------
-    form
-        The noise. "blt": buffered linear Toeplitz, the least for its state. "tree": the binary tree. "honaker": the
+    form: The noise. "blt": buffered linear Toeplitz, the least for its state. "tree": the binary tree. "honaker": the
         tree with better estimates of its nodes. "square_root": the least largest error of all Toeplitz forms; it keeps
         every draw, so at most 1,024 releases. "banded": the first `bands` coefficients of that, for units whose
         messages lie so far apart; worse than the tree for single messages and long horizons. "k_ary": Laplace noise,
         for pure privacy.
-    horizon : int or None
-        The number n of messages, in [0, 2^30]; None where it is not known ("blt", "honaker", "tree"), at about 1.6
-        times the noise.
-    error
-        Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation least.
-    bands
-        Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.
+    horizon (int or None): The number n of messages, in [0, 2^30]; None where it is not known ("blt", "honaker",
+        "tree"), at about 1.6 times the noise.
+    error: Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation
+        least.
+    bands: Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.
 
-    Returns
-    -------
-    Counter
-        ``init``, ``add``, ``release`` for one lane, their ``params``, and ``deviation``, ``column_norm``, ``size``.
+    Returns: ``init``, ``add``, ``release`` for one lane, their ``params``, and ``deviation``, ``column_norm``,
+    ``size``.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges, or a form that cannot do what is asked.
+    Raises: For arguments outside these ranges, or a form that cannot do what is asked.
 
-    Notes
-    -----
-    At equal privacy the noise is in proportion to ``column_norm * deviation(t)``: compare that. An argument that a form
-    does not read is ignored.
+    Notes: At equal privacy the noise is in proportion to ``column_norm * deviation(t)``: compare that. An argument that
+    a form does not read is ignored.
 
     Messages may depend on earlier releases, as in a bandit. With matrices L R = A of running sums and noise L z,
     replace z in one of two worlds by z - delta R e_i: all releases agree, so all later messages do, and the map is a
