@@ -11,8 +11,8 @@ Returns and Raises as users see them, and the ranges and static marks of `jaxban
 What means the same in many functions has a name for its annotation and text, such as `NumArms`; a text of one line may
 stand there too. Several arguments that go together are a TypedDict, `**given: Unpack[Group]`. The decorator's `source`
 becomes the References, and an example at the end of the docstring needs no title. A paragraph that begins with an
-argument's name and a colon becomes an entry of the Parameters, and one that begins with `Returns:`, `Raises:`, `Notes:`
-or `Warnings:` that section; a type that the annotation does not tell follows in parentheses, `x (array of shape [n]):`.
+argument's name and a colon becomes an entry of the Parameters, one that begins with `Returns:`, `Raises:`, `Warns:`,
+`Notes:` or `Warnings:` that section. A type that no annotation tells stands in between: `x (array of shape [n]): ...`.
 """
 
 import functools
@@ -29,6 +29,7 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
+    NoReturn,
     NotRequired,
     Required,
     Union,
@@ -59,7 +60,8 @@ TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed se
 UNIONS = (Union, UnionType)
 NUMBERS = (float, np.floating[Any], np.integer[Any])  # of which `Scalar` is made
 TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of a docstring's section
-SHORT_TITLE = re.compile(r"(Returns|Raises|Notes|Warnings)(?: \((.*?)\))?: ")  # and how it begins without a rule
+SHORT_TITLE = re.compile(r"(Returns|Raises|Warns|Notes|Warnings)(?: \((.*?)\))?: ")  # and how it begins without a rule
+RAISED = {"Raises": "ValueError", "Warns": "UserWarning"}
 SHORT_ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: \((.*?)\))?: +", re.MULTILINE)
 
 
@@ -199,6 +201,8 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
         else:
             written = Any if parameter.annotation is parameter.empty else parameter.annotation
             found[name] = _argument(name, hints.get(name, written), parameter.default, texts)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                found[name] = found[name]._replace(name=f"**{name}")
     return found
 
 
@@ -309,7 +313,7 @@ def _in_full(text: str | None, names: Container[str]) -> str:
     for block in inspect.cleandoc(text or "").split("\n\n"):
         title, begins = SHORT_TITLE.match(block), known(SHORT_ENTRY.match(block))
         if title:
-            kind, body = title[2] or ("ValueError" if title[1] == "Raises" else ""), block[title.end() :]
+            kind, body = title[2] or RAISED.get(title[1], ""), block[title.end() :]
             body = f"{kind}\n{textwrap.indent(body, '    ')}" if kind else body
             block = f"{title[1]}\n{'-' * len(title[1])}\n{body}"
         elif begins or (inside and block.startswith("    ")):
@@ -371,9 +375,9 @@ def documented(
 
 def _returned(function: Callable[..., Any], written: str) -> str:
     """A Returns: as written, typed; else the annotation's text, for an algorithm no guarantee, or the summary."""
-    if "\n    " in written:
-        return written
     hint, marks = _unmarked(hints_of(function).get("return", Any))
+    if hint is NoReturn or "\n    " in written:
+        return written
     kind, summary = _in_words(_alternatives(hint)), sections(function.__doc__)[""].partition("\n\n")[0]
     default = "Without a privacy guarantee." if kind == "Algorithm" else summary
     doc = written or next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)

@@ -122,17 +122,12 @@ def byzantine(
 
     The attackers are the floor(corruption * N + 1/2) lowest-numbered agents.
 
-    Parameters
-    ----------
-    kind
-        What they send. With c = scale, L the plays of the window, bars for honest averages, s_u for the honest standard
-        deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g); "constant": (c L
-        I, -c L 1); "zero"; "nonfinite": inf and NaN; "alie": (Ubar, ubar - c s_u sign(ubar)); "inner_product": (Ubar,
-        -c ubar); "target": (Ubar, -c Ubar theta); "none": no attack.
-    prob
-        The chance that an attacker attacks in a window, drawn for each window and agent.
-    part
-        What is replaced, the other part staying honest.
+    kind: What they send. With c = scale, L the plays of the window, bars for honest averages, s_u for the honest
+        standard deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g);
+        "constant": (c L I, -c L 1); "zero"; "nonfinite": inf and NaN; "alie": (Ubar, ubar - c s_u sign(ubar));
+        "inner_product": (Ubar, -c ubar); "target": (Ubar, -c Ubar theta); "none": no attack.
+    prob: The chance that an attacker attacks in a window, drawn for each window and agent.
+    part: What is replaced, the other part staying honest.
 
     Raises: If an argument is out of range, or the attack changes nothing.
 

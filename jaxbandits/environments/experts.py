@@ -107,18 +107,12 @@ def rotating_experts(
 ) -> Environment:
     """Experts who advise on the arms of a loss environment, either by rotating favourites or by given probabilities.
 
-    Parameters
-    ----------
-    num_experts
-        Number of experts N. Needed unless `advice` is given.
-    spread
-        Share of an expert's probability that is spread evenly over the arms. The rest is on its favourite.
-    rotation
-        Plays between two moves of a favourite. Expert j < K always favours arm j; expert j >= K favours arm (j +
+    num_experts: Number of experts N. Needed unless `advice` is given.
+    spread: Share of an expert's probability that is spread evenly over the arms. The rest is on its favourite.
+    rotation: Plays between two moves of a favourite. Expert j < K always favours arm j; expert j >= K favours arm (j +
         floor((t - 1) / rotation)) mod K.
-    advice : array_like of shape (N, K) or (T, N, K)
-        Probabilities over the arms instead, the same at every play or one table for each of T plays. Then `spread` and
-        `rotation` are not used.
+    advice (array_like of shape (N, K) or (T, N, K)): Probabilities over the arms instead, the same at every play or one
+        table for each of T plays. Then `spread` and `rotation` are not used.
 
     Returns: The context of a play is the advice [N, K]. Facts: `num_arms`, `num_experts`, and `max_horizon` where a
     table limits the plays. Regret compares the expected losses of the played arms with those of the best expert over

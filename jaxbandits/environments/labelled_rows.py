@@ -189,19 +189,13 @@ def read_losses(
         Default: "", "?", "NA", "nan" and "NaN". Texts of a DataFrame are never missing; None, NaN, NA and NaT are, in
         every source.
 
-    Returns
-    -------
-    ndarray of shape (T, K)
-        The losses, float64.
+    Returns (ndarray of shape (T, K)): The losses, float64.
 
     Raises: Naming the file, the data row (from 1), the line and the column of the first entry that is not a number in
     [0, 1], or a row of another length; or saying that the file is missing, empty or not readable, that a column has no
     name of its own or that a cell is missing.
 
-    Warns
-    -----
-    UserWarning
-        Rows are left out: how many, and the first five.
+    Warns: Rows are left out: how many, and the first five.
 
     Notes: The first row of a text file is its header unless one of its cells is a number or one of the missing words
     other than "". Lines without any character but blanks are skipped; a row of empty cells is missing.
@@ -245,10 +239,7 @@ def read_labelled(
     Raises: As `read_losses`, and where the label column is unknown. Of a DataFrame it names the place in its index and
     the column.
 
-    Warns
-    -----
-    UserWarning
-        As `read_losses`, and where a feature counts up by one from row to row, as an identifier does.
+    Warns: As `read_losses`, and where a feature counts up by one from row to row, as an identifier does.
 
     Notes: Labels of a text file are integers, of any size, if every one is written as 0, 7 or -12; otherwise they are
     text, so that 007 and 7 or 1.10 and 1.1 are two classes. Texts in a DataFrame stay text. Blanks around labels do not

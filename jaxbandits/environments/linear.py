@@ -69,14 +69,10 @@ def linear_arms(
 ) -> Environment:
     """Fixed arms whose mean reward is the inner product of their feature vector with one unknown parameter theta.
 
-    Parameters
-    ----------
-    actions : array_like of shape (K, d)
-        One feature vector for each of at least two arms, with norms of at most 1 and not all zero.
-    theta : array_like of shape (d,)
-        The unknown parameter, of norm at most 1.
-    noise
-        The law of a reward. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right mean,
+    actions (array_like of shape (K, d)): One feature vector for each of at least two arms, with norms of at most 1 and
+        not all zero.
+    theta (array_like of shape (d,)): The unknown parameter, of norm at most 1.
+    noise: The law of a reward. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right mean,
         bounded, so that a declared epsilon is true. The others have heavy tails and noise of mean 0: mean + noise_scale
         t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
 

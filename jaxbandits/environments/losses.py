@@ -110,11 +110,8 @@ def bernoulli_losses(
 def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc("The fact `max_horizon` is T.")]:
     """Losses that are given in a table, one row for each play.
 
-    Parameters
-    ----------
-    losses : array_like of shape (T, K) or pandas.DataFrame
-        Row t - 1 holds the losses of play t, each in [0, 1], for at least two arms. A run may not be longer than the
-        table.
+    losses (array_like of shape (T, K) or pandas.DataFrame): Row t - 1 holds the losses of play t, each in [0, 1], for
+        at least two arms. A run may not be longer than the table.
 
     Raises: Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
 

@@ -11,7 +11,7 @@ from jaxbandits.declared import LATER, NonNegative, Positive, Remedy
 from jaxbandits.mechanisms.composition import composed_epsilon as composed_epsilon  # a name of `theory` too
 from jaxbandits.theory.quantities import Arms, Epsilon, Experts, Plays, SmallDelta
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked, integer
+from jaxbandits.validation import checked, integer, told
 
 Mixing = Annotated[Scalar, Ge(0), Le(1), Doc("Share of uniform exploration. The default: the theory's.")]
 WholeRun = Annotated[Scalar, Gt(0), Doc("Privacy budget of the whole run.")]
@@ -50,53 +50,35 @@ def check_epsilon(
     return float(epsilon)
 
 
+@told
 def check_mixing(mixing: float, mixing_at: Callable[[int], float], **sizes: Any) -> float:
     """Check that the theory's mixing is a probability.
 
-    Parameters
-    ----------
-    mixing : float
-        The theory's share of uniform exploration.
-    mixing_at : callable
-        The mixing at another horizon T.
-    **sizes : int or float
-        The sizes that the error names, T among them.
+    mixing: The theory's share of uniform exploration.
+    mixing_at: The mixing at another horizon T.
+    sizes (int or float): The sizes that the error names, T among them.
 
-    Returns
-    -------
-    float
-        mixing.
+    Returns: mixing.
 
-    Raises
-    ------
-    ValueError
-        If mixing lies outside [0, 1]. The error names the sizes and the smallest T that works.
+    Raises: If mixing lies outside [0, 1]. The error names the sizes and the smallest T that works.
     """
     if not 0 <= mixing <= 1:
         refuse(f"the theory's mixing is {mixing:.4g} > 1", lambda t: 0 <= mixing_at(t) <= 1, **sizes)
     return mixing
 
 
+@told
 def refuse(
     what: str, works: Callable[[int], bool], *, remedy: str = "learning_rate and mixing", **sizes: Any
 ) -> NoReturn:
     """Raise a ValueError that names the smallest larger horizon at which the theory works.
 
-    Parameters
-    ----------
-    what : str
-        What is wrong.
-    works : callable
-        Whether the theory works at a horizon T. The smallest such T is found by bisection.
-    remedy : str, default "learning_rate and mixing"
-        The arguments that replace the theory's values.
-    **sizes : int or float
-        The sizes that the error names, T among them.
+    what: What is wrong.
+    works: Whether the theory works at a horizon T. The smallest such T is found by bisection.
+    remedy: The arguments that replace the theory's values.
+    sizes (int or float): The sizes that the error names, T among them.
 
-    Raises
-    ------
-    ValueError
-        Always.
+    Raises: Always.
     """
     low, high = sizes["T"], 2 * sizes["T"]
     while high < 2**62 and not works(high):
