@@ -29,15 +29,8 @@ Kind: TypeAlias = Literal[
     "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst", "in_range"
 ]
 # what value=None means; otherwise 0
-VALUES = {
-    "fixed": 10.0,
-    "random_sign": 10.0,
-    "target": 10.0,
-    "burst": 10.0,
-    "sign_flip": 1.0,
-    "subthreshold": 0.99,
-    "in_range": 1.0,
-}
+VALUES = dict.fromkeys(("fixed", "random_sign", "target", "burst"), 10.0)
+VALUES |= {"sign_flip": 1.0, "subthreshold": 0.99, "in_range": 1.0}
 # kinds that read nothing but the numbers they replace, so that any message can be attacked by them
 BLIND = ("fixed", "gaussian", "cauchy", "sign_flip", "random_sign")
 CHOICES = 16  # how many honest reports "in_range" chooses from

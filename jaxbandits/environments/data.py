@@ -198,7 +198,6 @@ def _say_constant(x: np.ndarray, columns: Sequence[str]) -> None:
         warnings.warn(
             f"classification: {len(still)} of {len(columns)} features are the same in every row and say nothing: "
             f"{few(still)}",
-            UserWarning,
             stacklevel=4,
         )
 
@@ -208,6 +207,5 @@ def _say_numbers(names: Sequence[str]) -> None:
     arms = few([f"arm {arm} is the label {name}" for arm, name in enumerate(names)])
     warnings.warn(
         f"classification: {len(names)} classes are {len(names)} arms: {arms} (facts['arm_names'])",
-        UserWarning,
         stacklevel=4,
     )

@@ -97,13 +97,13 @@ def student_arms(
     *,
     means: Means,
     scale: Annotated[NonNegative, Doc("Multiplies the noise.")] = 1.0,
-    df: Annotated[
-        DegreesOfFreedom, Doc("Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.")
-    ] = 3.0,
+    df: DegreesOfFreedom = 3.0,
 ) -> ArmsEnvironment:
     """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
     The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
+
+    df: Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
 
     Notes: The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of
     their mean.
@@ -118,16 +118,12 @@ def student_arms(
 
 
 @factory(source="`docs/formulas/private_robust_mab.md#reward-laws`.")
-def pareto_arms(
-    *,
-    means: PositiveMeans,
-    shape: Annotated[
-        TailExponent, Doc("Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.")
-    ] = 3.5,
-) -> ArmsEnvironment:
+def pareto_arms(*, means: PositiveMeans, shape: TailExponent = 3.5) -> ArmsEnvironment:
     """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
     P(X > x) = (x0 / x)^shape above x0 = mean (shape - 1) / shape. Moments of order `shape` and above are infinite.
+
+    shape: Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.
 
     Notes: The 32 random bits of a draw end the tail: float32 rewards reach x0 2^(32/shape).
 

@@ -57,7 +57,6 @@ def _say_identifiers(table: Table, x: np.ndarray[Any, Any]) -> None:
         warnings.warn(
             f"{table.source}: column {few(count)} counts up by one and looks like an identifier: leave it out, unless "
             "the order of rows is a feature",
-            UserWarning,
             stacklevel=3,
         )
 

@@ -30,9 +30,6 @@ Integers = Annotated[Sequence[int] | np.ndarray, Axes(1, "sequence of int"), LAT
 Arms = Annotated[NumArms, Doc("Number of arms K.")]
 OtherLoss = Annotated[Probability, Doc("What every other arm loses.")]
 LossEnvironment = Annotated[Environment, Doc("Regret is against the arm best over plays 1..t.")]
-Period = Annotated[
-    Scalar, Ge(1), Remedy("shorter waves alias with the plays"), Doc("Plays of one wave, not necessarily an integer.")
-]
 Gap = Annotated[Scalar, Ge(0), LATER, Doc("The advantage of the best arm, at most `base`.")]
 
 
@@ -154,10 +151,14 @@ def switching_losses(
 
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
-def sinusoid_losses(*, num_arms: Arms, period: Period) -> LossEnvironment:
+def sinusoid_losses(
+    *, num_arms: Arms, period: Annotated[Scalar, Ge(1), Remedy("shorter waves alias with the plays")]
+) -> LossEnvironment:
     """Losses that follow a sine wave, shifted from arm to arm, so that the best arm keeps changing.
 
     l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
+
+    period: Plays of one wave, not necessarily an integer.
 
     Notes: The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to
     1e-6 at any t below 2^31.

@@ -131,7 +131,6 @@ class Table(NamedTuple):
         warnings.warn(
             f"{self.source}: {len(rows)} of {len(complete)} rows have a missing cell and are left out: rows "
             f"{', '.join(str(row + 1) for row in rows[:5])}{', ...' if len(rows) > 5 else ''}",
-            UserWarning,
             stacklevel=3,
         )
         return complete

@@ -11,21 +11,19 @@ from jaxbandits.numerics import fixed_sum
 from jaxbandits.typing import Array, Float
 from jaxbandits.validation import checked
 
-Clip = Annotated[
-    Positive | Array, TRACED, Doc("Level M at which clients truncate their rewards, in units of a reward.")
-]
-
 
 @checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`.")
 def local_mean(
     reports: Annotated[Sample, Doc("Any values, at least one, in units of a reward.")],
-    clip: Clip,
+    clip: Annotated[Positive | Array, TRACED],
     epsilon: Annotated[Epsilon | Array, TRACED, Doc('Privacy budget of one report; at ``float("inf")`` c is 1.')],
 ) -> Annotated[Float[Array, ""], Doc("The mean of the reports clipped to [-c clip, c clip].")]:
     """The mean of private reports of one bit, each clipped to what an honest client could have sent.
 
     A client whose reward, truncated at `clip`, is x reports c clip with probability 1/2 + x / (2 c clip) and
     otherwise -c clip, c = (e^epsilon + 1) / (e^epsilon - 1). Such a report has mean x.
+
+    clip: Level M at which clients truncate their rewards, in units of a reward.
 
     Notes: NaN counts as 0 and stays in the divisor. Without the clip one infinite report would decide the mean: what a
     client truncates before its noise does not protect from what is changed after it.

@@ -75,16 +75,14 @@ def width(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."]:
 def catoni_mean(
     x: Sample,
     variance: Annotated[Positive | Array, TRACED, Doc("A bound v on the variance, in units of a value squared.")],
-    failure_prob: Annotated[
-        Inside | Array,
-        TRACED,
-        Doc("Large enough that n >= 4 l; where it is traced, a value below exp(-n / 4) gives NaN."),
-    ],
+    failure_prob: Annotated[Inside | Array, TRACED],
 ) -> Annotated[Float[Array, ""], Doc("Within 2 sqrt(v l / n) of the mean with probability 1 - 2 failure_prob.")]:
     """Catoni's M-estimator of a mean, for values of which only the variance is bounded.
 
     It is the root theta of sum_i psi(a (x_i - theta)) with psi(y) = sgn(y) ln(1 + `|y|` + y^2/2) and, with
     l = ln(1 / failure_prob), a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))).
+
+    failure_prob: Large enough that n >= 4 l; where it is traced, a value below exp(-n / 4) gives NaN.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([0.0, 0.2, 0.1, 0.3, -0.1, 0.1, 0.1, 1e6])
@@ -138,15 +136,14 @@ def location(x: Float[Array, " n"], present: Bool[Array, " n"], clip: Any, start
 
 @checked(source="Huber 1964: `docs/formulas/private_robust_mab.md#huber-ucb`.")
 def huber_location(
-    x: Sample,
-    clip: Annotated[
-        Positive | Array, TRACED, Doc("Distance at which a value's influence is cut, in units of a value.")
-    ],
+    x: Sample, clip: Annotated[Positive | Array, TRACED]
 ) -> Annotated[Float[Array, ""], Doc("Where the minimisers are an interval, its middle.")]:
     """Huber's estimate of location: between the median (small clip) and the mean (large clip).
 
     It is the theta that minimises sum_i rho(x_i - theta), rho being quadratic within `clip` and linear beyond. The
     distances x_i - theta, cut at plus and minus `clip`, then sum to 0.
+
+    clip: Distance at which a value's influence is cut, in units of a value.
 
     >>> import jax.numpy as jnp
     >>> float(huber_location(jnp.array([0.0, 1.0, 2.0, 1e6]), 1.5))

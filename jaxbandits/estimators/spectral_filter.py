@@ -273,9 +273,7 @@ def spectral_filter(
     reports: Vector,
     arms: Annotated[Vector, Kind("int array of shape [n]"), Doc("The arm of each report, in [0, K), in any order.")],
     directions: Matrix,
-    bound: Annotated[
-        NonNegative | Array, TRACED, Doc("The bound lambda on the covariance of clean reports, in units of X squared.")
-    ],
+    bound: Annotated[NonNegative | Array, TRACED],
     *,
     max_removals: Annotated[int, Ge(0), STATIC, Doc("The most removals. Default: no limit.")] | None = None,
 ) -> Filtered:
@@ -289,6 +287,7 @@ def spectral_filter(
         play index 0, position j.
     reports (array of shape [n]): The reports, at least one. Those that are not finite are left out from the start;
         others are cut in size at 1e6 max(1, sqrt(bound) / largest norm of a direction).
+    bound: The bound lambda on the covariance of clean reports, in units of X squared.
     directions (array of shape [K, d]): The direction of each arm; K and d are at least 1.
 
     Returns: `mean` [d] and `keep` [n] of the reports that are left, the `eigenvalues` on the way, `num_removed`,

@@ -6,6 +6,7 @@ release, however many batches there are.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -91,14 +92,8 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
     sensitivity, scale = (np.ravel(x) for x in np.broadcast_arrays(sensitivity, scale))
     costs = [_ratio(*pair) for pair in zip(sensitivity, scale, strict=True)]
     costliest = int(np.argmax(costs))
-    return Event(
-        mechanism="laplace",
-        what=what,
-        sensitivity=float(sensitivity[costliest]),
-        scale=float(scale[costliest]),
-        times=times,
-        epsilon=costs[costliest],
-    )
+    at = {"sensitivity": sensitivity[costliest], "scale": scale[costliest]}
+    return other_event("laplace", what, costs[costliest], **at, times=times)
 
 
 @checked
@@ -135,9 +130,7 @@ def response_event(what: What, scale: Scalar, times: Times = 1, bits: int | None
     if bits is not None and 0 < epsilon < math.inf:
         flipped = round(2.0**bits / (1 + math.exp(min(epsilon, 700.0))))
         epsilon = max(epsilon, math.log(2.0**bits / flipped - 1) if flipped else math.inf)
-    return Event(
-        mechanism="randomized_response", what=what, sensitivity=1.0, scale=float(scale), times=times, epsilon=epsilon
-    )
+    return other_event("randomized_response", what, epsilon, sensitivity=1.0, scale=scale, times=times)
 
 
 @checked
@@ -279,14 +272,13 @@ def _squared(event: Event) -> float:
     return math.inf if event.delta > 0 else event.epsilon**2
 
 
-def _counted(events: Sequence[Event]) -> dict[tuple[str, float, float], int]:
+def _counted(events: Sequence[Event]) -> Counter[tuple[str, float, float]]:
     """How often each pair of laws is released: {(kind, delta, epsilon): times}."""
-    times: dict[tuple[str, float, float], int] = {}
+    times = Counter[tuple[str, float, float]]()
     for event in events:
         kind = event.mechanism if event.mechanism == "laplace" and event.delta == 0 else "pure"
         if event.epsilon > 0 or event.delta > 0:
-            key = kind, event.delta, event.epsilon
-            times[key] = times.get(key, 0) + event.times
+            times[kind, event.delta, event.epsilon] += event.times
     return times
 
 

@@ -26,16 +26,6 @@ Attacked = Annotated[
 ]
 FailureProb = Annotated[Inside, Doc("Failure probability of the bounds.")]
 Budget = Annotated[FiniteEpsilon, Remedy("without privacy use byzantine_ucb_bound"), Doc("Privacy budget mu, finite.")]
-Claimed = Annotated[
-    Scalar,
-    Gt(0),
-    Le(math.inf),
-    Remedy("use float('inf') for no privacy"),
-    Doc('Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.'),
-]
-ClaimedDelta = Annotated[
-    Delta, Doc('Failure probability of the privacy claim. "geometric_median" takes no notice of it.')
-]
 Episode = Annotated[int, Ge(1), Doc("Index k of the episode.")]
 Window = Annotated[Positive, Doc("Plays L of an episode.")]
 
@@ -44,7 +34,11 @@ CONSTANTS = f"{PAPER}, Theorems 2, 6 and 7: `docs/formulas/byzantine.md#constant
 
 
 class Setting(TypedDict, total=False):
-    """Numbers of a run that the schedules depend on."""
+    """Numbers of a run that the schedules depend on.
+
+    epsilon: Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.
+    delta: Failure probability of the privacy claim. "geometric_median" takes no notice of it.
+    """
 
     num_agents: Required[Agents]
     horizon: Required[Length]
@@ -53,8 +47,8 @@ class Setting(TypedDict, total=False):
     feature_spread: Annotated[Spread, Default(1.0)]
     noise_scale: Annotated[Noise, Default(0.5)]
     failure_prob: Annotated[FailureProb, Default(0.05)]
-    epsilon: Annotated[Claimed, Default(math.inf)]
-    delta: Annotated[ClaimedDelta, Default(1e-3)]
+    epsilon: Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no privacy"), Default(math.inf)]
+    delta: Annotated[Delta, Default(1e-3)]
 
 
 class Terms(NamedTuple):

@@ -30,10 +30,6 @@ from jaxbandits.theory.quantities import (
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, number
 
-Proven = Annotated[
-    Literal["proof", "theorem"], Doc("Which of the two: they differ in the private term, by sqrt(d) ln(T).")
-]
-
 
 @checked(source="Theorem 1.3; `docs/formulas/robust_linear.md#bounds`.")
 def robust_linear_reward_bound(
@@ -72,13 +68,15 @@ def robust_linear_action_bound(
     horizon: Length,
     epsilon: Annotated[Epsilon, Doc("Privacy budget of a client; inf: no privacy.")] = math.inf,
     *,
-    source: Proven = "proof",
+    source: Literal["proof", "theorem"] = "proof",
     max_gap: MaxGap | None = None,
 ) -> Order:
     """Order of the regret in model M2, a client an action, without corruption and at weight_floor of about 1 / d.
 
     It is d sqrt(T) + d^(3/2) ln(T) / epsilon by the proof, and d sqrt(T) + d / epsilon in the informal theorem, which
     the paper's Figure 1 draws; other logarithms and constants are dropped.
+
+    source: Which of the two: they differ in the private term, by sqrt(d) ln(T).
 
     Notes: The proof bounds the norm of every arm by sqrt(2 d) (Lemma 3.7), and that factor also multiplies the private
     term. With an exactly G-optimal design no weight exceeds 1 / d, the norm is at most 1, and the theorem's term

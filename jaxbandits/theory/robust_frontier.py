@@ -22,13 +22,6 @@ Budget = Annotated[
     NonNegative, Doc("C: the sum over plays of the largest corruption of any arm, chosen before the arm is known.")
 ]
 
-StrongBudget = Annotated[
-    NonNegative, Doc("C: the sum of the sizes of what an adversary changes in the rewards of the played arms.")
-]
-AnyMeans = Annotated[
-    Vector, Axes(1, "array of float [K]"), Doc("Expected rewards of the arms, K at least 2, in units of a reward.")
-]
-
 
 def _gaps(means: Any, horizon: int, failure_prob: Scalar | None) -> tuple[Any, float]:
     """Gaps of all arms [K] and K / failure_prob."""
@@ -75,13 +68,16 @@ def barbar_bound(
 
 @checked(source="Ours: `docs/formulas/robust_frontier.md#stopping-elimination`")
 def wide_elimination_bound(
-    means: AnyMeans,
+    means: Annotated[Vector, Axes(1, "array of float [K]")],
     horizon: Plays,
-    corruption_budget: StrongBudget = 0.0,
+    corruption_budget: NonNegative = 0.0,
     noise_scale: NoiseScale = 0.5,
     failure_prob: FailureProb | None = None,
 ) -> float:
     """Upper bound of the regret of `stopping_elimination` whose budget of corruption is known.
+
+    means: Expected rewards of the arms, K at least 2, in units of a reward.
+    corruption_budget: C: the sum of the sizes of what an adversary changes in the rewards of the played arms.
 
     Returns: With l = ln(2 K T / delta), the sum over the arms of gap D > 0 of D (1 + ((2 sigma sqrt(2 l) + sqrt(8
     sigma^2 l + 4 C D)) / D)^2). It holds with probability 1 - delta against every adversary of budget C, who may see

@@ -140,11 +140,8 @@ def counter(
     participations: Annotated[int, Ge(1), Doc("How many messages a unit sends at most.")] = 1,
     separation: Annotated[int, Ge(1), Doc("How far two messages of a unit are apart at least.")] = 1,
     bands: Annotated[int, Ge(1)] | None = None,
-    arity: Annotated[int, Ge(3), Doc('Of "k_ary": the base, odd. The default: the best in 3, 5, ..., 63.')]
-    | None = None,
-    share: Annotated[
-        Inside, Doc("For horizon=None: what part of the squared sensitivity the totals of epochs get.")
-    ] = 0.5,
+    arity: Annotated[int, Ge(3)] | None = None,
+    share: Inside = 0.5,
 ) -> Counter:
     """Private running sums: after every message the sum of all so far, with noise that is shared between releases.
 
@@ -158,6 +155,8 @@ def counter(
     error: Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation
         least.
     bands: Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.
+    arity: Of "k_ary": the base, odd. The default: the best in 3, 5, ..., 63.
+    share: For horizon=None: what part of the squared sensitivity the totals of epochs get.
 
     Returns: ``init``, ``add``, ``release`` for one lane, their ``params``, and ``deviation``, ``column_norm``,
     ``size``.
