@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandits as jb
-from jaxbandits.estimators.geometric_median import _solver
+from jaxbandits.estimators.geometric_median import _solver, _warm, warm_median, warm_start
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
-from jaxbandits.estimators.weiszfeld import _warm, warm_median, warm_start
 from jaxbandits.kernels import filter_kernel, over_lanes
 from jaxbandits.learners.maler import _kernel, num_pairs
 from jaxbandits.random import Draws

@@ -12,7 +12,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from jaxbandits.declared import LATER, STATIC, Probability
-from jaxbandits.environments.sequences import Losses
+from jaxbandits.environments.losses import Losses
 from jaxbandits.protocol import Environment, Score, World
 from jaxbandits.typing import Tensor
 from jaxbandits.validation import array, factory, integer, numbers

@@ -1,9 +1,8 @@
 """Estimators of means, medians and designs, each for one problem: use `vmap` for many."""
 
+from jaxbandits.estimators.cut_means import HistogramMean, histogram_mean, local_mean, truncated_mean
 from jaxbandits.estimators.g_optimal import Design, g_optimal_design
 from jaxbandits.estimators.geometric_median import GeometricMedian, geometric_median
-from jaxbandits.estimators.histogram_mean import HistogramMean, histogram_mean, truncated_mean
-from jaxbandits.estimators.local_mean import local_mean
 from jaxbandits.estimators.m_estimators import catoni_mean, huber_location
 from jaxbandits.estimators.middle_points import coordinate_median, krum, median_of_means, random_groups
 from jaxbandits.estimators.spectral_filter import Filtered, spectral_filter

@@ -13,8 +13,7 @@ from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
 
 from jaxbandits import estimators as est
-from jaxbandits.estimators.geometric_median import certificate, geometric_median
-from jaxbandits.estimators.weiszfeld import warm_median, warm_start
+from jaxbandits.estimators.geometric_median import certificate, geometric_median, warm_median, warm_start
 
 
 def optimum(x, w):

@@ -12,9 +12,8 @@ from laid_out import needs_cc
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.estimators import geometric_median, spectral_filter
-from jaxbandits.estimators.geometric_median import _solver
+from jaxbandits.estimators.geometric_median import _solver, _warm, warm_median, warm_start
 from jaxbandits.estimators.spectral_filter import filter_blocks
-from jaxbandits.estimators.weiszfeld import _warm, warm_median, warm_start
 from jaxbandits.kernels import filter_kernel, fitting, launch, over_lanes
 from jaxbandits.kernels.launch import absent_gpu
 from jaxbandits.learners import maler

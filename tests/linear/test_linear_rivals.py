@@ -29,7 +29,7 @@ from jaxbandits.algorithms.linear.median_elimination import bucket_estimates, re
 from jaxbandits.algorithms.linear.private_elimination import GAUSSIAN, LAPLACE
 from jaxbandits.algorithms.linear.trimmed_elimination import MEDIAN, TRIMMED
 from jaxbandits.estimators.g_optimal import gram, regular_inverse, span_basis
-from jaxbandits.estimators.weiszfeld import plain_median
+from jaxbandits.estimators.geometric_median import plain_median
 from jaxbandits.random import Draws
 
 EYE = np.eye(4)

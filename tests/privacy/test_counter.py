@@ -12,7 +12,7 @@ from numpy_draws import NumpyDraws
 from uncompiled import uncompiled
 
 from jaxbandits import mechanisms, theory
-from jaxbandits.mechanisms.counters import blt_parameters, k_ary, toeplitz
+from jaxbandits.mechanisms.counters import blt, k_ary, toeplitz
 from jaxbandits.random import Draws
 
 FORMS = ("blt", "tree", "honaker", "square_root", "banded", "k_ary")
@@ -84,7 +84,7 @@ def matrices(form, n, count):
         R = lower_toeplitz(np.where(np.arange(n) < bands, square_root_column(n), 0))
         return A @ np.linalg.inv(R), R
     if form == "blt":
-        gaps = blt_parameters.gaps_of(n, 4, "max")
+        gaps = blt.gaps_of(n, 4, "max")
         theta, zeta = 1 - gaps.theta, 1 - gaps.zeta
         omega = [
             np.prod(own - zeta) / np.prod([own - other for j, other in enumerate(theta) if j != i])
@@ -336,7 +336,7 @@ def test_a_longer_horizon_and_more_messages_of_a_unit_cost_more(form):
     lengths = [norm(n) for n in (1, 2, 3, 8, 15, 16, 40, 100)]
     assert lengths == sorted(lengths)
     if form == "blt":  # its parameters follow the unit, so the error is what can be compared
-        norm = lambda n, k, b=1: blt_parameters.loss(blt_parameters.gaps_of(n, 4, "max", k, b), n, "max", k, b)
+        norm = lambda n, k, b=1: blt.loss(blt.gaps_of(n, 4, "max", k, b), n, "max", k, b)
         assert norm(100, 1) <= norm(100, 2, 10) <= norm(100, 4, 10) <= norm(100, 8, 10)
         assert norm(100, 4, 40) <= norm(100, 4, 10) <= norm(100, 4, 1)
     elif form != "banded":  # its bands follow from the separation
@@ -349,8 +349,8 @@ def test_no_pattern_of_a_unit_exceeds_the_column_norm(form):
     n, k, b = 13, 3, 4
     count = mechanisms.counter(form, horizon=n, participations=k, separation=b)
     if form == "blt":
-        gaps = blt_parameters.gaps_of(n, 4, "max", k, b)
-        R = lower_toeplitz(blt_parameters.coefficients(gaps, n))
+        gaps = blt.gaps_of(n, 4, "max", k, b)
+        R = lower_toeplitz(blt.coefficients(gaps, n))
     elif form == "banded":
         R = lower_toeplitz(np.where(np.arange(n) < b, square_root_column(n), 0))
     else:

@@ -9,7 +9,7 @@ from dealt import others
 from uncompiled import uncompiled
 
 from jaxbandits import mechanisms
-from jaxbandits.mechanisms.counters import blt_parameters
+from jaxbandits.mechanisms.counters import blt
 from jaxbandits.mechanisms.counters.toeplitz import coefficients
 
 pytest.importorskip("jax_privacy")
@@ -31,8 +31,8 @@ def strategy(form, n, participations, separation):
         return coefficients(n), {}
     if form == "banded":
         return coefficients(16), {"bands": 16}
-    gaps = blt_parameters.gaps_of(n, 4, "max", participations, separation)
-    return blt_parameters.coefficients(gaps, n), {}
+    gaps = blt.gaps_of(n, 4, "max", participations, separation)
+    return blt.coefficients(gaps, n), {}
 
 
 @pytest.mark.parametrize(("n", "participations", "separation"), SHAPES)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxbandits.estimators.geometric_median import warm_median, warm_start
 from jaxbandits.estimators.middle_points import group_mean, krum_scores, median_of_coordinates
 from jaxbandits.estimators.trimmed_mean import middle_mean
-from jaxbandits.estimators.weiszfeld import warm_median, warm_start
 from jaxbandits.numerics import argmin, fixed_sum, one_hot
 from jaxbandits.typing import Array, Float, Int
 

@@ -15,7 +15,7 @@ from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms
 from jaxbandits.algorithms.linear.batches import Batch, Params, Radius, Rules
 from jaxbandits.declared import Horizon
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
-from jaxbandits.estimators.weiszfeld import plain_median
+from jaxbandits.estimators.geometric_median import plain_median
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import factory

@@ -16,7 +16,7 @@ from annotated_types import Ge, Le
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import HOST, Epsilon, Example, Horizon, Inside, NonNegative, NumArms, Positive, Share
-from jaxbandits.estimators.local_mean import within
+from jaxbandits.estimators.cut_means import within
 from jaxbandits.mechanisms.composition import guarantee, response_event, view_message
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import count, materialize

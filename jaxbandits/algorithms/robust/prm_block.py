@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import integer_sums
-from jaxbandits.estimators.histogram_mean import bin_index
+from jaxbandits.estimators.cut_means import bin_index
 from jaxbandits.numerics import argmax, cond_any, materialize
 from jaxbandits.random import Draws, to_laplace
 from jaxbandits.typing import Array, Bool, Float, Int

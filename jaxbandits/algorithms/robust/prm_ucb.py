@@ -14,7 +14,7 @@ from jaxbandits.algorithms.robust import prm_formulas
 from jaxbandits.algorithms.robust.prm_formulas import PrmArguments
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.declared import Example, Horizon, NonNegative, NumArms
-from jaxbandits.estimators.histogram_mean import bin_index
+from jaxbandits.estimators.cut_means import bin_index
 from jaxbandits.numerics import argmax, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.random import to_laplace

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.mechanisms.counters.blt import column
-from jaxbandits.mechanisms.counters.blt_parameters import column_norm
+from jaxbandits.mechanisms.counters.blt import column, column_norm
 from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 from jaxbandits.numerics import fixed_sum
 
