@@ -26,13 +26,7 @@ from jaxbandits.validation import factory
 
 class Params(NamedTuple):
     noise_scale: Any  # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
-
-
-class SpreadParams(NamedTuple):
-    """The numbers where the arms of a play have something in common."""
-
-    noise_scale: Any  # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
-    spread: Any  # how far apart the arms of a play are, from 0 (all alike) to below 1 (independent)
+    spread: Any  # how far apart the arms of a play are, from 0 (all alike) to below 1; () where they are independent
 
 
 class State(NamedTuple):
@@ -225,5 +219,4 @@ def contextual_linear(
         facts["noise_moment"] = partial(laws.noise_moment, reward, arguments)
     world = contextual_world(num_arms, dim, reward, contexts, features, spread == 1)
     # independent arms have a program of their own, which draws nothing common and is faster
-    params = SpreadParams(numbers, spread) if spread < 1 else Params(numbers)
-    return Environment(world, params, facts, None, {}, version=2)
+    return Environment(world, Params(numbers, spread if spread < 1 else ()), facts, None, {}, version=2)

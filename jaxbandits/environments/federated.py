@@ -17,6 +17,7 @@ from annotated_types import Ge
 
 from jaxbandits.declared import LATER, Dim, NonNegative, NumAgents, NumArms
 from jaxbandits.environments._sphere import direction
+from jaxbandits.environments.arms import no_state
 from jaxbandits.numerics import features, lanes_last, materialize, materialize_all, picked, played, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws, to_normal, to_uniform
@@ -93,9 +94,6 @@ def largest(means: Float[Array, "P N A"]) -> Float[Array, "P N"]:
 def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) -> World:
     """The world of federated linear bandits."""
 
-    def init(params, draws):
-        return ()
-
     def observe(params, state, draws, t):
         # Features are stacked last, behind the lanes: a reader of one feature under `lanes_last` reads what was
         # drawn, once.
@@ -116,7 +114,7 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
     def truth(params, state, t, context):
         return Truth(means=product_once(features(context), components(params)), theta=params.theta)
 
-    return World(init, observe, reward, score, truth)
+    return World(no_state, observe, reward, score, truth)
 
 
 @factory(

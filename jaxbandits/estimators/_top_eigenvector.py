@@ -63,7 +63,8 @@ def _elementwise(weights: Any, directions: Any, mean: Any, wanted: Any) -> Float
         return result
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
-    power = _repeated(square, _trace, lambda x: x[None, None], matrix, jnp.max(jnp.abs(matrix), (0, 1)), wanted)
+    largest = jnp.max(jnp.abs(matrix), (0, 1))
+    power = _repeated(square, lambda x: total(_diagonal(x)), lambda x: x[None, None], matrix, largest, wanted)
     tiny = jnp.finfo(power.dtype).tiny
     column = materialize(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
     v = materialize(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column[None, None], power, 0)))
@@ -139,10 +140,6 @@ def _diagonal(x: Float[Array, "d d L"]) -> Float[Array, "d L"]:
     """The diagonals of all lanes."""
     d = x.shape[0]
     return x.reshape(d * d, -1)[:: d + 1]
-
-
-def _trace(x: Float[Array, "d d L"]) -> Float[Array, " L"]:
-    return total(_diagonal(x))
 
 
 def _second(weights: Any, directions: Any) -> Float[Array, "d d L"]:

@@ -159,17 +159,13 @@ def _evaluated(jaxpr: Jaxpr, consts: Sequence, arguments: Sequence) -> list:
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
             results = _evaluated(closed.jaxpr, closed.consts, operands)
         elif name == "cond":
-            branches = [functools.partial(_branch, branch) for branch in params["branches"]]
+            branches = [lambda *x, b=branch: _evaluated(b.jaxpr, b.consts, x) for branch in params["branches"]]
             results = jax.lax.switch(operands[0], branches, *operands[1:])
         else:
             results = equation.primitive.bind(*operands, **params)
             results = results if equation.primitive.multiple_results else [results]
         values.update(zip(equation.outvars, results, strict=True))
     return [atom.val if isinstance(atom, Literal) else values[atom] for atom in jaxpr.outvars]
-
-
-def _branch(branch: ClosedJaxpr, *operands) -> list:
-    return _evaluated(branch.jaxpr, branch.consts, operands)
 
 
 def _summed(x: jax.Array, axes: Sequence[int]) -> jax.Array:

@@ -13,8 +13,7 @@ from jaxbandits.mechanisms.composition import (
 )
 from jaxbandits.mechanisms.counters import Counter, counter
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale, zcdp_rho
-from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.mechanisms.randomized_response import randomized_response
+from jaxbandits.mechanisms.pure import laplace_scale, randomized_response
 from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, shuffle_epsilon, vector_code, vector_epsilon
 from jaxbandits.mechanisms.tree import Tree, tree, tree_epsilon, tree_event, tree_levels, tree_scale
 

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 
 from jaxbandits import declared
 from jaxbandits.declared import Delta, NonNegative, Positive, Probability
-from jaxbandits.mechanisms.randomized_response import response_bound
+from jaxbandits.mechanisms.pure import response_bound
 from jaxbandits.theory.quantities import Arms, Corruption, Epsilon, Means, Plays, clipped
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked

@@ -33,7 +33,7 @@ from jaxbandits.environments.losses import bernoulli_losses, fixed_gap_losses, l
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.exponential import FLOOR, reweigh
 from jaxbandits.learners.perturbed import leader_probability
-from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import simulate, sweep

@@ -14,7 +14,7 @@ from jaxbandits.algorithms.adversarial.exp3 import exp3
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms, Positive, Probability
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import Event, guarantee, laplace_event, view_message
-from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory
 

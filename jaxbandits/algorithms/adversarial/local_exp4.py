@@ -7,7 +7,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import program as exp4_program
 from jaxbandits.algorithms.adversarial.ldp_exp3 import GUARANTEE, noisy_loss
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms, NumExperts, Positive, Probability
-from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory
 

@@ -16,7 +16,7 @@ from jaxbandits.algorithms.adversarial.htinf import htinf
 from jaxbandits.declared import LATER, Base, Example, Horizon, NumArms
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
-from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.numerics import fixed_sum, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws

@@ -14,7 +14,7 @@ from annotated_types import Ge, Le, Lt
 from jaxbandits.algorithms.linear.batches import Params, Radius, Rules, program
 from jaxbandits.declared import STATIC, Axes, Default, Epsilon, Example, Inside, NonNegative
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
-from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
 from jaxbandits.typing import Matrix, Scalar
 

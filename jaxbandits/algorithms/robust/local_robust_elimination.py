@@ -18,7 +18,7 @@ from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import HOST, Epsilon, Example, Horizon, Inside, NonNegative, NumArms, Positive, Share
 from jaxbandits.estimators.cut_means import within
 from jaxbandits.mechanisms.composition import guarantee, response_event, view_message
-from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
+from jaxbandits.mechanisms.pure import randomized_response, response_bound
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import Algorithm, Rewards, Tails
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar

@@ -16,7 +16,7 @@ from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
-from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
+from jaxbandits.mechanisms.pure import randomized_response, response_bound
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory

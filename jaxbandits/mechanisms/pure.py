@@ -1,4 +1,4 @@
-"""Randomized response (Warner 1965)."""
+"""Pure privacy: the scale of Laplace noise, which `jaxbandits.random.Draws.laplace` draws, and randomized response."""
 
 import math
 from typing import Annotated, Any
@@ -6,9 +6,28 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 from annotated_doc import Doc
 
-from jaxbandits.declared import Kind
+from jaxbandits.declared import Kind, Positive
+from jaxbandits.mechanisms.gaussian import Epsilon
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import told
+from jaxbandits.validation import checked, told
+
+
+@checked(source="Dwork, McSherry, Nissim and Smith 2006")
+def laplace_scale(
+    sensitivity: Annotated[Positive, Doc("Largest L1 change of the release between neighbouring inputs.")],
+    epsilon: Epsilon,
+) -> Annotated[float, Doc("The scale b; 0.0 without noise.")]:
+    """Scale of Laplace noise that makes a release epsilon-private: sensitivity / epsilon.
+
+    Notes: Noise drawn in floating point simulates the mechanism; it is not a certified release.
+
+    >>> laplace_scale(1.0, 0.5)
+    2.0
+    >>> laplace_scale(1.0, float("inf"))
+    0.0
+    """
+    return 0.0 if math.isinf(epsilon) else float(sensitivity / epsilon)
+
 
 Number = Annotated[Any, Kind("array or float")]
 
