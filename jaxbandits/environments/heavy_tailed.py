@@ -93,16 +93,12 @@ def _positive(means: Vector) -> np.ndarray:
 
 
 @factory(source="Bailey 1994, the generalised Box-Muller form; `docs/formulas/private_robust_mab.md#reward-laws`.")
-def student_arms(
-    *,
-    means: Means,
-    scale: Annotated[NonNegative, Doc("Multiplies the noise.")] = 1.0,
-    df: DegreesOfFreedom = 3.0,
-) -> ArmsEnvironment:
+def student_arms(*, means: Means, scale: NonNegative = 1.0, df: DegreesOfFreedom = 3.0) -> ArmsEnvironment:
     """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
     The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
 
+    scale: Multiplies the noise.
     df: Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
 
     Notes: The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of

@@ -114,13 +114,11 @@ BERNOULLI = Losses(_constant_mean, _constant_cumulative, False, _bernoulli)
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def fixed_gap_losses(
-    *,
-    num_arms: Arms,
-    best: Annotated[int, Ge(0), LATER, Doc("The best arm, counted from 0; it loses base - gap at every play.")] = 0,
-    base: OtherLoss = 0.5,
-    gap: Gap = 0.3,
+    *, num_arms: Arms, best: Annotated[int, Ge(0), LATER] = 0, base: OtherLoss = 0.5, gap: Gap = 0.3
 ) -> Annotated[Environment, Doc("Regret is exact: it follows from the pull counts.")]:
     """Losses that never change: one arm is better than all others by a fixed gap.
+
+    best: The best arm, counted from 0; it loses base - gap at every play.
 
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
     [0.5, 0.8, 0.5]
@@ -227,16 +225,14 @@ SWITCHING = Losses(_switching_mean, _switching_cumulative, True)
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
 def switching_losses(
-    *,
-    num_arms: Arms,
-    cuts: Annotated[Integers, Doc("How many plays are done when each segment starts: increasing, from cuts[0] = 0.")],
-    arms: Annotated[Integers, Doc("The best arm of each segment, counted from 0.")],
-    base: OtherLoss = 0.6,
-    gap: Gap = 0.4,
+    *, num_arms: Arms, cuts: Integers, arms: Integers, base: OtherLoss = 0.6, gap: Gap = 0.4
 ) -> LossEnvironment:
     """Losses whose best arm changes at given plays.
 
     At plays cuts[k] < t <= cuts[k + 1] arm arms[k] loses base - gap and every other arm loses base.
+
+    cuts: How many plays are done when each segment starts: increasing, from cuts[0] = 0.
+    arms: The best arm of each segment, counted from 0.
 
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
     3

@@ -73,15 +73,14 @@ def width(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."]:
     "again: `docs/formulas/private_robust_mab.md#robust-ucb`."
 )
 def catoni_mean(
-    x: Sample,
-    variance: Annotated[Positive | Array, TRACED, Doc("A bound v on the variance, in units of a value squared.")],
-    failure_prob: Annotated[Inside | Array, TRACED],
+    x: Sample, variance: Annotated[Positive | Array, TRACED], failure_prob: Annotated[Inside | Array, TRACED]
 ) -> Annotated[Float[Array, ""], Doc("Within 2 sqrt(v l / n) of the mean with probability 1 - 2 failure_prob.")]:
     """Catoni's M-estimator of a mean, for values of which only the variance is bounded.
 
     It is the root theta of sum_i psi(a (x_i - theta)) with psi(y) = sgn(y) ln(1 + `|y|` + y^2/2) and, with
     l = ln(1 / failure_prob), a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))).
 
+    variance: A bound v on the variance, in units of a value squared.
     failure_prob: Large enough that n >= 4 l; where it is traced, a value below exp(-n / 4) gives NaN.
 
     >>> import jax.numpy as jnp

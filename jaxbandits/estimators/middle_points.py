@@ -43,14 +43,13 @@ def group_mean(
     "(recalled, not read again)."
 )
 def median_of_means(
-    points: Points,
-    groups: Vector,
-    num_groups: Annotated[int, Ge(1), Doc("How many groups there are. A number on the host.")],
+    points: Points, groups: Vector, num_groups: Annotated[int, Ge(1)]
 ) -> Annotated[Float[Array, " p"], Doc("The median; of an even number of means on a line the mean of the middle two.")]:
     """The geometric median of the means of groups of points: on a line, p = 1, the median.
 
     groups (array of shape [N]): The group of each point, integers in [0, num_groups). A group without points has no
         mean and is left out.
+    num_groups: How many groups there are. A number on the host.
 
     Raises: If `points` and `groups` have other shapes or `num_groups` is below 1.
 

@@ -97,15 +97,13 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
 
 
 @checked
-def gaussian_event(
-    what: What,
-    sensitivity: Annotated[Scalar, LATER, Doc("L2 sensitivity of a release, at least 0; inf: unbounded.")],
-    scale: Annotated[Scalar, LATER, Doc("Standard deviation of the noise, at least 0; no noise costs infinity.")],
-    times: Times = 1,
-) -> Event:
+def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Times = 1) -> Event:
     """Releases with Gaussian noise.
 
     What they cost follows from the delta of `compose`.
+
+    sensitivity: L2 sensitivity of a release, at least 0; inf: unbounded.
+    scale: Standard deviation of the noise, at least 0; no noise costs infinity.
 
     >>> round(compose([gaussian_event("sum of a batch", 1.0, 2.0)], 1e-3)[0], 2)
     1.35
@@ -182,11 +180,10 @@ def composed_epsilon(
     source="Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; Doroshenko et al. 2022; Asi, "
     "Raman and Talwar 2025, Lemma A.6"
 )
-def compose(
-    events: Events,
-    delta: Annotated[Scalar, Ge(0), Lt(1), Doc("The delta that may be used; 0 only without Gaussian noise.")] = 0.0,
-) -> tuple[float, float]:
+def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tuple[float, float]:
     """The (epsilon, delta) of all releases that a unit enters, together.
+
+    delta: The delta that may be used; 0 only without Gaussian noise.
 
     Returns (tuple of float): The epsilon, and the delta that is used. Nothing entered: (0.0, 0.0); a release without
     noise: (inf, 0.0).

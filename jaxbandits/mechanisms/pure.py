@@ -13,11 +13,10 @@ from jaxbandits.validation import checked, told
 
 
 @checked(source="Dwork, McSherry, Nissim and Smith 2006")
-def laplace_scale(
-    sensitivity: Annotated[Positive, Doc("Largest L1 change of the release between neighbouring inputs.")],
-    epsilon: Epsilon,
-) -> Annotated[float, Doc("The scale b; 0.0 without noise.")]:
+def laplace_scale(sensitivity: Positive, epsilon: Epsilon) -> Annotated[float, Doc("The scale b; 0.0 without noise.")]:
     """Scale of Laplace noise that makes a release epsilon-private: sensitivity / epsilon.
+
+    sensitivity: Largest L1 change of the release between neighbouring inputs.
 
     Notes: Noise drawn in floating point simulates the mechanism; it is not a certified release.
 

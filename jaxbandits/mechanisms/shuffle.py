@@ -143,17 +143,14 @@ def shuffle_epsilon(
 
 @checked(source="Feldman, McMillan and Talwar 2021; docs/formulas/ldp_contextual.md#shuffle-model")
 def amplified_epsilon(
-    sensitivity: Sensitivity,
-    scale: Annotated[Deviation, Doc("Standard deviation of a coordinate's noise.")],
-    users: Users,
-    coordinates: Coordinates,
-    delta: GaussianDelta,
+    sensitivity: Sensitivity, scale: Deviation, users: Users, coordinates: Coordinates, delta: GaussianDelta
 ) -> float:
     """A bound on the epsilon of a permuted batch of Gaussian messages.
 
     The lesser of the local guarantee and of amplification by shuffling.
 
     sensitivity: Largest L2 change of a message between users, in the norm in which the noise is spherical.
+    scale: Standard deviation of a coordinate's noise.
 
     Notes: The local guarantee holds always, since permuting is post-processing. Amplification theorems ask for pure
     local privacy. A message cut to a ball of radius rho about the centre of the inputs has it, with e0 = sensitivity

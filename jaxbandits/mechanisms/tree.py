@@ -14,7 +14,6 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt
 from jax import lax
 
-from jaxbandits.declared import LATER
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
 from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_scale
 from jaxbandits.typing import Array, Float, Scalar
@@ -178,16 +177,13 @@ def tree_event(
 
 @checked
 def tree_epsilon(
-    bound: Bound,
-    num_releases: NumReleases,
-    scale: NodeScale,
-    delta: Annotated[Scalar, LATER, Doc("Failure probability of the privacy claim, in (0, 1).")],
-    *,
-    form: Form = "tree",
+    bound: Bound, num_releases: NumReleases, scale: NodeScale, delta: Scalar, *, form: Form = "tree"
 ) -> float:
     """The epsilon truly spent by noise on running sums of messages (U, u).
 
     It is 0.0 where nothing is released.
+
+    delta: Failure probability of the privacy claim, in (0, 1).
 
     >>> [round(tree_epsilon(1.0, 8, tree_scale(1.0, 8, 4.0, 1e-3, calibration=c), 1e-3), 2) for c in CALIBRATIONS]
     [4.0, 2.96, 0.32]

@@ -79,15 +79,14 @@ def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon)
     source="Asi, Raman and Talwar 2025, proof of Corollary E.1 with its dropped term put back: "
     "`docs/formulas/private_adversarial.md#exp3`."
 )
-def exp3_base_bound(
-    num_arms: Arms,
-    horizon: Annotated[Plays, Doc("Number of rounds J.")],
-    noise_scale: Annotated[Scalar, LATER, Doc("Scale lam of the Laplace noise on a loss.")],
-    learning_rate: Annotated[Scalar, LATER, Doc("Step size eta, greater than 0.")],
-) -> Bound:
+def exp3_base_bound(num_arms: Arms, horizon: Plays, noise_scale: Scalar, learning_rate: Scalar) -> Bound:
     """Regret of EXP3 with mixing 4 eta lam K L on J noisy rounds; use it with `conversion_bound`.
 
     log K / eta + 2 eta J K (1 + 4 lam L + 10 lam^2 L^2) + 1 with L = log(K J).
+
+    horizon: Number of rounds J.
+    noise_scale: Scale lam of the Laplace noise on a loss.
+    learning_rate: Step size eta, greater than 0.
     """
     lam_log = noise_scale * math.log(num_arms * horizon)
     variance = 1 + 4 * lam_log + 10 * lam_log**2

@@ -149,16 +149,14 @@ def _shares(epsilon: Scalar, moment_order: Scalar, corruption: Scalar, order: Or
 
 @checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
 def local_mean_rate(
-    n: Annotated[int, Ge(1), Doc("Number of reports.")],
-    epsilon: Budget,
-    moment_order: MomentOrder,
-    corruption: Corruption,
-    order: Order = "after",
+    n: Annotated[int, Ge(1)], epsilon: Budget, moment_order: MomentOrder, corruption: Corruption, order: Order = "after"
 ) -> float:
     """Order of the error of a mean from n locally private reports, with constant 1.
 
     It is A^(1 - 1/k) + (c / sqrt n)^(1 - 1/k), c = (e^epsilon + 1) / (e^epsilon - 1); A is c alpha "after", alpha
     "before".
+
+    n: Number of reports.
 
     >>> [round(local_mean_rate(10_000, 0.5, 2.0, 0.05, order), 3) for order in ("before", "after")]
     [0.426, 0.654]

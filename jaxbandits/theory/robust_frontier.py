@@ -96,15 +96,14 @@ def wide_elimination_bound(
 
 
 @checked(source="Ours: `docs/formulas/robust_frontier.md#robust-frontier-budgets`.")
-def budget_of_share(
-    share: Annotated[Probability, Doc("Chance that a reward is corrupted.")],
-    horizon: Length,
-    size: Annotated[Positive, Doc("How far a corrupted reward is moved, in units of a reward.")],
-) -> float:
+def budget_of_share(share: Probability, horizon: Length, size: Positive) -> float:
     """The budget that a share of corrupted rewards amounts to on average: share * horizon * size.
 
     Huber's share is no budget: how many rewards are hit is random, and nothing bounds how far each is moved. The number
     tells which `total` of `budgeted` to compare with which `corruption` of `huber`.
+
+    share: Chance that a reward is corrupted.
+    size: How far a corrupted reward is moved, in units of a reward.
 
     >>> budget_of_share(0.01, 20_000, 0.5)
     100.0
@@ -225,15 +224,14 @@ def geometric_bound(
     source="Joulani, György and Szepesvári 2013, recalled; docs/formulas/robust_frontier.md#robust-frontier-delayed-ucb"
 )
 def delayed_ucb_bound(
-    gaps: Annotated[Any, Axes(1, "array of float [K]"), Ge(0), Doc("Gaps of the arms; those of 0 add nothing.")],
-    horizon: Annotated[Plays, Ge(2)],
-    outstanding: Any,
+    gaps: Annotated[Any, Axes(1, "array of float [K]"), Ge(0)], horizon: Annotated[Plays, Ge(2)], outstanding: Any
 ) -> Bound:
     """Regret bound of UCB1 under delays, `sum (8 ln T / gap + 3.5 gap) + sum gap G*`.
 
     It is [recalled]. G* is the expected largest number of an arm's plays that are outstanding at once. Under a fixed
     delay d it is at most d.
 
+    gaps: Gaps of the arms; those of 0 add nothing.
     outstanding (float or array of float [K]): G* of every arm, or one number for all, at least 0.
 
     >>> round(delayed_ucb_bound([0.0, 0.5], 1000, 10), 3)

@@ -118,18 +118,15 @@ def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mix
 
 @checked(source="Asi, Raman and Talwar 2025, proof of Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_noisy_tuning(
-    num_arms: Arms,
-    horizon: Annotated[Plays, Doc("Number of updates J.")],
-    noise_scale: Annotated[NonNegative, Doc("Scale lam of the noise.")],
-    *,
-    mixing: Mixing | None = None,
-    window: int = 1,
+    num_arms: Arms, horizon: Plays, noise_scale: NonNegative, *, mixing: Mixing | None = None, window: int = 1
 ) -> Annotated[dict[str, Any], Doc("``learning_rate`` and ``mixing``.")]:
     """Tuning of EXP3 on losses with Laplace noise, the general form behind Corollary E.1.
 
     learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))) and mixing = 4 learning_rate lam K
     log(K J).
 
+    horizon: Number of updates J.
+    noise_scale: Scale lam of the noise.
     window: Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 /
         (window lam).
 
@@ -192,17 +189,14 @@ def ftpl_noisy_tuning(
     source="Asi, Raman and Talwar 2025, Algorithm 6 and Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`."
 )
 def local_exp4_tuning(
-    num_arms: Arms,
-    num_experts: Experts,
-    horizon: Plays,
-    epsilon: Annotated[Epsilon, Doc("Privacy budget of the whole run; inf adds no noise and gives mixing 0.")],
-    *,
-    mixing: Mixing | None = None,
+    num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: Epsilon, *, mixing: Mixing | None = None
 ) -> Annotated[dict[str, Any], Doc("``learning_rate``, ``mixing`` and ``noise_scale``.")]:
     """Tuning of LDP-EXP4.
 
     learning_rate = sqrt(log N / (3 T K (1 + 10 log^2(K T) / epsilon^2))) and
     mixing = 4 learning_rate K log(K T) / epsilon.
+
+    epsilon: Privacy budget of the whole run; inf adds no noise and gives mixing 0.
 
     Raises: If an argument lies outside its range, or the theory's mixing exceeds 1 (about T < 0.53 K log N).
     """
