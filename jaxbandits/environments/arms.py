@@ -42,7 +42,7 @@ def no_context(params, state, draws, t):
 def arms_world(num_arms: int, sample: Callable[..., Array], law: Callable[..., Any] | None = None) -> World:
     """A world of arms; `law` as in World.
 
-    sample: a module-level function of params, draws, t [P] and action [P] that returns the rewards [P].
+    sample: a function of params, draws, t [P] and action [P] that returns the rewards [P], the same one at every call.
     """
 
     def reward(params, state, draws, t, context, action):
@@ -52,7 +52,7 @@ def arms_world(num_arms: int, sample: Callable[..., Array], law: Callable[..., A
         return Score(arm=action)
 
     def truth(params, state, t, context):
-        return Truth(means=params.means)
+        return Truth(means=params.means, theta=getattr(params, "theta", None))  # of linear arms
 
     return World(init=no_state, observe=no_context, reward=reward, score=score, truth=truth, num_arms=num_arms, law=law)
 

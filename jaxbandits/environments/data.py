@@ -166,7 +166,10 @@ def classification(
     if classes.names != tuple(map(str, range(num_arms))):
         facts["arm_names"] = classes.names
         if all(map(INTEGER.fullmatch, classes.names)):
-            _say_numbers(classes.names)
+            arms = few([f"arm {arm} is the label {name}" for arm, name in enumerate(classes.names)])
+            warnings.warn(
+                f"classification: {num_arms} classes are {num_arms} arms: {arms} (facts['arm_names'])", stacklevel=3
+            )
     centred = x - x.mean(axis=0)
     _, _, axes = np.linalg.svd(np.cov(centred, rowvar=False).reshape(p, p) if n > 1 else np.eye(p))
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], 1)
@@ -200,12 +203,3 @@ def _say_constant(x: np.ndarray, columns: Sequence[str]) -> None:
             f"{few(still)}",
             stacklevel=4,
         )
-
-
-def _say_numbers(names: Sequence[str]) -> None:
-    """Warn of labels that are numbers, but not those of their arms."""
-    arms = few([f"arm {arm} is the label {name}" for arm, name in enumerate(names)])
-    warnings.warn(
-        f"classification: {len(names)} classes are {len(names)} arms: {arms} (facts['arm_names'])",
-        stacklevel=4,
-    )

@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxbandits.declared import Axes, Remedy
 from jaxbandits.environments import heavy_tailed as laws
-from jaxbandits.environments.arms import no_context, no_state
-from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.environments.arms import arms_world
+from jaxbandits.protocol import Environment, World
 from jaxbandits.typing import Matrix, Vector
 from jaxbandits.validation import array, factory
 
@@ -28,20 +28,14 @@ class Params(NamedTuple):
 def linear_world(num_arms: int, noise: str) -> World:
     """The world of linear arms."""
 
-    def reward(params, state, draws, t, context, action):
+    def sample(params, draws, t, action):
         # One draw a play serves every arm, so what another arm would have paid is defined.
         mean = params.means[action]
         if noise == "rademacher":
             return jnp.where(2 * draws.uniform(t) < 1 + mean, 1.0, -1.0).astype(mean.dtype)
         return mean + laws.drawn(noise, params.noise_scale, draws, t)
 
-    def score(params, state, t, context, action):
-        return Score(arm=action)
-
-    def truth(params, state, t, context):
-        return Truth(means=params.means, theta=params.theta)
-
-    return World(init=no_state, observe=no_context, reward=reward, score=score, truth=truth, num_arms=num_arms)
+    return arms_world(num_arms, sample)
 
 
 def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:

@@ -16,8 +16,6 @@ from jaxbandits.numerics import fixed_sum
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import checked
 
-STEPS = ("adanorm", "sqrt", "strong")
-
 
 class State(NamedTuple):
     """What gradient descent keeps from round to round."""

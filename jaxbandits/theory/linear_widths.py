@@ -6,7 +6,7 @@ and Sheffet 2018) and its form in the shuffle model (Chowdhury and Zhou 2022), i
 
 The preset "reference" is what the published code of Chowdhury and Zhou does
 (`docs/formulas/ldp_contextual.md#reference-presets`). "theory" is the papers' own constants, recalled and not read
-again. Widths and ridges of the shuffle model's theory presets are those of `local_theory_tuning` at the noise of
+again. Widths and ridges of the shuffle model's theory presets are those of `tuning_of_users` at the noise of
 one user, a choice of this package. T is the horizon, d the dimension, L the largest norm of a feature, R = 1/2 the
 rewards' noise, D = 1 the bound on theta, alpha = 0.1 the theory's failure probability. `log` is natural.
 """

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
+from scipy.special import logit, rel_entr
 
 from jaxbandits import declared
 from jaxbandits.declared import Delta, NonNegative, Positive, Probability
@@ -25,16 +26,8 @@ READ = "through a detailed summary"
 
 
 def _kl(x: float, y: float) -> float:
-    """The Kullback-Leibler divergence of Bernoulli laws; 0 log 0 = 0."""
-
-    def part(p: float, q: float) -> float:
-        return 0.0 if p == 0 else math.inf if q == 0 else p * math.log(p / q)
-
-    return part(x, y) + part(1 - x, 1 - y)
-
-
-def _logit(x: float) -> float:
-    return -math.inf if x == 0 else math.inf if x == 1 else math.log(x) - math.log1p(-x)
+    """The Kullback-Leibler divergence of Bernoulli laws."""
+    return float(rel_entr(x, y) + rel_entr(1 - x, 1 - y))
 
 
 @checked(source=f"{PAPER}, {READ}; the closed form is derived: `docs/formulas/private_frontier.md#divergence`")
@@ -52,7 +45,7 @@ def private_kl_divergence(x: Mean, y: Mean, epsilon: Epsilon) -> float:
         return 0.0
     if x > y:
         x, y = 1 - x, 1 - y
-    if _logit(y) - _logit(x) <= epsilon or math.isinf(epsilon):
+    if logit(y) - logit(x) <= epsilon or math.isinf(epsilon):
         return _kl(x, y)
     return -epsilon * x + (epsilon if y == 1 else -math.log1p(y * math.expm1(-epsilon)))
 
