@@ -38,21 +38,13 @@ class State(NamedTuple):
     best: Any  # the largest of the means; () where contexts are redrawn
 
 
-def unit_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> Vector:
+def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit: bool = True) -> Vector:
     """The `dim` components [..., rows] of directions, uniform on the unit sphere of R^dim, at each play t.
 
     Up to `MAX_UNROLLED_DIM` features, the constant one included, components are separate arrays, computed in one loop,
-    so that a reader of one feature reads a contiguous array. More are one array [..., rows, dim].
+    so that a reader of one feature reads a contiguous array. More are one array [..., rows, dim]. Where they are not
+    `unit`, components are normal, independent and of variance 1 / (4 dim).
     """
-    return _vectors(draws, t, rows, dim, unit=True)
-
-
-def normal_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> Vector:
-    """As `unit_vectors`, with independent normal components of variance 1 / (4 dim)."""
-    return _vectors(draws, t, rows, dim, unit=False)
-
-
-def _vectors(draws: Draws, t: Any, rows: int, dim: int, unit: bool) -> Vector:
     t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
     if dim < MAX_UNROLLED_DIM:
         drawn = direction if unit else gaussian
@@ -89,15 +81,15 @@ def contextual_world(
 ) -> World:
     """The world of contextual linear bandits; `independent`: the arms of a play have nothing in common."""
     first, last = (1.0, 1.0) if features == "reference" else (math.sqrt(0.5), math.sqrt(0.5))
-    vectors = normal_vectors if features == "gaussian" else unit_vectors
+    unit = features != "gaussian"
 
     def free_parts(params, draws, t):
         """The d - 1 features of a decision set that are drawn, [..., A] each, before `first` scales them."""
-        own = vectors(draws, t, num_arms, dim - 1)
+        own = random_vectors(draws, t, num_arms, dim - 1, unit)
         if not independent:
-            common = vectors(draws.child("common"), t, 1, dim - 1)
-            own = drawn_together(params.spread, own, common, unit=features != "gaussian")
-        if features == "gaussian":  # longer ones are cut: means must stay in [0, 1]
+            common = random_vectors(draws.child("common"), t, 1, dim - 1, unit)
+            own = drawn_together(params.spread, own, common, unit)
+        if not unit:  # longer ones are cut: means must stay in [0, 1]
             cut = materialize(jnp.minimum(1, 1 / jnp.sqrt(squared_norm(own))))
             own = each(lambda x: x * cut, own)
         return own
@@ -112,7 +104,7 @@ def contextual_world(
         return x
 
     def init(params, draws):
-        u = unit_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)
+        u = random_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)
         scale, constant = (0.5, 0.5) if features == "reference" else (math.sqrt(0.5), math.sqrt(0.5))
         theta = jax.tree.map(lambda z: z[0], with_constant(each(lambda z: scale * z, u), constant))
         if contexts == "redraw":

@@ -376,7 +376,7 @@ def test_arms_that_have_something_in_common(features, contexts, spread):
         draws, t = ROOT.child("instance").child("arms"), np.zeros(n, np.int32)
     else:
         draws = ROOT.child("context")
-    vectors = contextual.normal_vectors if features == "gaussian" else contextual.unit_vectors
+    vectors = functools.partial(contextual.random_vectors, unit=features != "gaussian")
     own = np.stack(drawn(vectors, arms, dim - 1)(draws, t), -1).astype(float)
     common = np.stack(drawn(vectors, 1, dim - 1)(draws.child("common"), t), -1).astype(float)
     expected = spread * own + (1 - spread) * common
