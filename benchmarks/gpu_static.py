@@ -198,7 +198,7 @@ def counted(name: str) -> Counted:
         moved = bytes_of((one.traced.in_avals, one.traced.out_avals))
         return Counted(one.kernel, one.reason, 1, moved, "call")
     group, run, case, span = laid_out(name)
-    choice = run.choice((span.slots, span.full, span.whole), case)
+    choice = run.choice(span.kind, case)
     lane = jax.eval_shape(run.functions["begin"], case, np.zeros(1, np.uint32))
     record = lane.record
     kept = bytes_of((record.pulls_at, record.regret_at))
@@ -501,7 +501,7 @@ def compiled_text(name: str, target: str, form: str) -> str:
             with device_forms.forced("xla" if form == "xla" else None):
                 return jax.jit(jax.vmap(case.function)).lower(*given).compile().as_text()
         group, run, case, span = laid_out(name)
-        kind = span.slots, span.full, span.whole
+        kind = span.kind
         case, seeds = there(case), there(np.zeros(COMPILED_LANES, np.uint32))
         lane = there(run.functions["begin"].trace(case, seeds).out_info)
         given = case, seeds, lane, there(group.times.astype(np.int32)), there(segment(span, 0, 0, 1, group.times))

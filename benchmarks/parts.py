@@ -229,7 +229,7 @@ def counted(job: Any) -> np.ndarray:
     parts = group.parts._replace(program=scoped(group.parts.program), traces=None)
     leaves, tree = jax.tree.flatten(stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)[1])
     counting = Counting(Compiled(parts, tuple(leaves), tree, len(task.cells), len(group.times)))
-    play_call(task, plan, jax.devices()[0], shared=lambda *about: Programs(counting, *shared[1:]))
+    play_call(task, plan, jax.devices()[0], programs=Programs(counting, *shared[1:]))
     return counting.counts / (task.lanes * int(group.times[-1]))
 
 
@@ -322,7 +322,7 @@ def kernels_of_call(job: Any) -> tuple[float, float]:
     group = job.plan.groups[task.group]
     span = max(group.schedule, key=lambda span: span.repeats * (span.length or span.slots))
     run = programs_of_calls(job.plan, task.group, task.cells, jax.devices()[0]).run
-    kind = span.slots, span.full, span.whole
+    kind = span.kind
     text = next(program.as_text() for key, program in run.programs.items() if key[:2] == ("advance", kind))
     found = kernels_of(text, 2 if span.slots == 1 and span.full else 1)
     return found.number / span.slots, found.bytes / (span.slots * task.lanes)

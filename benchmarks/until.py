@@ -26,7 +26,7 @@ from scipy import optimize, stats
 
 import jaxbandits as jb
 from jaxbandits.formatting import markdown
-from jaxbandits.sweeps.sequential_test import SequentialTest
+from jaxbandits.sweeps.until_decided import SequentialTest
 
 RUNS, MOST, ERROR = 4_000, 10_000, 0.05
 STRICT = ERROR / 50  # the level of one of fifty comparisons

@@ -155,6 +155,11 @@ class Span(NamedTuple):
     close: bool = False  # run Program.close after the span
     length: int = 0  # full spans: plays of a batch
 
+    @property
+    def kind(self) -> tuple[int, bool, bool]:
+        """What code that plays its windows is compiled for."""
+        return self.slots, self.full, self.whole
+
 
 # What `Hints.rest` says instead of an arm:
 UNDECIDED = -1  # the arms of the coming plays are still open

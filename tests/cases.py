@@ -63,13 +63,14 @@ def programs_of(subject) -> dict:
     device, laid_out = jax.local_devices()[0], untraced(subject.current)
     call = Call(0, (0,), 0, SEEDS, SEEDS)
     with settings_of(laid_out.dtype, device):
-        player = Player(call, laid_out, device, programs_of_calls(laid_out, 0, (0,), device))
+        programs = programs_of_calls(laid_out, 0, (0,), device)
 
-        def ask(function, _, *given, kind=None):
-            return function, given, player.run.functions[function].trace(*[kind] * (kind is not None), *given)
+        def trace(function, _, *given, kind=None):
+            return function, given, programs.run.functions[function].trace(*[kind] * (kind is not None), *given)
 
-        begin = player.begin(ask)
-        found = {str(name): asked() for name, asked in player.others(begin[2].out_info, ask).items()}
+        player = Player(call, laid_out, device, programs, trace)
+        begin = player.begin()
+        found = {str(name): traced() for name, traced in player.others(begin[2].out_info).items()}
         found["begin"] = begin
     return {
         name: (traced.jaxpr, [axis for x, axis in zip(given, AXES[function], strict=True) for _ in jax.tree.leaves(x)])

@@ -151,6 +151,7 @@ class Results:
         """The filled arrays, where they are in memory."""
         import xarray as xr
 
+        self.put_best()
         data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}
         return xr.Dataset(data, self._coords(), self._attrs())
 

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxbandits.formatting import size
 from jaxbandits.regret import has_best
-from jaxbandits.sweeps import estimate, free_space
+from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, arrays_of
 from jaxbandits.sweeps.engines.calls import (
     Call,
     Interval,
     Machine,
     check_parts,
+    first_cells,
     fitting,
     owned,
     resumed,
@@ -34,9 +36,8 @@ from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.local import Orders
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.storage.dataset_file import RESULTS, left_out, load
-from jaxbandits.sweeps.storage.digest_file import Unreadable
-from jaxbandits.sweeps.storage.store import Clock, Store, block_of, remedy
+from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, left_out, load
+from jaxbandits.sweeps.storage.store import Clock, Store, Unreadable, block_of, remedy
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,8 +60,36 @@ class SweepError(RuntimeError):
         )
 
 
-def _lanes(seeds: list[list[Interval]]) -> int:
-    return sum(high - low for intervals in seeds for low, high in intervals)
+def check_room(need: int, directory: Path | None, seeds: int, checkpoints: int) -> None:
+    """Raise ValueError where a result of `need` bytes does not fit the memory or, with a store, the disk."""
+    if directory is None:
+        room, where, advice = free_memory(), "of memory are free", "give store=DIR, "
+    else:
+        place = next(p for p in (directory.absolute(), *directory.absolute().parents) if p.exists())
+        room, where = shutil.disk_usage(place).free, f"are free on the disk of {directory}"
+        advice = "choose another disk, "
+        if need > room:  # files of this run that are there already will be replaced or need not be written
+            room += sum(
+                p.stat().st_size for p in [directory / RESULTS, *(directory / CHUNKS).rglob("*.npz")] if p.is_file()
+            )
+    if need > room:
+        raise ValueError(
+            f"seeds = {seeds:,}: the result needs {size(need)} and {size(room)} {where}: {advice}take fewer "
+            f"checkpoints ({checkpoints:,} now) or fewer seeds (about {max(1, int(seeds * room / need * 0.9)):,} fit)"
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: what the system says is available, and what its container leaves."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
+    room = pages
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        room = int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
+    with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
+        group = Path("/sys/fs/cgroup")
+        left = int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+        room = min(room, max(left, 0))
+    return room
 
 
 class CheckedSweep:
@@ -79,21 +108,19 @@ class CheckedSweep:
     ) -> None:
         self.began = time.perf_counter()
         self.clock: Clock | None = None  # it runs once something is computed for a store
-        self.config, self.common, self.engine, self.fresh = config, common, engine, fresh
+        self.config, self.common, self.engine, self.directory, self.fresh = config, common, engine, directory, fresh
         self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
-        self.directory = directory
         check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
         plan = self.plan
         self.shapes = shapes_of(plan)
         recorded = max(map(len, plan.times.values()))
-        free_space.check(total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
+        check_room(total_bytes(plan, self.shapes), directory, len(plan.seeds), recorded)
         fitting(plan, owned(plan), engine.machine, self.shapes)  # raises now where the memory is too small
-        self.store = None if self.directory is None else Store(self.directory)
+        self.store = None if directory is None else Store(directory, block_of(recorded))
         if self.nameless:
             reason = next(iter(self.nameless.values()))
             warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
-        self.block = 1 if self.store is None else block_of(recorded)  # seeds of a file
         self.notes: dict[str, str] = {}  # further attributes of the result
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
@@ -128,18 +155,17 @@ class CheckedSweep:
     @property
     def seconds(self) -> float:
         """Seconds of this process, from the plan to the last chunk or the finished result."""
-        return (time.perf_counter() if self.clock is None else self.clock.began + self.clock.seconds) - self.began
+        return time.perf_counter() - self.began if self.clock is None else self.clock.seconds
 
     def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
-            results = Results(self.plan, self.shapes, self.config, self.notes)
+            results = self._results()
             self._run(owned(self.plan), results.put)
-            results.put_best()
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
-            results = Results(self.plan, self.shapes, self.config, self.notes)
-            if self._collect(self.store, results):
+            results = self._results()
+            if self._read(self.store, results.put):
                 return results.dataset()
         with self._resumable():
             for _ in range(TRIES):
@@ -151,6 +177,9 @@ class CheckedSweep:
                         self.clock.write(last=True)
                     return ds
         raise self._damaged(self.store)
+
+    def _results(self, path: Path | None = None) -> Results:
+        return Results(self.plan, self.shapes, self.config, self.notes, path)
 
     @contextlib.contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -177,11 +206,10 @@ class CheckedSweep:
             self.fresh = False
         self.store.claim(self.config, self.common)
         chunks = self.store.chunks(self.keys)
-        # one cell under two labels is computed once
-        cells = {key: c for c, key in reversed(list(enumerate(self.keys)))}.values()
-        mine = owned(self.plan, shard, cells)
+        mine = owned(self.plan, shard, first_cells(self.keys).values())
         wanted = [without(x, seeds_of(chunks[key])) for key, x in zip(self.keys, mine, strict=True)]
-        self.lanes_stored = _lanes(mine) - _lanes(wanted)
+        asked, missing = (sum(high - low for x in seeds for low, high in x) for seeds in (mine, wanted))
+        self.lanes_stored = asked - missing
         if any(wanted):
             self.clock = self.clock or Clock(self.store.home, self.began)
             try:
@@ -199,7 +227,8 @@ class CheckedSweep:
         plan, store, machine = self.plan, self.store, self.engine.machine
         before = [] if store is None else resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
         machine, calls = fitting(plan, wanted, machine, self.shapes)
-        calls = before + calls
+        if store is not None:
+            calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
 
@@ -215,7 +244,7 @@ class CheckedSweep:
                     put(cell, outcome.first, arrays)
             elif store is not None:
                 if outcome.regret is not None:
-                    keep_outcome(store, call, outcome, self.keys, self.block)
+                    keep_outcome(store, call, outcome)
                 if self.clock is not None:
                     self.clock.write()
             if outcome.faults:
@@ -225,7 +254,7 @@ class CheckedSweep:
                     warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
                 seen.extend(outcome.faults)
 
-        orders = Orders(self.keys, store, self.block, finished, None if store is None else failed, estimate.say)
+        orders = Orders(store, finished, None if store is None else failed, estimate.say)
         if self.progress:
             meter = estimate.Meter(plan, calls, machine, self._announcement(calls, machine))
             orders = orders._replace(
@@ -254,8 +283,9 @@ class CheckedSweep:
         try:
             if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
-            results = Results(self.plan, self.shapes, self.config, self.notes, part)
-            whole = self._collect(store, results)
+            results = self._results(part)
+            if whole := self._read(store, results.put):
+                results.put_best()
             results.close()
             if whole:
                 self.left_out = left_out(self.directory / RESULTS, part)
@@ -267,13 +297,6 @@ class CheckedSweep:
             raise OSError(f"{reason}: {remedy(error)} and run it again, everything finished is kept") from None
         finally:
             part.unlink(missing_ok=True)
-        return whole
-
-    def _collect(self, store: Store, results: Results) -> bool:
-        """Put all chunks in their places, in the order of the plan; False where a file is damaged or missing."""
-        whole = self._read(store, results.put)
-        if whole:
-            results.put_best()
         return whole
 
     def _read(self, store: Store, put: Callable[[int, int, dict[str, Any]], None]) -> bool:

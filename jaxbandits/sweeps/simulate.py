@@ -11,11 +11,12 @@ import numpy as np
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
-from jaxbandits.sweeps import assumptions, jax_flags
+from jaxbandits.sweeps import assumptions
 from jaxbandits.sweeps.arguments import call, factory_of, floating, part_factory, public_name, signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.compilation.executables import code_name
+from jaxbandits.sweeps.compilation.settings import check_flags
 from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.engines.one_lane import play
 from jaxbandits.sweeps.identity import traced_now
@@ -158,7 +159,7 @@ def simulate(
     >>> int(run.pulls.sum()), run.history.action.shape
     (50, (50,))
     """
-    jax_flags.check()
+    check_flags()
     dtype, seed = floating(dtype), _seed(seed)
     environment = environment_of(environment)
     attackers = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}

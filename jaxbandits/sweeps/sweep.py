@@ -10,8 +10,9 @@ import jax
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps import assumptions, estimate, jax_flags
+from jaxbandits.sweeps import assumptions, estimate
 from jaxbandits.sweeps.arguments import PARTS, signature_of
+from jaxbandits.sweeps.compilation.settings import check_flags
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import CheckedSweep
@@ -169,7 +170,7 @@ def prepared(
     `sweep`. fresh: compute everything, whatever the store holds.
     """
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
-    jax_flags.check()
+    check_flags()
     laid_out = plan(algorithms, environment, **settings)
     assumptions.warn(laid_out.cells, laid_out.dtype, stacklevel=3)
     directory = None if store is None else path_of(store, "store")

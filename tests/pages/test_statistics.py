@@ -10,7 +10,7 @@ from scipy import stats
 
 from jaxbandits import intervals, statistics
 from jaxbandits.reports.page import report
-from jaxbandits.sweeps.sequential_test import SequentialTest
+from jaxbandits.sweeps.until_decided import SequentialTest
 
 TIMES = np.array([10, 30, 100, 300, 1000, 3000, 10_000])
 

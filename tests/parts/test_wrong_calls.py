@@ -18,7 +18,7 @@ from wrong_calls import ARMS, DS, LONGEST, RUN, Row, fault, fault_of, result, ro
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
-from jaxbandits.sweeps import free_space
+from jaxbandits.sweeps import execution
 from jaxbandits.sweeps.arguments import signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.plan import FILLED, plan
@@ -233,14 +233,14 @@ def test_a_result_that_cannot_be_held_is_refused_before_it_runs(tmp_path, monkey
             "TB", remedy, "fewer checkpoints", "fewer seeds",
         )  # fmt: skip
         assert not (tmp_path / "deep").exists()
-    monkeypatch.setattr(free_space, "free_memory", lambda: 300)
+    monkeypatch.setattr(execution, "free_memory", lambda: 300)
     refused(lambda: sweep(), "seeds = 8", "320 B", "300 B")  # 8 lanes of 4 checkpoints and 2 arms
-    monkeypatch.setattr(free_space, "free_memory", lambda: 400)
+    monkeypatch.setattr(execution, "free_memory", lambda: 400)
     assert sweep().sizes["seed"] == 8
 
 
 def test_free_memory_is_a_number_of_bytes():
-    assert 2**20 < free_space.free_memory() < 2**50
+    assert 2**20 < execution.free_memory() < 2**50
 
 
 FLAGS = [
@@ -354,7 +354,6 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
 
 
 def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
-    from jaxbandits.sweeps import execution
     from jaxbandits.sweeps.engines.one_call import Progress
 
     bars = []

@@ -24,15 +24,14 @@ from dealt import dealt
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.contract import operations
-from jaxbandits.sweeps import estimate, free_space
+from jaxbandits.sweeps import estimate, execution
 from jaxbandits.sweeps.compilation import compiling_time
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls, keeping, local, one_call
 from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.storage import dataset_file, store
-from jaxbandits.sweeps.storage.digest_file import Damaged, pack, unpack
-from jaxbandits.sweeps.storage.store import Store
+from jaxbandits.sweeps.storage.store import Damaged, Store, pack, unpack
 from jaxbandits.sweeps.sweep import prepared
 
 A, E = jb.algorithms, jb.environments
@@ -479,7 +478,6 @@ def test_intervals():
     assert calls.without([(0, 10)], [(2, 4), (3, 5), (9, 20)]) == [(0, 2), (5, 9)]
     assert calls.without([(0, 10), (20, 30)], [(5, 25)]) == [(0, 5), (25, 30)]
     assert calls.without([(0, 4)], []) == [(0, 4)] and calls.without([(0, 4)], [(0, 4)]) == []
-    assert calls.joined([(4, 6), (0, 2), (2, 4)]) == [(0, 6)]
     assert calls.blocks(5, 20, 8) == [(5, 8), (8, 16), (16, 20)] and calls.blocks(8, 16, 8) == [(8, 16)]
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -726,7 +724,7 @@ def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played, monkeypat
             jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
         assert not list(disk.iterdir()) and not played
         with monkeypatch.context() as patch:  # the disk fills up after it was asked
-            patch.setattr(free_space, "check", lambda *asked: None)
+            patch.setattr(execution, "check_room", lambda *asked: None)
             with pytest.raises(OSError, match="make room and run it again, everything finished is kept"):
                 jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
         finished = {p: p.read_bytes() for p in chunks(disk / "run")}
@@ -737,7 +735,7 @@ def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played, monkeypat
         used = shutil.disk_usage(disk).used
         remount(disk, f"size={used + 8192}")  # the chunks fit, results.nc beside them does not
         with monkeypatch.context() as patch, pytest.raises(OSError, match=r"results\.nc .*everything finished is kept"):
-            patch.setattr(free_space, "check", lambda *asked: None)
+            patch.setattr(execution, "check_room", lambda *asked: None)
             jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
         assert not list(disk.rglob("*.part")) and not (disk / "run" / "results.nc").exists()
         assert all(p.read_bytes() == content for p, content in finished.items())

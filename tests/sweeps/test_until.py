@@ -15,8 +15,8 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps.execution import CheckedSweep
 from jaxbandits.sweeps.plan import plan
-from jaxbandits.sweeps.sequential_test import SequentialTest
 from jaxbandits.sweeps.toml_file import read_config
+from jaxbandits.sweeps.until_decided import SequentialTest
 
 a = jb.algorithms
 ARMS = jb.environments.bernoulli_arms(means=[0.4, 0.6])

@@ -35,6 +35,27 @@ _HARMLESS_FLAGS = (
 )  # fmt: skip
 # Variables that libraries below JAX read when they start, and do not tell again.
 _VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE")
+# How flags begin under which a sweep cannot work: the values that break it, what to set instead, and why.
+_BREAKING: dict[str, tuple[tuple[Any, ...], Any, str]] = {
+    "jax_disable_jit": ((True,), False, "programs are compiled before they run"),
+    "jax_no_tracing": ((True,), False, "programs are traced before they run"),
+    "jax_transfer_guard_": (
+        ("disallow", "disallow_explicit"), "allow", "numbers of the sweep go to the device and back",
+    ),
+    "jax_error_checking_behavior_": (("raise",), "ignore", "its checks do not pass through vmap"),
+}  # fmt: skip
+
+
+def check_flags() -> None:
+    """ValueError naming the first flag under which a sweep cannot work, with the call that sets it back."""
+    config: Any = jax.config
+    for flag in config.values:
+        for beginning, (breaking, instead, why) in _BREAKING.items():
+            if flag.startswith(beginning) and (value := getattr(config, flag, None)) in breaking:
+                raise ValueError(
+                    f"{flag} = {value!r} cannot be kept, {why}: set jax.config.update({flag!r}, {instead!r}) for the "
+                    "sweep"
+                )
 
 
 def in_force() -> str:

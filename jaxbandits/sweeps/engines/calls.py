@@ -28,7 +28,6 @@ CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 MAX_POINTS = 16
 ACCELERATOR_LANES = 2**20  # of a call: more would not keep an accelerator busier
 Interval = tuple[int, int]
-Keys = Sequence[str] | Mapping[int, str]  # of cells, by position
 
 
 class Machine(NamedTuple):
@@ -49,11 +48,7 @@ class Call(NamedTuple):
     first: int  # first seed
     lanes: int  # seeds computed, padded
     seeds: int  # seeds of the result
-
-
-def as_begun(call: Call, keys: Keys, span: int = 0, window: int = 0) -> BegunCall:
-    """A call as the store names it."""
-    return BegunCall(tuple(keys[c] for c in call.cells), call.first, call.lanes, call.seeds, span, window)
+    keys: tuple[str, ...] = ()  # of its cells, for a store
 
 
 def owned(
@@ -91,26 +86,14 @@ def _dealt(plays: Mapping[int, int], shares: int) -> list[list[int]]:
     return dealt
 
 
-def joined(intervals: list[Interval]) -> list[Interval]:
-    """The intervals sorted, with those that touch or overlap joined."""
-    out: list[Interval] = []
-    for low, high in sorted(intervals):
-        if out and low <= out[-1][1]:
-            out[-1] = (out[-1][0], max(high, out[-1][1]))
-        else:
-            out.append((low, high))
-    return out
-
-
 def without(intervals: list[Interval], finished: list[Interval]) -> list[Interval]:
     """The parts of the intervals that the finished ones do not cover."""
     out: list[Interval] = []
     for low, high in intervals:
-        for a, b in joined(finished):
+        for a, b in sorted(finished):
             if low < a < high:
                 out.append((low, a))
-            if a < high and b > low:
-                low = max(low, b)
+            low = max(low, b) if a < high else low
         if low < high:
             out.append((low, high))
     return out
@@ -119,6 +102,11 @@ def without(intervals: list[Interval], finished: list[Interval]) -> list[Interva
 def seeds_of(chunks: list[Chunk]) -> list[Interval]:
     """The seeds that files cover."""
     return [(chunk.first, chunk.stop) for chunk in chunks]
+
+
+def first_cells(keys: Sequence[str]) -> dict[str, int]:
+    """The cell of every key: of one that stands under two labels, the first."""
+    return {key: c for c, key in reversed(list(enumerate(keys)))}
 
 
 def resumed(
@@ -133,7 +121,7 @@ def resumed(
 
     Their seeds are taken out of `wanted`.
     """
-    position, calls = {key: c for c, key in reversed(list(enumerate(keys)))}, list[Call]()
+    position, calls = first_cells(keys), list[Call]()
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
     for saved in begun:
         cells = tuple(position.get(key, -1) for key in saved.keys)
@@ -146,7 +134,7 @@ def resumed(
             or any(without([span], wanted[c]) for c in cells)
         ):
             continue
-        call = Call(home[cells[0]], cells, saved.first, saved.lanes, saved.seeds)
+        call = Call(home[cells[0]], cells, saved.first, saved.lanes, saved.seeds, saved.keys)
         if bytes_of_call(call, plan, shapes) <= machine.memory:  # otherwise it may be what the last run died of
             calls.append(call)
             for c in cells:

@@ -5,9 +5,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jaxbandits.sweeps.engines.calls import Call, Keys, as_begun, blocks
+from jaxbandits.sweeps.engines.calls import Call, blocks
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells
-from jaxbandits.sweeps.storage.store import Store
+from jaxbandits.sweeps.storage.store import BegunCall, Store
 
 # docs/decisions.md#saved-lanes
 KEEP_SECONDS = 60.0  # between two saves of a running call, or longer:
@@ -44,8 +44,8 @@ class Outcome(NamedTuple):
 class Keeper:
     """Saves the lanes of one running call in the store, seldom enough to cost little."""
 
-    def __init__(self, store: Store, call: Call, keys: Keys) -> None:
-        self.store, self.call, self.keys = store, call, keys
+    def __init__(self, store: Store, call: Call) -> None:
+        self.store, self.call = store, call
         self.saved, self.every = time.perf_counter(), KEEP_SECONDS
 
     def __call__(self, span: int, window: int, leaves: Callable[[], list[Any]], last: bool = False) -> None:
@@ -54,22 +54,25 @@ class Keeper:
         if began - self.saved < (min(3.0, self.every) if last else self.every):
             return
         try:
-            self.store.keep_begun(as_begun(self.call, self.keys, span, window), leaves())
+            call = self.call
+            begun = BegunCall(call.keys, call.first, call.lanes, call.seeds, span, window)
+            self.store.keep_begun(begun, leaves())
         except OSError as error:  # a full disk: finished chunks are smaller and may still fit
             warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
         self.saved = time.perf_counter()
         self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
 
 
-def saved(store: Store, call: Call, keys: Keys) -> dict[str, Any]:
+def saved(store: Store, call: Call) -> dict[str, Any]:
     """What a call needs to go on from where it was saved, and to be saved again."""
-    return {"keep": Keeper(store, call, keys), "begun": store.begun_as(as_begun(call, keys))}
+    return {"keep": Keeper(store, call), "begun": store.begun_as(call)}
 
 
-def keep_outcome(store: Store, call: Call, outcome: Outcome, keys: Keys, block: int) -> None:
+def keep_outcome(store: Store, call: Call, outcome: Outcome) -> None:
     """Write a finished call as files, one for a cell and block of seeds; nothing of cells that broke the contract."""
+    keys = dict(zip(call.cells, call.keys, strict=True))
     for cell, arrays in outcome.sound():
-        for low, high in blocks(call.first, call.first + call.seeds, block):
+        for low, high in blocks(call.first, call.first + call.seeds, store.block):
             at = slice(low - call.first, high - call.first)
             store.write(keys[cell], low, {name: x[at] for name, x in arrays.items()})
-    store.forget_begun(as_begun(call, keys))
+    store.forget_begun(call)

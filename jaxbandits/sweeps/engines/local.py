@@ -6,24 +6,26 @@ several devices, one thread feeds each. An accelerator is fed by two: while the 
 and written, it plays the other.
 """
 
+import atexit
 import contextlib
 import itertools
 import os
+import queue
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, as_completed, wait
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.engines.calls import Call, Keys, Machine, default_memory
+from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory
 from jaxbandits.sweeps.engines.keeping import Outcome, saved
 from jaxbandits.sweeps.engines.one_call import Player, Progress, play_call, programs_of_calls
-from jaxbandits.sweeps.engines.workers import Workers
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
@@ -31,6 +33,7 @@ CALLS_OF_AN_ACCELERATOR = 2
 LAST_SECONDS = 3.0  # for calls to reach the end of their segment
 STOPPING = "stopping after what is being compiled; Ctrl-C again stops now"
 _cores: int | None = None
+_left_alone: list[threading.Thread] = []
 
 
 def cores(n: int | None = None) -> int:
@@ -97,9 +100,7 @@ def described(error: BaseException) -> tuple[str, str]:
 class Orders(NamedTuple):
     """What a sweep tells an engine beside its calls."""
 
-    keys: Keys
     store: Store | None
-    block: int  # seeds of a file
     sink: Callable[[Call, Outcome], None]  # called in the calling thread as calls finish
     # told the call, reason and traceback of a Python error while the others go on; None: it is raised
     failed: Callable[[Call, str, str], None] | None
@@ -122,7 +123,7 @@ class Local:
         the calling thread is interrupted, calls stop at their next segment, and those that are finished are still kept.
         What is being compiled cannot be stopped: a second interrupt leaves it alone.
         """
-        keys, store, _, sink, failed, say, report, compiling, compiles = orders
+        store, sink, failed, say, report, compiling, compiles = orders
         stop, lock = threading.Event(), threading.Lock()
         threads = machine.workers * machine.at_once
         shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
@@ -132,8 +133,9 @@ class Local:
             with lock:
                 device = free.pop()
             try:
-                resumed: Mapping[str, Any] = {} if store is None else saved(store, call, keys)
-                return play_call(call, plan, device, stopped=stop.is_set, report=report, shared=shared, **resumed)
+                programs = shared(call.group, call.cells, device)
+                resumed: Mapping[str, Any] = {} if store is None else saved(store, call)
+                return play_call(call, plan, device, programs=programs, stopped=stop.is_set, report=report, **resumed)
             finally:
                 with lock:
                     free.append(device)
@@ -207,18 +209,18 @@ def _compile(
         return None
 
     def begun(call: Call, device: jax.Device) -> Any:
-        player = Player(call, plan, device, programs_of_calls(plan, call.group, call.cells, device))
-        return player, player.begin(player.run.program).out_info
+        programs = programs_of_calls(plan, call.group, call.cells, device)
+        player = Player(call, plan, device, programs, programs.run.program)
+        return (programs.run, device, call.lanes), player, player.begin().out_info
 
     with Workers(cores()) as pool:
         both = list(itertools.product(first.values(), devices))
         starts = [pool.submit(caller.run_in_worker, on, device, partial(begun, call, device)) for call, device in both]
         begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
-        for player, lane in filter(None, (start.result() for start in starts)):
-            program = player.run, player.device, len(player.seeds)
+        for program, player, lane in filter(None, (start.result() for start in starts)):
             begins.add(program)
-            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(player.seeds)
-            for name, compilation in player.others(lane, player.run.program).items():
+            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // program[-1]
+            for name, compilation in player.others(lane).items():
                 rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, player.device, compilation)))
         done, of = len(begins), len(begins) + len(rest)
         tell(done, of)
@@ -227,3 +229,66 @@ def _compile(
         ):
             done += 1
             tell(done, of)
+
+
+# ---- threads for which a process that was interrupted twice does not wait, as it does for those of an executor
+
+
+@atexit.register
+def _end() -> None:
+    """End the process where threads that were left alone still run: they would abort it on their way back to Python."""
+    if any(thread.is_alive() for thread in _left_alone):
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+        os._exit(130)  # as after SIGINT
+
+
+class Workers:
+    """Some daemon threads that run functions in the order in which they are given.
+
+    Leaving the context waits for them, unless they were left alone (`leave`).
+
+    >>> with Workers(2) as workers:
+    ...     futures = [workers.submit(pow, 2, n) for n in range(4)]
+    >>> [future.result() for future in futures]
+    [1, 2, 4, 8]
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number, self._threads, self._left = number, list[threading.Thread](), False
+        self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]] | None]
+        self._tasks = queue.SimpleQueue()
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Have `function(*arguments)` run by a thread."""
+        future: Future[Any] = Future()
+        self._tasks.put((future, function, arguments))
+        if len(self._threads) < self._number:
+            self._threads.append(threading.Thread(target=self._work, daemon=True))
+            self._threads[-1].start()
+        return future
+
+    def leave(self) -> None:
+        """Wait for nothing any more."""
+        self._left = True
+        _left_alone.extend(self._threads)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            future, function, arguments = task
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(function(*arguments))
+                except BaseException as error:
+                    future.set_exception(error)
+            del task, future, function, arguments  # otherwise they would live until the next task comes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _thread in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            if not self._left:
+                thread.join()

@@ -50,70 +50,25 @@ def play_call(
     plan: Plan,
     device: jax.Device,
     *,
-    stopped: Callable[[], bool] = lambda: False,
-    report: Callable[[Progress], None] = lambda played: None,
-    keep: Callable[..., None] | None = None,
+    programs: "Programs | None" = None,
     begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None = None,
-    shared: "Callable[[int, tuple[int, ...], jax.Device], Programs] | None" = None,
+    **asked: Any,
 ) -> Outcome:
     """Play one call to its horizon in segments of about half a second.
 
-    Before each segment `stopped` is asked; where it says yes, `Interrupted` is raised. `report` is told what was played
-    since the last time. `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and
-    then. begun: where the call was saved earlier, and the arrays of its lanes. `shared(group, cells, device)` gives
-    what the calls of these cells have in common, where it is kept between calls. Where a device cannot run one of the
-    kernels, the call is played anew without.
+    programs: what the calls of these cells have in common, where it is kept between calls. begun: where the call was
+    saved earlier, and the arrays of its lanes. asked: who is asked and told between segments, see `Player`. Where a
+    device cannot run one of the kernels, the call is played anew without.
     """
     with settings_of(plan.dtype, device):
-        programs = (shared or partial(programs_of_calls, plan))(call.group, call.cells, device)
-        player = Player(call, plan, device, programs)
-        progress, kernels = _Reporter(report, call, int(plan.groups[call.group].times[-1])), programs.run.kernels
+        programs = programs or programs_of_calls(plan, call.group, call.cells, device)
+        player, kernels = Player(call, plan, device, programs, **asked), programs.run.kernels
         try:
-            return _played(call, plan, player, progress, stopped, keep, begun)
+            return player.play(begun)
         except jax.errors.JaxRuntimeError as error:
             if not kernels or not programs.run.without_kernels(device, error):
                 raise
-        return _played(call, plan, player, progress, stopped, keep, begun)
-
-
-def _played(
-    call: Call,
-    plan: Plan,
-    player: "Player",
-    progress: "_Reporter",
-    stopped: Callable[[], bool],
-    keep: Callable[..., None] | None,
-    begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None,
-) -> Outcome:
-    """`play_call` from its beginning, or from where it was saved."""
-    group, lane = plan.groups[call.group], player.begin()
-    first_span = first_window = start = 0
-    here = [(x.shape, x.dtype) for x in jax.tree.leaves(lane)]
-    if begun is not None and here == [(x.shape, x.dtype) for x in begun[1]]:  # otherwise another release saved it
-        first_span, first_window = begun[0].span, begun[0].window
-        lane = player.restored(lane, begun[1])
-        progress.restored(lane)
-    for number, span in enumerate(group.schedule):
-        if number >= first_span:
-            done = first_window if number == first_span else 0
-            lane = _play_span(player, number, lane, start, done, progress, stopped, keep)
-            if span.close:
-                lane = player.close(lane)
-        start = next_start(span, start, progress.horizon)
-    if (short := int(np.asarray(lane.plays).min())) < progress.horizon:
-        label = plan.cells[call.cells[0]].label
-        raise RuntimeError(
-            f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
-        )
-    diagnostics, record = player.finish(lane)[1] if player.diagnosed else {}, lane.record
-    progress.finished()
-    regret = regret_of(record, group.parts, plan, call)
-    pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
-    return Outcome(
-        cells=call.cells, first=call.first, regret=regret, pulls=pulls,
-        diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
-        faults=found_in(call.cells, call.first, lane.faults, regret, pulls, group.times),
-    )  # fmt: skip
+        return player.play(begun)
 
 
 class Programs(NamedTuple):
@@ -131,116 +86,134 @@ def programs_of_calls(plan: Plan, number: int, cells: tuple[int, ...], device: j
     leaves, treedef = jax.tree.flatten(marks)
     with _compiling:  # two threads would compile the same functions
         run = compiled(group.parts, tuple(leaves), treedef, len(cells), len(group.times))
-    return Programs(run, *jax.device_put((host, group.times.astype(np.int32)), device))
+    with settings_of(plan.dtype, device):
+        return Programs(run, *jax.device_put((host, group.times.astype(np.int32)), device))
 
 
 class Player:
     """The compiled functions of a call, with the numbers that they are given, on its device.
 
-    `ask` takes the place of running a function, such as to compile it for these numbers.
+    run: takes the place of running a function, such as to compile it for these numbers. Before each segment `stopped`
+    is asked; where it says yes, `Interrupted` is raised. `report` is told what was played since the last time.
+    `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and then.
     """
 
-    def __init__(self, call: Call, plan: Plan, device: jax.Device, shared: Programs) -> None:
-        group = plan.groups[call.group]
-        self.schedule, self.device, self.diagnosed = group.schedule, device, simulator.diagnoses(group.parts)
-        self.run, self.case, self.times = shared
-        self.checkpoints = group.times
+    def __init__(
+        self,
+        call: Call,
+        plan: Plan,
+        device: jax.Device,
+        programs: Programs,
+        run: Callable[..., Any] | None = None,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
+        report: Callable[[Progress], None] = lambda played: None,
+        keep: Callable[..., None] | None = None,
+    ) -> None:
+        self.call, self.plan, self.device, self.group = call, plan, device, plan.groups[call.group]
+        self.run, self.case, self.times = run or programs.run, programs.case, programs.times
+        self.stopped, self.report, self.keep = stopped, report, keep
+        self.horizon, self.diagnosed = int(self.group.times[-1]), simulator.diagnoses(self.group.parts)
         # a NumPy array: compiled functions take it faster than `jax.device_put` does
         self.seeds = np.arange(call.first, call.first + call.lanes, dtype=np.uint32)
-
-    def begin(self, ask: Any = None) -> Any:
-        return (ask or self.run)("begin", self.device, self.case, self.seeds)
-
-    def advance(self, lane: Any, number: int, start: int, first: int, count: int, ask: Any = None) -> Any:
-        """Play `count` windows of a span from the one numbered `first`."""
-        span = self.schedule[number]
-        where, kind = segment(span, start, first, count, self.checkpoints), (span.slots, span.full, span.whole)
-        return (ask or self.run)("advance", self.device, self.case, self.seeds, lane, self.times, where, kind=kind)
-
-    def close(self, lane: Any, ask: Any = None) -> Any:
-        return (ask or self.run)("close", self.device, self.case, self.seeds, lane)
-
-    def finish(self, lane: Any, ask: Any = None) -> Any:
-        lane = lane._replace(record=Record((), (), (), ()))  # otherwise all of it would be copied
-        return (ask or self.run)("finish", self.device, self.case, lane)
-
-    def others(self, lane: Any, ask: Any) -> dict[Any, Callable[[], Any]]:
-        """What has to be asked for beside `begin`, by name. lane: shapes."""
-        compilations: dict[Any, Callable[[], Any]] = {}
-        for number, span in enumerate(self.schedule):
-            kind = (span.slots, span.full, span.whole)
-            compilations.setdefault(kind, partial(self.advance, lane, number, 0, 0, 1, ask))
-            if span.close:
-                compilations["close"] = partial(self.close, lane, ask)
-        if self.diagnosed:
-            compilations["finish"] = partial(self.finish, lane, ask)
-        return compilations
-
-    def restored(self, lane: Any, leaves: list[np.ndarray[Any, Any]]) -> Any:
-        """The lanes that were saved, in the form of these."""
-        return jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), leaves), self.device)
-
-
-class _Reporter:
-    """Tells how many plays were made. Lanes may be at different plays: their mean counts, rounded down."""
-
-    def __init__(self, report: Callable[[Progress], None], call: Call, horizon: int) -> None:
-        self.report, self.horizon, self.group = report, horizon, call.group
-        self.lanes, self.told = call.seeds * len(call.cells), 0
+        self.told = 0  # plays of a lane that `report` knows of
         self.since: float | None = None  # the end of the segment before; None in the first, which may be compiled
 
-    def restored(self, lane: Any) -> None:
-        made, before = int(np.asarray(lane.plays).mean(dtype=np.float64)), self.told
-        self.told = max(made, before)  # a call that is played anew tells nothing twice
-        self.report(Progress(self.group, (self.told - before) * self.lanes, restored=True))
+    def begin(self) -> Any:
+        return self.run("begin", self.device, self.case, self.seeds)
 
-    def tell(self, plays: np.ndarray[Any, Any]) -> None:
-        now = time.perf_counter()
-        mean = max(self.told, int(plays.sum(dtype=np.int64)) // plays.size)
-        seconds = 0.0 if self.since is None else now - self.since
-        self.report(Progress(self.group, (mean - self.told) * self.lanes, seconds))
-        self.told, self.since = mean, now
+    def advance(self, lane: Any, number: int, start: int, first: int, count: int) -> Any:
+        """Play `count` windows of a span from the one numbered `first`."""
+        span = self.group.schedule[number]
+        where = segment(span, start, first, count, self.group.times)
+        return self.run("advance", self.device, self.case, self.seeds, lane, self.times, where, kind=span.kind)
 
-    def finished(self) -> None:
-        self.report(Progress(self.group, (self.horizon - self.told) * self.lanes))
+    def close(self, lane: Any) -> Any:
+        return self.run("close", self.device, self.case, self.seeds, lane)
+
+    def finish(self, lane: Any) -> Any:
+        lane = lane._replace(record=Record((), (), (), ()))  # otherwise all of it would be copied
+        return self.run("finish", self.device, self.case, lane)
+
+    def others(self, lane: Any) -> dict[Any, Callable[[], Any]]:
+        """What has to be run beside `begin`, by name. lane: shapes."""
+        functions: dict[Any, Callable[[], Any]] = {}
+        for number, span in enumerate(self.group.schedule):
+            functions.setdefault(span.kind, partial(self.advance, lane, number, 0, 0, 1))
+            if span.close:
+                functions["close"] = partial(self.close, lane)
+        if self.diagnosed:
+            functions["finish"] = partial(self.finish, lane)
+        return functions
+
+    def play(self, begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None) -> Outcome:
+        """Play the call from its beginning, or from where it was saved."""
+        call, lane, first_span, first_window, start = self.call, self.begin(), 0, 0, 0
+        leaves, structure = jax.tree.flatten(lane)
+        # of other shapes, another release saved it
+        if begun is not None and [(x.shape, x.dtype) for x in leaves] == [(x.shape, x.dtype) for x in begun[1]]:
+            first_span, first_window = begun[0].span, begun[0].window
+            lane = jax.device_put(jax.tree.unflatten(structure, begun[1]), self.device)
+            self._tell(_mean(lane.plays), restored=True)
+        for number, span in enumerate(self.group.schedule):
+            if number >= first_span:
+                lane = self._play_span(number, lane, start, first_window if number == first_span else 0)
+                lane = self.close(lane) if span.close else lane
+            start = next_start(span, start, self.horizon)
+        if (short := int(np.asarray(lane.plays).min())) < self.horizon:
+            label = self.plan.cells[call.cells[0]].label
+            raise RuntimeError(
+                f"{label!r} stopped after {short} of {self.horizon} plays: its schedule offers too few windows"
+            )
+        diagnostics, record = self.finish(lane)[1] if self.diagnosed else {}, lane.record
+        self._tell(self.horizon)
+        regret = regret_of(record, self.group.parts, self.plan, call)
+        pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
+        return Outcome(
+            cells=call.cells, first=call.first, regret=regret, pulls=pulls,
+            diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
+            faults=found_in(call.cells, call.first, lane.faults, regret, pulls, self.group.times),
+        )  # fmt: skip
+
+    def _play_span(self, number: int, lane: Any, start: int, done: int) -> Any:
+        """The lanes after a span of which `done` windows are done.
+
+        A segment without a play does not show that the algorithm has ended the span: it may be working between two
+        plays, and then its state changes. The span is over once a segment neither plays nor changes the state.
+        """
+        span, before, state = self.group.schedule[number], -1, None
+        windows = windows_offered(span, len(self.times))
+        # the windows for checkpoints that cut others come last and often are not needed: the first segment ends before
+        first_segment = FIRST_SEGMENT if span.full else min(FIRST_SEGMENT, span.repeats + 8)
+        for first, count in segments(windows, first_segment, done):
+            if self.stopped():
+                if self.keep is not None:
+                    self.keep(number, first, partial(_on_host, lane), last=True)
+                raise Interrupted
+            lane = self.advance(lane, number, start, first, count)
+            plays, now = np.asarray(lane.plays), time.perf_counter()
+            self._tell(_mean(plays), 0.0 if self.since is None else now - self.since)
+            self.since = now
+            if int(plays.min()) >= self.horizon:
+                return lane
+            last, before = before, int(plays.sum(dtype=np.int64))
+            earlier, state = state, None if before != last else _on_host(lane.algorithm)
+            if state is not None and earlier is not None and all(map(same, state, earlier)):
+                return lane
+            if self.keep is not None:
+                self.keep(number, first + count, partial(_on_host, lane))
+        return lane
+
+    def _tell(self, plays: int, seconds: float = 0.0, restored: bool = False) -> None:
+        """Report the plays that lanes have made, in the mean. A call that is played anew tells nothing twice."""
+        new, self.told = max(plays - self.told, 0), max(plays, self.told)
+        lanes = self.call.seeds * len(self.call.cells)
+        self.report(Progress(self.call.group, new * lanes, seconds, restored))
 
 
-def _play_span(
-    player: Player,
-    number: int,
-    lane: Any,
-    start: int,
-    done: int,
-    progress: _Reporter,
-    stopped: Callable[[], bool],
-    keep: Callable[..., None] | None,
-) -> Any:
-    """The lanes after a span of which `done` windows are done.
-
-    A segment without a play does not show that the algorithm has ended the span: it may be working between two plays,
-    and then its state changes. The span is over once a segment neither plays nor changes the state.
-    """
-    span, before, state = player.schedule[number], -1, None
-    windows = windows_offered(span, len(player.times))
-    # the windows for checkpoints that cut others come last and often are not needed: the first segment ends before them
-    first_segment = FIRST_SEGMENT if span.full else min(FIRST_SEGMENT, span.repeats + 8)
-    for first, count in segments(windows, first_segment, done):
-        if stopped():
-            if keep is not None:
-                keep(number, first, lambda lane=lane: _on_host(lane), last=True)
-            raise Interrupted
-        lane = player.advance(lane, number, start, first, count)
-        plays = np.asarray(lane.plays)
-        progress.tell(plays)
-        if int(plays.min()) >= progress.horizon:
-            return lane
-        last, before = before, int(plays.sum(dtype=np.int64))
-        earlier, state = state, None if before != last else _on_host(lane.algorithm)
-        if state is not None and earlier is not None and all(map(same, state, earlier)):
-            return lane
-        if keep is not None:
-            keep(number, first + count, lambda lane=lane: _on_host(lane))
-    return lane
+def _mean(plays: Any) -> int:
+    plays = np.asarray(plays)
+    return int(plays.sum(dtype=np.int64)) // plays.size
 
 
 def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:

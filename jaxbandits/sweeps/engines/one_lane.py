@@ -59,7 +59,7 @@ def watched(
     lane = begin_lane(parts, case, seed, len(times)) if lane is None else lane
     start, horizon, at = 0, int(times[-1]), jnp.asarray(times, jnp.int32)
     for span in schedule:
-        kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
+        kind, windows = span.kind, spans.windows_offered(span, len(times))
         where = at, jnp.int32(start), jnp.int32(spans.batch_length(span))
         for first in range(0, max(windows, 1), most):
             number = min(most, windows - first)
@@ -77,7 +77,7 @@ def play(
     windows = [seen for _, seen in watched(parts, schedule, case, seed, times)] if history else []
     lane, start = begin_lane(parts, case, seed, len(times)), 0
     for span in schedule:
-        kind, number = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
+        kind, number = span.kind, spans.windows_offered(span, len(times))
         segment = spans.segment(span, start, 0, number, times)
         lane = advance_lane(parts, kind, case, seed, lane, jnp.asarray(times, jnp.int32), segment)
         lane = close_span(parts, case, seed, lane) if span.close else lane

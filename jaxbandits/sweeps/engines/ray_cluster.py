@@ -72,19 +72,18 @@ class Ray:
         """As `Local.run`."""
         import ray
 
-        keys, store, block, sink, failed, _, report, *_ = orders
+        store, sink, failed, _, report, *_ = orders
         remote_call = self.remote(_call)
         arguments = ray.put(self.arguments)
         digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()
-        place = None if store is None else (str(store.home.parent.resolve()), store.token)
+        place = None if store is None else (str(store.home.parent.resolve()), store.token, store.block)
         waiting, pending = iter(calls), dict[Any, Call]()
         try:
             while True:
                 slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
                 for call in islice(waiting, max(2 * slots - len(pending), 0)):
-                    names = [keys[c] for c in call.cells] if keys else []
                     traced = plan.groups[call.group].parts.traced
-                    told = digest, self.versions, self.replaced, traced, call, names, place, block
+                    told = digest, self.versions, self.replaced, traced, call, place
                     pending[remote_call.remote(arguments, *told)] = call
                 if not pending:
                     return
@@ -180,11 +179,11 @@ def _planned(digest: str, arguments: bytes) -> Plan:
 
 
 @functools.cache
-def _store(directory: str, token: str) -> Store | None:
+def _store(directory: str, token: str, block: int) -> Store | None:
     """The store of that token, if this machine sees it."""
     try:
         home = Path(directory)
-        return Store(home) if (home / CHUNKS / "token").read_text() == token else None
+        return Store(home, block) if (home / CHUNKS / "token").read_text() == token else None
     except OSError:
         return None
 
@@ -196,14 +195,12 @@ def _call(
     replaced: dict[str, Any],
     traced: str,
     call: Call,
-    names: list[str],
-    place: tuple[str, str] | None,
-    block: int,
+    place: tuple[str, str, int] | None,
 ) -> tuple[Outcome | None, tuple[str, str] | None]:
     """Run one call on a worker: the outcome, and an error as (reason, traceback) or None.
 
     The outcome has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
-    traced: what a user's part computes there. place: directory and token of the store.
+    traced: what a user's part computes there. place: directory, token and block of the store.
     """
     try:
         with entered(replaced):
@@ -221,13 +218,12 @@ def _call(
                     f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the "
                     "same files"
                 )
-            keys = dict(zip(call.cells, names, strict=False))
             store = None if place is None else _store(*place)
-            resumed = {} if store is None else saved(store, call, keys)
+            resumed = {} if store is None else saved(store, call)
             outcome = play_call(call, laid_out, jax.local_devices()[0], **resumed)
             if store is None:
                 return outcome, None
-            keep_outcome(store, call, outcome, keys, block)
+            keep_outcome(store, call, outcome)
             return outcome._replace(regret=None, pulls=None, diagnostics={}), None
     except Exception as error:
         return None, described(error)

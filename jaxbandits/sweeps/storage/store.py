@@ -14,6 +14,7 @@ them write at once is the same.
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -27,9 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
-from jaxbandits.sweeps.storage.digest_file import Arrays, Damaged, Unreadable, pack, unpack
 from jaxbandits.validation import difference
 
+Arrays = dict[str, np.ndarray[Any, Any]]
 # Bytes of regret in one file: a crash between two renames can cost as much, and shards are made of whole files.
 CHUNK_BYTES = 1 << 18
 WRITE_SECONDS = 5.0  # between two writes of the seconds computed: what is lost where the process is killed
@@ -42,6 +43,14 @@ KEYS = 4
 SHARED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
 # docs/decisions.md#names-of-files
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d+)-(\d+)\.npz")
+
+
+class Damaged(Exception):
+    """A file does not hold what it says."""
+
+
+class Unreadable(OSError):
+    """The disk, not the file, is at fault."""
 
 
 class Chunk(NamedTuple):
@@ -94,8 +103,8 @@ class Clock:
 class Store:
     """The chunks of one directory."""
 
-    def __init__(self, directory: Path) -> None:
-        self.home = directory / CHUNKS
+    def __init__(self, directory: Path, block: int = 1) -> None:
+        self.home, self.block = directory / CHUNKS, block  # seeds of a file
         self.reported: list[str] = []  # which files were set aside, and why
 
     @property
@@ -254,9 +263,9 @@ class Store:
             else:
                 yield begun
 
-    def begun_as(self, like: BegunCall) -> tuple[BegunCall, list[np.ndarray[Any, Any]]] | None:
+    def begun_as(self, call: Any) -> tuple[BegunCall, list[np.ndarray[Any, Any]]] | None:
         """Where this very call stands and its lanes, if it was begun."""
-        path = self._begun_path(like)
+        path = self._begun_path(call)
         try:
             about, arrays = unpack(path)
             begun = BegunCall(**(about | {"keys": tuple(about["keys"])}))
@@ -267,12 +276,12 @@ class Store:
             self.set_aside(path, str(error))
             return None
 
-    def forget_begun(self, begun: BegunCall) -> None:
+    def forget_begun(self, call: Any) -> None:
         """Delete what was saved of a call, which is finished."""
-        self._begun_path(begun).unlink(missing_ok=True)
+        self._begun_path(call).unlink(missing_ok=True)
 
-    def _begun_path(self, begun: BegunCall) -> Path:
-        name = hashlib.sha256(repr((begun.keys, begun.first, begun.lanes, begun.seeds)).encode()).hexdigest()
+    def _begun_path(self, call: Any) -> Path:
+        name = hashlib.sha256(repr((call.keys, call.first, call.lanes, call.seeds)).encode()).hexdigest()
         return self.home / "begun" / f"{name}.npz"
 
     def _write(self, path: Path, content: bytes) -> None:
@@ -308,3 +317,48 @@ def _grown(key: str, stored: Any, asked: Any) -> bool:
     """Whether only the list of horizons became longer or shorter: it is an axis, and axes may grow and shrink."""
     old, new = (set(x if isinstance(x, list) else [x]) for x in (stored, asked)) if key == "horizon" else ({0}, {1})
     return old <= new or old >= new
+
+
+# ---- files that carry a digest of what they hold: flipped bits and files cut off are noticed when read
+
+
+def pack(about: dict[str, Any], arrays: Arrays) -> bytes:
+    """The content of an npz file of arrays. `about`, which says what they are, and a digest are in it as JSON."""
+    about = about | {"sha256": _digest(about, arrays)}
+    buffer = io.BytesIO()
+    members: dict[str, Any] = {"about": np.array(json.dumps(about)), **arrays}
+    np.savez(buffer, **members)
+    return buffer.getvalue()
+
+
+def unpack(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """What `pack` was given. `Damaged` says what is wrong with the file, `Unreadable` that the disk cannot be read."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise Damaged("a link to nothing") from None
+        raise
+    except IsADirectoryError:
+        raise Damaged("a directory") from None
+    except OSError as error:
+        raise Unreadable(error.errno, f"cannot read {path} ({os.strerror(error.errno or 0)}): check the disk") from None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about")))
+        claimed = about.pop("sha256")
+    except Exception as error:  # the content was read: whatever fails, it is not what `pack` wrote
+        raise Damaged(f"not one of ours, or cut off ({error})") from None
+    if claimed != _digest(about, arrays):
+        raise Damaged("its content does not match its sha256")
+    return about, arrays
+
+
+def _digest(about: dict[str, Any], arrays: Arrays) -> str:
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(arrays):
+        x = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {x.dtype.str} {x.shape}".encode())
+        digest.update(x.data if x.size else b"")
+    return digest.hexdigest()
