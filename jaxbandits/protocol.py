@@ -106,35 +106,8 @@ class View(Protocol):
     def __hash__(self) -> int: ...
 
 
-# ---- what is used where a part leaves a function out
-
-
-def _relay(params: Params, draws: "Draws", t_last: Any, message: Message, play: Any) -> Message:
-    return message
-
-
-def _close(params: Params, state: State, draws: "Draws", t_last: Any) -> State:
-    return state
-
-
-def _diagnose(params: Params, state: State) -> Mapping[str, Any]:
+def _no_diagnostics(params: Params, state: State) -> Mapping[str, Any]:
     return {}
-
-
-def _no_view(message: Message, released: Any, action: Any) -> Any:
-    return ()
-
-
-def _spend_infinite(params: Params) -> tuple[float, float]:
-    return (float("inf"), 0.0)
-
-
-def _no_noise(algorithm: "Algorithm") -> float:
-    return 0.0
-
-
-def _no_events(params: Params) -> tuple[Any, ...]:
-    return ()
 
 
 # ---- algorithms
@@ -191,9 +164,9 @@ class Program(NamedTuple):
     act: Act
     encode: Encode  # at the client
     update: Update  # at the server
-    relay: Relay = _relay  # at a trusted third party
-    close: Close = _close  # at the end of a span, for all lanes
-    diagnose: Diagnose = _diagnose  # once, at the horizon
+    relay: Relay = lambda params, draws, t_last, message, play: message  # at a trusted third party
+    close: Close = lambda params, state, draws, t_last: state  # at the end of a span, for all lanes
+    diagnose: Diagnose = _no_diagnostics  # once, at the horizon
     hints: Hints = Hints()
     # Whether its state runs in lockstep with plays, so that a message which comes late would break it silently: `act`
     # reads a choice that `update` made ready, the note carries state, or `update` reads more than its own message's t.
@@ -213,17 +186,18 @@ class Guarantee(NamedTuple):
 
     model: Model = "none"
     unit: Unit = "reward"
-    spend: Callable[[Params], tuple[float, float]] = _spend_infinite  # params -> (epsilon, delta) truly spent
-    view: View = _no_view
+    # params -> (epsilon, delta) truly spent
+    spend: Callable[[Params], tuple[float, float]] = lambda params: (float("inf"), 0.0)
+    view: View = lambda message, released, action: ()
     scales: tuple[str, ...] = ()  # leaves of params that scale privacy noise
     bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
     # params -> the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
-    events: Callable[[Params], tuple[Any, ...]] = _no_events
+    events: Callable[[Params], tuple[Any, ...]] = lambda params: ()
     # the epsilon asked for, where the factory has no argument `epsilon` of its own: that of the algorithm it wraps
     claimed: float | None = None
     # the algorithm -> the size of its privacy noise at the horizon, as a share of the information gathered by then.
     # Above one half a run warns that noise swamps the data
-    noise_share: Callable[["Algorithm"], float] = _no_noise
+    noise_share: Callable[["Algorithm"], float] = lambda algorithm: 0.0
 
 
 class Rewards(NamedTuple):
@@ -265,52 +239,38 @@ class Algorithm(NamedTuple):
     def __repr__(self) -> str:
         """The call that built it, its numbers, and what it claims and spends, a line each."""
         head, facts = self._described()
-        return "\n".join([head, *(f"  {title:8} {text}" for title, text in facts)])
+        return "\n".join([head, *(f"  {title:8} {text}" for title, text in facts.items() if text)])
 
     def _repr_html_(self) -> str:
         head, facts = self._described()
-        rows = "".join(f"<tr><th>{title}</th><td>{html.escape(text)}</td></tr>" for title, text in facts)
+        rows = "".join(
+            f"<tr><th>{title}</th><td>{html.escape(text)}</td></tr>" for title, text in facts.items() if text
+        )
         return f"<code>{html.escape(head)}</code><table>{rows}</table>"
 
-    def _described(self) -> tuple[str, list[tuple[str, str]]]:
-        """The call that built it, and titles with what there is to say."""
+    def _described(self) -> tuple[str, dict[str, str]]:
+        """The call that built it, and what there is to say under titles: nothing where a text is empty."""
+        import jax
+
         config = {key: value for key, value in self.config.items() if key != "name" and value is not None}
         name = self.config.get("name") or (self.version[0] if self.version else "algorithm")
         call = f"{name}({', '.join(f'{key}={_brief(value)}' for key, value in config.items())})"
-        facts = [("params", _leaves(self.params))]
-        claim = self.guarantee
-        if claim.model == "none":
-            facts.append(("privacy", "none"))
-        else:
-            facts.append(("privacy", f"{claim.model} model, neighbours differ in one {claim.unit.replace('_', ' ')}"))
-            facts.append(("spends", _spent(claim, self.params)))
-        if self.rewards is not None:
-            outside = {
-                "clip": "others are clipped",
-                "zero": "others count as 0",
-                "accept": "others are taken as they are",
-            }
-            bounded = (self.rewards.low, self.rewards.high) != (float("-inf"), float("inf"))
-            there = f"in [{self.rewards.low:g}, {self.rewards.high:g}], {outside[self.rewards.outside]}"
-            facts.append(("rewards", there if bounded else "any"))
-        return call, [(title, text) for title, text in facts if text]
-
-
-def _spent(claim: Guarantee, params: Params) -> str:
-    """The budget truly spent, as text."""
-    try:
-        epsilon, delta = (float(x) for x in claim.spend(params))
-    except Exception:  # params that are traced, or that have an axis of points: a repr never fails
-        return "what its params say, which are traced or have an axis"
-    return f"epsilon = {epsilon:.6g}, delta = {delta:.3g}"
-
-
-def _leaves(params: Params) -> str:
-    """Numbers by name, and the shapes of arrays."""
-    import jax
-
-    leaves = jax.tree_util.tree_flatten_with_path(params)[0]
-    return ", ".join(f"{jax.tree_util.keystr(path, simple=True, separator='.')}={_brief(x)}" for path, x in leaves)
+        leaves = jax.tree_util.tree_flatten_with_path(self.params)[0]
+        named = {jax.tree_util.keystr(path, simple=True, separator="."): x for path, x in leaves}
+        facts = {"params": ", ".join(f"{key}={_brief(x)}" for key, x in named.items()), "privacy": "none"}
+        claim, reads = self.guarantee, self.rewards
+        if claim.model != "none":
+            facts["privacy"] = f"{claim.model} model, neighbours differ in one {claim.unit.replace('_', ' ')}"
+            try:
+                epsilon, delta = map(float, claim.spend(self.params))
+                facts["spends"] = f"epsilon = {epsilon:.6g}, delta = {delta:.3g}"
+            except Exception:  # a repr never fails
+                facts["spends"] = "what its params say, which are traced or have an axis"
+        if reads is not None:
+            fate = {"clip": "are clipped", "zero": "count as 0", "accept": "are taken as they are"}[reads.outside]
+            bounded = (reads.low, reads.high) != (float("-inf"), float("inf"))
+            facts["rewards"] = f"in [{reads.low:g}, {reads.high:g}], others {fate}" if bounded else "any"
+        return call, facts
 
 
 def _brief(value: Any) -> str:
@@ -458,7 +418,7 @@ class Attack(NamedTuple):
     # params, values [V], probabilities [K, V], truth -> values and probabilities of corrupted rewards
     law: Callable[[Params, Array, Array, Truth], tuple[Array, Array]] | None = None
     # once, at the horizon. Where an attack has it, plays that an algorithm has decided are made and not only counted
-    diagnose: Diagnose = _diagnose
+    diagnose: Diagnose = _no_diagnostics
     per_arm: PerArm | None = None
 
 

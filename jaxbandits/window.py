@@ -3,6 +3,7 @@
 Axes: [P] plays of a window, [A] arms, [N] agents.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -67,7 +68,7 @@ def _offered(
 ) -> tuple[Lane, Window]:
     root = streams(parts, seed)
     environment, attack, alg = root.child("environment"), root.child("attack"), root.child("alg")
-    program, world, params = parts.program, parts.world, case.algorithm
+    program, world, params, tally = parts.program, parts.world, case.algorithm, parts.program.hints.tally
     t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
     context, world_state = world.observe(case.environment, lane.environment, environment.child("context"), t)
     action, wanted, note = program.act(params, lane.algorithm, alg.child("act"), t, context)
@@ -75,29 +76,31 @@ def _offered(
     used = used if limit is None else jnp.minimum(used, limit)
     play = jnp.arange(slots, dtype=jnp.int32) < used
     lane = lane._replace(faults=lane_faults.actions(lane.faults, parts.arms, t, action, play))
-    if program.hints.tally:
-        return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
-    reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
-    if slots > 1:  # the algorithm and the record read the rewards: materialized, they are drawn only once
-        reward = materialize(reward)
+    truth = partial(world.truth, case.environment, world_state, t, context)
+    if tally:
+        draws = root.child("environment/tally")
+        reward, play, lane = _tallied(parts, case, draws, lane, world_state, before, used, action, truth)
+    else:
+        reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
+        if slots > 1:  # the algorithm and the record read the rewards: materialized, they are drawn only once
+            reward = materialize(reward)
     score = world.score(case.environment, world_state, t, context, action)
-    # Where the window plays one arm, clients and adversaries still see an action and a reward for every play.
-    reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
-    lane = lane._replace(faults=lane_faults.rewards(lane.faults, t, reward, play))
-    action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
+    if not tally:  # where the window plays one arm, clients and adversaries still see every play
+        reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
+        lane = lane._replace(faults=lane_faults.rewards(lane.faults, t, reward, play))
+        action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
     hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
 
     def adversary_view(stream: Draws, encode: Any = None) -> AdversaryView:
-        truth = world.truth(case.environment, world_state, t, context)
-        again = stream.child("reward")
+        known, again = truth(), stream.child("reward")
         return AdversaryView(
-            t=t, context=context, action=action, play=play, truth=truth, params=params, state=lane.algorithm, note=note,
+            t=t, context=context, action=action, play=play, truth=known, params=params, state=lane.algorithm, note=note,
             sample=lambda other: world.reward(case.environment, world_state, again, t, context, other),
             encode=encode,
         )  # fmt: skip
 
-    if parts.reward_attack is not None:
+    if parts.reward_attack is not None and not tally:
         stream = root.child("contamination")
         reward, hit, reward_state = parts.reward_attack.corrupt(
             case.reward_adversary, reward_state, stream, t, reward, adversary_view(stream)
@@ -120,10 +123,12 @@ def _offered(
     last = before + used
     message = program.relay(params, alg.child("relay"), last, message, play)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
-    faults = lane_faults.state(
-        lane.faults, sent, message, state, last, used,
-        lambda: lane_faults.spoils(reward, play) | spoiled_before(lane), attacked=parts.message_attack is not None,
-    )  # fmt: skip
+
+    def spoiled() -> Any:
+        return spoiled_before(lane) if tally else lane_faults.spoils(reward, play) | spoiled_before(lane)
+
+    attacked = parts.message_attack is not None
+    faults = lane_faults.state(lane.faults, sent, message, state, last, used, spoiled, attacked)
     regret = score.regret
     if regret is not None:
         regret = jnp.broadcast_to(regret, (slots, *regret.shape[1:]))
@@ -149,19 +154,16 @@ def spoiled_before(lane: Lane) -> Any:
 def _tallied(
     parts: Parts,
     case: Case,
-    root: Draws,
+    draws: Draws,
     lane: Lane,
     world_state: Any,
     before: Any,
     used: Any,
-    t: Any,
-    context: Any,
     action: Any,
-    note: Any,
-) -> tuple[Lane, Window]:
-    """The rest of a window whose rewards are drawn as counts of their values: other draws of the same law."""
-    program, world, params, alg = parts.program, parts.world, case.algorithm, root.child("alg")
-    attack = parts.reward_attack
+    truth: Any,
+) -> tuple[Any, Any, Lane]:
+    """Values of rewards, how often a window pays each, and the lane: other draws of the same law."""
+    world, attack = parts.world, parts.reward_attack
     if world.law is None or parts.message_attack is not None or (attack is not None and attack.law is None):
         raise ValueError(
             "shortcut=True draws counts of values: it needs an environment of few values, such as bernoulli_arms, no "
@@ -169,22 +171,10 @@ def _tallied(
         )
     values, probabilities = world.law(case.environment, world_state)
     if attack is not None:
-        truth = world.truth(case.environment, world_state, t, context)
         attack_law: Any = attack.law
-        values, probabilities = attack_law(case.reward_adversary, values, probabilities, truth)
-    plays = root.child("environment/tally").multinomial(before + 1, used, probabilities[action[0]])
-    nonfinite = lane.nonfinite
+        values, probabilities = attack_law(case.reward_adversary, values, probabilities, truth())
+    plays = draws.multinomial(before + 1, used, probabilities[action[0]])
     if attack is not None:
-        nonfinite = nonfinite + jnp.sum(jnp.where(jnp.isfinite(values), 0, plays), dtype=jnp.int32)
-    message = program.encode(params, note, alg.child("encode"), t, context, action, values, plays)
-    last = before + used
-    message = program.relay(params, alg.child("relay"), last, message, plays)
-    state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
-    lane = lane._replace(nonfinite=nonfinite)
-    faults = lane_faults.state(lane.faults, message, message, state, last, used, lambda: spoiled_before(lane))
-    score = world.score(case.environment, world_state, t, context, action)
-    lane = lane._replace(environment=world_state, algorithm=state, faults=faults)
-    return lane, Window(
-        t=t, play=plays, used=used, action=action, reward=values, message=message, released=released, arm=score.arm,
-        regret=score.regret,
-    )  # fmt: skip
+        bad = jnp.sum(jnp.where(jnp.isfinite(values), 0, plays), dtype=jnp.int32)
+        lane = lane._replace(nonfinite=lane.nonfinite + bad)
+    return values, plays, lane

@@ -114,11 +114,14 @@ def plan(
     times = {h: checkpoint_times(h, checkpoints) for h in horizons}
     routes, shared = route(axes, factories, makers), dict[Any, Any]()
     cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
+    takers: dict[str, list[str]] = {key: [] for axis in axes for key in axis.keys}
     for label, factory in factories.items():
         # the keys that reach the algorithm or what it meets: (axis, position among the axis's keys, key)
         keys = [(0, 0, "horizon")] if moves else []
         for target in (label, *PARTS):
             keys += routes[target]
+        for reached in {axes[i].keys[j] for i, j, _ in keys}:
+            takers[reached].append(label)
         alike = {i: _first_alike(axes[i], [j for k, j, _ in keys if k == i]) for i, _, _ in keys}
         constant_along[label] = [axis.name for i, axis in enumerate(axes) if i not in alike]
         built_at: dict[tuple[int | None, ...], int] = {}
@@ -133,43 +136,25 @@ def plan(
                 algorithm = built(factory, given, world, length, label, "")
                 cells.append(Cell(label, algorithm, world, first, second, length, index))
             places[(label, *place)] = built_at[index]
+    called = {slot: part for slot, part in zip(PARTS, parts, strict=True) if isinstance(part, Environment | Adversary)}
     asked = {
         "algorithms": factories, "horizon": horizon, "seeds": seeds, "grid": grid, "points": points,
-        "checkpoints": checkpoints, "dtype": dtype,
+        "checkpoints": checkpoints, "dtype": dtype, **makers, **called,
     }  # fmt: skip
-    for slot, part in zip(PARTS, parts, strict=True):
-        asked[slot] = part if isinstance(part, Environment | Adversary) else makers[slot]
     return Plan(
         labels=list(factories), axes=axes, cells=cells, places=places, groups=grouped(cells, times, dtype),
-        times=times, constant_along=constant_along, takers=_takers(axes, routes, list(factories)), seeds=seeds,
-        dtype=dtype, given=asked,
+        times=times, constant_along=constant_along, takers=takers, seeds=seeds, dtype=dtype, given=asked,
     )  # fmt: skip
 
 
-def _takers(axes: list[Axis], routes: Mapping[str, Any], labels: list[str]) -> dict[str, list[str]]:
-    """The labels that every key of the axes reaches: all where it belongs to what all of them meet."""
-    reached = {name: {(i, j) for i, j, _ in keys} for name, keys in routes.items()}
-    found = {}
-    for i, axis in enumerate(axes):
-        for j, key in enumerate(axis.keys):
-            shared = any((i, j) in reached[slot] for slot in PARTS)
-            found[key] = [label for label in labels if shared or (i, j) in reached[label]]
-    return found
-
-
 def _first_alike(axis: Axis, used: list[int]) -> list[int]:
-    """For each entry of an axis, the first one that is the same to an algorithm.
+    """For each entry of an axis, the first with equal values of the keys, `used`, that reach an algorithm."""
 
-    used: positions of the axis's keys that reach the algorithm; entries with equal values of these are the same to it.
-    """
-    seen: dict[tuple[Any, ...], int] = {}
-    firsts = []
-    for i, entry in enumerate(axis.values):
-        # plain values by type and value (1, 1.0 and True differ), everything else by identity
-        values = [entry[j] for j in used]
-        plain = tuple((type(v), v) if isinstance(v, str | bool | int | float) else id(v) for v in values)
-        firsts.append(seen.setdefault(plain, i))
-    return firsts
+    def plain(x: Any) -> Any:  # by type and value, as 1, 1.0 and True differ; everything else by identity
+        return (type(x), x) if isinstance(x, str | bool | int | float) else id(x)
+
+    seen = dict[tuple[Any, ...], int]()
+    return [seen.setdefault(tuple(plain(entry[j]) for j in used), i) for i, entry in enumerate(axis.values)]
 
 
 def _part(

@@ -66,24 +66,21 @@ class Run(NamedTuple):
 
     def __repr__(self) -> str:
         """Plays, regret, pulls and diagnostics, a line each; where something is traced, shapes."""
-        return "\n".join(["Run", *(f"  {title:12} {text}" for title, text in self._described())])
+        return "\n".join(["Run", *(f"  {title:12} {text}" for title, text in self._described().items())])
 
     def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._described())
+        rows = (f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._described().items())
         return f"<table>{''.join(rows)}</table>"
 
-    def _described(self) -> list[tuple[str, str]]:
-        kept = "not kept: simulate(..., history=True)"
-        if self.history is not None:
-            kept = "t, action, reward, message and released of every play"
-        pulls = [] if self.pulls is None else [("pulls", _brief(self.pulls))]
-        return [
-            ("plays", _brief(self.t, last=True)),
-            ("regret", f"{_brief(self.regret, last=True)} at the horizon, {np.shape(self.regret)[-1]:,} checkpoints"),
-            *pulls,
-            *((str(name), _brief(value)) for name, value in self.diagnostics.items()),
-            ("history", kept),
-        ]
+    def _described(self) -> dict[str, str]:
+        every = "t, action, reward, message and released of every play"
+        return {
+            "plays": _brief(self.t, last=True),
+            "regret": f"{_brief(self.regret, last=True)} at the horizon, {np.shape(self.regret)[-1]:,} checkpoints",
+            **({} if self.pulls is None else {"pulls": _brief(self.pulls)}),
+            **{str(name): _brief(value) for name, value in self.diagnostics.items()},
+            "history": "not kept: simulate(..., history=True)" if self.history is None else every,
+        }
 
 
 def _brief(x: Any, last: bool = False) -> str:
@@ -171,9 +168,7 @@ def simulate(
             "jaxbandits.validation.factory"
         )
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
-    first, second = (
-        None if maker is None else call(with_horizon(maker, horizon, slot), slot) for slot, maker in makers.items()
-    )
+    first, second = (maker and call(with_horizon(maker, horizon, slot), slot) for slot, maker in makers.items())
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
@@ -279,22 +274,20 @@ def flattened(windows: Sequence[Window], traced: bool) -> History:
     """Stacked windows of every span as one history; where nothing is traced, without slots that were not played."""
     parts = []
     for window in windows:
-        if not traced:  # on the host: outside of a compiled function every operation would be compiled by itself
-            window = jax.tree.map(np.asarray, window)
+        plays, sent = (window.t, window.action, window.reward, window.play), (window.message, window.released)
+        if traced:
+            plays = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), plays)
+        else:  # on the host: outside of a compiled function every operation would be compiled by itself
+            made = np.asarray(window.play)
+            plays, sent = _rows(plays, made), _rows(sent, made.any(axis=1))
+        (t, action, reward, play), (message, released) = plays, sent
+        parts.append(History(t, action, reward, message, released, play))
+    join = jnp.concatenate if traced else np.concatenate
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *xs: join(xs), *parts)
 
-        def of_plays(x, play=window.play):
-            return x.reshape(-1, *x.shape[2:]) if traced else x[play]
 
-        sent = window.message, window.released
-        if not traced:
-            used = window.play.any(axis=1)
-            sent = jax.tree.map(lambda x, used=used: x[used], sent)
-        t, action, reward, play = map(of_plays, (window.t, window.action, window.reward, window.play))
-        parts.append(History(t, action, reward, sent[0], sent[1], play))
-    if len(parts) == 1:
-        return parts[0]
-    join = np.concatenate if not traced else jnp.concatenate
-    return jax.tree.map(lambda *xs: join(xs), *parts)
+def _rows(tree: Any, marked: Any) -> Any:
+    return jax.tree.map(lambda x: np.asarray(x)[marked], tree)
 
 
 def _regret(record: Any, environment: Environment, parts: Parts, seed: Any, times: Any, traced: bool) -> Any:

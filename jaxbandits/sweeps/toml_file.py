@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits import adversaries, algorithms, environments
+from jaxbandits import algorithms, environments
 from jaxbandits.environments.labelled_rows import read_labelled, read_losses
-from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
+from jaxbandits.sweeps.arguments import KINDS, PARTS, readable, seed_range, signature_of
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.until import Until, refused, until
@@ -43,9 +43,8 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[str, Any]:
     """Arguments of `tune` from a TOML file that has a table `[tune]`. Errors name the file and the key.
 
-    The file's seeds, those that `run` plays, are the report seeds and its grid is `over`, where the table does not give
-    them. A count of them that would meet the table's own seeds begins after these. seeds: how many in place of the
-    file's.
+    What the table does not give, the file does: its seeds are the report seeds, or as many after the table's own where
+    they would meet, and its grid is `over`. seeds: how many in place of the file's.
     """
     path = path_of(path)
     raw = parsed(path)
@@ -93,15 +92,14 @@ def written(raw: dict[str, Any]) -> str:
     """The text of a TOML file, without what is None. ValueError for what TOML cannot write."""
     import tomlkit
 
-    return tomlkit.dumps(_plain(raw)).rstrip()
+    def plain(x: Any) -> Any:
+        if isinstance(x, dict):
+            return {key: plain(value) for key, value in x.items() if value is not None}
+        if isinstance(x, list | tuple):
+            return [*map(plain, x)]
+        return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
 
-
-def _plain(x: Any) -> Any:
-    if isinstance(x, dict):
-        return {key: _plain(value) for key, value in x.items() if value is not None}
-    if isinstance(x, list | tuple):
-        return [_plain(value) for value in x]
-    return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
+    return tomlkit.dumps(plain(raw)).rstrip()
 
 
 def parsed(path: Path) -> dict[str, Any]:
@@ -188,10 +186,9 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
             raise ValueError(f"{path}: {key!r} is missing")
     arguments: dict[str, Any] = {k: raw[k] for k in ("horizon", "checkpoints", "dtype", "memory") if k in raw}
     arguments["seeds"] = _seeds(raw["seeds"], path)
-    arguments["environment"] = _part(raw["environment"], environments, "environment", source)
-    for slot in ("reward_adversary", "message_adversary"):
+    for slot in PARTS:
         if slot in raw:
-            arguments[slot] = _part(raw[slot], adversaries, slot, source)
+            arguments[slot] = _part(raw[slot], KINDS[slot][0], slot, source)
     tables = raw["algorithm"] if isinstance(raw["algorithm"], list) else [raw["algorithm"]]
     factories: dict[str, Any] = {}
     for i, table in enumerate(tables):
@@ -215,24 +212,24 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
         if lists != {"keys", "values"} or len(tied) > 2:
             raise ValueError(f"{path}: tied[{i}] needs exactly 'keys' and 'values', both lists")
         grid[tuple(tied["keys"])] = tied["values"]
-    arguments["grid"] = _flat(grid, source)
-    if "points" in raw:
-        arguments["points"] = raw["points"]
-    for key in ("figure", "caption"):
-        if key in raw:
-            arguments[key] = raw[key]
-            for words in (arguments[key],) if key == "caption" else arguments[key].values():
-                readable(f"{path}: {key}", words if isinstance(words, str) else "")
-    _refuse_others(f"{path}: figure has no key", raw.get("figure", {}), FIGURE_KEYS)
-    if not isinstance(raw.get("figure", {}).get("reward", False), bool):
-        raise ValueError(f"{path}: figure.reward = {shown(raw['figure']['reward'])} must be true or false")
+    arguments["grid"], figure = _flat(grid, source), raw.get("figure", {})
+    arguments |= {key: raw[key] for key in ("points", "figure", "caption") if key in raw}
+    for key, words in [*(("figure", words) for words in figure.values()), ("caption", raw.get("caption"))]:
+        readable(f"{path}: {key}", words if isinstance(words, str) else "")
+    _refuse_others(f"{path}: figure has no key", figure, FIGURE_KEYS)
+    if not isinstance(figure.get("reward", False), bool):
+        raise ValueError(f"{path}: figure.reward = {shown(figure['reward'])} must be true or false")
     return arguments
 
 
 def _seeds(seeds: Any, path: Path) -> range | Until:
     """A list of two numbers is the range [a, b), a table the rule of `until`; anything else is as in Python."""
     if isinstance(seeds, dict):
-        return _until(seeds, path)
+        _refuse_others(f"{path}: seeds has no key", seeds, UNTIL_KEYS)
+        if "until" not in seeds:
+            raise ValueError(f"{path}: seeds needs until, the pairs of labels that are compared: until = [['a', 'b']]")
+        with said_of(f"{path}: seeds"):
+            return until(**{"comparisons" if key == "until" else key: x for key, x in seeds.items()})
     if isinstance(seeds, list) and len(seeds) == 2 and all(type(s) is int for s in seeds):
         seeds = range(*seeds)
     try:
@@ -240,16 +237,6 @@ def _seeds(seeds: Any, path: Path) -> range | Until:
     except ValueError as error:
         pair = "; in TOML [a, b] is the range from a to b - 1" if isinstance(seeds, range | list) else ""
         raise ValueError(f"{path}: {error}{pair}") from None
-
-
-def _until(table: dict[str, Any], path: Path) -> Until:
-    """The rule from {until = [["a", "b"], ...], error = ..., most = ...}."""
-    _refuse_others(f"{path}: seeds has no key", table, UNTIL_KEYS)
-    if "until" not in table:
-        raise ValueError(f"{path}: seeds needs until, the pairs of labels that are compared: until = [['a', 'b']]")
-    settings = {key: table[key] for key in UNTIL_KEYS[1:] if key in table}
-    with said_of(f"{path}: seeds"):
-        return until(table["until"], **settings)
 
 
 def _refuse_others(text: str, table: Iterable[str], known: Sequence[str]) -> None:

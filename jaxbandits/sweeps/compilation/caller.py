@@ -19,20 +19,6 @@ class CallerLeft(Exception):
     """The thread that called no longer answers: what a worker does is not wanted any more."""
 
 
-class _Request:
-    """A function to be called, and a queue for what it gives: an interrupt cannot stop the queue half-way."""
-
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self.function = function
-        self.reply: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-
-    def answer(self) -> None:
-        try:
-            self.reply.put((self.function(), None))
-        except Exception as error:
-            self.reply.put((None, error))
-
-
 class Caller:
     """The thread that made this object, its settings, and what its workers tell and ask it."""
 
@@ -40,7 +26,7 @@ class Caller:
         self.compiles = compiles  # told the operations of a program that a worker is about to compile
         self._thread, self._settings = threading.get_ident(), settings.of_this_thread()
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._lock, self._left, self._open = threading.Lock(), False, set[_Request]()
+        self._lock, self._left, self._open = threading.Lock(), False, set[Any]()
         self._context = contextvars.copy_context()
         self._context.run(_caller.set, self)
 
@@ -50,30 +36,35 @@ class Caller:
             return self._context.copy().run(function, *args)
 
     def tell(self, event: Any) -> None:
-        """Give `next_event` something to return."""
+        """Give `next_event` something to return, which is no tuple."""
         self._events.put(event)
 
     def next_event(self) -> Any:
         """Answer what workers ask, until one of them tells something."""
         while True:
             event = self._events.get()
-            if not isinstance(event, _Request):
+            if not isinstance(event, tuple):
                 return event
-            event.answer()
+            function, reply = event
+            try:
+                reply.put((function(), None))
+            except Exception as error:
+                reply.put((None, error))
 
     def ask(self, function: Callable[[], Any]) -> Any:
         """What `function()` gives in the thread that called. CallerLeft where it no longer answers."""
         if threading.get_ident() == self._thread:
             return function()
-        request = _Request(function)
+        # a queue, which an interrupt cannot stop half-way
+        reply: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
         with self._lock:
             if self._left:
                 raise CallerLeft
-            self._open.add(request)
-        self._events.put(request)
-        result, error = request.reply.get()
+            self._open.add(reply)
+        self._events.put((function, reply))
+        result, error = reply.get()
         with self._lock:
-            self._open.discard(request)
+            self._open.discard(reply)
         if error is not None:
             raise error
         return result
@@ -82,8 +73,8 @@ class Caller:
         """Answer no more, nor what an interrupt has kept from being answered."""
         with self._lock:
             self._left = True
-            for request in self._open:
-                request.reply.put((None, CallerLeft()))
+            for reply in self._open:
+                reply.put((None, CallerLeft()))
 
 
 def about_to_compile(operations: int) -> None:
