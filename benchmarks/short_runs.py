@@ -104,7 +104,7 @@ def metered() -> Meter:
     meter.wrap(one_call, "regret_of", REGRET)
     meter.wrap(one_call, "found_in", FAULTS)
     meter.wrap(local, "play_call", CALLS)
-    for method in ("__init__", "put", "dataset"):
+    for method in ("__post_init__", "put", "dataset"):
         meter.wrap(execution.Results, method, DATASET)
     meter.wrap(sweep, "prepared", PLANNING)
     meter.wrap(Store, "write", WRITING)

@@ -7,7 +7,7 @@ Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,8 @@ from jaxbandits.traced_once import traced_once
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 Kind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
+# (function of (case, seed, lane), lane, beside=False) -> the lane after it; beside: and a number that all lanes share
+OverLanes: TypeAlias = Callable[..., Any]
 
 
 def parts_of(
@@ -104,15 +106,6 @@ def attack_state(attack: Attack, params: Any, draws: Any, arms: int | None) -> A
             "this adversary counts arms, and the environment does not say how many it has: facts['num_arms']"
         )
     return attack.per_arm(state, arms)
-
-
-class OverLanes(Protocol):
-    """Applies a function of (case, seed, lane) to every lane of a call. It gives a lane.
-
-    With `beside` it gives a lane and a number that all lanes share.
-    """
-
-    def __call__(self, function: Callable[[Case, Any, Lane], Any], lane: Lane, *, beside: bool = False) -> Any: ...
 
 
 def _advance_single(parts: Parts, over: OverLanes, lane: Lane, times: Any, segment: Segment) -> tuple[Lane, Any]:
@@ -254,10 +247,7 @@ def advance_full(parts: Parts, slots: int, over: OverLanes, lane: Lane, times: T
 def nth_window(
     parts: Parts, kind: Kind, case: Case, seed: Any, lane: Lane, times: Times, start: Any, length: Any, w: Any
 ) -> tuple[Lane, Window]:
-    """Play the w-th window of a span alone, as `advance` plays it.
-
-    A lane at rest makes every play. Full windows are not written into the record.
-    """
+    """Play every play of the w-th window of a span alone. Full windows are not written into the record."""
     slots, full, _ = kind
     if not full:
         return one_counted(parts, kind, case, seed, lane, times, rests=False)

@@ -54,10 +54,7 @@ def streams(parts: Parts, seed: Any) -> Draws:
 
 
 def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
-    """Play one window of `slots` plays after the first `before` plays, at most `limit` of them (None: all of them).
-
-    The record takes no part in it.
-    """
+    """Play a window of `slots` plays after `before`, at most `limit` (None: all); the record takes no part."""
     after, window = _offered(parts, case, seed, slots, lane._replace(record=()), before, limit)
     return after._replace(record=lane.record), window
 

@@ -15,7 +15,7 @@ import numpy as np
 from uncompiled import uncompiled
 
 from jaxbandits import simulator, spans
-from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
 from jaxbandits.sweeps.plan import cast
 from jaxbandits.sweeps.simulate import Run, _regret, flattened

@@ -16,8 +16,8 @@ from jaxbandits.declared import PLAYS_ON, Range, sections
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.reports.citations import one_line, paper
+from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.assumptions import FATES, interval
-from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
 from jaxbandits.validation import nearest, plays_on, unwrapped

@@ -21,8 +21,7 @@ from jaxbandits.searching.tuning import ends, label_of
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import call, labelled, part_factory, public_name, signature_of
-from jaxbandits.sweeps.configurations import text
+from jaxbandits.sweeps.arguments import call, labelled, part_factory, public_name, signature_of, text
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory

@@ -1,22 +1,27 @@
-"""Arguments of a sweep in one form: algorithms and parts as factories, seeds as a range, dtypes as words.
+"""Arguments of a sweep in one form: algorithms and parts as factories, seeds and times as integers, dtypes as words.
 
-What cannot be understood is an error of one line that names the argument, the value and the remedy.
+What cannot be understood is an error of one line that names the argument, the value and the remedy. As text and as
+JSON they stand in results.
 """
 
 import functools
 import inspect
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
+from jaxbandits.learners.transformations import is_transformation, maker, program_of
 from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refused
 from jaxbandits.sweeps.wording import described, name_of
 from jaxbandits.validation import Arguments, integer, nearest, said_of, shown, unwrapped
 
+MAX_CHECKPOINTS = 10**6
 PARTS = ("environment", "reward_adversary", "message_adversary")
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 # of every argument that is a part: where its factories are, what they return, and what that is called
@@ -62,10 +67,7 @@ def labelled(given: Any) -> dict[str, Any]:
 
 
 def part_factory(given: Any, slot: str) -> Any:
-    """The factory of an environment or adversary, given as a name, a factory, a partial or a called part.
-
-    None where there is no adversary.
-    """
+    """The factory of a part, given as a name, a factory, a partial or called; None for no adversary."""
     if given is None and slot != "environment":
         return None
     if isinstance(given, KINDS[slot][1]):
@@ -191,6 +193,39 @@ def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
     return range(integer("seeds", seeds, 1, MAX_SEEDS, remedy="give the number of seeds, or a range"))
 
 
+def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
+    """Increasing plays to the horizon, from such plays or their number, about even in the logarithm."""
+    if isinstance(checkpoints, int | float | np.number):
+        remedy = f"for every play give checkpoints={horizon}, the horizon" if horizon <= MAX_CHECKPOINTS else ""
+        number = min(integer("checkpoints", checkpoints, 1, remedy=remedy), horizon)
+        if number > MAX_CHECKPOINTS:
+            raise ValueError(f"checkpoints = {number} are more than {MAX_CHECKPOINTS:,}: give fewer")
+        if number == 1:
+            return np.array([horizon])
+        target = number  # more points are asked for until enough survive the rounding
+        while len(times := np.unique(np.round(np.geomspace(1, horizon, target)).astype(np.int64))) < number:
+            if target > 64 * number + horizon:
+                times = np.unique(np.concatenate([times, np.arange(1, number + 1)]))
+                break
+            target = int(target * 1.3) + 1
+        return times[np.round(np.linspace(0, len(times) - 1, number)).astype(int)]
+    try:
+        times = np.asarray(list(checkpoints))
+    except (TypeError, ValueError):
+        times = np.empty(0)
+    if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
+        raise ValueError(
+            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give "
+            f"checkpoints={horizon}, the horizon"
+        )
+    if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
+        raise ValueError(
+            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {shown(times.tolist())}"
+        )
+    times = times.astype(np.int64)
+    return times if times[-1] == horizon else np.append(times, horizon)
+
+
 def floating(dtype: Any) -> str:
     """`float32` or `float64`, from the word, a NumPy or JAX type or a NumPy dtype."""
     try:
@@ -203,10 +238,7 @@ def floating(dtype: Any) -> str:
 
 
 def readable(what: str, text: str) -> None:
-    """Raise ValueError where a text cannot be written into files or drawn.
-
-    That is a text with NUL or half a character, or with mathematics that matplotlib cannot read.
-    """
+    """ValueError for text that no file can hold (NUL, half a character) or mathematics that cannot be drawn."""
     try:
         text.encode()
         broken = "\0" in text
@@ -226,3 +258,68 @@ def readable(what: str, text: str) -> None:
                     f"{what} {shown(text)} is broken mathematics for the pictures ({reason}): "
                     "mend it, or write \\$ for a dollar"
                 ) from None
+
+
+# ---- as text and as JSON
+
+
+def text(x: Any) -> str:
+    """A factory, array or number as short text."""
+    if is_transformation(x):
+        config = _transformation(x)
+        return f"{config['name'].rpartition('.')[2]} {config['program'][:8]}"
+    if callable(x):
+        inner = ", ".join(f"{k}={text(v)}" for k, v in unwrapped(x).bound.items())
+        return f"{name_of(x)}({inner})" if inner else name_of(x)
+    return str(x)
+
+
+def jsonable(x: Any) -> Any:
+    """Anything a config may hold, as JSON."""
+    if isinstance(x, dict):
+        return {str(k): jsonable(v) for k, v in x.items()}
+    if type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "__array__"):
+        return jsonable(np.asarray(x))
+    if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
+        return jsonable(x.config or {"name": "own"})
+    if is_transformation(x):
+        return dict(_transformation(x))
+    if callable(x):  # a factory or a partial
+        return {"name": name_of(x), **{k: jsonable(v) for k, v in unwrapped(x).bound.items()}}
+    if isinstance(x, list | tuple | np.ndarray) and _numbers(x) > 1000:
+        return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x))}
+    if isinstance(x, np.ndarray):
+        return x.tolist()
+    if isinstance(x, range):
+        return [x.start, x.stop]
+    if isinstance(x, list | tuple):
+        return [jsonable(v) for v in x]
+    if isinstance(x, np.generic):
+        return jsonable(x.item())
+    if isinstance(x, float) and not np.isfinite(x):
+        return str(x)
+    return x if isinstance(x, str | int | float | bool) or x is None else str(x)
+
+
+def _numbers(x: Any) -> int:
+    """How many entries an array, or nested lists of one shape, hold. Of other lists each entry is written by itself."""
+    try:
+        return np.size(x)
+    except ValueError:  # entries of different lengths, such as the arms of an environment beside one number
+        return 0
+
+
+@functools.cache
+def _transformation(x: Any) -> dict[str, str]:
+    """The function that made an optax transformation, and a hash of what it computes: its numbers are in closures."""
+    try:
+        program = fingerprint([program_of(x)], [])
+    except Exception:  # a user's own, of which no more is recorded: chunks are named by the whole lane's program
+        program = "unknown"
+    return {"name": maker(x), "program": program}
+
+
+def _crc(x: np.ndarray[Any, Any]) -> int:
+    if x.dtype.kind not in "biuf":  # text: an entry each, whatever its width in the array
+        return zlib.crc32("\0".join(map(str, x.ravel().tolist())).encode())
+    return zlib.crc32(np.ascontiguousarray(x, np.float64).tobytes())

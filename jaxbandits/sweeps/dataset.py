@@ -3,6 +3,7 @@
 import json
 import platform
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +16,8 @@ from jaxbandits.protocol import Environment
 from jaxbandits.regret import best_reward, has_best
 from jaxbandits.selection import TAKERS
 from jaxbandits.spending import NAMES
+from jaxbandits.sweeps.arguments import text
 from jaxbandits.sweeps.compilation.compiled import LaneShape
-from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.spent import overspent, spent
@@ -48,21 +49,21 @@ def arrays_of(plan: Plan, shapes: list[LaneShape]) -> list[dict[str, tuple[int, 
     return found
 
 
+@dataclass(eq=False)
 class Results:
     """The arrays of a sweep, filled chunk by chunk in any order: every value has one place.
 
     They are in memory, or in a netCDF file where `path` is given: then no more than one chunk is held at a time.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        shapes: list[LaneShape],
-        config: dict[str, Any],
-        notes: dict[str, str],
-        path: Path | None = None,
-    ) -> None:
-        self.plan, self.config, self.notes = plan, config, notes
+    plan: Plan
+    shapes: list[LaneShape]
+    config: dict[str, Any]
+    notes: dict[str, str]
+    path: Path | None = None
+
+    def __post_init__(self) -> None:
+        plan, path = self.plan, self.path
         self.t = np.unique(np.concatenate(list(plan.times.values())))
         self.grid = {axis.name: len(axis.values) for axis in plan.axes}
         self.sizes = {"algorithm": len(plan.labels), **self.grid, "seed": len(plan.seeds), "t": len(self.t)}
@@ -71,7 +72,7 @@ class Results:
         for (label, *place), c in plan.places.items():
             self.places.setdefault(c, []).append((plan.labels.index(label), *place))
             self.environments[tuple(place)] = plan.cells[c].environment
-        self.variables = self._variables(shapes)
+        self.variables = self._variables()
         self.file: Any = None
         self.arrays: dict[str, Any] = {}
         if path is None:
@@ -93,8 +94,8 @@ class Results:
         self.file = h5py.File(path, "r+")  # h5py keeps open datasets; h5netcdf would look them up every time
         self.arrays = {name: self.file[name] for name in self.variables}
 
-    def _variables(self, shapes: list[LaneShape]) -> dict[str, Variable]:
-        lane, environments = ("algorithm", *self.grid, "seed"), self.environments
+    def _variables(self) -> dict[str, Variable]:
+        lane, environments, shapes = ("algorithm", *self.grid, "seed"), self.environments, self.shapes
         facts = [x.facts for x in environments.values() if x.world.baseline is not None]
         words = "cumulative regret"
         if facts:  # it may be negative: one arm is best, and a learner can do better

@@ -25,15 +25,14 @@ from jaxbandits.sweeps.engines.calls import (
     fitting,
     owned,
     resumed,
-    seeds_of,
     shapes_of,
     total_bytes,
     weight,
     without,
 )
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
-from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.local import Orders
+from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, left_out, load
@@ -207,7 +206,7 @@ class CheckedSweep:
         self.store.claim(self.config, self.common)
         chunks = self.store.chunks(self.keys)
         mine = owned(self.plan, shard, first_cells(self.keys).values())
-        wanted = [without(x, seeds_of(chunks[key])) for key, x in zip(self.keys, mine, strict=True)]
+        wanted = [without(x, chunks[key]) for key, x in zip(self.keys, mine, strict=True)]
         asked, missing = (sum(high - low for x in seeds for low, high in x) for seeds in (mine, wanted))
         self.lanes_stored = asked - missing
         if any(wanted):
@@ -220,10 +219,7 @@ class CheckedSweep:
             estimate.say(self.summary(self.lanes_computed))
 
     def _run(self, wanted: list[list[Interval]], put: Callable[[int, int, dict[str, Any]], None] | None = None) -> None:
-        """Compute the wanted seeds of every cell; afterwards raise what went wrong.
-
-        put: without a store, takes a cell, the first seed and the arrays of everything that may be kept.
-        """
+        """Compute the wanted seeds of every cell for `put`, or for the store; afterwards raise what went wrong."""
         plan, store, machine = self.plan, self.store, self.engine.machine
         before = [] if store is None else resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
         machine, calls = fitting(plan, wanted, machine, self.shapes)
@@ -306,12 +302,10 @@ class CheckedSweep:
         for cell, key in enumerate(self.keys):
             covered = []
             for chunk in chunks[key]:
-                if chunk.stop <= seeds.start or chunk.first >= seeds.stop:
-                    continue
-                arrays = store.read(chunk, expected[cell])
-                if arrays is not None:
+                wanted = chunk.stop > seeds.start and chunk.first < seeds.stop
+                if wanted and (arrays := store.read(chunk, expected[cell])) is not None:
                     put(cell, chunk.first, arrays)
-                    covered.append((chunk.first, chunk.stop))
+                    covered.append(chunk)
             whole = whole and not without([(seeds.start, seeds.stop)], covered)
         return whole
 
@@ -323,5 +317,5 @@ class CheckedSweep:
         for call in store.begun():
             chunks = store.chunks(call.keys)
             span = [(call.first, call.first + call.seeds)]
-            if not any(without(span, seeds_of(chunks[key])) for key in call.keys):
+            if not any(without(span, chunks[key]) for key in call.keys):
                 store.forget_begun(call)

@@ -130,21 +130,14 @@ def _axis(key: Any, values: Any) -> Axis:
 
 def takes(factory: Any, key: str) -> bool:
     """Whether a (possibly dotted) key reaches an argument of this factory that is not bound yet."""
-    head, _, rest = key.partition(".")
-    if rest:
-        return head == "base" and (base := base_of(factory)) is not None and takes(base, rest)
-    names, bound = signature_of(factory)
-    return key in names and key not in bound
+    return key in known_keys(factory)
 
 
 def base_of(factory: Any) -> Any:
     """The base factory of a conversion, or None where it has none."""
     names, bound = signature_of(factory)
-    if "base" in bound:
-        return bound["base"]
-    if "base" not in names or names["base"].default is inspect.Parameter.empty:
-        return None
-    return names["base"].default
+    default = names["base"].default if "base" in names else None
+    return bound.get("base", None if default is inspect.Parameter.empty else default)
 
 
 def known_keys(factory: Any) -> list[str]:
@@ -163,10 +156,7 @@ def bind(factory: Any, key: str, value: Any) -> functools.partial[Any]:
 
 
 def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -> dict[str, list[tuple[int, int, str]]]:
-    """Where the keys of all axes go: for every label and part, (axis, position in the axis, key inside the factory).
-
-    ValueError, with the most similar known key, for a key that no factory takes.
-    """
+    """Where all keys go: for every label and part, (axis, position in the axis, key inside the factory)."""
     routes = collections.defaultdict[str, list[tuple[int, int, str]]](list)
     for i, axis in enumerate(axes):
         for j, key in enumerate(axis.keys):

@@ -21,13 +21,13 @@ from jaxbandits.spans import next_start
 from jaxbandits.sweeps.arguments import (
     PARTS,
     call,
+    checkpoint_times,
     floating,
     labelled,
     part_factory,
     seed_range,
     signature_of,
 )
-from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
 from jaxbandits.sweeps.wording import name_of
@@ -102,10 +102,7 @@ def plan(
     checkpoints: Any = 200,
     dtype: Any = "float32",
 ) -> Plan:
-    """Check the arguments of `sweep`, build every algorithm at every point of its grid, and group what runs together.
-
-    A cell is built once, at the first of its places.
-    """
+    """Check the arguments of `sweep`, build each algorithm at every point, group what runs together."""
     factories, parts = labelled(algorithms), (environment, reward_adversary, message_adversary)
     makers = {slot: part_factory(part, slot) for slot, part in zip(PARTS, parts, strict=True)}
     dtype, seeds, axes = floating(dtype), seed_range(seeds, factories), axes_of(grid, points, horizon)
@@ -160,10 +157,7 @@ def _first_alike(axis: Axis, used: list[int]) -> list[int]:
 def _part(
     slot: str, maker: Any, keys: Any, axes: list[Axis], place: tuple[int, ...], horizon: int, shared: dict[Any, Any]
 ) -> Any:
-    """The environment or an adversary at a place, called once for every setting of its own keys and the horizon.
-
-    Those that were called are in `shared`. ValueError where the horizon is longer than the environment's plays.
-    """
+    """The environment or an adversary at a place, called once for every setting of its own keys and the horizon."""
     if maker is None:
         return None
     filled = slot != "environment" and "horizon" in signature_of(maker)[0]
@@ -180,10 +174,7 @@ def _part(
 
 
 def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
-    """The factory of an adversary with the run's horizon bound, where it has such an argument.
-
-    ValueError where another one is bound. None counts as not given.
-    """
+    """The factory with the run's horizon bound, where it takes one; ValueError where another is bound."""
     names, bound = signature_of(factory)
     if "horizon" not in names:
         return factory
@@ -276,10 +267,7 @@ def as_played(schedule: tuple[Span, ...], horizon: int) -> tuple[Span, ...]:
 
 
 def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> None:
-    """Raise ValueError naming the first number that is finite on the host and infinite in the run's dtype.
-
-    fits: whether arrays fit, by their ids, for those that were checked before.
-    """
+    """ValueError naming the first number that the run's dtype makes infinite. fits: of arrays by their ids."""
     limit = float(np.finfo(dtype).max)
 
     def inside(x: Any) -> bool:

@@ -12,8 +12,15 @@ from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.sweeps import assumptions
-from jaxbandits.sweeps.arguments import call, factory_of, floating, part_factory, public_name, signature_of
-from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.arguments import (
+    call,
+    checkpoint_times,
+    factory_of,
+    floating,
+    part_factory,
+    public_name,
+    signature_of,
+)
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.compilation.executables import code_name
 from jaxbandits.sweeps.compilation.settings import check_flags
@@ -214,10 +221,7 @@ def simulate(
 
 
 def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: Environment) -> Algorithm:
-    """A built algorithm as it is, or what a factory with its horizon bound returns for the environment.
-
-    ValueError where algorithm and environment do not fit together.
-    """
+    """A built algorithm, or what a factory with its horizon bound returns; ValueError where it does not fit."""
     if not isinstance(algorithm, Algorithm):
         factory = factory_of(algorithm, "algorithm", "algorithm")
         bound = signature_of(factory)[1]

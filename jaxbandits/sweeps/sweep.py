@@ -11,9 +11,8 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, estimate
-from jaxbandits.sweeps.arguments import PARTS, signature_of
+from jaxbandits.sweeps.arguments import PARTS, jsonable, signature_of
 from jaxbandits.sweeps.compilation.settings import check_flags
-from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import CheckedSweep
 from jaxbandits.sweeps.plan import plan

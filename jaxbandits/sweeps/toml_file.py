@@ -14,8 +14,7 @@ import numpy as np
 
 from jaxbandits import algorithms, environments
 from jaxbandits.environments.labelled_rows import read_labelled, read_losses
-from jaxbandits.sweeps.arguments import KINDS, PARTS, readable, seed_range, signature_of
-from jaxbandits.sweeps.configurations import text
+from jaxbandits.sweeps.arguments import KINDS, PARTS, readable, seed_range, signature_of, text
 from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.until import Until, refused, until
 from jaxbandits.validation import integer, nearest, path_of, said_of, shown
@@ -175,10 +174,7 @@ def _names_files(x: Any) -> bool:
 
 
 def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What `read_config` returns, from parsed TOML. Data files are relative to `folder`, and errors name `path`.
-
-    The folder is the file's own where the key is not given.
-    """
+    """What `read_config` returns, from the parsed TOML of a file, which errors name."""
     source = _source(raw, path)
     _refuse_others(f"{path}: unknown key", raw, TOP_KEYS)
     for key in ("horizon", "seeds", "environment", "algorithm"):

@@ -264,7 +264,7 @@ def test_constant_features_are_said_and_change_nothing():
 
 def test_a_frame_is_recorded_as_its_numbers():
 
-    from jaxbandits.sweeps.configurations import jsonable
+    from jaxbandits.sweeps.arguments import jsonable
 
     frame, words = FRAME[["width", "count"]], FRAME["kind"]
     arrays = {"features": frame.to_numpy(np.float64), "labels": words.tolist()}

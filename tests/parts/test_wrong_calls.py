@@ -19,8 +19,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
 from jaxbandits.sweeps import execution
-from jaxbandits.sweeps.arguments import signature_of
-from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.arguments import checkpoint_times, signature_of
 from jaxbandits.sweeps.plan import FILLED, plan
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries

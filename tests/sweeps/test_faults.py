@@ -59,14 +59,14 @@ def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
 from jaxbandits import cli
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.engines import keeping
+from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.storage import store
 from jaxbandits.reports import output
 import jaxbandits as jb
 output.draw = lambda *args, **options: []
 jb.cores(1)
-keeping.KEEP_SECONDS, keeping.KEEP_SHARE = 0.1, 0.5
+one_call.KEEP_SECONDS, one_call.KEEP_SHARE = 0.1, 0.5
 printed = estimate.say
 def to_the_log(text):
     say(text)

@@ -17,7 +17,7 @@ import jaxbandits as jb
 from jaxbandits.commands import listing
 from jaxbandits.reports.output import describes, write_run
 from jaxbandits.sweeps import plan
-from jaxbandits.sweeps.configurations import jsonable, text
+from jaxbandits.sweeps.arguments import jsonable, text
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.identity import identified
 

@@ -27,7 +27,7 @@ from jaxbandits.contract import operations
 from jaxbandits.sweeps import estimate, execution
 from jaxbandits.sweeps.compilation import compiling_time
 from jaxbandits.sweeps.dataset import Results
-from jaxbandits.sweeps.engines import calls, keeping, local, one_call
+from jaxbandits.sweeps.engines import calls, local, one_call
 from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.storage import dataset_file, store
@@ -586,13 +586,13 @@ def short(monkeypatch):
             yield first, min(7, windows - first)
 
     monkeypatch.setattr(one_call, "segments", segments)
-    monkeypatch.setattr(keeping, "KEEP_SECONDS", 0.0)
-    monkeypatch.setattr(keeping, "KEEP_SHARE", float("inf"))
+    monkeypatch.setattr(one_call, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(one_call, "KEEP_SHARE", float("inf"))
     return log
 
 
 def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
-    original, saves = keeping.Keeper.__call__, []
+    original, saves = one_call.Keeper.__call__, []
 
     def plug(self, *args, **keywords):
         original(self, *args, **keywords)
@@ -600,7 +600,7 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
         if len(saves) == 4:
             raise Stop
 
-    monkeypatch.setattr(keeping.Keeper, "__call__", plug)
+    monkeypatch.setattr(one_call.Keeper, "__call__", plug)
     before = jb.cores()
     try:
         jb.cores(1)
@@ -610,7 +610,7 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
         jb.cores(before)
     assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
     short.clear()
-    monkeypatch.setattr(keeping.Keeper, "__call__", original)
+    monkeypatch.setattr(one_call.Keeper, "__call__", original)
     # more seeds would be cut into other calls: what was begun goes on as it is
     kept = jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": 80}), store=tmp_path)
     assert 28 in short and short.count(0) == 2  # the rest is cut at seed 64
@@ -620,14 +620,14 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
 
 def interrupted(directory, monkeypatch):
     """A sweep stopped right after its first save."""
-    original = keeping.Keeper.__call__
+    original = one_call.Keeper.__call__
 
     def stop_at_once(self, *args, **keywords):
         original(self, *args, **keywords)
         raise Stop
 
     with monkeypatch.context() as patch:
-        patch.setattr(keeping.Keeper, "__call__", stop_at_once)
+        patch.setattr(one_call.Keeper, "__call__", stop_at_once)
         with pytest.raises(Stop):
             jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=directory)
     (saved,) = (directory / "chunks" / "begun").iterdir()

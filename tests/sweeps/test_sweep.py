@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandits as jb
-from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.engines.calls import Machine, calls_of, default_memory, owned, shapes_of

@@ -20,7 +20,7 @@ from jaxbandits.formatting import text
 from jaxbandits.reports.citations import CITED, paper
 from jaxbandits.reports.page.words import key_name, listing, span
 from jaxbandits.selection import grid_dims
-from jaxbandits.sweeps import configurations, load, toml_file
+from jaxbandits.sweeps import arguments, load, toml_file
 from jaxbandits.sweeps.arguments import PARTS
 from jaxbandits.sweeps.grid import Axis
 from jaxbandits.sweeps.plan import Plan
@@ -135,7 +135,7 @@ def _planned(raw: dict[str, Any], ds: xr.Dataset, path: Path) -> tuple[Plan | No
 def _covers(axis: Axis, ds: xr.Dataset) -> bool:
     """Whether a Dataset has all values of an axis, in order."""
     values = ds[axis.name].values.tolist()
-    names = [x if isinstance(x, str | int | float) else configurations.text(x) for x in axis.labels]
+    names = [x if isinstance(x, str | int | float) else arguments.text(x) for x in axis.labels]
     return len(values) == len(names) and all(x == y or str(x) == str(y) for x, y in zip(values, names, strict=True))
 
 

@@ -40,27 +40,25 @@ _lock = threading.Lock()
 WIDE_VECTORS: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
 
 
-def _axes(marks: tuple[int, ...], treedef: Any) -> Case:
-    """The axes of `vmap` over points. Params that differ between points are marked 0, those that do not -1."""
-    return jax.tree.unflatten(treedef, [None if mark < 0 else mark for mark in marks])
-
-
 class Compiled:
-    """The jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...]."""
+    """The jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...].
+
+    marks: 0 for params that differ between points, -1 for those that do not.
+    """
 
     def __init__(self, parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> None:
         self.name = executables.name_of_parts(parts)
         self.about = marks, str(treedef), executables.classes_of(treedef), points, checkpoints
-        axes = _axes(marks, treedef)
+        axes = jax.tree.unflatten(treedef, [None if mark < 0 else mark for mark in marks])
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
         lane_axes = Lane(*[0] * len(Lane._fields))._replace(environment=0 if environment_moves else None)
 
-        def begin(case, seeds):
-            def one(case, seed):
-                return simulator.begin(parts, case, seed, checkpoints)
+        def over(function, inner, outer, out=0):
+            return jax.vmap(jax.vmap(partial(function, parts), inner, out, axis_size=points), outer)
 
-            inner = jax.vmap(one, (axes, None), lane_axes, axis_size=points)
-            return jax.vmap(inner, (None, 0))(case, seeds)
+        def begin(case, seeds):
+            one = partial(simulator.begin, checkpoints=checkpoints)
+            return over(one, (axes, None), (None, 0), lane_axes)(case, seeds)
 
         def advance(kind, case, seeds, lane, times, segment):
             def over_lanes(function, lane, *, beside=False, out=None):
@@ -98,12 +96,10 @@ class Compiled:
             return columns.lanes_behind(lane, back=True)
 
         def close(case, seeds, lane):
-            inner = jax.vmap(partial(simulator.close, parts), (axes, None, lane_axes), lane_axes, axis_size=points)
-            return jax.vmap(inner, (None, 0, 0))(case, seeds, lane)
+            return over(simulator.close, (axes, None, lane_axes), (None, 0, 0), lane_axes)(case, seeds, lane)
 
         def finish(case, lane):
-            inner = jax.vmap(partial(simulator.finish, parts), (axes, lane_axes), axis_size=points)
-            return jax.vmap(inner, (None, 0))(case, lane)
+            return over(simulator.finish, (axes, lane_axes), (None, 0))(case, lane)
 
         def by_kernel(kind, form, case, seeds, lane, times, segment):
             from jaxbandits.kernels import engine

@@ -79,10 +79,7 @@ def code_name(parts: Parts) -> str | None:
 
 
 def key_of(name: str | None, device: jax.Device | None, *about: Any) -> str | None:
-    """The key of an entry for a device, None for any; None where the functions have no name.
-
-    about: plain values and texts.
-    """
+    """The key of an entry for a device (None: any) and plain values; None where functions have no name."""
     if name is None or jax.process_count() > 1:
         return None
     where = [] if device is None else [device.platform, device.device_kind, device.client.platform_version]
@@ -100,10 +97,7 @@ def classes_of(tree: Any) -> list[str]:
 
 
 def executable(key: str | None, device: jax.Device, build: Callable[[], Any], structure: Any) -> Any:
-    """The compiled program of a key: from disk where it is there, else built and kept.
-
-    structure: of the arguments. Another class of the same name may have been in its place.
-    """
+    """The compiled program of a key: from disk where its arguments have the same classes, else built and kept."""
 
     def load(content: bytes) -> Any:
         head, _, serialized = content.partition(b"\n")
@@ -147,10 +141,7 @@ def remembered(
     pack: Callable[[Any], bytes] = lambda value: json.dumps(value).encode(),
     unpack: Callable[[bytes], Any] = json.loads,
 ) -> Any:
-    """The value of a key, such as the shapes of a lane: from disk where it is there, else built and kept.
-
-    JSON, which plain values are written as, has no tuples: they come back as lists.
-    """
+    """The value of a key: from disk where it is there, else built and kept. In JSON tuples come back as lists."""
     if key is None or (home := _home()) is None:
         return build()
     # damaged, or of a compiler that this one cannot read: built again

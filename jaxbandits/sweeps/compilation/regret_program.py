@@ -14,10 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.sweeps.compilation import program_digest
-from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
+from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
-from jaxbandits.sweeps.compilation.executables import executable, key_of
 from jaxbandits.typing import Array, Float, Int
 
 # On a CPU 0.2 to 0.8 ns a count, against 1 to 1.5 ns in NumPy, and 70 ms to compile for ten arms (3 ms an arm), or 7 ms
@@ -59,28 +57,16 @@ def _on_device(content: bytes, shape: tuple[int, ...], device: jax.Device) -> Ar
 @lru_cache(maxsize=64)
 def _program(shape: tuple[int, ...], device: jax.Device) -> Any:
     """The program for counts of a shape, compiled under `jax.enable_x64`."""
-    options = WIDE_VECTORS if device.platform == "cpu" else None
     there = jax.sharding.SingleDeviceSharding(device)
-
-    sources = program_digest.sources()
-    key = key_of(None if sources is None else f"{sources} regret", device, shape, options)
-
     counts = jax.ShapeDtypeStruct(shape, np.int32, sharding=there)
     gaps = jax.ShapeDtypeStruct((shape[1], shape[3]), np.float64, sharding=there)
-
-    def build():
+    with programs_on_disk():
         lowered = jax.jit(regret).lower(counts, gaps)
-        with programs_on_disk() if key is None else compiled_anew():
-            return lowered.compile(compiler_options=options)
-
-    return executable(key, device, build, jax.tree.structure(((counts, gaps), {})))
+        return lowered.compile(compiler_options=WIDE_VECTORS if device.platform == "cpu" else None)
 
 
 def regret(counts: Int[Array, "S M C K"], gaps: Float[Array, "M K"]) -> Float[Array, "S M C"]:
-    """Sum of counts times gaps over the arms, traced under `jax.enable_x64`.
-
-    Adding 0 where a gap is 0 changes no bit.
-    """
+    """Sum of counts times gaps over the arms, traced in float64. Adding 0 where a gap is 0 changes no bit."""
     total = jnp.zeros(counts.shape[:-1], jnp.float64)
     for arm in range(counts.shape[-1]):
         count = lax.index_in_dim(counts, arm, axis=3, keepdims=False)

@@ -18,7 +18,7 @@ from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.compilation.program_digest import naming
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
-from jaxbandits.sweeps.storage.store import BegunCall, Chunk
+from jaxbandits.sweeps.storage.store import BegunCall
 
 LEAST_LANES = 16  # a vector of float32: the lanes of a call that do not fill one are rounded another way
 CPU_LANES = 2048
@@ -63,7 +63,7 @@ def owned(
     plays = {c: int(group.times[-1]) for group in plan.groups for c in group.cells if cells is None or c in cells}
 
     def largest(stretches: int) -> int:
-        padded = -(-len(plan.seeds) // (stretches * LEAST_LANES)) * LEAST_LANES
+        padded = rounded(len(plan.seeds), stretches * LEAST_LANES) // stretches
         return padded * max(sum(plays[c] for c in share) for share in _dealt(plays, n // stretches))
 
     # docs/decisions.md#shards
@@ -86,22 +86,17 @@ def _dealt(plays: Mapping[int, int], shares: int) -> list[list[int]]:
     return dealt
 
 
-def without(intervals: list[Interval], finished: list[Interval]) -> list[Interval]:
-    """The parts of the intervals that the finished ones do not cover."""
+def without(intervals: list[Interval], finished: Sequence[tuple[Any, ...]]) -> list[Interval]:
+    """The parts of the intervals that no finished one covers, such as a chunk: what begins with (first, stop)."""
     out: list[Interval] = []
     for low, high in intervals:
-        for a, b in sorted(finished):
+        for a, b, *_ in sorted(finished):
             if low < a < high:
                 out.append((low, a))
             low = max(low, b) if a < high else low
         if low < high:
             out.append((low, high))
     return out
-
-
-def seeds_of(chunks: list[Chunk]) -> list[Interval]:
-    """The seeds that files cover."""
-    return [(chunk.first, chunk.stop) for chunk in chunks]
 
 
 def first_cells(keys: Sequence[str]) -> dict[str, int]:
@@ -117,24 +112,16 @@ def resumed(
     machine: Machine,
     shapes: list[LaneShape],
 ) -> list[Call]:
-    """Calls that an interrupted run had begun, where all they hold is still wanted and fits the memory.
-
-    Their seeds are taken out of `wanted`.
-    """
+    """Calls that an interrupted run had begun, where they fit and are wanted: they leave `wanted`."""
     position, calls = first_cells(keys), list[Call]()
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
     for saved in begun:
         cells = tuple(position.get(key, -1) for key in saved.keys)
-        groups = {home.get(c) for c in cells}
+        group, *others = {home.get(c) for c in cells}
         span = (saved.first, saved.first + saved.seeds)
-        if (
-            len(groups) > 1
-            or None in groups
-            or saved.lanes % LEAST_LANES
-            or any(without([span], wanted[c]) for c in cells)
-        ):
+        if group is None or others or saved.lanes % LEAST_LANES or any(without([span], wanted[c]) for c in cells):
             continue
-        call = Call(home[cells[0]], cells, saved.first, saved.lanes, saved.seeds, saved.keys)
+        call = Call(group, cells, saved.first, saved.lanes, saved.seeds, saved.keys)
         if bytes_of_call(call, plan, shapes) <= machine.memory:  # otherwise it may be what the last run died of
             calls.append(call)
             for c in cells:

@@ -43,10 +43,7 @@ class Fault(NamedTuple):
 def found_in(
     cells: Sequence[int], first: int, watched: Faults, regret: Any, pulls: Any, times: Any
 ) -> tuple[Fault, ...]:
-    """The faults of a call.
-
-    first: the first seed. watched: arrays [S, M] or (). regret: [S, M, C]. pulls: [S, M, K] or None. times: [C].
-    """
+    """The faults of a call from seed `first` on. Watched plays, pulls (or None) and regret are [S, M, ...]."""
     number, faults = len(regret), list[Fault]()
     plays = {name: np.asarray(x)[:number] for name, x in watched._asdict().items() if not isinstance(x, tuple)}
     wrong = {name: (0 < x) & (x < NEVER) for name, x in plays.items()}
@@ -75,10 +72,7 @@ def broken_cells(faults: Iterable[Fault]) -> set[int]:
 def verdict(
     cells: Sequence[Cell], times: Mapping[int, Any], dtype: str, faults: Iterable[Fault], stacklevel: int
 ) -> ContractError | None:
-    """Warn of NaN, once for a label and kind, and return the error of lanes that broke the contract, or None.
-
-    The error names the first such lane of each label.
-    """
+    """Warn of NaN, once for a label and kind; give the error of each label's first broken lane, or None."""
     lanes, firsts = Counter[tuple[str, str]](), dict[tuple[str, str], Fault]()
     for fault in sorted(faults, key=lambda f: (f.cell, f.seed)):
         key = cells[fault.cell].label, fault.kind

@@ -24,8 +24,7 @@ import jax
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory
-from jaxbandits.sweeps.engines.keeping import Outcome, saved
-from jaxbandits.sweeps.engines.one_call import Player, Progress, play_call, programs_of_calls
+from jaxbandits.sweeps.engines.one_call import Outcome, Player, Progress, play_call, programs_of_calls, saved
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
@@ -124,24 +123,23 @@ class Local:
         What is being compiled cannot be stopped: a second interrupt leaves it alone.
         """
         store, sink, failed, say, report, compiling, compiles = orders
-        stop, lock = threading.Event(), threading.Lock()
-        threads = machine.workers * machine.at_once
+        stop, threads = threading.Event(), machine.workers * machine.at_once
         shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
-        free = machine.devices * (machine.at_once if len(machine.devices) > 1 else threads)
+        free: queue.SimpleQueue[jax.Device] = queue.SimpleQueue()
+        for device in machine.devices * (machine.at_once if len(machine.devices) > 1 else threads):
+            free.put(device)
 
         def work(call: Call) -> Outcome:
-            with lock:
-                device = free.pop()
+            device = free.get()
             try:
                 programs = shared(call.group, call.cells, device)
                 resumed: Mapping[str, Any] = {} if store is None else saved(store, call)
                 return play_call(call, plan, device, programs=programs, stopped=stop.is_set, report=report, **resumed)
             finally:
-                with lock:
-                    free.append(device)
+                free.put(device)
 
         # docs/decisions.md#threads
-        caller, devices = Caller(compiles), list(dict.fromkeys(free))
+        caller, devices = Caller(compiles), list(dict.fromkeys(machine.devices))
         with Workers(1) as compiler, Workers(threads) as pool:
             compiled = compiler.submit(_compile, plan, calls, devices, caller, stop, compiling)
             waiting, pending = iter(calls), dict[Future[Outcome], Call]()
@@ -222,12 +220,10 @@ def _compile(
             size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // program[-1]
             for name, compilation in player.others(lane).items():
                 rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, player.device, compilation)))
-        done, of = len(begins), len(begins) + len(rest)
-        tell(done, of)
-        for _ in as_completed(
-            [pool.submit(compilation) for _, compilation in sorted(rest.values(), key=lambda x: x[0])]
-        ):
-            done += 1
+        of = len(begins) + len(rest)
+        tell(len(begins), of)
+        compiling = [pool.submit(compilation) for _, compilation in sorted(rest.values(), key=lambda x: x[0])]
+        for done, _ in enumerate(as_completed(compiling), len(begins) + 1):
             tell(done, of)
 
 

@@ -1,9 +1,11 @@
-"""One call: the lanes of some cells on some seeds, played to their horizon in segments."""
+"""One call: the lanes of some cells on some seeds, played to their horizon in segments, and what is kept of them."""
 
 import operator
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,16 +21,18 @@ from jaxbandits.sweeps.compilation.caller import in_caller
 from jaxbandits.sweeps.compilation.compiled import Compiled, compiled
 from jaxbandits.sweeps.compilation.regret_program import compiled_regret
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.engines.calls import Call
-from jaxbandits.sweeps.engines.contract_faults import found_in
-from jaxbandits.sweeps.engines.keeping import Outcome
+from jaxbandits.sweeps.engines.calls import Call, blocks
+from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, found_in
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
-from jaxbandits.sweeps.storage.store import BegunCall
+from jaxbandits.sweeps.storage.store import BegunCall, Store
 from jaxbandits.validation import same
 from jaxbandits.window import Parts
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
 FIRST_SEGMENT = 256  # windows of a call's first segment, before its speed is known
+# docs/decisions.md#saved-lanes
+KEEP_SECONDS = 60.0  # between two saves of a running call, or longer:
+KEEP_SHARE = 0.05  # saving takes at most this share of the time
 _compiling = threading.Lock()
 
 
@@ -43,6 +47,33 @@ class Progress(NamedTuple):
     plays: int
     seconds: float = 0.0  # they took; 0 where it is not known
     restored: bool = False  # an earlier run made them
+
+
+class Outcome(NamedTuple):
+    """What a call gives back, on the host."""
+
+    cells: tuple[int, ...]
+    first: int
+    regret: Any  # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
+    pulls: Any  # [S, M, K] int32 | None
+    diagnostics: dict[str, Any]  # name -> [S, M]
+    faults: tuple[Fault, ...] = ()
+
+    def sound(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The cells that may be kept, with their arrays."""
+        broken = broken_cells(self.faults) if self.faults else ()
+        for m, cell in enumerate(self.cells):
+            if cell not in broken:
+                yield cell, self.of(m)
+
+    def of(self, m: int) -> dict[str, Any]:
+        """One cell's arrays under the names of the store, seeds first."""
+        arrays = {"regret": self.regret[:, m]}
+        if self.pulls is not None:
+            arrays["pulls"] = self.pulls[:, m]
+        for name, x in self.diagnostics.items():
+            arrays[f"diagnostic.{name}"] = x[:, m]
+        return arrays
 
 
 def play_call(
@@ -90,6 +121,7 @@ def programs_of_calls(plan: Plan, number: int, cells: tuple[int, ...], device: j
         return Programs(run, *jax.device_put((host, group.times.astype(np.int32)), device))
 
 
+@dataclass(eq=False)
 class Player:
     """The compiled functions of a call, with the numbers that they are given, on its device.
 
@@ -98,24 +130,22 @@ class Player:
     `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and then.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        plan: Plan,
-        device: jax.Device,
-        programs: Programs,
-        run: Callable[..., Any] | None = None,
-        *,
-        stopped: Callable[[], bool] = lambda: False,
-        report: Callable[[Progress], None] = lambda played: None,
-        keep: Callable[..., None] | None = None,
-    ) -> None:
-        self.call, self.plan, self.device, self.group = call, plan, device, plan.groups[call.group]
-        self.run, self.case, self.times = run or programs.run, programs.case, programs.times
-        self.stopped, self.report, self.keep = stopped, report, keep
+    call: Call
+    plan: Plan
+    device: jax.Device
+    programs: Programs
+    run: Any = None
+    stopped: Callable[[], bool] = lambda: False
+    report: Callable[[Progress], None] = lambda played: None
+    keep: Callable[..., None] | None = None
+
+    def __post_init__(self) -> None:
+        run, self.case, self.times = self.programs
+        self.run = self.run or run
+        self.group = self.plan.groups[self.call.group]
         self.horizon, self.diagnosed = int(self.group.times[-1]), simulator.diagnoses(self.group.parts)
         # a NumPy array: compiled functions take it faster than `jax.device_put` does
-        self.seeds = np.arange(call.first, call.first + call.lanes, dtype=np.uint32)
+        self.seeds = np.arange(self.call.first, self.call.first + self.call.lanes, dtype=np.uint32)
         self.told = 0  # plays of a lane that `report` knows of
         self.since: float | None = None  # the end of the segment before; None in the first, which may be compiled
 
@@ -221,10 +251,7 @@ def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int]]:
-    """Pairs (first, number) that cover the windows from `done` on.
-
-    Each takes about SEGMENT_SECONDS, once the speed is known.
-    """
+    """Pairs (first, number) from window `done` on, of about SEGMENT_SECONDS once the speed is known."""
     first, number = done, min(windows - done, begin)
     while first < windows:
         began = time.perf_counter()
@@ -263,3 +290,43 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
                     best[id(params)] = asked(partial(baseline, params, call.first + s, group.times))
                 regret[rows, m] -= best[id(params)]
     return regret
+
+
+# ---- what the store gets: finished calls, and the lanes of running ones for the next run
+
+
+class Keeper:
+    """Saves the lanes of one running call in the store, seldom enough to cost little."""
+
+    def __init__(self, store: Store, call: Call) -> None:
+        self.store, self.call = store, call
+        self.saved, self.every = time.perf_counter(), KEEP_SECONDS
+
+    def __call__(self, span: int, window: int, leaves: Callable[[], list[Any]], last: bool = False) -> None:
+        """Save if it is time. last: there is no later chance; save if more than a few seconds of work would be lost."""
+        began = time.perf_counter()
+        if began - self.saved < (min(3.0, self.every) if last else self.every):
+            return
+        try:
+            call = self.call
+            begun = BegunCall(call.keys, call.first, call.lanes, call.seeds, span, window)
+            self.store.keep_begun(begun, leaves())
+        except OSError as error:  # a full disk: finished chunks are smaller and may still fit
+            warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
+        self.saved = time.perf_counter()
+        self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
+
+
+def saved(store: Store, call: Call) -> dict[str, Any]:
+    """What a call needs to go on from where it was saved, and to be saved again."""
+    return {"keep": Keeper(store, call), "begun": store.begun_as(call)}
+
+
+def keep_outcome(store: Store, call: Call, outcome: Outcome) -> None:
+    """Write a finished call as files, one for a cell and block of seeds; nothing of cells that broke the contract."""
+    keys = dict(zip(call.cells, call.keys, strict=True))
+    for cell, arrays in outcome.sound():
+        for low, high in blocks(call.first, call.first + call.seeds, store.block):
+            at = slice(low - call.first, high - call.first)
+            store.write(keys[cell], low, {name: x[at] for name, x in arrays.items()})
+    store.forget_begun(call)

@@ -31,10 +31,7 @@ def watch_windows(
     parts: Parts, kind: simulator.Kind, windows: int, case: Case, seed: Any, lane: Lane, times: Any, start: Any,
     length: Any, first: Any,
 ) -> tuple[Lane, Window]:  # fmt: skip
-    """Play windows of a span from the `first` on, one by one, and return all of them, stacked.
-
-    Spans that are not full end with their windows, full ones at the horizon.
-    """
+    """Play windows of a span from the `first` on, one by one, and return all of them, stacked."""
 
     def one(lane, w):
         return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)

@@ -24,9 +24,8 @@ from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.compilation.executables import HERE
 from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_thread
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weight
-from jaxbandits.sweeps.engines.keeping import Outcome, keep_outcome, saved
 from jaxbandits.sweeps.engines.local import Orders, described
-from jaxbandits.sweeps.engines.one_call import Progress, play_call
+from jaxbandits.sweeps.engines.one_call import Outcome, Progress, keep_outcome, play_call, saved
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.identity import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan

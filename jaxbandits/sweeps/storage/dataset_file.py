@@ -85,10 +85,7 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
 
 
 def left_out(old: Path, new: Path) -> str:
-    """What the first result holds and the second does not, in words: seeds, algorithms and values of a grid.
-
-    Of points, which searches choose anew, nothing is said.
-    """
+    """What the first result holds and the second does not, in words; no points, which searches choose anew."""
     import xarray as xr
 
     try:

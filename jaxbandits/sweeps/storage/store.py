@@ -56,9 +56,9 @@ class Unreadable(OSError):
 class Chunk(NamedTuple):
     """One file: seeds first .. stop - 1 of a cell."""
 
-    key: str
     first: int
     stop: int
+    key: str
     path: Path
 
 
@@ -191,25 +191,21 @@ class Store:
                 for entry in os.scandir(self.home / folder):
                     match = _NAME.fullmatch(entry.name)
                     if match and match[1] in wanted:
-                        wanted[match[1]].append(Chunk(match[1], int(match[2]), int(match[3]), Path(entry.path)))
+                        wanted[match[1]].append(Chunk(int(match[2]), int(match[3]), match[1], Path(entry.path)))
                     elif not match and entry.name.endswith(".npz"):
                         self.set_aside(Path(entry.path), "not a chunk's name")
         for files in wanted.values():
-            files.sort(key=lambda chunk: chunk[1:3])
+            files.sort()
         return wanted
 
     def read(self, chunk: Chunk, shapes: dict[str, tuple[int, ...]]) -> Arrays | None:
-        """A chunk's arrays, or None where the file is damaged: it is set aside then, to be computed again.
-
-        shapes: the names it should hold, and the shape of each after the axis of seeds.
-        """
+        """A chunk's arrays, of these shapes after the axis of seeds; None where it is damaged and set aside."""
         try:
             about, arrays = unpack(chunk.path)
             if about != {"key": chunk.key, "first": chunk.first}:
                 raise Damaged("it holds another chunk")
-            if {name: x.shape for name, x in arrays.items()} != {
-                n: (chunk.stop - chunk.first, *s) for n, s in shapes.items()
-            }:
+            lanes = chunk.stop - chunk.first
+            if {name: x.shape for name, x in arrays.items()} != {n: (lanes, *shape) for n, shape in shapes.items()}:
                 raise Damaged("it holds other arrays")
         except FileNotFoundError:
             return None
