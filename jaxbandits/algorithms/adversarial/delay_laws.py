@@ -52,13 +52,6 @@ class Listed(NamedTuple):
 Law = Fixed | Drawn | Listed
 
 
-class Checked(NamedTuple):
-    """A law, and how long its ring is."""
-
-    law: Law
-    slots: int  # slots of the ring
-
-
 def delay_of(law: Law, draws: Draws, t: Int[Array, ""]) -> Int[Array, ""]:
     """The delay d_t of the feedback of play t. Draws are those of (seed, "delay", play), whoever is the base."""
     if isinstance(law, Fixed):
@@ -80,15 +73,15 @@ def slots_for(largest: int, horizon: int) -> int:
     return STEP * max(1, -(-min(largest, horizon) // STEP)) + 1
 
 
-def checked_law(delay: Any, max_delay: int | None, horizon: int) -> Checked:
-    """The law of an argument `delay`, or ValueError."""
+def checked_law(delay: Any, max_delay: int | None, horizon: int) -> tuple[Law, int]:
+    """The law of an argument `delay`, or ValueError, and how many slots its ring has."""
     law, largest = _law_of(delay, horizon)
     if max_delay is None:
         # feedback that the ring could not hold until then counts as lost
         most = largest if isinstance(law, Drawn) and law.values == 0 else LONGEST
     else:  # the ring is as long as the argument says, so that all laws of a sweep share a program
         most = largest = max_delay
-    return Checked(law._replace(most=np.int32(min(most, LONGEST))), slots_for(largest, horizon))
+    return law._replace(most=np.int32(min(most, LONGEST))), slots_for(largest, horizon)
 
 
 def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:

@@ -288,7 +288,7 @@ def delayed(
     >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])
     ([0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 3)
     """
-    law = checked_law(delay, max_delay, horizon)
+    law, slots = checked_law(delay, max_delay, horizon)
     facts = {
         "horizon": horizon,
         "num_arms": num_arms,
@@ -299,13 +299,13 @@ def delayed(
         "feature_norm": feature_norm,
     }
     algorithm, context = called(base, facts)
-    kind: Any = type(law.law)
+    kind: Any = type(law)
     return Algorithm(
-        program(algorithm.program, kind, law.slots, context),
+        program(algorithm.program, kind, slots, context),
         (Span(1, horizon),),
-        Params(algorithm.params, law.law, mechanism_scale=1.0),
+        Params(algorithm.params, law, mechanism_scale=1.0),
         wrapped(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm)),
-        version=("delayed", 1, (algorithm.version, kind.__name__.lower(), law.slots, context)),
+        version=("delayed", 1, (algorithm.version, kind.__name__.lower(), slots, context)),
         rewards=algorithm.rewards,
         plays_on=algorithm.plays_on,
     )

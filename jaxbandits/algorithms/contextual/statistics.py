@@ -50,10 +50,6 @@ class Estimate(NamedTuple):
     rest: Any = ()  # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
 
 
-def _relay(params, scale, draws, t, message, play):
-    return message
-
-
 class Statistics(NamedTuple):
     """One way of learning (V, u): functions, for one lane.
 
@@ -68,7 +64,7 @@ class Statistics(NamedTuple):
     encode: Callable[..., Any]  # client: params, scale, draws, t, feature, reward, play -> message
     update: Callable[..., tuple[Any, Any]]  # server: params, scale, state, draws, t, message, used -> state, released
     estimate: Callable[..., Estimate]  # server, once a window: params, scale, state, t -> Estimate
-    relay: Callable[..., Any] = _relay  # shuffler: params, scale, draws, t, message, play -> message
+    relay: Callable[..., Any] = lambda params, scale, draws, t, message, play: message  # shuffler
     lockstep: bool = False  # as `Program.lockstep`
 
 

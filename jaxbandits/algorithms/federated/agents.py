@@ -54,17 +54,17 @@ class Constants(NamedTuple):
 
     ridge_scale: Any
     radius_scale: Any
-    window: Any
-    shift: Any
-    growth: Any
-    lead: Any
-    numerator: Any
-    excess: Any
-    tail: Any
-    slope: Any
-    offset: Any
-    dim: Any
-    rate: Any
+    window: Any = 0.0
+    shift: Any = 0.0
+    growth: Any = 0.0
+    lead: Any = 0.0
+    numerator: Any = 0.0
+    excess: Any = 0.0
+    tail: Any = 0.0
+    slope: Any = 0.0
+    offset: Any = 1.0
+    dim: Any = 1.0
+    rate: Any = 0.0
 
 
 def printed_constants(
@@ -72,21 +72,8 @@ def printed_constants(
 ) -> Constants:
     """Host-side constants of `theory.byzantine_ridge` and `byzantine_radius`, and their scales."""
     printed = terms(kind, dim=dim, window=window, **setting)
-    return Constants(
-        ridge_scale=ridge_scale,
-        radius_scale=radius_scale,
-        window=float(window),
-        shift=printed.shift,
-        growth=printed.growth,
-        lead=3 * math.sqrt(dim),
-        numerator=printed.numerator,
-        excess=printed.excess,
-        tail=printed.tail,
-        slope=0.0,
-        offset=1.0,
-        dim=float(dim),
-        rate=0.0,
-    )
+    own = {"window": float(window), "lead": 3 * math.sqrt(dim), "dim": float(dim)}
+    return Constants(ridge_scale, radius_scale, **own, **printed._asdict())
 
 
 def noise_ridge(

@@ -29,14 +29,10 @@ class Crowd(NamedTuple):
 class Rule(NamedTuple):
     """One way to aggregate."""
 
-    begin: Callable[..., Any]  # num_agents, length, dtype -> memory
     aggregate: Callable[..., Any]  # points [N, p], memory, Crowd -> value [p], memory
+    begin: Callable[..., Any] = lambda num_agents, length, dtype: ()  # the memory
     iterative: bool = False  # whether it depends on `iterations`
     grouped: bool = False  # whether it reads `Crowd.group`
-
-
-def _no_memory(num_agents, length, dtype):
-    return ()
 
 
 def whole(number: Any) -> Int[Array, ""]:
@@ -56,7 +52,7 @@ def geometric_median(iterations: int) -> Rule:
         memory = warm_median(points, memory, iterations)
         return memory.value, memory
 
-    return Rule(warm_start, aggregate, iterative=True)
+    return Rule(aggregate, warm_start, iterative=True)
 
 
 def median_of_means(iterations: int) -> Rule:
@@ -79,7 +75,7 @@ def median_of_means(iterations: int) -> Rule:
         memory = warm_median(means, memory, iterations, present=sizes > 0)
         return memory.value, memory
 
-    return Rule(begin, aggregate, iterative=True, grouped=True)
+    return Rule(aggregate, begin, iterative=True, grouped=True)
 
 
 def trimmed_mean(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[Array, " p"], Any]:
@@ -111,15 +107,11 @@ def krum(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[
     return fixed_sum(jnp.where(chosen[:, None], points, 0), axis=0), memory
 
 
-def _plain(aggregate) -> Callable[[int], Rule]:
-    return lambda iterations: Rule(_no_memory, aggregate)
-
-
 RULES: dict[str, Callable[[int], Rule]] = {
     "geometric_median": geometric_median,
     "median_of_means": median_of_means,
-    "mean": _plain(mean),
-    "coordinate_median": _plain(coordinate_median),
-    "krum": _plain(krum),
-    "trimmed_mean": _plain(trimmed_mean),
+    "mean": lambda iterations: Rule(mean),
+    "coordinate_median": lambda iterations: Rule(coordinate_median),
+    "krum": lambda iterations: Rule(krum),
+    "trimmed_mean": lambda iterations: Rule(trimmed_mean),
 }

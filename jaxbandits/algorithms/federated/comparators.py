@@ -108,14 +108,9 @@ def abbasi_yadkori(
     `radius_scale` multiplies beta.
     """
     return Constants(
-        ridge_scale=ridge_scale,
-        radius_scale=radius_scale,
-        window=0.0,
+        ridge_scale,
+        radius_scale,
         shift=1 / averaged,
-        growth=0.0,
-        lead=0.0,
-        numerator=0.0,
-        excess=0.0,
         tail=math.sqrt(ridge_scale * dim / averaged),
         slope=noise_scale / math.sqrt(averaged),
         offset=2 * math.log(1 / failure_prob),

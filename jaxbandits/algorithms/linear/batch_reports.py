@@ -74,24 +74,10 @@ def planned(params: Any, active: Bool[Array, " K"], size: Float[Array, ""], mode
     scaled, level = regular(moment / n, basis)
     square = formulas.mean_square(pulls, params.noise_scale, params.laplace_scale, model=model)
     leverage = jnp.max(leverages(actions, inverse, active))
-    shared = {
-        "laplace_scale": params.laplace_scale,
-        "model": model,
-        "sampling_scale": params.sampling_scale,
-        "corruption_bound": params.corruption_bound,
-        "corruption_scale": params.corruption_scale,
-        "bias_scale": params.bias_scale,
-    }
-    practical = formulas.gamma_practical(
-        actions,
-        active,
-        inverse,
-        pulls,
-        log_term=params.log_term,
-        square=square,
-        noise_scale=params.noise_scale,
-        **shared,
-    )
+    names = ("laplace_scale", "sampling_scale", "corruption_bound", "corruption_scale", "bias_scale")
+    shared = {name: getattr(params, name) for name in names} | {"model": model}
+    own = {"log_term": params.log_term, "square": square, "noise_scale": params.noise_scale}
+    practical = formulas.gamma_practical(actions, active, inverse, pulls, **own, **shared)
     rank, support = jnp.maximum(basis.rank, 1).astype(dtype), jnp.maximum(count(reports > 0), 1).astype(dtype)
     paper = formulas.gamma_paper(
         rank, size, support, log_term=params.paper_log, weight_floor=params.weight_floor, **shared
