@@ -218,7 +218,7 @@ class Counting:
 
 def first_call(job: Any) -> Any:
     """The first call of a sweep."""
-    return fitting(job.plan, owned(job.plan), job.engine.machine, job.shapes)[1][0]
+    return fitting(job.plan, owned(job.plan), job.engine.machine)[1][0]
 
 
 def counted(job: Any) -> np.ndarray:

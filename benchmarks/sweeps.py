@@ -177,7 +177,7 @@ def cost(name: str, example, horizon: int, target: float, most: int) -> dict:
         number = min(most, number * 2 ** max(1, int(np.log2(target / max(seconds, 1e-3)))))
         job, seconds = ready(number)
     seconds = min(seconds, busy(job.dataset), busy(job.dataset))
-    shape, cell = job.shapes[0], job.plan.cells[0]
+    shape, cell = job.plan.groups[0].shape, job.plan.cells[0]
     facts, checkpoints = cell.environment.facts, len(job.plan.times[horizon])
     kept = 8 * checkpoints + 4 * (shape.arms or 0) + 8 * len(shape.diagnostics)
     sizes = [(facts.get(key), short) for key, short in FACTS.items()]

@@ -72,8 +72,7 @@ def part_factory(given: Any, slot: str) -> Any:
         return None
     if isinstance(given, KINDS[slot][1]):
         changed = isinstance(given.config, Arguments) and not given.config.describes(given)
-        # A user's own part has no factory, and the factory of a changed part returns another: both are taken as they
-        # are.
+        # taken as it is: a user's own part has no factory, and that of a changed part returns another
         return (lambda: given) if changed or given.remake is None else given.remake
     return factory_of(given, slot, slot)
 
@@ -81,13 +80,14 @@ def part_factory(given: Any, slot: str) -> Any:
 def factory_of(given: Any, slot: str, argument: str) -> Any:
     """A factory, given as itself or by its name. ValueError or TypeError for anything else."""
     module = KINDS[slot][0]
-    known = module.__name__.rpartition(".")[2]
+    known, order = module.__name__.rpartition(".")[2], "the algorithms come first, then the environment"
+    if slot not in ("algorithm", "environment"):
+        order = f"{slot} takes a factory of jb.adversaries"
     if isinstance(given, str):
         if given in module.__all__:
             return getattr(module, given)
-        elsewhere = _belongs(given, slot)
-        if elsewhere:
-            raise ValueError(f"{argument} = {given!r} is {elsewhere}: {_order(slot)}")
+        if elsewhere := _belongs(given, slot):
+            raise ValueError(f"{argument} = {given!r} is {elsewhere}: {order}")
         listed = f"{nearest(given, module.__all__)}; dir(jb.{known}) lists them"
         own = ": give the function itself" if ":" in given else listed
         raise ValueError(f"{argument} = {shown(given)} is no name of jb.{known}{own}")
@@ -99,16 +99,15 @@ def factory_of(given: Any, slot: str, argument: str) -> Any:
                     f"{argument} is already built ({name}): give its factory, or a functools.partial of it; "
                     "the sweep fills in the horizon and what the environment fixes"
                 )
-            raise TypeError(f"{argument} = {name}(...) is {what}: {_order(slot)}")
+            raise TypeError(f"{argument} = {name}(...) is {what}: {order}")
     try:
         signature_of(given)
     except ValueError:
         raise TypeError(
             f"{argument} = {shown(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
         ) from None
-    elsewhere = _belongs(unwrapped(given).function, slot)
-    if elsewhere:
-        raise TypeError(f"{argument} = {name_of(given)} is {elsewhere}: {_order(slot)}")
+    if elsewhere := _belongs(unwrapped(given).function, slot):
+        raise TypeError(f"{argument} = {name_of(given)} is {elsewhere}: {order}")
     return given
 
 
@@ -119,12 +118,6 @@ def _belongs(given: Any, slot: str) -> str:
         if named and module is not KINDS[slot][0]:
             return what
     return ""
-
-
-def _order(slot: str) -> str:
-    if slot in ("algorithm", "environment"):
-        return "the algorithms come first, then the environment"
-    return f"{slot} takes a factory of jb.adversaries"
 
 
 def call(factory: Any, slot: str, prefix: str | None = None, place: str = "", /, **arguments: Any) -> Any:

@@ -17,7 +17,6 @@ from jaxbandits.regret import best_reward, has_best
 from jaxbandits.selection import TAKERS
 from jaxbandits.spending import NAMES
 from jaxbandits.sweeps.arguments import text
-from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.spent import overspent, spent
@@ -38,12 +37,13 @@ class Variable(NamedTuple):
     fill: float = np.nan
 
 
-def arrays_of(plan: Plan, shapes: list[LaneShape]) -> list[dict[str, tuple[int, ...]]]:
+def arrays_of(plan: Plan) -> list[dict[str, tuple[int, ...]]]:
     """What a chunk of every cell holds: names, and shapes after the axis of seeds."""
     found: list[dict[str, tuple[int, ...]]] = [{} for _ in plan.cells]
-    for group, shape in zip(plan.groups, shapes, strict=True):
-        counts: dict[str, tuple[int, ...]] = {} if shape.arms is None else {"pulls": (shape.arms,)}
-        diagnostics: dict[str, tuple[int, ...]] = {f"diagnostic.{name}": () for name in shape.diagnostics}
+    for group in plan.groups:
+        arms = group.shape.arms
+        counts: dict[str, tuple[int, ...]] = {} if arms is None else {"pulls": (arms,)}
+        diagnostics: dict[str, tuple[int, ...]] = {f"diagnostic.{name}": () for name in group.shape.diagnostics}
         for c in group.cells:
             found[c] = {"regret": (len(group.times),)} | counts | diagnostics
     return found
@@ -57,7 +57,6 @@ class Results:
     """
 
     plan: Plan
-    shapes: list[LaneShape]
     config: dict[str, Any]
     notes: dict[str, str]
     path: Path | None = None
@@ -95,12 +94,13 @@ class Results:
         self.arrays = {name: self.file[name] for name in self.variables}
 
     def _variables(self) -> dict[str, Variable]:
-        lane, environments, shapes = ("algorithm", *self.grid, "seed"), self.environments, self.shapes
+        lane, environments = ("algorithm", *self.grid, "seed"), self.environments
         facts = [x.facts for x in environments.values() if x.world.baseline is not None]
         words = "cumulative regret"
         if facts:  # it may be negative: one arm is best, and a learner can do better
             words = f"regret against the best fixed {'expert' if all('num_experts' in f for f in facts) else 'arm'}"
         variables = {"regret": Variable((*lane, "t"), {"units": "reward", "long_name": words})}
+        shapes = [group.shape for group in self.plan.groups]
         arms = [shape.arms for shape in shapes]
         if None not in arms:
             self.sizes["arm"] = max(filter(None, arms))

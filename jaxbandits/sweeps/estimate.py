@@ -32,10 +32,10 @@ def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> li
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
         f"{len({t.group for t in calls})} programs in {len(calls):,} calls, {plays:.2g} plays"
     )
-    largest = max(bytes_of_call(t, plan, job.shapes) for t in calls)
+    largest = max(bytes_of_call(t, plan) for t in calls)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
-    return [*lines, f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}"]
+    return [*lines, f"memory: {flight}; results: {size(total_bytes(plan))} {where}"]
 
 
 class Meter:

@@ -19,13 +19,12 @@ from jaxbandits.sweeps.dataset import Results, arrays_of
 from jaxbandits.sweeps.engines.calls import (
     Call,
     Interval,
-    Machine,
     check_parts,
     first_cells,
     fitting,
+    measured,
     owned,
     resumed,
-    shapes_of,
     total_bytes,
     weight,
     without,
@@ -111,16 +110,16 @@ class CheckedSweep:
         self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
         check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
-        plan = self.plan
-        self.shapes = shapes_of(plan)
+        self.plan = plan = measured(self.plan)
         recorded = max(map(len, plan.times.values()))
-        check_room(total_bytes(plan, self.shapes), directory, len(plan.seeds), recorded)
-        fitting(plan, owned(plan), engine.machine, self.shapes)  # raises now where the memory is too small
+        check_room(total_bytes(plan), directory, len(plan.seeds), recorded)
+        fitting(plan, owned(plan), engine.machine)  # raises now where the memory is too small
         self.store = None if directory is None else Store(directory, block_of(recorded))
         if self.nameless:
             reason = next(iter(self.nameless.values()))
             warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
         self.notes: dict[str, str] = {}  # further attributes of the result
+        self.announced = False  # what is computed is a further part of what was announced
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
         self.lanes_stored = 0  # lanes that it was to compute and found in the store
@@ -178,7 +177,7 @@ class CheckedSweep:
         raise self._damaged(self.store)
 
     def _results(self, path: Path | None = None) -> Results:
-        return Results(self.plan, self.shapes, self.config, self.notes, path)
+        return Results(self.plan, self.config, self.notes, path)
 
     @contextlib.contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -221,8 +220,8 @@ class CheckedSweep:
     def _run(self, wanted: list[list[Interval]], put: Callable[[int, int, dict[str, Any]], None] | None = None) -> None:
         """Compute the wanted seeds of every cell for `put`, or for the store; afterwards raise what went wrong."""
         plan, store, machine = self.plan, self.store, self.engine.machine
-        before = [] if store is None else resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
-        machine, calls = fitting(plan, wanted, machine, self.shapes)
+        before = [] if store is None else resumed(store.begun(), plan, self.keys, wanted, machine)
+        machine, calls = fitting(plan, wanted, machine)
         if store is not None:
             calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
         failures: list[tuple[str, range, str, str]] = []
@@ -252,7 +251,8 @@ class CheckedSweep:
 
         orders = Orders(store, finished, None if store is None else failed, estimate.say)
         if self.progress:
-            meter = estimate.Meter(plan, calls, machine, self._announcement(calls, machine))
+            lines = [] if self.announced else estimate.announcement(self, calls, machine)
+            meter = estimate.Meter(plan, calls, machine, lines)
             orders = orders._replace(
                 say=meter.say, report=meter.report, compiling=meter.compiling, compiles=meter.compiles
             )
@@ -267,15 +267,12 @@ class CheckedSweep:
         if failed_calls is not None:
             raise failed_calls
 
-    def _announcement(self, calls: list[Call], machine: Machine) -> list[str]:
-        return estimate.announcement(self, calls, machine)
-
     # docs/decisions.md#damage
     def _merge(self, store: Store) -> bool:
         """Write results.nc from the store, in the order of the plan; False where a file is damaged or missing."""
         assert self.directory is not None
         part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
-        need = total_bytes(self.plan, self.shapes) + HEADER_BYTES + 64 * len(self.plan.seeds)
+        need = total_bytes(self.plan) + HEADER_BYTES + 64 * len(self.plan.seeds)
         try:
             if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
@@ -298,7 +295,7 @@ class CheckedSweep:
     def _read(self, store: Store, put: Callable[[int, int, dict[str, Any]], None]) -> bool:
         """Give `put` the arrays of the plan's chunks, in its order; False where a file is damaged or missing."""
         whole, seeds = True, self.plan.seeds
-        chunks, expected = store.chunks(self.keys), arrays_of(self.plan, self.shapes)
+        chunks, expected = store.chunks(self.keys), arrays_of(self.plan)
         for cell, key in enumerate(self.keys):
             covered = []
             for chunk in chunks[key]:

@@ -54,6 +54,7 @@ class Group(NamedTuple):
     schedule: tuple[Span, ...]  # as `as_played` has it
     times: np.ndarray[Any, Any]  # [C]
     cells: list[int]  # positions in Plan.cells
+    shape: Any = None  # `compiled.LaneShape`, once it is known
 
 
 class Plan(NamedTuple):

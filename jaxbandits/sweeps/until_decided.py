@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandits.statistics import holm
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import coordinate_values
-from jaxbandits.sweeps.engines.calls import Call, Machine, owned
+from jaxbandits.sweeps.engines.calls import owned
 from jaxbandits.sweeps.execution import TRIES, CheckedSweep
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.until import Until
@@ -100,8 +100,6 @@ def comparisons_of(plan: Plan, rule: Until) -> list[Comparison]:
 class UntilDecided(CheckedSweep):
     """A checked sweep whose plan has the most seeds that may run. `dataset` runs as many as it needs."""
 
-    announced = False
-
     def dataset(self) -> "xr.Dataset":
         """Add blocks of seeds until every comparison is decided, and return everything."""
         rule, largest = Until(**self.config["until"]), self.plan
@@ -117,6 +115,7 @@ class UntilDecided(CheckedSweep):
         for seeds in rule.looks():
             self.plan = largest._replace(seeds=seeds)
             regret = self._regret_of_block(kept)
+            self.announced = self.computed > 0  # later blocks have a line of their own
             test.add(regret[left] - regret[right])
             if self.progress:
                 estimate.say(_progress(test, comparisons))
@@ -163,12 +162,6 @@ class UntilDecided(CheckedSweep):
                     return regret
                 self.compute()
         raise self._damaged(self.store)
-
-    def _announcement(self, calls: list[Call], machine: Machine) -> list[str]:
-        """The size of the first block alone: later ones have a line of their own."""
-        lines = [] if self.announced else super()._announcement(calls, machine)
-        self.announced = True
-        return lines
 
 
 def _progress(test: SequentialTest, comparisons: list[Comparison]) -> str:

@@ -14,7 +14,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue, checking
 from jaxbandits.checking.check import found_by
 from jaxbandits.checking.subject import CHECKPOINTS, Subject
-from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, calls_of, owned, shapes_of
+from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, calls_of, measured, owned
 from jaxbandits.sweeps.plan import plan
 
 SEEDS = 32
@@ -41,11 +41,10 @@ def run(example, **changes):
 
 def budget_for(example, lanes):
     """A memory budget that gives chunks of exactly `lanes` seeds."""
-    laid_out = plan(**settings(example), grid=None, points=None, dtype="float32")
-    shapes = shapes_of(laid_out)
+    laid_out = measured(plan(**settings(example), grid=None, points=None, dtype="float32"))
 
     def lanes_of(memory):
-        calls = calls_of(laid_out, owned(laid_out), Machine([], 1, "cpu", memory), shapes)
+        calls = calls_of(laid_out, owned(laid_out), Machine([], 1, "cpu", memory))
         return {task.lanes for task in calls}
 
     low, high = 1, 1 << 40

@@ -449,7 +449,7 @@ def said_by_sweep(wrong: Wrong) -> list[str]:
             laid_out = plan(wrong.algorithm, wrong.environment, horizon=HORIZON, seeds=4, grid=None, points=None,
                             checkpoints=3, dtype="float32", **settings)  # fmt: skip
             calls.check_parts(laid_out)
-            calls.shapes_of(laid_out)
+            calls.measured(laid_out)
             end = []
         except Exception as error:
             end = [f"{type(error).__name__}: {error}"]

@@ -18,8 +18,8 @@ from jaxbandits.sweeps.engines.calls import (
     call_bytes,
     calls_of,
     fitting,
+    measured,
     owned,
-    shapes_of,
 )
 from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.plan import plan
@@ -35,10 +35,10 @@ def calls(algorithm, seeds, grid, memory=MEMORY, platform="gpu", workers=1, worl
         {"x": algorithm}, world, horizon=10_000, seeds=seeds, grid=grid, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
-    shapes = shapes_of(laid_out)
-    found = calls_of(laid_out, owned(laid_out), Machine([], workers, platform, memory), shapes)
+    laid_out = measured(laid_out)
+    found = calls_of(laid_out, owned(laid_out), Machine([], workers, platform, memory))
     assert sum(task.seeds * len(task.cells) for task in found) == len(laid_out.cells) * len(laid_out.seeds)
-    assert all(bytes_of_call(task, laid_out, shapes) <= memory for task in found)
+    assert all(bytes_of_call(task, laid_out) <= memory for task in found)
     return found
 
 
@@ -130,11 +130,11 @@ def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
         {"x": jb.algorithms.ucb1}, ARMS, horizon=10_000, seeds=16, grid=grid, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
-    shapes, wanted = shapes_of(laid_out), owned(laid_out)
+    laid_out, wanted = measured(laid_out), owned(laid_out)
     monkeypatch.setattr(local.jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
     machine = this_machine(None, memory)
     assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)
-    assert fitting(laid_out, wanted, machine, shapes)[0] == machine
-    least = call_bytes(shapes[0], 16, 1, len(laid_out.groups[0].times))
+    assert fitting(laid_out, wanted, machine)[0] == machine
+    least = call_bytes(laid_out.groups[0].shape, 16, 1, len(laid_out.groups[0].times))
     small = this_machine(None, least)
-    assert fitting(laid_out, wanted, small, shapes)[0] == small._replace(at_once=1, memory=2 * small.memory)
+    assert fitting(laid_out, wanted, small)[0] == small._replace(at_once=1, memory=2 * small.memory)

@@ -12,7 +12,7 @@ import jaxbandits as jb
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import compiled
-from jaxbandits.sweeps.engines.calls import Machine, calls_of, default_memory, owned, shapes_of
+from jaxbandits.sweeps.engines.calls import Machine, calls_of, default_memory, measured, owned
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.sweep import parse_memory
 
@@ -88,8 +88,7 @@ def test_chunk_sizes_really_differ():
     wanted = owned(laid_out())
     machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
     lanes = {
-        memory: {task.lanes for task in calls_of(laid_out(), wanted, m, shapes_of(laid_out()))}
-        for memory, m in machines.items()
+        memory: {task.lanes for task in calls_of(measured(laid_out()), wanted, m)} for memory, m in machines.items()
     }
     assert lanes == {"12KB": {16}, "24KB": {32}, "40KB": {64}, None: {64}}
 
@@ -367,6 +366,7 @@ def test_a_context_that_all_seeds_share_is_not_counted_for_each():
         example = catalogue.EVERYTHING[name]
         attacked = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
         settings = {"horizon": 20, "seeds": 8, "grid": None, "points": None, "checkpoints": 4, "dtype": "float32"}
-        return shapes_of(plan({"x": example.algorithm}, example.environment, **settings, **attacked))[0].context
+        laid_out = plan({"x": example.algorithm}, example.environment, **settings, **attacked)
+        return measured(laid_out).groups[0].shape.context
 
     assert context("rotating_experts") == 0 and context("linucb") > 0

@@ -106,9 +106,15 @@ def root() -> Path | None:
         return None
 
 
+@functools.cache
 def processor() -> str:
     """A name for this kind of processor: code compiled for one may not run on another, and homes are shared."""
-    return f"{platform.machine()}-{zlib.crc32(_features().encode()):08x}"
+    try:  # the instructions it knows, where the system says so
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        features = next(line for line in lines if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        features = platform.processor()
+    return f"{platform.machine()}-{zlib.crc32(features.encode()):08x}"
 
 
 def _directory() -> Path | None:
@@ -120,14 +126,3 @@ def _directory() -> Path | None:
         return None
     with trusted(home / processor()) as folder:
         return None if folder is None else folder.path
-
-
-@functools.cache
-def _features() -> str:
-    """The instructions this processor knows, where the system says so."""
-    try:
-        return next(
-            line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features"))
-        )
-    except (OSError, StopIteration):
-        return platform.processor()

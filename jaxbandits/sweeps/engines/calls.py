@@ -105,12 +105,7 @@ def first_cells(keys: Sequence[str]) -> dict[str, int]:
 
 
 def resumed(
-    begun: Iterable[BegunCall],
-    plan: Plan,
-    keys: Sequence[str],
-    wanted: list[list[Interval]],
-    machine: Machine,
-    shapes: list[LaneShape],
+    begun: Iterable[BegunCall], plan: Plan, keys: Sequence[str], wanted: list[list[Interval]], machine: Machine
 ) -> list[Call]:
     """Calls that an interrupted run had begun, where they fit and are wanted: they leave `wanted`."""
     position, calls = first_cells(keys), list[Call]()
@@ -122,14 +117,14 @@ def resumed(
         if group is None or others or saved.lanes % LEAST_LANES or any(without([span], wanted[c]) for c in cells):
             continue
         call = Call(group, cells, saved.first, saved.lanes, saved.seeds, saved.keys)
-        if bytes_of_call(call, plan, shapes) <= machine.memory:  # otherwise it may be what the last run died of
+        if bytes_of_call(call, plan) <= machine.memory:  # otherwise it may be what the last run died of
             calls.append(call)
             for c in cells:
                 wanted[c] = without(wanted[c], [span])
     return calls
 
 
-def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]) -> list[Call]:
+def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> list[Call]:
     """Calls that cover the wanted seeds.
 
     On a CPU, stretches end at multiples of their length, counted from seed 0; an accelerator is not to play more seeds
@@ -140,7 +135,7 @@ def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes:
     for g, cells in _companies(plan, on_cpu):
         longest = max((high - low for c in cells for low, high in wanted[c]), default=0)
         if longest:
-            sizes[g, cells] = call_shape(plan.groups[g], cells, plan, longest, machine, shapes[g])
+            sizes[g, cells] = call_shape(plan.groups[g], cells, plan, longest, machine)
     # few calls leave cores idle: halve the largest until every worker has two
     calls = _cut(wanted, sizes, on_cpu)
     while len(calls) < 2 * machine.workers and machine.workers > 1:
@@ -195,9 +190,10 @@ def call_bytes(shape: LaneShape, seeds: int, points: int, checkpoints: int) -> i
     return seeds * (points * lane + 2 * shape.context)
 
 
-def bytes_of_call(call: Call, plan: Plan, shapes: list[LaneShape]) -> int:
+def bytes_of_call(call: Call, plan: Plan) -> int:
     """Memory of a given call."""
-    return call_bytes(shapes[call.group], call.lanes, len(call.cells), len(plan.groups[call.group].times))
+    group = plan.groups[call.group]
+    return call_bytes(group.shape, call.lanes, len(call.cells), len(group.times))
 
 
 def check_parts(plan: Plan) -> None:
@@ -211,25 +207,23 @@ def check_parts(plan: Plan) -> None:
         examination.warn(doubts, stacklevel=5)
 
 
-def shapes_of(plan: Plan) -> list[LaneShape]:
-    """The sizes of one lane of every group."""
-    shapes = []
+def measured(plan: Plan) -> Plan:
+    """A plan whose groups know the sizes of one of their lanes."""
+    groups = []
     for group in plan.groups:
         first, slots = plan.cells[group.cells[0]], max(span.slots for span in group.schedule)
         leaves, treedef = jax.tree.flatten(stacked([host_case(first)], plan.dtype)[0])
         with jax.enable_x64(plan.dtype == "float64"), naming(first.label):
-            about = tuple(map(jax.typeof, leaves)), treedef
-            shapes.append(lane_shape(group.parts, *about, len(group.times), slots))
-        if shapes[-1].counted:
+            shape = lane_shape(group.parts, tuple(map(jax.typeof, leaves)), treedef, len(group.times), slots)
+        if shape.counted:
             fields.check_means(first.environment)
-    return shapes
+        groups.append(group._replace(shape=shape))
+    return plan._replace(groups=groups)
 
 
-def call_shape(
-    group: Group, cells: Sequence[int], plan: Plan, longest: int, machine: Machine, shape: LaneShape
-) -> tuple[int, int]:
+def call_shape(group: Group, cells: Sequence[int], plan: Plan, longest: int, machine: Machine) -> tuple[int, int]:
     """Seeds and points of one call of cells: as many as fit the cache on a CPU, or the memory of an accelerator."""
-    checkpoints = len(group.times)
+    shape, checkpoints = group.shape, len(group.times)
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
     shared = any(span.full and span.repeats for span in group.schedule)
     on_cpu = machine.platform == "cpu"
@@ -294,13 +288,11 @@ def default_memory(platform: str) -> int:
     return 1 << 30
 
 
-def fitting(
-    plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]
-) -> tuple[Machine, list[Call]]:
+def fitting(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> tuple[Machine, list[Call]]:
     """The machine with as many calls at a time as the memory is enough for, and the calls."""
     while True:
         try:
-            return machine, calls_of(plan, wanted, machine, shapes)
+            return machine, calls_of(plan, wanted, machine)
         except ValueError:
             if machine.at_once > 1:
                 machine = machine._replace(at_once=1, memory=machine.memory * machine.at_once)
@@ -322,11 +314,11 @@ def blocks(first: int, stop: int, block: int) -> list[Interval]:
     return list(itertools.pairwise(edges))
 
 
-def total_bytes(plan: Plan, shapes: list[LaneShape]) -> int:
+def total_bytes(plan: Plan) -> int:
     """Size of the whole result."""
     times = len(np.unique(np.concatenate(list(plan.times.values()))))
     lanes = np.empty(len(plan.cells), np.int64)
-    for group, shape in zip(plan.groups, shapes, strict=True):
-        lanes[group.cells] = 8 * (times + len(shape.diagnostics)) + 4 * (shape.arms or 0)
+    for group in plan.groups:
+        lanes[group.cells] = 8 * (times + len(group.shape.diagnostics)) + 4 * (group.shape.arms or 0)
     seeded = any(cell.environment.world.seeded for cell in plan.cells)  # `best_reward` of every seed
     return len(plan.seeds) * (int(lanes[list(plan.places.values())].sum()) + 8 * times * seeded)
