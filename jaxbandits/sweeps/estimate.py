@@ -35,7 +35,21 @@ def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> li
     largest = max(bytes_of_call(t, plan) for t in calls)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
-    return [*lines, f"memory: {flight}; results: {size(total_bytes(plan))} {where}"]
+    lines.append(f"memory: {flight}; results: {size(total_bytes(plan))} {where}")
+    seconds, memory = expected(operations_of(calls, plan))
+    if machine.platform == "cpu" and seconds > 1:
+        lines.append(f"compiling: about {duration(seconds)} and {size(memory)}, less what was compiled before")
+    return lines
+
+
+def operations_of(calls: list[Call], plan: Plan) -> int:
+    """How many operations all programs of calls have, about. Calls of one group and shape share their programs."""
+    programs = {
+        (call.group, len(call.cells), call.lanes, span.slots, span.full, span.whole)
+        for call in calls
+        for span in plan.groups[call.group].schedule
+    }
+    return sum(plan.groups[group].shape.operations for group, *_ in programs)
 
 
 class Meter:

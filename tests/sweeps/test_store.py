@@ -23,7 +23,6 @@ from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.contract import operations
 from jaxbandits.sweeps import estimate, execution
 from jaxbandits.sweeps.compilation import compiling_time
 from jaxbandits.sweeps.dataset import Results
@@ -351,14 +350,26 @@ def test_what_compiling_takes_is_said_before_it_begins(monkeypatch, capsys, tmp_
     said = capsys.readouterr().err
     numbers = [int(n.replace(",", "")) for n in re.findall(r"compiling ([\d,]+) operations: about", said)]
     assert 300 < max(numbers) < 3000
+    assert re.search(r"compiling: about .* (min|h|days) and .*B, less what was compiled before\n", said)
+
+
+def test_the_first_lines_know_how_much_is_compiled(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path))
+    compiled: list[int] = []
+    monkeypatch.setattr(estimate.Meter, "compiles", lambda self, number: compiled.append(number))
+    algorithms = BOTH | {"counted": partial(A.private_batched, epsilon=1.0)}
+    job = prepared(algorithms, ARMS, settings_of({"horizon": 60, "seeds": 40}), progress=True)
+    expected = estimate.operations_of(calls.fitting(job.plan, calls.owned(job.plan), job.engine.machine)[1], job.plan)
+    job.dataset()
+    assert 0.7 < expected / sum(compiled) < 1.4
 
 
 def test_operations_are_those_of_loops_and_functions_too():
     def looped(x):
         return jax.lax.fori_loop(0, 5, lambda _, y: jax.jit(lambda z: jnp.sin(z) + 1)(y), x) * 2
 
-    alone, inside = (list(operations(jax.make_jaxpr(f)(1.0).eqns)) for f in (lambda x: jnp.sin(x) + 1, looped))
-    assert len(alone) == 2 and 2 < len(inside) < 12
+    alone, inside = (compiling_time.number_of(jax.make_jaxpr(f)(1.0)) for f in (lambda x: jnp.sin(x) + 1, looped))
+    assert alone == 2 and 2 < inside < 12
     assert compiling_time.expected(2000)[0] < 5 < compiling_time.expected(20_000)[0] < compiling_time.LONG
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
-from jaxbandits.contract import operations
 from jaxbandits.kernels.forms import Form, has_kernels
 from jaxbandits.kernels.launch import form_on
 from jaxbandits.numerics import columns, device_forms
@@ -25,7 +24,7 @@ from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
 from jaxbandits.sweeps.compilation.caller import CallerLeft, about_to_compile, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
-from jaxbandits.sweeps.compilation.compiling_time import warn_if_long
+from jaxbandits.sweeps.compilation.compiling_time import OF_LANES, number_of, warn_if_long
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.wording import first_line
 from jaxbandits.traced_once import without_unread
@@ -159,7 +158,7 @@ class Compiled:
 
         def compile_now():
             program = in_caller(traced)
-            number = sum(1 for _ in operations(program.jaxpr.eqns))
+            number = number_of(program.jaxpr)
             if device.platform == "cpu":
                 warn_if_long(number)
             about_to_compile(number)
@@ -240,6 +239,7 @@ class LaneShape(NamedTuple):
     counted: bool  # regret follows from pull counts and the arms' means
     arms: int | None  # length of the pull counts
     slots: int  # plays of its longest window
+    operations: int  # about as many as a program of windows of one length has
     diagnostics: tuple[str, ...]
 
 
@@ -274,6 +274,8 @@ def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> Lan
         except ValueError:
             pass
     record = size((lane.record.pulls_at, lane.record.regret_at))
+    # the largest of what a sweep traced once is a window of one play
+    traces = () if parts.traces is None else parts.traces.programs.values()
     return LaneShape(
         state=size(lane) - record,
         kept=size([getattr(lane.algorithm, name) for name in parts.program.hints.kept]),
@@ -282,5 +284,6 @@ def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> Lan
         counted=not lane.record.regret_at,
         arms=None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1]),
         slots=slots,
+        operations=round(OF_LANES * max((number_of(x.program) for x in traces), default=0)),
         diagnostics=tuple(sorted(diagnostics)),
     )
