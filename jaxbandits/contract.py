@@ -41,10 +41,6 @@ def runs_own_code(part: Any) -> bool:
 
     part: a Program, World or Attack, or one function. Whether only a trace says what it computes is another question
     (`code_name`): an optax transformation has no name either.
-
-    >>> import jaxbandits as jb
-    >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)
-    False
     """
     waiting, seen = list[Any]([part]), set[int]()
     while waiting:
@@ -121,14 +117,7 @@ def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
     """Where a program draws with a key that depends on nothing of the lane, so that all lanes meet the same numbers.
 
     JAX's own rules for batches tell: over many lanes, such a key has no axis of lanes. varies: for each input of the
-    program, whether it differs between lanes or plays. Returns the author's lines, ``file:line``, each once, and an
-    empty string for a line that is not known.
-
-    >>> import jax
-    >>> len(constant_draws(jax.make_jaxpr(lambda t: jax.random.uniform(jax.random.key(0)) + t)(1.0), [True]))
-    1
-    >>> constant_draws(jax.make_jaxpr(lambda t: jax.random.uniform(jax.random.key(t)))(1), [True])
-    []
+    program, whether it differs between lanes or plays.
     """
     # a constant may be traced, where the program is traced within another
     moving = [*(isinstance(x, jax.core.Tracer) for x in closed.consts), *varies]

@@ -94,9 +94,8 @@ def is_array(x: Any) -> bool:
 def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -> Callable[..., Any]:
     """`function` as it is traced, without the operations whose results nothing reads, in loops and branches too.
 
-    It takes arrays, or trees of them, by position; static: the positions of arguments that are not traced. The result
-    is the same, bit for bit; for use under `jax.jit`. XLA leaves such code out by itself, but the canonicaliser of jax
-    0.10.2 ends in a segmentation fault on some of it (docs/decisions.md#unread).
+    static: the positions of arguments that are not traced. The result is the same, bit for bit; for use under
+    `jax.jit`. XLA leaves such code out by itself, but jax 0.10.2 dies of some of it (docs/decisions.md#unread).
     """
 
     @functools.wraps(function)

@@ -169,10 +169,7 @@ def _here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) ->
 
 
 def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
-    """Run a rule: what it yields, and the error that it stopped with, as findings.
-
-    A part's SystemExit is an error too.
-    """
+    """Run a rule: what it yields, and the error that it stopped with, a SystemExit too, as findings."""
     findings = []
     try:
         for message, where in rule(*arguments):
@@ -183,11 +180,7 @@ def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
 
 
 def looked_up(slot: str, part: Any) -> Any:
-    """A part as it is, or the one that a name stands for: an environment or adversary of the package at the
-    catalogue's size.
-
-    Raises ValueError for a name that is not known, and where `module:factory` cannot be loaded.
-    """
+    """A part as it is, or the one that a name stands for, of the catalogue's size. ValueError for an unknown name."""
     if not isinstance(part, str):
         return part
     if ":" in part:
@@ -199,10 +192,7 @@ def looked_up(slot: str, part: Any) -> Any:
 
 
 def small_environment(algorithm: Any) -> EnvironmentFactory:
-    """A small environment of the catalogue of the kind that an algorithm plays on.
-
-    Numbers that the factory binds are the environment's too.
-    """
+    """A small environment of the kind that an algorithm plays on, with the numbers that its factory binds."""
     try:
         kind, (names, bound) = plays_on(algorithm), signature_of(algorithm)
         if callable(bound.get("base")):  # a conversion may hand on what its base does not name
@@ -224,10 +214,7 @@ def main(packed: bytes) -> None:
 
 
 def _in_child(subject: Subject) -> tuple[list[Finding], list[str]] | None:
-    """Findings and rules of `_here`, made in a child process; None where the parts cannot be loaded there.
-
-    A child that dies, is stopped or takes too long gives what it had reported until then, and one finding more.
-    """
+    """The same in a child, with a finding more where it dies or takes too long; None where it cannot load the parts."""
     packed = None if _inside or not sys.executable else _packed(subject)
     if packed is None:
         return None

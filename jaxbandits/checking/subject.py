@@ -77,10 +77,7 @@ class Subject:
 
     @functools.cached_property
     def current(self) -> Plan:
-        """The same plan, which knows what its functions compute now.
-
-        Code that was compiled for an earlier state of the source is not used again.
-        """
+        """The same plan, which knows what its functions compute now: nothing compiled before is used for other code."""
         return identified(self.plan, "cpu", stored=False).plan
 
     @property
@@ -101,10 +98,7 @@ class Subject:
         return [sizes[int(i)] for i in few]
 
     def traced(self, slots: int, dtype: str = "float32") -> Examination:
-        """A window of so many plays, traced and not compiled. ValueError where a function is malformed.
-
-        In float32, functions are traced twice.
-        """
+        """A window of so many plays, traced, in float32 twice. ValueError where a function is malformed."""
         if (slots, dtype) not in self._traced:
             with jax.enable_x64(dtype == "float64"):
                 parts, case = parts_in(self.cell, dtype), self.case(dtype)

@@ -51,11 +51,7 @@ def unread(algorithm: Algorithm, environment: Environment) -> Doubts:
 
 
 def interval(low: float, high: float) -> str:
-    """An interval in text, open where it is infinite.
-
-    >>> interval(0.0, 1.0), interval(-1.0, float("inf"))
-    ('[0, 1]', '[-1, inf)')
-    """
+    """An interval in text, open where it is infinite."""
     return f"{'(' if np.isinf(low) else '['}{low:.4g}, {high:.4g}{')' if np.isinf(high) else ']'}"
 
 

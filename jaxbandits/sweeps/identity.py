@@ -66,7 +66,8 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     for group in map(_with_traces, plan.groups):
         program: str | NoIdentity = ""
         if code_name(group.parts) is None:  # only a trace names what is not this package's
-            group, program = _traced(group, plan, stored)
+            traced, program = _traced(group, plan, stored)
+            group = group._replace(parts=group.parts._replace(traced=traced))
         elif stored:
             program = _remembered(group, plan, platform)
         groups.append(group)
@@ -89,9 +90,9 @@ def _with_traces(group: Group) -> Group:
 
 
 def _remembered(group: Group, plan: Plan, platform: str) -> str:
-    """The program of a group of this package's functions, which is traced once for one state of the package.
+    """The program of a group of this package's functions, traced once for one state of the package.
 
-    What its rules for `vmap` do is left to `KEYS`.
+    What rules for `vmap` do is left to `KEYS`.
     """
     cell = plan.cells[group.cells[0]]
     leaves, treedef = jax.tree.flatten(stacked([host_case(cell)], plan.dtype)[0])
@@ -103,23 +104,19 @@ def _remembered(group: Group, plan: Plan, platform: str) -> str:
     )
 
 
-def _traced(group: Group, plan: Plan, stored: bool) -> tuple[Group, str | NoIdentity]:
-    """A group of a user's functions that knows its trace, which calls are made of, and its name for the store.
-
-    Where two traces of the same functions differ, nothing lasting names them: a NoIdentity stands in its place.
-    """
+def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
+    """What users' functions are called in this process, and in the store; why nothing lasting names them there."""
     cell = plan.cells[group.cells[0]]
     program: str | NoIdentity = NoIdentity("nothing is stored")
     if stored or usable():
         try:
-            program = now = traced_now(group, cell, plan.dtype, lasting=True, batch=True)
+            now = traced_now(group, cell, plan.dtype, lasting=True, batch=True)
             if not now.startswith(traced_now(_with_traces(group), cell, plan.dtype, lasting=True, batch=False)):
                 raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
-            return group._replace(parts=group.parts._replace(traced=now)), program
+            return now, now
         except NoIdentity as reason:
             program = reason
-    now = HERE + traced_now(group, cell, plan.dtype, lasting=False, batch=True)
-    return group._replace(parts=group.parts._replace(traced=now)), program
+    return HERE + traced_now(group, cell, plan.dtype, lasting=False, batch=True), program
 
 
 def versions(platform: str) -> list[Any]:
@@ -132,8 +129,8 @@ def described(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[
 
     shared: descriptions of parts that cells share, by the ids of part and times, beside both, so that ids stay theirs.
     """
-    found = [_part(cell.algorithm, times, dtype)]
-    for part in (cell.environment, cell.reward_adversary, cell.message_adversary):
+    found = []
+    for part in (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary):
         key = (id(part), id(times))
         if key not in shared:
             shared[key] = part, times, None if part is None else _part(part, times, dtype)
@@ -150,10 +147,7 @@ def _part(part: Algorithm | Environment | Adversary, times: np.ndarray[Any, Any]
 
 
 def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
-    """The number that a user gave a part, None where it is this package's.
-
-    It covers what nothing else shows, such as a baseline that reads a file for later seeds: its author raises it.
-    """
+    """The number that a user gave a part, for what nothing else shows, such as a baseline's file; None for our own."""
     config: Any = part.config
     ours = isinstance(config, Arguments) and config.home.partition(".")[0] == __name__.partition(".")[0]
     if ours and config.built[-1] == part.version:
@@ -162,10 +156,7 @@ def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
 
 
 def _baseline(environment: Environment, times: np.ndarray[Any, Any]) -> list[str] | None:
-    """The values of what is subtracted from losses, which is a function of the host.
-
-    ValueError where it fails or gives other than one number a checkpoint.
-    """
+    """The values of the host's function that is subtracted from losses; ValueError where it is malformed."""
     baseline: Any = environment.world.baseline
     if baseline is None:
         return None
@@ -259,6 +250,6 @@ def kinds_of(group: Group) -> tuple[tuple[tuple[int, bool, bool], ...], bool]:
 
 
 def _clock(group: Group) -> tuple[jax.ShapeDtypeStruct, Segment]:
-    """The shapes of the times of checkpoints and of a segment."""
+    """The shapes of the times of checkpoints, and of a segment."""
     number = jax.ShapeDtypeStruct((), jnp.int32)
     return jax.ShapeDtypeStruct(group.times.shape, jnp.int32), Segment(*(number,) * len(Segment._fields))

@@ -622,9 +622,8 @@ def test_an_own_factory_is_audited_from_the_command_line(tmp_path, monkeypatch, 
 
 def test_the_page_lists_every_rule():
     page = (EXAMPLES.parent / "docs/extending.md").read_text()
-    looks = RULES
-    assert [look.__name__ for look in looks if f"| `{look.__name__}` |" not in page] == []
-    assert all(getattr(checking, look.__name__) is look and look.__doc__ for look in looks)
+    assert [rule.__name__ for rule in RULES if f"| `{rule.__name__}` |" not in page] == []
+    assert all(getattr(checking, rule.__name__) is rule and rule.__doc__ for rule in RULES)
 
 
 def test_the_smallest_check():

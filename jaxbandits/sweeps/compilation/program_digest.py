@@ -59,10 +59,10 @@ def naming(label: str) -> Iterator[None]:
 
 
 def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: bool = True) -> str:
-    """The sha256 of each closed jaxpr and of the names of its results, separated by spaces.
+    """The sha256 of each program and of the names of its results, separated by spaces.
 
-    NoIdentity where a program holds something without a stable description, such as a host callback. lasting False:
-    such a thing is identified by its place in memory, which is enough while this process holds it.
+    NoIdentity where one holds something without a stable description, such as a host callback. lasting False: such a
+    thing is identified by its place in memory, which is enough while this process holds it.
     """
     writers = [_Program("refused" if lasting else "by place") for _ in programs]
     for writer, program in zip(writers, programs, strict=True):
@@ -71,40 +71,19 @@ def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: 
 
 
 def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str | None:
-    """Where two traces of one function, on the same shapes, are different programs; None where they are alike.
+    """The place of the first operation in which two traces of one function differ; None where they are alike.
 
     Numbers from `np.random` or a clock are written into a program when it is traced: its results are then those of one
-    trace, not of the function. The place is the author's line, ``file:line``, of the first operation that differs, or
-    an empty string where it is not known.
-
-    >>> import jax
-    >>> import numpy as np
-    >>> traces = [jax.make_jaxpr(lambda x: x + np.random.rand())(1.0) for _ in range(2)]
-    >>> first_difference(*traces) is None, first_difference(traces[0], traces[0]) is None
-    (False, True)
+    trace, not of the function.
     """
-    for (equation, digest), (_, other) in itertools.zip_longest(_steps(first), _steps(second), fillvalue=(None, "")):
-        if digest != other:
+    writers = _Program("passed over"), _Program("passed over")
+    steps = (
+        writer.steps(program.jaxpr, program.consts) for writer, program in zip(writers, (first, second), strict=True)
+    )
+    for equation, _ in itertools.zip_longest(*steps):
+        if writers[0].sha.digest() != writers[1].sha.digest():
             return place_of(equation)
     return None
-
-
-def _steps(program: core.ClosedJaxpr) -> Iterator[tuple[Any, str]]:
-    """Every operation of a program with a hash of all up to it; at the end None with a hash of what is returned too.
-
-    A constant enters the hashes from the first operation on that reads it, by its content.
-    """
-    numbers: dict[Any, Any] = {variable: i for i, variable in enumerate(program.jaxpr.invars)}
-    for variable, const in zip(program.jaxpr.constvars, program.consts, strict=True):
-        writer = _Program("passed over")
-        writer.array(const)
-        numbers[variable] = writer.sha.hexdigest()
-    writer = _Program("passed over")
-    for equation in program.jaxpr.eqns:
-        writer.equation(equation, numbers)
-        yield equation, writer.sha.hexdigest()
-    writer.atoms(program.jaxpr.outvars, numbers)
-    yield None, writer.sha.hexdigest()
 
 
 class Writer:
@@ -162,16 +141,26 @@ class _Program(Writer):
         self.opaque = opaque
 
     def program(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> None:
-        numbers: dict[Any, int] = {}
+        for _ in self.steps(jaxpr, consts):
+            pass
+
+    def steps(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> Iterator[core.JaxprEqn | None]:
+        """Feed a program, one operation after the other, and at the end what it returns."""
+        numbers: dict[Any, Any] = {}
         self.text(f"program {len(jaxpr.constvars)} {len(jaxpr.invars)}")
         for variable in (*jaxpr.constvars, *jaxpr.invars):
             self.bind(variable, numbers)
-        for const in consts:
-            self.array(const)
+        for variable, const in zip(jaxpr.constvars, consts, strict=False):
+            writer = _Program(self.opaque) if self.opaque == "passed over" else self
+            writer.array(const)
+            if writer is not self:  # two programs differ where they read a constant, not where they begin
+                numbers[variable] = writer.sha.hexdigest()
         for equation in jaxpr.eqns:
             self.equation(equation, numbers)
+            yield equation
         self.text("returns")
         self.atoms(jaxpr.outvars, numbers)
+        yield None
 
     def equation(self, equation: core.JaxprEqn, numbers: dict[Any, Any]) -> None:
         self.text(equation.primitive.name)
@@ -269,15 +258,7 @@ def _shape(aval: Any) -> str:
 
 
 def name_of(value: Any) -> str | None:
-    """A name for functions of this package and for plain values, alone or together in tuples; None for others.
-
-    >>> from jaxbandits.numerics import argmax
-    >>> name_of((argmax, 3)) == name_of((argmax, 3)), name_of((argmax, 3)) == name_of((argmax, 4))
-    (True, False)
-    >>> import json
-    >>> name_of(json.dumps) is None
-    True
-    """
+    """A name for functions of this package and for plain values, alone or together in tuples; None for others."""
     writer = _Names()
     try:
         writer.value(value)
@@ -287,10 +268,7 @@ def name_of(value: Any) -> str | None:
 
 
 def sources() -> str | None:
-    """A hash of all texts of this package; None where one changed while this process ran.
-
-    Then the functions in memory may not be those of the files.
-    """
+    """A hash of all texts of this package; None where one changed after this process had loaded it."""
     texts, changed = _sources()
     return None if changed >= version.LOADED else texts
 

@@ -5,6 +5,7 @@ Nothing is compiled and nothing is played. Every function is put into the engine
 still not be meant, such as a draw that is the same at every play.
 """
 
+import collections
 import contextlib
 import inspect
 import math
@@ -97,7 +98,7 @@ class Examination:
         simulator.finish(parts, case, after)
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
-        if _has_view(self.claim, self.checked):
+        if self.claim.model != "none" and (self.checked or runs_own_code(self.claim.view)):
             self.look("Guarantee.view", self.claim.view)(*shown)
         return shown
 
@@ -374,8 +375,8 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
     own_claim = runs_own_code(claim.spend) or runs_own_code(claim.events)
     if own_claim and not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(algorithm.params)):
         check_claim(algorithm, cell.label)
-    functions = (parts.program, parts.world, parts.reward_attack, parts.message_attack)
-    if not _has_view(claim) and not any(map(runs_own_code, functions)):
+    view = claim.view if claim.model != "none" else None
+    if not any(map(runs_own_code, (parts.program, parts.world, parts.reward_attack, parts.message_attack, view))):
         return []
     # a lane is begun from the shapes of a window of one play
     sizes = sorted({1, max(span.slots for span in algorithm.schedule)})
@@ -383,18 +384,12 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
     return [f"{cell.label}: {text}{at_line(place)}" for look in looks for text, place in look.doubts]
 
 
-def _has_view(claim: Any, checked: bool = False) -> bool:
-    """Whether a guarantee's view is to be looked at."""
-    return claim.model != "none" and (checked or runs_own_code(claim.view))
-
-
 def doubts_of_builders(cells: Iterable[Any]) -> list[str]:
     """A line for every label whose program is built anew at every point, and would be compiled again at each."""
-    programs: dict[tuple[str, str], dict[Program, None]] = {}
+    programs = collections.defaultdict[tuple[str, str], dict[Program, None]](dict)
     for cell in cells:
         if runs_own_code(cell.algorithm.program):
-            key = cell.label, repr(cell.algorithm.version)
-            programs.setdefault(key, {})[cell.algorithm.program] = None
+            programs[cell.label, repr(cell.algorithm.version)][cell.algorithm.program] = None
     return [
         f"{label}: {len(known)} programs of one version {version}, compiled {len(known)} times: decorate the builder "
         f"with functools.cache, and name in `version` the static values that it takes{at_line(next(iter(known)).act)}"

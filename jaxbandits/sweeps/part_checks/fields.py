@@ -44,11 +44,7 @@ IS_NONE = functools.partial(operator.is_, None)
 
 @functools.cache
 def calls_of(kind: type) -> dict[str, list[str]]:
-    """The functions of a part that `protocol` has a call for, by field: what it names their arguments.
-
-    >>> calls_of(Program)["close"]
-    ['params', 'state', 'draws', 't']
-    """
+    """The functions of a part that `protocol` has a call for, by field: what it names their arguments."""
     calls = {}
     for field, hint in kind.__annotations__.items():
         for call in (hint, *get_args(hint)):
