@@ -31,19 +31,13 @@ from jaxbandits.typing import Vector
 from jaxbandits.validation import path_of
 
 Results: TypeAlias = dict[str, Any]
-"""What a study computed, by name: the Dataset of a sweep, the WorstCase of a search, or what a computed function
-returned.
-"""
+"""What a study computed, by name: the Dataset of a sweep, the WorstCase of a search, or a value of `computed`."""
 
 
 class Tuning(NamedTuple):
-    """What is tuned, and on which seeds: at every point of the grid the value of lowest mean regret at the horizon is
-    chosen.
+    """What is tuned, and on which seeds: at every point of the grid for the lowest mean regret at the horizon."""
 
-    The values tried are all valid or the sweep refuses. An algorithm without a grid keeps its own settings.
-    """
-
-    # label -> {key: values}, crossed; keys as in the grid of a sweep, without the label
+    # label -> {key: values}, crossed; keys as in the grid of a sweep, without the label; others keep their own values
     grids: dict[str, dict[str, Any]]
     seeds: range  # none of the reported ones
     unknown: tuple[str, ...] = ()  # keys of the grid that the tuner may not look at: its worst mean over them counts
@@ -134,11 +128,7 @@ Claims: TypeAlias = Iterable[Claim]
 
 
 class Study(NamedTuple):
-    """A figure or table of a paper.
-
-    The functions of `figures` and `claims` take the results: {name: Dataset of a sweep, or what a computed function
-    returned}.
-    """
+    """A figure or table of a paper. The functions of `figures` and `claims` take the results."""
 
     title: str  # or a docstring, whose first line `known` makes it
     source: str  # paper, section, figure or table
@@ -152,17 +142,13 @@ class Study(NamedTuple):
 
 
 class Reproduction(NamedTuple):
-    """What a study gave: results, figures and claims, the files written, and the seconds that it took.
-
-    The seconds are those that all runs together have computed its sweeps, compilation included, and those of this run
-    for what is no sweep.
-    """
+    """What a study gave: results, figures and claims, and the files written."""
 
     results: dict[str, Any]
     figures: dict[str, plot.Plot]
     claims: list[Claim]
     paths: list[Path]
-    seconds: float
+    seconds: float  # of all runs together for its sweeps, compilation included, and of this one for what is no sweep
 
 
 def reproduce(
@@ -249,10 +235,7 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
 
 
 def _table(problem: Problem, chosen: dict[str, list[Choice]]) -> pd.DataFrame:
-    """The values chosen for each tuned algorithm, a row for each point that it depends on.
-
-    `edge` says whether a value is at an end of those that were tried.
-    """
+    """The values chosen for each tuned algorithm at each point that it depends on; `edge`: whether one is at an end."""
     rows = []
     for label, of_label in chosen.items():
         own = [axis.name for axis in problem.known if reached_by(problem, label, axis)]
@@ -264,10 +247,7 @@ def _table(problem: Problem, chosen: dict[str, list[Choice]]) -> pd.DataFrame:
 
 
 def over_horizons(parts: list[xr.Dataset]) -> xr.Dataset:
-    """Datasets of one horizon each, tuned for it, as one with the dimension `horizon`.
-
-    That is how a sweep over horizons gives it.
-    """
+    """Datasets of one horizon each, tuned for it, as a sweep over horizons gives them."""
     ends = [int(ds.t[-1]) for ds in parts]
     along, regrets = pd.Index(ends, name="horizon"), [ds[["regret"]] for ds in parts]
     # what is spent becomes a coordinate along the horizon where it depends on it
@@ -276,15 +256,10 @@ def over_horizons(parts: list[xr.Dataset]) -> xr.Dataset:
 
 
 def worst(ds: xr.Dataset, key: str) -> xr.Dataset:
-    """Each algorithm at the value of `key` where its mean regret at the horizon is highest.
-
-    The value is chosen anew at every other point of the grid.
-    """
-    where = final_regret(ds).mean("seed").argmax(key)
-    regret = ds["regret"].isel({key: where}).drop_vars(key)
+    """Each algorithm at the value of `key` where its mean regret is highest, chosen anew at every point of the grid."""
+    at_worst = ds[["regret"]].isel({key: final_regret(ds).mean("seed").argmax(key)}).drop_vars(key)
     rest = [d for d in grid_dims(ds) if d != key]
-    at_worst = regret.transpose("algorithm", *rest, "seed", "t").to_dataset(name="regret")
-    return at_worst.assign_attrs(ds.attrs)
+    return at_worst.transpose("algorithm", *rest, "seed", "t")
 
 
 def crossing(x: Vector, difference: Vector) -> float:
@@ -303,10 +278,7 @@ def crossing(x: Vector, difference: Vector) -> float:
 def judged(claims: Claims, *, full: bool) -> list[Claim]:
     """The claims of a study with their intervals in what is measured; those of a quick run lose their evidence.
 
-    This is the rule of docs/reproductions.md: "yes" and "no" need a statement with a number that can fail and evidence
-    against which it could, and a quick run gives neither. ValueError for evidence without a statement of the paper or
-    without a limit, and for an interval that is none; TypeError for evidence that is neither Exact nor Interval, such
-    as a verdict given by hand.
+    The rule is that of docs/reproductions.md#verdicts. ValueError or TypeError for evidence that can decide nothing.
     """
     return [_judged(claim, full) for claim in claims]
 

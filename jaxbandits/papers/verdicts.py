@@ -77,10 +77,7 @@ def read(docs: Path) -> dict[str, dict]:
 
 
 def worded(study: str, docs: Path) -> Callable[[str], str]:
-    """A function of a line's statement: the claim that it is about, and its word; empty where it is about none.
-
-    It raises a ValueError where several claims name the line, which would give it several words.
-    """
+    """A function of a line's statement: the claim it is about and its word, or nothing. ValueError where it has two."""
     claims = [(name, row) for name, paper in read(docs).items() for row in paper["claim"]]
 
     def about(statement: str) -> str:
@@ -112,10 +109,9 @@ def reworded(study: str, docs: Path) -> str:
 
 
 def write(docs: Path, studies: dict[str, Study]) -> list[Path]:
-    """Write the tables into docs/verdicts.md, between their marks, and each claim's word into the reproductions.
+    """Write the tables into docs/verdicts.md, and each claim's word into the reproductions; the paths written.
 
-    The paths written. ValueError where the page has no marks, a row names a study, a statement or an algorithm that is
-    not there, or two claims name the same line.
+    ValueError where marks, or what a row names, are not there, or two claims name the same line.
     """
     page = docs / "verdicts.md"
     text = page.read_text(encoding="utf-8")
@@ -176,10 +172,9 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
 
 
 def evidence(row: Verdict, docs: Path) -> str:
-    """In brackets, how many instances do not contradict a claim, and the largest ratio to its bound among them.
+    """In brackets, how many lines about a claim could have contradicted it and do not, and their largest ratio.
 
-    They are the lines about it that decide: where what is measured could have been outside. ValueError where there are
-    none, one contradicts the claim, or the largest ratio asks for another word.
+    ValueError where there are none, one contradicts the claim, or the largest ratio asks for another word.
     """
     if row.verdict not in (REACHED, NOT_CONTRADICTED):
         return ""

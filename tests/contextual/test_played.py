@@ -7,7 +7,7 @@ import pytest
 from one_program import played
 
 import jaxbandits as jb
-from jaxbandits.papers.ldp_contextual.played import EPOCHS, watched
+from jaxbandits.papers import watched
 
 LEARNER = partial(jb.algorithms.online_ucb, learner="ogd", epsilon=4.0)
 WORLD = jb.environments.contextual_linear(num_arms=6, dim=3, contexts="fixed", spread=0.7)
@@ -16,7 +16,7 @@ WORLD = jb.environments.contextual_linear(num_arms=6, dim=3, contexts="fixed", s
 def test_the_eigenvalues_are_those_of_the_features_played():
     run, plain = (
         played([(algorithm(num_arms=6, dim=3, horizon=200), WORLD)], [3], "float32")[0][0]
-        for algorithm in (partial(watched, base=LEARNER), LEARNER)
+        for algorithm in (partial(watched.played, base=LEARNER), LEARNER)
     )
     np.testing.assert_array_equal(run.action, plain.action)
     assert run.regret == plain.regret
@@ -36,5 +36,5 @@ def test_the_eigenvalues_are_those_of_the_features_played():
 
 
 def test_a_run_that_is_too_long_says_so():
-    with pytest.raises(ValueError, match=f"horizon = {2**EPOCHS}"):
-        watched(num_arms=6, dim=3, horizon=2**EPOCHS, base=LEARNER)
+    with pytest.raises(ValueError, match=f"horizon = {2**watched.EPOCHS}"):
+        watched.played(num_arms=6, dim=3, horizon=2**watched.EPOCHS, base=LEARNER)

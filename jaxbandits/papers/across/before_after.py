@@ -31,18 +31,15 @@ LABELS = {
 
 
 def _places(reward: float | str, report: float) -> dict[str, tuple[float, float, dict[str, Any]]]:
-    """By name the shares of rewards and of reports that are corrupted, and by what, without its share.
-
-    What is corrupted becomes the value given, or minus it, whichever misleads.
-    """
-    rewards = {"reward_adversary": partial(v.huber, kind="target", value=reward)}
-    reports = {"message_adversary": partial(v.huber, kind="target", value=report)}
+    """By name the corrupted shares of rewards and of reports, and by whom: one becomes the value given, or minus it."""
+    rewards = lambda share: {"reward_adversary": partial(v.huber, kind="target", value=reward, corruption=share)}
+    reports = lambda share: {"message_adversary": partial(v.huber, kind="target", value=report, corruption=share)}
     return {
         CLEAN: (0.0, 0.0, {}),
-        BEFORE: (SHARE, 0.0, rewards),
-        BOTH: (SHARE / 2, SHARE / 2, rewards | reports),
-        IN_RANGE: (0.0, SHARE, {"message_adversary": partial(v.huber, kind="in_range")}),
-        AFTER: (0.0, SHARE, reports),
+        BEFORE: (SHARE, 0.0, rewards(SHARE)),
+        BOTH: (SHARE / 2, SHARE / 2, rewards(SHARE / 2) | reports(SHARE / 2)),
+        IN_RANGE: (0.0, SHARE, {"message_adversary": partial(v.huber, kind="in_range", corruption=SHARE)}),
+        AFTER: (0.0, SHARE, reports(SHARE)),
     }
 
 
@@ -65,10 +62,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds, epsilons = (100_000, 200, [0.5, 1.0, 2.0, 4.0]) if full else (2000, 4, [1.0, 4.0])
     declared = {}
     for kind, (reward, report, environment, algorithms) in KINDS.items():
-        for name, (before, after, adversaries) in _places(reward, report).items():
+        for name, (before, after, attack) in _places(reward, report).items():
             told = partial(algorithms[TOLD], corruption_before=before, corruption_after=after)
-            shares = {"reward_adversary": before, "message_adversary": after}
-            attack: dict[str, Any] = {slot: partial(one, corruption=shares[slot]) for slot, one in adversaries.items()}
             learners, grid = algorithms | {TOLD: told}, {"epsilon": epsilons}
             declared[f"{kind}-{name}"] = swept(learners, environment, horizon, seeds, grid=grid, **attack)
     return few(declared, full, [f"{kind}-{name}" for kind in KINDS for name in (BEFORE, IN_RANGE)])

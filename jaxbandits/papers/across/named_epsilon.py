@@ -135,33 +135,22 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-COLUMNS = {f"{x:g}": x for x in NAMED} | {f"{AUDITED:g}, audit": "audited"}
 CUTS = (0.0, 0.1, 0.5, 0.9, 1.01, 1.5, 3.0, 100.0)
 
 
-def table(results: Results, group: str) -> pd.DataFrame:
-    """A row for each cell of the picture of a group: what is spent over what is named."""
-    rows = []
-    for row in results["mechanisms"].query("group == @group").to_dict("records"):
-        for column, key in COLUMNS.items():
-            ratio = row[key] / (AUDITED if key == "audited" else key)
-            # no audit where rewards have no bound to differ by, and of most at quick size
-            none = "" if row["bounded"] else "none"
-            text = none if math.isnan(ratio) else "∞" if math.isinf(ratio) else f"{ratio:.2f}"
-            rows.append({
-                "mechanism": row["mechanism"], "named": column, "ratio": ratio if math.isfinite(ratio) else math.nan,
-                "text": text, "unlimited": math.isinf(ratio),
-            })  # fmt: skip
-    return pd.DataFrame(rows[::-1])  # the first at the top
-
-
 def draw(group: str, results: Results) -> plot.Plot:
-    """The map of one group of mechanisms."""
-    frame = table(results, group)
-    frame["named"] = pd.Categorical(frame["named"], list(COLUMNS))
-    frame = frame.sort_values("named", kind="stable").astype({"named": object})
+    """The map of one group of mechanisms: what is spent over what is named."""
+    rows = results["mechanisms"].query("group == @group")[::-1]  # the first at the top
+    named = {f"{x:g}": rows[x] / x for x in NAMED} | {f"{AUDITED:g}, audit": rows["audited"] / AUDITED}
+    parts = [rows[["mechanism", "bounded"]].assign(named=column, ratio=ratio) for column, ratio in named.items()]
+    frame = pd.concat(parts, ignore_index=True)
+    unlimited, there = np.isinf(frame["ratio"]), frame["ratio"].notna()
+    # no audit where rewards have no bound to differ by, and of most at quick size
+    text = frame["ratio"].map("{:.2f}".format).where(there, np.where(frame["bounded"], "", "none"))
+    frame = frame.assign(ratio=frame["ratio"].mask(unlimited), text=text.mask(unlimited, "∞"), unlimited=unlimited)
     return plot.heatmap(
-        frame, "named", "mechanism", "ratio", text="text", hatched="unlimited", hatch="without limit", cuts=CUTS,
+        frame.drop(columns="bounded"), "named", "mechanism", "ratio", text="text", hatched="unlimited",
+        hatch="without limit", cuts=CUTS,
         names={"named": "named ε", "mechanism": ""}, width=6.0,
         caption=f"spent ε over named ε, δ = {DELTA:g} where there is one; last column: proven spent by an audit",
     )  # fmt: skip

@@ -17,20 +17,20 @@ from jaxbandits import algorithms as a
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
-from jaxbandits.papers.ldp_contextual.played import watched
 from jaxbandits.papers.robust_linear.instance import unit
 from jaxbandits.papers.shared import Curve, drawn, exponent, points, ratio_interval, times
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, crossing, swept
+from jaxbandits.papers.watched import played
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 
 OGD = partial(a.online_ucb, learner="ogd", calibration="paper", delta=DELTA)
 PLAYED = {
-    "OnlineUCB, ε = 10": partial(watched, base=partial(OGD, epsilon=10.0)),
-    "OnlineUCB, ε = 1": partial(watched, base=partial(OGD, epsilon=1.0)),
-    "OnlineUCB, reward only, ε = 1": partial(watched, base=partial(OGD, epsilon=1.0, private_features=False)),
-    "uniform play": partial(watched, base=a.uniform),
+    "OnlineUCB, ε = 10": partial(played, base=partial(OGD, epsilon=10.0)),
+    "OnlineUCB, ε = 1": partial(played, base=partial(OGD, epsilon=1.0)),
+    "OnlineUCB, reward only, ε = 1": partial(played, base=partial(OGD, epsilon=1.0, private_features=False)),
+    "uniform play": partial(played, base=a.uniform),
 }
 BEST, UNIFORM = "the best arm", "uniform play"
 SPREADS = {True: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0], False: [0.1, 0.5, 1.0]}  # full size?

@@ -140,10 +140,7 @@ def draw(clip, results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """In how many settings each order holds, and again; what each setting delivers; the comparators' own order.
-
-    No verdicts: the paper states the orders of its Figure 1, not in how many of our settings they should hold.
-    """
+    """No verdicts: the paper states the orders of its Figure 1, not in how many of our settings they should hold."""
     labels = {"map": OURS, "again": OURS, "maler": MALER}
     tables = {name: cells(results[name], label) for name, label in labels.items() if name in results}
     settings = product(VALUES["calibration"], VALUES["private_features"], EPSILONS)

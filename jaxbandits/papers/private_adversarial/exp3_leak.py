@@ -96,12 +96,11 @@ def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
 
 
 def exact_epsilon(rate, horizon) -> float:
-    """The largest log ratio of the events "arm 1 played at most c times" and "at least c": Binomial laws, since later
-    losses are 0.
+    """The largest log ratio of the events "arm 1 played at most c times" and "at least c", where later losses are 0.
 
-    Where arm 1 loses the first play and was played (probability 1/2) its probability is 1 / (1 + exp(2 rate)) from
-    then on. Events of probability below 1% on the likelier table are left out: a few thousand seeds hardly see them.
+    Events of probability below 1% on the likelier table are left out: a few thousand seeds hardly see them.
     """
+    # after arm 1 lost the first play, and was played there with probability 1/2
     c, rest, p = np.arange(horizon + 1), horizon - 1, 1 / (1 + math.exp(2 * rate))
     half, best = math.log(0.5), 0.0
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -107,27 +107,17 @@ def along(results: Results, kind: str, key: str) -> xr.Dataset:
     return worst(ds, "environment.gap") if kind == "arms" else ds
 
 
-def references(kind, of, ends):
-    """Rates and bounds of Table 1 along an axis: `of(x)` is (T, epsilon) there. A bound is min(bound, T); one that is
-    T at both `ends` is left out.
-    """
+def rates_and_bounds(kind: str, horizon: int, epsilon: float) -> dict[str, float]:
+    """The lines of Table 1 at a point."""
     if kind == "arms":
-        rates = {"√(KT/ε)": "conversion", "√(KT log KT)/ε": "existing"}
-        rates = {name: partial(_of_dict, theory.arms_rates, (NUM_ARMS,), key) for name, key in rates.items()}
-        bounds = {name: partial(_bound, name) for name in (*BASES, LOCAL)}
+        of_arms = theory.arms_rates(NUM_ARMS, horizon, epsilon)
+        rates = {"√(KT/ε)": of_arms["conversion"], "√(KT log KT)/ε": of_arms["existing"]}
+        bounds = {name: _bound(name, horizon, epsilon) for name in (*BASES, LOCAL)}
     else:
-        keys = dict(zip(EXPERTS, ("bandit_to_experts", "local_exp4", "batched_exp4"), strict=True))
-        sizes = (3, NUM_EXPERTS)
-        rates = {f"rate of {name}": partial(_of_dict, theory.experts_rates, sizes, key) for name, key in keys.items()}
-        with_delta = partial(theory.experts_bounds, delta=DELTA)
-        bounds = {name: partial(_of_dict, with_delta, sizes, key) for name, key in keys.items()}
-    drawn = {f"bound of {name}": f for name, f in bounds.items() if any(f(*of(x)) < of(x)[0] for x in ends)}
-    at_most_T = lambda f: lambda xs: np.array([min(f(*of(x)), of(x)[0]) for x in xs])
-    return {name: at_most_T(f) for name, f in (rates | drawn).items()}
-
-
-def _of_dict(function, sizes, key, horizon, epsilon):
-    return function(*sizes, horizon, epsilon)[key]
+        keys, at = ("bandit_to_experts", "local_exp4", "batched_exp4"), (3, NUM_EXPERTS, horizon, epsilon)
+        rates = {f"rate of {name}": theory.experts_rates(*at)[key] for name, key in zip(EXPERTS, keys, strict=True)}
+        bounds = {name: theory.experts_bounds(*at, DELTA)[key] for name, key in zip(EXPERTS, keys, strict=True)}
+    return rates | {f"bound of {name}": bound for name, bound in bounds.items()}
 
 
 def figure(kind, key, results: Results) -> plot.Plot:
@@ -137,10 +127,16 @@ def figure(kind, key, results: Results) -> plot.Plot:
     of = (lambda x: (horizon, float(x))) if key == "epsilon" else (lambda x: (max(round(x), 1), EPSILON))
     given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
     given += "" if key == "epsilon" else f"; ε = {EPSILON}"
+    shown = [rates_and_bounds(kind, *of(x)) for x in ends]
+    reference = {
+        name: lambda xs, name=name: np.array([min(rates_and_bounds(kind, *of(x))[name], of(x)[0]) for x in xs])
+        for name in shown[0]
+        if name[:6] != "bound " or any(lines[name] < of(x)[0] for lines, x in zip(shown, ends, strict=True))
+    }
     dotted = {x: x.removesuffix(" (theory)") for x in ds["algorithm"].values if x.endswith(" (theory)")}
     given += "; tuned on other seeds, theory tunings dotted; rates and bounds are min(·, T), a bound that is T "
     caption = given + "throughout is not drawn"
-    return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
+    return plot.against(ds, key, dotted=dotted, reference=reference, caption=caption, width=5.5)
 
 
 def slopes(results: Results, kind: str, key: str) -> Claims:

@@ -94,45 +94,42 @@ def right(results: Results) -> list[Curve]:
     ]
 
 
-PANELS = {"left": left, "center": center, "right": right}
-AXES = {"left": "epsilon", "center": "horizon", "right": "share"}
 WORDS = {
-    "epsilon": "privacy level ε",
-    "horizon": "horizon T (plays)",
-    "share": "share α of corrupted reports",
+    "epsilon": "privacy level ε", "horizon": "horizon T (plays)", "share": "share α of corrupted reports",
     "regret": "cumulative regret",
-}
-DOTTED = {
-    "left": {"private: √(dT)(1 + 1/ε)": "private", "not private: √(dT)": "not private"},
-    "center": {"M1: √(dT)(1 + 1/ε)": "M1", "M2: d√T + d/ε": "M2"},
-    "right": {"M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)": "M1"},
-}
-CAPTIONS = {
-    "left": "M1, α = 0, d = 5, T = {horizon:,}; dotted: the orders that the paper draws, constants of 1",
-    "center": "ε = 0.1, α = 0, d = 50, a sweep for each T; dotted: the orders that the paper draws, constants of 1",
-    "right": "M1, ε = 1, d = 5, T = {horizon:,}, corrupted reports ∓30; dotted: the order that the paper draws",
-}
+}  # fmt: skip
+PANELS: dict[str, tuple[Any, str, Any, dict[str, str], str]] = {  # lines, axis, its scale, what is dotted, caption
+    "left": (
+        left, "epsilon", "y", {"private: √(dT)(1 + 1/ε)": "private", "not private: √(dT)": "not private"},
+        "M1, α = 0, d = 5, T = {horizon:,}; dotted: the orders that the paper draws, constants of 1",
+    ),
+    "center": (
+        center, "horizon", "both", {"M1: √(dT)(1 + 1/ε)": "M1", "M2: d√T + d/ε": "M2"},
+        "ε = 0.1, α = 0, d = 50, a sweep for each T; dotted: the orders that the paper draws, constants of 1",
+    ),
+    "right": (
+        right, "share", "y", {"M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)": "M1"},
+        "M1, ε = 1, d = 5, T = {horizon:,}, corrupted reports ∓30; dotted: the order that the paper draws",
+    ),
+}  # fmt: skip
 
 
 def draw(panel, results: Results) -> plot.Plot:
-    """One panel."""
-    caption = CAPTIONS[panel].format(horizon=int(results["left"].t[-1]))
-    log: Any = "both" if panel == "center" else "y"
-    settings: dict[str, Any] = {"dotted": DOTTED[panel], "names": WORDS, "caption": caption, "width": 5.5}
-    return drawn(AXES[panel], "regret", PANELS[panel](results), log, **settings)
+    lines, x, log, dotted, caption = PANELS[panel]
+    caption = caption.format(horizon=int(results["left"].t[-1]))
+    return drawn(x, "regret", lines(results), log, dotted=dotted, names=WORDS, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> Claims:
     """Measured regret beside each order, and the orders of the center panel where they end."""
-    for panel, lines in PANELS.items():
-        x = AXES[panel]
+    for panel, (lines, x, _, dotted, _) in PANELS.items():
         frame = curves(x, "regret", lines(results))
-        for order, line in DOTTED[panel].items():
+        for order, line in dotted.items():
             measured, stated = frame[frame["line"] == line], frame[frame["line"] == order]
             ratio = measured["regret"].to_numpy() / np.interp(measured[x], stated[x], stated["regret"])
             spread = " to ".join(dict.fromkeys(f"{y:.2f}" for y in (ratio.min(), ratio.max())))
             yield Claim(f"{panel}, {order}: measured over it", "at most the order, constants hidden", spread)
-        listed = frame[frame["line"].isin(DOTTED[panel].values())]
+        listed = frame[frame["line"].isin(dotted.values())]
         for line, part in listed.groupby("line", sort=False):
             across = part["regret"].nunique() == 1  # a line across the panel
             measured = f"{part['regret'].iloc[0]:,.0f}" if across else points(part[x], part["regret"])
