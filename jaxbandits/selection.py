@@ -164,6 +164,15 @@ def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
     return regret.isel(t=xr.DataArray(last, dims=horizon.dims)).drop_vars("t").transpose(*regret.dims[:-1])
 
 
+def spaced(size: int, most: int) -> np.ndarray[Any, Any]:
+    """Places of at most so many of some values, evenly apart, the first and the last among them.
+
+    >>> spaced(9, 4).tolist(), spaced(2, 4).tolist()
+    ([0, 3, 5, 8], [0, 1])
+    """
+    return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(int))
+
+
 def takers(coordinate: xr.DataArray) -> list[str] | None:
     """The algorithms that take a tied key; None where all do."""
     return json.loads(coordinate.attrs[TAKERS]) if TAKERS in coordinate.attrs else None

@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from jaxbandits.formatting import csv
 from jaxbandits.reports import plot
@@ -39,7 +38,9 @@ def write(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> list[Pat
         written[-1].write_text(f"{chosen}\n", encoding="utf-8")
     shares = plot.importance(tuning)
     pictures = {"importance": shares} if shares.data.groupby("algorithm").size().max() > 1 else {}
-    select = _few(tuning)
+    # what a picture has room for: six values of the first key of `over`, one of each other
+    over = {key: list(dict.fromkeys(tuning.trials[key].values.tolist())) for key in tuning.best.attrs["over"]}
+    select = {key: values[:1] if i else values[:6] for i, (key, values) in enumerate(over.items())}
     for key in tuning.best.attrs["chosen"]:
         if tuning.trials[key].dtype.kind in "iuf":
             pictures[f"response_{key.replace('.', '_')}"] = plot.response(tuning, key, select=select)
@@ -48,9 +49,3 @@ def write(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> list[Pat
             written.append(directory / f"{name}.{suffix}")
             plot.save(picture, written[-1])
     return written
-
-
-def _few(tuning: Tuning) -> dict[str, Any]:
-    """A selection that a picture has room for: six values of the first key of `over`, one of each other."""
-    over = {key: list(dict.fromkeys(tuning.trials[key].values.tolist())) for key in tuning.best.attrs["over"]}
-    return {key: values[:6] if i == 0 else values[:1] for i, (key, values) in enumerate(over.items())}

@@ -16,6 +16,7 @@ import xarray as xr
 from jaxbandits import formatting, statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
+from jaxbandits.selection import spaced
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
 
 
@@ -75,8 +76,7 @@ def draw(
     select = {d: ds[d].values[0] for d in long if d != key}
     shown, text, max_panels = ds, caption, len(SHAPES)
     if len(long) == 1 and ds.sizes[long[0]] > max_panels:
-        few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, max_panels).round().astype(int))
-        shown = ds.isel({long[0]: few})
+        shown = ds.isel({long[0]: spaced(ds.sizes[long[0]], max_panels)})
         text = f"{max_panels} of {ds.sizes[long[0]]} values shown. {caption}".strip()
     dotted = figure.get("dotted", ())
     curves: dict[str, Any] = {"select": select if len(long) > 1 else None, "dotted": dotted, "caption": text}

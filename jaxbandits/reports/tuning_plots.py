@@ -161,7 +161,8 @@ def importance(
             rows.append({"algorithm": label, "key": key, "share": float(np.mean(shares))})
     data = pd.DataFrame(rows)
     labels = list(dict.fromkeys(data["algorithm"]))
-    bars = data.sort_values(["algorithm", "share"], ascending=[True, False], key=_in_order(labels), kind="stable")
+    bars = data.sort_values("share", ascending=False, kind="stable")
+    bars = bars.sort_values("algorithm", key=lambda column: column.map(labels.index), kind="stable")
     (axes,) = layout.panels(1, width, ax)
     if ax is None:
         axes.figure.set_figheight(ROOM + ROW * len(bars))
@@ -181,11 +182,6 @@ def importance(
     layout.name_axes([axes], "share of the variance explained", "")
     caption = caption if several or caption is False else f"{labels[0]}; {caption}" if caption else labels[0]
     return done(data, axes, labels if several else [], "each key by itself", caption, ax, path)
-
-
-def _in_order(labels: list[str]) -> Any:
-    """A key of sorting under which labels keep their order."""
-    return lambda column: column.map(labels.index) if column.name == "algorithm" else column
 
 
 def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:

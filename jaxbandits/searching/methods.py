@@ -103,7 +103,8 @@ def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[Sett
         return [{}]
     sizes = [d.high - d.low + 1 if d.kind == "int" else math.inf if d.is_range else len(d.values) for d in dimensions]
     if math.prod(sizes) <= trials:
-        return grid([_as_list(d) for d in dimensions], None)
+        values = [tuple(range(int(d.low), int(d.high) + 1)) if d.is_range else d.values for d in dimensions]
+        return grid([Dimension(d.key, "values", values=x) for d, x in zip(dimensions, values, strict=True)], None)
     from scipy.stats import qmc
 
     points = qmc.Sobol(len(dimensions), scramble=True, rng=np.random.default_rng(seed)).random_base2(
@@ -111,10 +112,6 @@ def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[Sett
     )
     scales = [1 if d.is_range else len(d.values) for d in dimensions]
     return [point_at(dimensions, x) for x in scales * points[:trials]]
-
-
-def _as_list(d: Dimension) -> Dimension:
-    return Dimension(d.key, "values", values=tuple(range(int(d.low), int(d.high) + 1))) if d.is_range else d
 
 
 def _end(dimensions: Sequence[Dimension], last: int) -> Setting:

@@ -16,7 +16,7 @@ from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.of_sweeps import band_table, linear_below
 from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
-from jaxbandits.selection import final_regret, grid_dims
+from jaxbandits.selection import final_regret, grid_dims, spaced
 
 MAX_NUMBERS = 60_000  # of a chart: about 400 kB
 MAX_TIMES, MIN_TIMES = 120, 15  # of a line
@@ -35,7 +35,7 @@ def regret(ds: xr.Dataset) -> Chart:
     lines = math.prod(ds["regret"].shape[:-2])
     times = int(np.clip(MAX_NUMBERS // (3 * lines), MIN_TIMES, MAX_TIMES))  # each null of a shorter horizon is short
     t = ds["t"].values
-    chosen = np.unique(np.concatenate([_spaced(own, times) for own in _checkpoints(ds)]))
+    chosen = np.unique(np.concatenate([own[spaced(len(own), times)] for own in _checkpoints(ds)]))
     ds = ds.isel(t=chosen)
     frame = band_table(ds["regret"], "interval")
     shape = (*ds["regret"].shape[:-2], len(chosen))
@@ -48,11 +48,6 @@ def regret(ds: xr.Dataset) -> Chart:
     )  # fmt: skip
 
 
-def _spread(ends: np.ndarray[Any, Any]) -> bool:
-    """Whether regrets differ by a factor that no linear axis shows."""
-    return linear_below(ends) is not None
-
-
 def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
     """The places of the checkpoints on the axis of plays: those of every horizon, where there are several."""
     if "horizon" not in ds.dims:
@@ -60,11 +55,6 @@ def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
     first = ds["regret"].isel({d: 0 for d in ds["regret"].dims if d not in ("horizon", "t")}).transpose("horizon", "t")
     own = [np.flatnonzero(~np.isnan(line)) for line in first.values]
     return [places if len(places) else np.arange(ds.sizes["t"]) for places in own]
-
-
-def _spaced(places: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """At most so many of the places, the first and the last among them."""
-    return places[np.unique(np.linspace(0, len(places) - 1, min(count, len(places))).round().astype(int))]
 
 
 def against(ds: xr.Dataset, key: str) -> Chart:
@@ -90,7 +80,7 @@ def against(ds: xr.Dataset, key: str) -> Chart:
         return cut(", ".join(text(ds[name].values[i]) for name in named)) if named else value(ds, key, i)
 
     ticks = [[_short(p), words(int(i))] for p, i in zip(places, order, strict=True)] if few else None
-    y_log = bool((bands[0] > 0).all()) and _spread(bands[0])
+    y_log = bool((bands[0] > 0).all()) and linear_below(bands[0]) is not None
     return _chart(
         ds, bands, x=places, x_name=", ".join(named) or key_name(key), y_name="regret at the end", note=note,
         log=(x_log, y_log), key=key, ticks=ticks, joined=numeric, scales=numeric,
@@ -104,7 +94,7 @@ def distribution(ds: xr.Dataset) -> Chart:
     quantiles = np.moveaxis(np.quantile(final_regret(ds).values, shares, axis=-1), 0, -1)
     return _chart(
         ds, [quantiles], x=shares, x_name="share of seeds", y_name="regret at the end", note=note,
-        log=(False, _spread(quantiles[..., QUANTILES // 2])), scales=True,
+        log=(False, linear_below(quantiles[..., QUANTILES // 2]) is not None), scales=True,
     )  # fmt: skip
 
 
@@ -156,7 +146,7 @@ def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Data
             break
         key = max(sizes, key=lambda d: sizes[d])
         thinned[key] = thinned.get(key, sizes[key])
-        ds = ds.isel({key: np.unique(np.linspace(0, sizes[key] - 1, math.ceil(sizes[key] / 2)).round().astype(int))})
+        ds = ds.isel({key: spaced(sizes[key], math.ceil(sizes[key] / 2))})
     parts = [f"{ds.sizes[key]} of {size} values of {key_name(key)}" for key, size in thinned.items()]
     return ds, f"The page has room for {listing(parts)}." if parts else ""
 

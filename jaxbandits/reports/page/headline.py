@@ -31,7 +31,9 @@ def headline(run: Run) -> str:
     found = _privates(run) if run.ds.sizes["seed"] > 1 else None
     if found is None:
         return _least(run)
-    free = [label for label in map(str, run.ds["algorithm"].values) if _without_privacy(run, label)]
+    private, names = json.loads(run.ds.attrs.get("guarantees", "{}")), run.config.get("algorithms", {})
+    # an algorithm of the package that has no guarantee: of a user's own it is not known
+    free = [x for x in found.spent if x not in private and dict(names.get(x, {})).get("name") in algorithms.__all__]
     return (_price(found, free) if free else _growth(found)) or _least(run)
 
 
@@ -117,12 +119,6 @@ def _growth(found: Privates) -> str:
         f"{costs} No algorithm here is known to be without privacy, so that this does not say what privacy costs."
         f"{_closing(found, doubtful)}"
     )
-
-
-def _without_privacy(run: Run, label: str) -> bool:
-    """Whether an algorithm of the package has no guarantee: of a user's own it is not known."""
-    name = dict(run.config.get("algorithms", {}).get(label, {})).get("name")
-    return label not in json.loads(run.ds.attrs.get("guarantees", "{}")) and name in algorithms.__all__
 
 
 def _of_model(found: Privates, model: str, *at: int) -> list[str]:

@@ -95,10 +95,7 @@ def _run(label: str, given: Any) -> Run:
         kept = directory / "config.toml"
         raw = toml_file.parsed(kept)
         caption = str(raw.get("caption", ""))
-    try:
-        toml = kept.read_text(encoding="utf-8-sig") if kept else as_toml(raw) if raw else ""
-    except ValueError:
-        toml = ""
+    toml = kept.read_text(encoding="utf-8-sig") if kept else _toml(raw)
     plan, unplanned = _planned(raw, ds, kept or Path("the configuration"))
     audits = [] if directory is None else [directory / "audit" / "audit.csv", directory / "audit.csv"]
     return Run(
@@ -128,7 +125,8 @@ def _planned(raw: dict[str, Any], ds: xr.Dataset, path: Path) -> tuple[Plan | No
         return None, f"its parts cannot be built again ({' '.join(str(error).split())})"
     if [axis.name for axis in plan.axes] != selection.grid_dims(ds) or not all(_covers(axis, ds) for axis in plan.axes):
         return None, "it is a part of a sweep: a report of the whole sweep has this"
-    left = [label_of(table) for table in tables if table not in known]
+    named = [table if isinstance(table, dict) else {"name": table} for table in tables if table not in known]
+    left = [str(table.get("label", table.get("name", ""))) for table in named]
     return plan, f"{', '.join(left)} of your own, and a report runs no code of yours" if left else ""
 
 
@@ -167,11 +165,6 @@ def own(table: Any) -> bool:
     return not {*_names(table), *references} <= known
 
 
-def label_of(table: Any) -> str:
-    """The label of an entry `[[algorithm]]`."""
-    return str(table.get("label", table.get("name", ""))) if isinstance(table, dict) else str(table)
-
-
 def as_raw(config: dict[str, Any], ds: xr.Dataset) -> dict[str, Any]:
     """A sweep's recorded configuration in the form of a TOML file."""
     config = _infinities(config)
@@ -179,21 +172,16 @@ def as_raw(config: dict[str, Any], ds: xr.Dataset) -> dict[str, Any]:
     raw |= {slot: config[slot] for slot in PARTS if config.get(slot)}
     labels = [str(label) for label in ds["algorithm"].values if str(label) in config["algorithms"]]
     raw["algorithm"] = [{"label": label} | config["algorithms"][label] for label in labels]
-    axes = {key: _in_order(key, values, ds) for key, values in (config.get("grid") or {}).items()}
-    axes = dict(sorted(axes.items(), key=lambda item: place(item[0], ds)))
+    axes = dict(sorted((config.get("grid") or {}).items(), key=lambda item: place(item[0], ds)))
+    for key, values in axes.items():  # JSON has lost the order of named values
+        if isinstance(values, dict) and key in ds.coords and set(values) == set(names := ds[key].values.astype(str)):
+            axes[key] = {str(name): values[str(name)] for name in names}
     tied = {key: values for key, values in axes.items() if "+" in key and key not in grid_dims(ds)}
     if tied:
         raw["tied"] = [{"keys": key.split("+"), "values": values} for key, values in tied.items()]
     if len(axes) > len(tied):
         raw["grid"] = {key: values for key, values in axes.items() if key not in tied}
     return raw | ({"points": config["points"]} if config.get("points") else {})
-
-
-def _in_order(key: str, values: Any, ds: xr.Dataset) -> Any:
-    """Named values in the order that they have in the Dataset: JSON has lost it."""
-    if isinstance(values, dict) and key in ds.coords and set(values) == set(map(str, ds[key].values)):
-        return {str(name): values[str(name)] for name in ds[key].values}
-    return values
 
 
 def place(key: str | tuple[str, ...], ds: xr.Dataset) -> int:
@@ -212,16 +200,15 @@ def _infinities(x: Any) -> Any:
     return float(x) if x in ("inf", "-inf", "nan") else x
 
 
-def as_toml(raw: dict[str, Any]) -> str:
-    """The text of a TOML file.
-
-    ValueError for what is not in a configuration: parts of the user's own, arrays of more than 1,000 numbers.
-    """
-    if any(own(raw.get(key)) for key in (*PARTS, "algorithm")):
-        raise ValueError("it has parts of your own, whose modules the configuration does not name")
-    if any(isinstance(x, dict) and set(x) == {"shape", "crc32"} for x in _nested(raw)):
-        raise ValueError("an array is kept as a checksum only")
-    return toml_file.written(raw) + "\n"
+def _toml(raw: dict[str, Any]) -> str:
+    """The text of a TOML file; "" where a configuration lacks what is the user's own, and large arrays."""
+    large = any(isinstance(x, dict) and set(x) == {"shape", "crc32"} for x in _nested(raw))  # kept as a checksum only
+    if not raw or large or any(own(raw.get(key)) for key in (*PARTS, "algorithm")):
+        return ""
+    try:
+        return toml_file.written(raw) + "\n"
+    except ValueError:
+        return ""
 
 
 def question(run: Run) -> str:
