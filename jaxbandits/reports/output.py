@@ -27,24 +27,18 @@ def clear(directory: Path) -> None:
         path.unlink()
 
 
-def write_run(
-    ds: xr.Dataset,
-    directory: Path,
-    *,
-    seconds: float,
-    lanes: int,
-    formats: Sequence[str] = ("png",),
-    figure: Mapping[str, Any] | None = None,
-    caption: str = "",
-) -> list[Path]:
-    """Write the tables and pictures of a finished run beside its results; returns the paths written."""
+def write_run(ds: xr.Dataset, directory: Path, *, seconds: float, lanes: int, **picture: Any) -> list[Path]:
+    """Write the tables and pictures of a finished run beside its results; returns the paths written.
+
+    picture: of `draw`.
+    """
     written = [directory / "summary.csv", directory / "provenance.json"]
     written[0].write_text(formatting.csv(statistics.summary(ds)), encoding="utf-8")
     written[1].write_text(json.dumps(provenance(ds, directory, seconds, lanes), indent=2) + "\n")
     if "decisions" in ds.attrs:
         written.append(directory / "decisions.csv")
         written[-1].write_text(formatting.csv(statistics.decisions(ds)), encoding="utf-8")
-    return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
+    return written + draw(ds, directory, **picture)
 
 
 def describes(directory: Path, config: dict[str, Any]) -> bool:
@@ -59,7 +53,7 @@ def draw(
     ds: xr.Dataset,
     directory: Path,
     *,
-    formats: Sequence[str] = ("png",),
+    formats: Sequence[str],
     figure: Mapping[str, Any] | None = None,
     caption: str = "",
 ) -> list[Path]:
