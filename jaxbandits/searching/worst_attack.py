@@ -14,7 +14,7 @@ from annotated_doc import Doc
 
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.searching import cross_entropy, methods
+from jaxbandits.searching import methods
 from jaxbandits.searching.population import Problem, Settings, disjoint, evaluate
 from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of
 from jaxbandits.searching.tuning import ends, label_of
@@ -158,7 +158,7 @@ def worst_case(
         algorithms=algorithms, environments={"": environment}, dimensions={label: dimensions}, tied={}, known=[],
         unknown=[], settings={"horizon": horizon, part: factory}, part=part,
     )  # fmt: skip
-    proposer = cross_entropy.CrossEntropy(dimensions, trials, start)
+    proposer = methods.CrossEntropy(dimensions, trials, start)
     means = list[float]()
 
     def regrets(settings: Mapping[str, Settings], seeds: range) -> dict[str, np.ndarray[Any, Any]]:

@@ -12,7 +12,7 @@ from jaxbandits import theory
 from jaxbandits.papers import Claim, Search, Study, pages, reproduce
 from jaxbandits.papers.across import worst_case as study
 from jaxbandits.protocol import Adversary, Attack
-from jaxbandits.searching import cross_entropy, methods
+from jaxbandits.searching import methods
 from jaxbandits.searching.space import coordinate_of, dimensions_of, point_at, value_at
 from jaxbandits.searching.worst_attack import written
 
@@ -70,7 +70,7 @@ CUBE = dimensions_of({"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)})
 
 def searched(objective, trials, start=None, seed=0):
     """What the engine of all searches tries: coordinates [R, D] and values [R] of which the largest is sought."""
-    proposer, values = cross_entropy.CrossEntropy(CUBE, trials, start, seed), []
+    proposer, values = methods.CrossEntropy(CUBE, trials, start, seed), []
 
     def evaluate(settings, seeds):
         values.append(objective(len(values) + 1, settings["x"][0]))
@@ -114,36 +114,36 @@ def test_the_search_beats_random_points_on_a_noisy_peak():
 
 def test_the_first_generation_holds_the_start_and_the_corners():
     rng = np.random.default_rng(0)
-    first = cross_entropy.first(CUBE, 16, (0.2, 0.3, 0.4), rng)
+    first = methods.first_generation(CUBE, 16, (0.2, 0.3, 0.4), rng)
     assert first[0].tolist() == [0.2, 0.3, 0.4]
     assert sorted(map(tuple, first[1:9])) == sorted(np.ndindex(2, 2, 2))
     assert np.all((first[9:] > 0) & (first[9:] < 1))
     many = dimensions_of({str(i): (0.0, 1.0) for i in range(4)})  # sixteen corners are more than half
-    assert not np.any(cross_entropy.first(many, 16, None, rng) == 1.0)
+    assert not np.any(methods.first_generation(many, 16, None, rng) == 1.0)
 
 
 def test_listed_values_in_the_first_generation():
     few = dimensions_of({"x": (0.0, 1.0), "kind": ["a", "b", "c"]})
-    first = cross_entropy.first(few, 16, (0.5, 2.0), np.random.default_rng(0))
+    first = methods.first_generation(few, 16, (0.5, 2.0), np.random.default_rng(0))
     assert {tuple(row) for row in first[1:7]} == {(x, k) for x in (0.0, 1.0) for k in (0.0, 1.0, 2.0)}
     many = dimensions_of({"x": (0.0, 1.0), "kind": list("abcde")})
-    first = cross_entropy.first(many, 16, None, np.random.default_rng(0))
+    first = methods.first_generation(many, 16, None, np.random.default_rng(0))
     assert first[:2, 0].tolist() == [0.0, 1.0] and np.bincount(first[:, 1].astype(int)).tolist() == [4, 3, 3, 3, 3]
 
 
 def test_the_distribution_follows_the_elite():
     space = dimensions_of({"x": (0.0, 1.0), "kind": ["a", "b", "c"]})
     elite = np.array([[0.2, 1.0], [0.4, 1.0], [0.2, 1.0], [0.4, 2.0]])
-    once = cross_entropy.fitted(space, elite, None)
+    once = methods.fitted(space, elite, None)
     assert (once.mean[0], once.spread[0]) == pytest.approx((0.3, 0.1))
     assert once.shares[1] == pytest.approx([0.1, 0.7 * 0.75 + 0.1, 0.7 * 0.25 + 0.1]) and not len(once.shares[0])
-    twice = cross_entropy.fitted(space, np.array([[0.5, 1.0], [0.5, 1.0]]), once)
+    twice = methods.fitted(space, np.array([[0.5, 1.0], [0.5, 1.0]]), once)
     assert (twice.mean[0], twice.spread[0]) == pytest.approx((0.7 * 0.5 + 0.3 * 0.3, 0.03))
     assert twice.shares[1] == pytest.approx([0.03, 0.7 + 0.3 * 0.625, 0.3 * 0.275])
     for _ in range(9):
-        twice = cross_entropy.fitted(space, np.array([[0.5, 1.0], [0.5, 1.0]]), twice)
+        twice = methods.fitted(space, np.array([[0.5, 1.0], [0.5, 1.0]]), twice)
     assert twice.spread[0] == 0.02 and twice.shares[1] == pytest.approx([0.02 / 1.04, 1 / 1.04, 0.02 / 1.04], rel=0.05)
-    drawn = cross_entropy.draw(once, 40, np.random.default_rng(1))
+    drawn = methods.next_generation(once, 40, np.random.default_rng(1))
     assert np.all((drawn[:, 0] >= 0) & (drawn[:, 0] <= 1))
     assert np.bincount(drawn[:, 1].astype(int)).tolist() == [4, 25, 11]
 
@@ -230,7 +230,7 @@ def test_messages_and_a_called_adversary():
 
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch, capsys):
     space = {"value": (-10.0, 10.0)}
-    monkeypatch.setattr(cross_entropy, "POPULATION", 2)
+    monkeypatch.setattr(methods, "POPULATION", 2)
     case = found(space, trials=4, store=tmp_path / "runs", progress=True)
     assert "generation 2: 4 of 4 trials" in capsys.readouterr().err
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"generation-001", "generation-002", "report"}
