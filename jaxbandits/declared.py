@@ -7,12 +7,13 @@
         \"""
 
 From that follow the check and its message (`validation.factory`, `validation.checked`), the docstring's Parameters,
-Returns and Raises as users see them, and the ranges and static marks of `jaxbandits list`. Ranges are annotated-types'.
-What means the same in many functions has a name for its annotation and text, such as `NumArms`; a text of one line may
-stand there too. Several arguments that go together are a TypedDict, `**given: Unpack[Group]`. The decorator's `source`
-becomes the References, and an example at the end of the docstring needs no title. A paragraph that begins with an
-argument's name and a colon becomes an entry of the Parameters, one that begins with `Returns:`, `Raises:`, `Warns:`,
-`Notes:` or `Warnings:` that section. A type that no annotation tells stands in between: `x (array of shape [n]): ...`.
+Returns and Raises as users see them, and the ranges and static marks of `jaxbandits list`. Ranges are annotated-types'
+and texts annotated-doc's `Doc`; a module takes all words of a declaration from here. What means the same in many
+functions has a name for its annotation and text, such as `NumArms`; a text of one line may stand there too. Several
+arguments that go together are a TypedDict, `**given: Unpack[Group]`. The decorator's `source` becomes the References,
+and an example at the end of the docstring needs no title. A paragraph that begins with an argument's name and a colon
+becomes an entry of the Parameters, one that begins with `Returns:`, `Raises:`, `Warns:`, `Notes:` or `Warnings:` that
+section. A type that no annotation tells stands in between: `x (array of shape [n]): ...`.
 """
 
 import functools

@@ -12,11 +12,9 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
 
 from jaxbandits.adversaries.huber import mirrored
-from jaxbandits.declared import HOST, NonNegative
+from jaxbandits.declared import HOST, Doc, Ge, Gt, Le, NonNegative
 from jaxbandits.numerics import (
     argmax,
     argmin,

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
 
-from jaxbandits.declared import Probability, Remedy, Share
+from jaxbandits.declared import Doc, Probability, Remedy, Share
 from jaxbandits.numerics import count, fixed_sum, matvec, pick, rounded
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.random import to_normal

@@ -15,11 +15,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge
 from jax import lax, tree
 
-from jaxbandits.declared import LATER, NonNegative, Probability
+from jaxbandits.declared import LATER, Doc, Ge, NonNegative, Probability
 from jaxbandits.numerics import UNROLL, argmax, count, fixed_sum, pick
 from jaxbandits.protocol import Adversary, Attack, Loss, Moments, Report
 from jaxbandits.typing import Array, Float, Int, Scalar

@@ -7,10 +7,8 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Le
 
-from jaxbandits.declared import Axes, NonNegative
+from jaxbandits.declared import Axes, Doc, Ge, Le, NonNegative
 from jaxbandits.environments import moments
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World

@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Unpack
 import jax
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import Ge
 
-from jaxbandits.declared import STATIC, NumArms, Probability
+from jaxbandits.declared import STATIC, Ge, NumArms, Probability
 from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments._sphere import direction, gaussian, many_features
 from jaxbandits.numerics import materialize, pick, rounded

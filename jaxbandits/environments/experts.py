@@ -8,10 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Le
 
-from jaxbandits.declared import LATER, STATIC, Probability
+from jaxbandits.declared import LATER, STATIC, Doc, Ge, Le, Probability
 from jaxbandits.environments.losses import Losses
 from jaxbandits.protocol import Environment, Score, World
 from jaxbandits.typing import Tensor

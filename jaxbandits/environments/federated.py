@@ -12,10 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge
 
-from jaxbandits.declared import LATER, Dim, NonNegative, NumAgents, NumArms
+from jaxbandits.declared import LATER, Dim, Doc, Ge, NonNegative, NumAgents, NumArms
 from jaxbandits.environments._sphere import direction
 from jaxbandits.environments.arms import no_state
 from jaxbandits.numerics import features, lanes_last, materialize, materialize_all, picked, played, rounded

@@ -18,10 +18,8 @@ from typing import Annotated, Any, TypedDict
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
 
-from jaxbandits.declared import Default, NonNegative, Remedy
+from jaxbandits.declared import Default, Doc, Ge, Gt, Le, NonNegative, Remedy
 from jaxbandits.environments import moments
 from jaxbandits.environments.arms import ArmsEnvironment, Means, make_arms, noisy_range
 from jaxbandits.numerics import rounded

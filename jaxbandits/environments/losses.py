@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Le
 from jax import lax
 
-from jaxbandits.declared import HOST, LATER, Axes, NumArms, Probability, Remedy
+from jaxbandits.declared import HOST, LATER, Axes, Doc, Ge, Le, NumArms, Probability, Remedy
 from jaxbandits.environments.arms import Means, no_context, no_state
 from jaxbandits.lane_faults import NEVER
 from jaxbandits.numerics import UNROLL, count

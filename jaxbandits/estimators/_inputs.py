@@ -3,9 +3,8 @@
 from typing import Annotated, Any
 
 import jax.numpy as jnp
-from annotated_doc import Doc
 
-from jaxbandits.declared import LATER, Axes
+from jaxbandits.declared import LATER, Axes, Doc
 from jaxbandits.typing import Array, Float, Matrix, Vector
 
 Sample = Annotated[

@@ -4,10 +4,8 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge
 
-from jaxbandits.declared import LATER, TRACED, Epsilon, Positive
+from jaxbandits.declared import LATER, TRACED, Doc, Epsilon, Ge, Positive
 from jaxbandits.estimators._inputs import Sample, floats, of_axes
 from jaxbandits.numerics import argmax, fixed_sum
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar, Vector

@@ -14,11 +14,9 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge
 from jax import lax
 
-from jaxbandits.declared import STATIC, TRACED, Kind, NonNegative
+from jaxbandits.declared import STATIC, TRACED, Doc, Ge, Kind, NonNegative
 from jaxbandits.estimators._inputs import Points, cloud
 from jaxbandits.numerics import count, fixed_sum, materialize, safe_norm
 from jaxbandits.numerics.device_forms import lane_kernel

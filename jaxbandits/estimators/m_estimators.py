@@ -6,9 +6,8 @@ from typing import Annotated, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from annotated_doc import Doc
 
-from jaxbandits.declared import TRACED, Inside, Positive
+from jaxbandits.declared import TRACED, Doc, Inside, Positive
 from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.typing import Array, Bool, Float

@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge
 
+from jaxbandits.declared import Doc, Ge
 from jaxbandits.estimators._inputs import Points, cloud, finite, floats, of_axes
 from jaxbandits.estimators.geometric_median import geometric_median
 from jaxbandits.numerics import argmin, count, fixed_sum, pick

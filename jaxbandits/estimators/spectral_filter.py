@@ -19,11 +19,9 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge
 from jax import lax
 
-from jaxbandits.declared import STATIC, TRACED, Kind, NonNegative
+from jaxbandits.declared import STATIC, TRACED, Doc, Ge, Kind, NonNegative
 from jaxbandits.estimators._inputs import floats, of_axes
 from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector

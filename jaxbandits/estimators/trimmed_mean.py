@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
-from annotated_doc import Doc
 
-from jaxbandits.declared import TRACED, Remedy, Share
+from jaxbandits.declared import TRACED, Doc, Remedy, Share
 from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.numerics import argmin, fixed_sum
 from jaxbandits.typing import Array, Float, Int

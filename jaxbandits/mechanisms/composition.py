@@ -12,10 +12,8 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Lt
 
-from jaxbandits.declared import LATER, Kind
+from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
 from jaxbandits.protocol import Algorithm, Guarantee, Model, Unit

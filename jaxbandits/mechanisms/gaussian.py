@@ -8,11 +8,9 @@ import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
 
 from jaxbandits import declared
-from jaxbandits.declared import NonNegative, Remedy
+from jaxbandits.declared import Doc, Ge, Gt, Le, NonNegative, Remedy
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, number
 

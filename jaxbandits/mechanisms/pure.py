@@ -4,9 +4,8 @@ import math
 from typing import Annotated, Any
 
 import jax.numpy as jnp
-from annotated_doc import Doc
 
-from jaxbandits.declared import Kind, Positive
+from jaxbandits.declared import Doc, Kind, Positive
 from jaxbandits.mechanisms.gaussian import Epsilon
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import checked, told

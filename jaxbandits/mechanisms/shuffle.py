@@ -10,10 +10,8 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
 
-from jaxbandits.declared import Delta, NonNegative
+from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative
 from jaxbandits.mechanisms.gaussian import Delta as GaussianDelta
 from jaxbandits.mechanisms.gaussian import Deviation, Sensitivity, gaussian_epsilon
 from jaxbandits.random import to_normal

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge, Gt
 from jax import lax
 
+from jaxbandits.declared import Doc, Ge, Gt
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
 from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_scale
 from jaxbandits.typing import Array, Float, Scalar

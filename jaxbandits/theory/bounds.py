@@ -8,9 +8,7 @@ Formulas: `docs/formulas/private_adversarial.md#bounds`.
 import math
 from typing import Annotated
 
-from annotated_doc import Doc
-
-from jaxbandits.declared import LATER
+from jaxbandits.declared import LATER, Doc
 from jaxbandits.theory.quantities import Arms, Batch, Bound, Experts, FiniteEpsilon, Plays, SmallDelta
 from jaxbandits.theory.tunings import window
 from jaxbandits.typing import Scalar

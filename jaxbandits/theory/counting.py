@@ -4,10 +4,8 @@ import math
 from typing import Annotated, Literal
 
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Le
 
-from jaxbandits.declared import LATER
+from jaxbandits.declared import LATER, Doc, Ge, Le
 from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.validation import checked, integer

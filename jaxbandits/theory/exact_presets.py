@@ -11,9 +11,8 @@ from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from annotated_doc import Doc
 
-from jaxbandits.declared import LATER, Delta, FeatureNorm
+from jaxbandits.declared import LATER, Delta, Doc, FeatureNorm
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale

@@ -10,10 +10,7 @@ Formulas: `docs/formulas/byzantine.md#constants` and `docs/formulas/byzantine.md
 import math
 from typing import Annotated, Literal, NamedTuple, Required, TypedDict, Unpack
 
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
-
-from jaxbandits.declared import LATER, Default, Delta, Inside, Positive, Remedy
+from jaxbandits.declared import LATER, Default, Delta, Doc, Ge, Gt, Inside, Le, Positive, Remedy
 from jaxbandits.theory.quantities import Agents, Features, FiniteEpsilon, Length
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, number

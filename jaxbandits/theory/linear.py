@@ -11,10 +11,7 @@ norm of a feature, B that of theta, C a budget of corruption.
 import math
 from typing import Annotated, Literal
 
-from annotated_doc import Doc
-from annotated_types import Ge, Le
-
-from jaxbandits.declared import LATER, FeatureNorm, NonNegative
+from jaxbandits.declared import LATER, Doc, FeatureNorm, Ge, Le, NonNegative
 from jaxbandits.theory.quantities import (
     Epsilon,
     FailureProb,

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
 from scipy.special import logit, rel_entr
 
 from jaxbandits import declared
-from jaxbandits.declared import Delta, NonNegative, Positive, Probability
+from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, Positive, Probability
 from jaxbandits.mechanisms.pure import response_bound
 from jaxbandits.theory.quantities import Arms, Corruption, Epsilon, Means, Plays, clipped
 from jaxbandits.typing import Scalar

@@ -10,9 +10,7 @@ Formulas: `docs/formulas/ldp_contextual.md#onlineucb`.
 import math
 from typing import Annotated, Literal
 
-from annotated_doc import Doc
-
-from jaxbandits.declared import LATER, Delta, Epsilon, FeatureNorm, NonNegative, Positive, Remedy
+from jaxbandits.declared import LATER, Delta, Doc, Epsilon, FeatureNorm, NonNegative, Positive, Remedy
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_scale
 from jaxbandits.theory.linear_widths import REWARD_SCALE
 from jaxbandits.typing import Scalar

@@ -6,10 +6,7 @@ A name stands for the meaning; the argument has a name of its own. K arms, N exp
 import math
 from typing import Annotated
 
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le, Lt
-
-from jaxbandits.declared import Axes
+from jaxbandits.declared import Axes, Doc, Ge, Gt, Le, Lt
 from jaxbandits.typing import Scalar, Vector
 
 Arms = Annotated[int, Ge(2), Doc("Number of arms K.")]

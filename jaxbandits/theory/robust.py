@@ -8,10 +8,7 @@ Formulas: `docs/formulas/private_robust_mab.md#regret-bounds`.
 import math
 from typing import Annotated
 
-from annotated_doc import Doc
-from annotated_types import Ge, Gt
-
-from jaxbandits.declared import NonNegative, Positive
+from jaxbandits.declared import Doc, Ge, Gt, NonNegative, Positive
 from jaxbandits.theory.quantities import Corruption, CorruptionBound, Epsilon, MaxGap, Order, clipped
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked

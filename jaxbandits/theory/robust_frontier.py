@@ -8,11 +8,9 @@ import math
 from typing import Annotated, Any
 
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Le
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from jaxbandits.declared import Axes, NonNegative, Positive, Probability, Remedy, Share
+from jaxbandits.declared import Axes, Doc, Ge, Le, NonNegative, Positive, Probability, Remedy, Share
 from jaxbandits.theory.quantities import Arms, Bound, FailureProb, Length, Means, NoiseScale, Order, Plays
 from jaxbandits.typing import Float, Scalar, Vector
 from jaxbandits.validation import array, checked

@@ -4,10 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NoReturn
 
-from annotated_doc import Doc
-from annotated_types import Ge, Gt, Le
-
-from jaxbandits.declared import LATER, NonNegative, Positive, Remedy
+from jaxbandits.declared import LATER, Doc, Ge, Gt, Le, NonNegative, Positive, Remedy
 from jaxbandits.mechanisms.composition import composed_epsilon as composed_epsilon  # a name of `theory` too
 from jaxbandits.theory.quantities import Arms, Epsilon, Experts, Plays, SmallDelta
 from jaxbandits.typing import Scalar

@@ -6,10 +6,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge
 
-from jaxbandits.declared import Inside
+from jaxbandits.declared import Doc, Ge, Inside
 from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.blt import blt
 from jaxbandits.mechanisms.counters.form import Form
