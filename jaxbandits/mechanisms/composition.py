@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt
+from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt, described
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
 from jaxbandits.protocol import Algorithm, Guarantee, Model, Unit
@@ -33,25 +33,18 @@ Times = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
 ForLedger = Annotated[Scalar, LATER, Doc("As in `Event`, for the ledger only. The default: nan, not stated.")]
 
 
+@described
 class Event(NamedTuple):
     """One kind of private release that a unit enters. Made by the functions below.
 
-    Parameters
-    ----------
-    mechanism : {"laplace", "gaussian", "randomized_response", "binomial", "other"}
-        The mechanism, or another word for it.
-    what : str
-        What is released, in words.
-    sensitivity : float
-        Largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded.
-    scale : float
-        Of the noise: Laplace scale or standard deviation.
-    times : int, default 1
-        How many such releases the unit enters.
-    epsilon : float, default inf
-        Of one release; inf for Gaussian noise, whose epsilon follows from delta.
-    delta : float, default 0.0
-        Of one release.
+    mechanism ({"laplace", "gaussian", "randomized_response", "binomial", "other"}): The mechanism, or another word for
+        it.
+    what (str): What is released, in words.
+    sensitivity (float): Largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded.
+    scale (float): Of the noise: Laplace scale or standard deviation.
+    times (int, default 1): How many such releases the unit enters.
+    epsilon (float, default inf): Of one release; inf for Gaussian noise, whose epsilon follows from delta.
+    delta (float, default 0.0): Of one release.
     """
 
     mechanism: str
@@ -302,6 +295,7 @@ def view_released(message: Any, released: Any, action: Any) -> Any:
     return released
 
 
+@described
 def guarantee(
     model: Model,
     unit: Unit,
@@ -314,28 +308,16 @@ def guarantee(
 ) -> Guarantee:
     """A guarantee whose `spend` follows from the releases that a unit enters.
 
-    Parameters
-    ----------
-    model : {"local", "central", "shuffle", "federated"}
-        Who adds the noise.
-    unit : str
-        What neighbouring inputs differ in: "loss_vector", "reward", "user" or "message".
-    events : callable
-        params -> tuple of `Event`: the releases that one unit enters.
-    view : callable
-        message, released, action -> what the claim covers: `composition.view_message` or
+    model ({"local", "central", "shuffle", "federated"}): Who adds the noise.
+    unit (str): What neighbouring inputs differ in: "loss_vector", "reward", "user" or "message".
+    events (callable): params -> tuple of `Event`: the releases that one unit enters.
+    view (callable): message, released, action -> what the claim covers: `composition.view_message` or
         `composition.view_released`, or one's own.
-    delta : callable, optional
-        params -> the delta that may be spent. The default: 0.
-    scales : tuple of str, default ("mechanism_scale",)
-        Fields of params that scale the privacy noise.
-    bound : float, default inf
-        The claim holds for rewards in [-bound, bound]; inf: whatever they are.
+    delta (callable, optional): params -> the delta that may be spent. The default: 0.
+    scales (tuple of str, default ("mechanism_scale",)): Fields of params that scale the privacy noise.
+    bound (float, default inf): The claim holds for rewards in [-bound, bound]; inf: whatever they are.
 
-    Returns
-    -------
-    Guarantee
-        For the field of an `Algorithm`.
+    Returns (Guarantee): For the field of an `Algorithm`.
 
     Examples
     --------

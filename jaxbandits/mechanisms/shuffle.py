@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative
+from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, described
 from jaxbandits.mechanisms.gaussian import Delta as GaussianDelta
 from jaxbandits.mechanisms.gaussian import Deviation, Sensitivity, gaussian_epsilon
 from jaxbandits.random import to_normal
@@ -27,17 +27,13 @@ Users = Annotated[int, Ge(1), Doc("Users of a batch, each with one message.")]
 Coordinates = Annotated[int, Ge(1), Doc("Coordinates of a message.")]
 
 
+@described
 class VectorCode(NamedTuple):
     """Numbers of the vector protocol, as `vector_code` makes them.
 
-    Parameters
-    ----------
-    bound : float
-        L: coordinates lie in [-L, L].
-    levels : float
-        g: a coordinate is rounded to multiples of L / g.
-    trials : float
-        B b: binomial trials a coordinate of a whole batch, all users together.
+    bound (float): L: coordinates lie in [-L, L].
+    levels (float): g: a coordinate is rounded to multiples of L / g.
+    trials (float): B b: binomial trials a coordinate of a whole batch, all users together.
     """
 
     bound: Any

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.declared import Doc, Ge, Gt
+from jaxbandits.declared import Doc, Ge, Gt, described
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
 from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_scale
 from jaxbandits.typing import Array, Float, Scalar
@@ -27,18 +27,15 @@ Calibration = Literal["exact", "zcdp", "paper"]
 Form = Annotated[Literal["tree", "increment"], Doc("As in `tree`. With increments a message lies in one node.")]
 
 
+@described
 class Tree(NamedTuple):
     """A mechanism for noise on running sums: two functions, for one lane.
 
-    Parameters
-    ----------
-    init : callable
-        dtype -> state: `[levels + 1, *shape]` the latest sum that ended with each level, or `[*shape]` for increments.
-    release : callable
-        state, n (int32, 1, 2, ... in turn), fresh standard normals `[*shape]` -> state, and the noise `[*shape]` of
-        the sum of n.
-    noise : callable
-        state, n -> that noise again, where n messages were released; 0 for n = 0.
+    init (callable): dtype -> state: `[levels + 1, *shape]` the latest sum that ended with each level, or `[*shape]` for
+        increments.
+    release (callable): state, n (int32, 1, 2, ... in turn), fresh standard normals `[*shape]` -> state, and the noise
+        `[*shape]` of the sum of n.
+    noise (callable): state, n -> that noise again, where n messages were released; 0 for n = 0.
     """
 
     init: Callable[[Any], Float[Array, "..."]]

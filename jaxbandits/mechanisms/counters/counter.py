@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import Doc, Ge, Inside
+from jaxbandits.declared import Doc, Ge, Inside, described
 from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.blt import blt
 from jaxbandits.mechanisms.counters.form import Form
@@ -34,29 +34,23 @@ class State(NamedTuple):
     messages: Int[Array, ""]
 
 
+@described
 class Counter(NamedTuple):
     """Private running sums of messages that arrive one at a time, for one lane.
 
-    Parameters
-    ----------
-    params : NamedTuple of arrays
-        The form's numbers: leaves that become part of an algorithm's params. Counters of one shape have the same
-        functions, so that two horizons share a program.
-    init : callable
-        shape, dtype -> state, before the first message.
-    add : callable
-        params, state, value `[*shape]`, draws, t -> state. t = 1, 2, ... in turn, int32; fresh noise is addressed by
-        it. Beyond the horizon the state stays as it is.
-    release : callable
-        params, state, scale=1.0 -> the sum plus `scale` times the noise `[*shape]`; `scale` broadcasts against the
-        message, and 0 gives the exact sum.
-    deviation : callable
-        t (int or array in [1, horizon]) -> standard deviation of the noise at scale 1, float64 on the host.
-    column_norm : float
-        What one unit's messages of norm 1 move all releases by, in the norm of the noise: 2-norm, for "k_ary" 1-norm. A
-        message that moves by Delta costs what one release of sensitivity Delta column_norm / scale costs.
-    size : int
-        Numbers of noise kept for each entry of a message, without the sum.
+    params (NamedTuple of arrays): The form's numbers: leaves that become part of an algorithm's params. Counters of one
+        shape have the same functions, so that two horizons share a program.
+    init (callable): shape, dtype -> state, before the first message.
+    add (callable): params, state, value `[*shape]`, draws, t -> state. t = 1, 2, ... in turn, int32; fresh noise is
+        addressed by it. Beyond the horizon the state stays as it is.
+    release (callable): params, state, scale=1.0 -> the sum plus `scale` times the noise `[*shape]`; `scale` broadcasts
+        against the message, and 0 gives the exact sum.
+    deviation (callable): t (int or array in [1, horizon]) -> standard deviation of the noise at scale 1, float64 on the
+        host.
+    column_norm (float): What one unit's messages of norm 1 move all releases by, in the norm of the noise: 2-norm, for
+        "k_ary" 1-norm. A message that moves by Delta costs what one release of sensitivity Delta column_norm / scale
+        costs.
+    size (int): Numbers of noise kept for each entry of a message, without the sum.
     """
 
     params: Params
