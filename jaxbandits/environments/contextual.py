@@ -54,16 +54,10 @@ def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit
     return settled(x if unit else each(lambda z: z / (2 * math.sqrt(dim)), x))
 
 
-def squared_norm(x: Vector) -> Array:
-    """Of vectors, over their features."""
-    square: Array = inner(x, x)
-    return square
-
-
 def drawn_together(spread: Any, own: Vector, common: Vector, unit: bool) -> Vector:
     """spread * own + (1 - spread) * common, scaled to norm 1 (`unit`), or to the variance that both have."""
     mixed = each(lambda u, c: spread * u + (1 - spread) * c, own, common)
-    square = squared_norm(mixed) if unit else spread * spread + (1 - spread) * (1 - spread)
+    square = inner(mixed, mixed) if unit else spread * spread + (1 - spread) * (1 - spread)
     scale = 1 / jnp.sqrt(jnp.maximum(square, jnp.finfo(mixed[0].dtype).tiny))
     return settled(each(lambda x: x * scale, mixed))
 
@@ -89,7 +83,7 @@ def contextual_world(
             common = random_vectors(draws.child("common"), t, 1, dim - 1, unit)
             own = drawn_together(params.spread, own, common, unit)
         if not unit:  # longer ones are cut: means must stay in [0, 1]
-            cut = materialize(jnp.minimum(1, 1 / jnp.sqrt(squared_norm(own))))
+            cut = materialize(jnp.minimum(1, 1 / jnp.sqrt(inner(own, own))))
             own = each(lambda x: x * cut, own)
         return own
 

@@ -1,7 +1,13 @@
-"""Tsallis-entropy weights (Zimmert and Seldin 2021; Huang et al. 2022): the normaliser by a Newton iteration.
+"""Tsallis-entropy weights (Zimmert and Seldin 2021; Huang et al. 2022), and those of a hybrid: Newton iterations.
 
 With q = alpha / (alpha - 1) the minimiser of <Lhat, x> - (alpha / eta) sum x^(1/alpha) over the simplex is
 x_i = (g_i + v)^-q, g = (Lhat - min Lhat) eta, where v in [1, n^(1/q)] makes the weights sum to one.
+
+The hybrid of Tsallis and negative entropy (Zimmert and Seldin 2020) [ours] is the minimiser of <L, x> -
+2 A sum sqrt(x) + b sum x ln x over the simplex. With y = -ln(x) / 2 and gaps g = L - min L it solves A exp(y_i) +
+2 b y_i = g_i + v, and v makes the weights exp(-2 y_i) sum to one. As functions of v the y_i are concave and
+ln sum exp(-2 y_i) is convex and falls: Newton's steps from v = A, where the sum is at least one, do not overshoot.
+Formulas: `docs/formulas/robust_frontier.md#robust-frontier-hybrid`.
 """
 
 from typing import Any
@@ -65,3 +71,46 @@ def draw(
 
 def _power(inverse, tail_index):
     return inverse * inverse if tail_index == 2.0 else inverse ** (tail_index / (tail_index - 1))
+
+
+# ---- the hybrid
+
+
+def hybrid_weights(gaps: columns.Columns, root: Float[Array, ""], entropy: Float[Array, ""]) -> columns.Columns:
+    """The weights of gaps g >= 0 with minimum 0; root is A > 0, entropy is b >= 0. They sum to one up to rounding."""
+    gaps, dtype = columns.apart(gaps), columns.dtype(gaps)
+    twice, inverse = materialize(2 * entropy), materialize(1 / root)
+
+    # y is above its solution at v = A, where convex equations are solved from by steps that never overshoot
+    def start(gap):
+        return materialize(jnp.minimum(jnp.log1p(gap * inverse), gap / (root + twice)))
+
+    y, v = columns.each(start, gaps), root
+
+    def nearer(y, v):
+        """Of a Newton step of the y: how far it goes, its slope 1 / (A exp(y) + 2 b), and the weights after it."""
+        e = columns.each(lambda y: materialize(jnp.exp(y)), y)
+        slope = columns.each(lambda e: 1 / (root * e + twice), e)
+        move = columns.each(lambda y, e, s, gap: (gap + v - root * e - twice * y) * s, y, e, slope, gaps)
+        # exp(-2 (y + move)) to second order: the moves soon are small
+        x = columns.each(lambda e, m: materialize((1 - 2 * m * (1 - m)) / (e * e)), e, move)
+        return move, slope, x
+
+    for _ in range(iterations(len(gaps), dtype) + 1):  # to the same errors
+        move, slope, x = nearer(y, v)
+        total = columns.total(x)
+        fall = 2 * columns.total(columns.each(lambda x, s: x * s, x, slope))
+        step = materialize(jnp.maximum(jnp.log(total), 0) * total / fall)
+        v = v + step
+        y = columns.each(lambda y, m, s, step=step: materialize(y + m + step * s), y, move, slope)
+    return nearer(y, v)[2]
+
+
+def hybrid_draw(
+    gaps: columns.Columns, root: Float[Array, ""], entropy: Float[Array, ""], uniform: Float[Array, ""]
+) -> tuple[Int[Array, ""], Float[Array, ""]]:
+    """An arm drawn from the weights, and its probability."""
+    x = hybrid_weights(gaps, root, entropy)
+    total = materialize(columns.total(x))
+    action = materialize(columns.inverse_cdf(x, uniform * total))
+    return action, columns.entry(x, action) / total

@@ -14,7 +14,6 @@ import numpy as np
 
 from jaxbandits.declared import LATER, Delta, Doc, FeatureNorm
 from jaxbandits.mechanisms.counters.counter import form_of
-from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale
 from jaxbandits.mechanisms.shuffle import MAX_TRIALS, SHARE, VectorCode, amplified_epsilon, vector_epsilon
 from jaxbandits.theory.linear_widths import REWARD_SCALE, Tuning, Width, moment_sensitivity
@@ -91,13 +90,8 @@ def running_sums(form: str, horizon: int) -> Sums:
         later = np.arange(1.0, horizon)
         norm = math.sqrt(1 + float(np.sum(np.cumprod((2 * later - 1) / (2 * later)) ** 2)))
         return Sums(norm, norm)
-    found = counter_form(form, horizon)
+    found = form_of(form, horizon)
     return Sums(found.column_norm, float(np.max(found.deviation(np.arange(1, horizon + 1)))))
-
-
-def counter_form(form: str, horizon: int) -> Form:
-    """A form of `mechanisms.counter` as `jdp_linucb` has it."""
-    return form_of(form, horizon)
 
 
 def entries(dim: int) -> int:

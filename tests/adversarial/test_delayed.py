@@ -22,7 +22,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import catalogue, theory
 from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.environments import bernoulli_arms, contextual_linear, loss_table
-from jaxbandits.learners import hybrid_tsallis
+from jaxbandits.learners import tsallis
 from jaxbandits.numerics import columns
 from jaxbandits.privacy import ledger
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -379,7 +379,7 @@ def test_weights():
     x = literal.hybrid_weights([0.0, 1.0, 3.0], math.sqrt(10), 2.0)
     np.testing.assert_allclose(x, [0.4272175477, 0.3430373273, 0.229745125], atol=1e-9)
     rng = np.random.default_rng(1)
-    found = uncompiled(lambda gaps, *scales: columns.together(hybrid_tsallis.weights(columns.apart(gaps), *scales)))
+    found = uncompiled(lambda gaps, *scales: columns.together(tsallis.hybrid_weights(columns.apart(gaps), *scales)))
     with jax.enable_x64(True):
         for number in (2, 3, 10):
             for _ in range(5):

@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.declared import HOST, Example, Horizon, NumArms
-from jaxbandits.learners import hybrid_tsallis
+from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -46,7 +46,7 @@ def program(num_arms: int) -> Program:
         root = materialize(jnp.sqrt(t[0].astype(draws.dtype) + params.first))
         total = params.share * state.outstanding_sum + params.second
         entropy = materialize(jnp.sqrt(total / math.log(num_arms)))
-        action, weight = hybrid_tsallis.draw(state.estimate, root, entropy, draws.uniform(t[0]))
+        action, weight = tsallis.hybrid_draw(state.estimate, root, entropy, draws.uniform(t[0]))
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
     def update(params, state, draws, t, note, message, used):

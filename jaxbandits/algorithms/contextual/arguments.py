@@ -33,10 +33,11 @@ from jaxbandits.declared import (
     Remedy,
 )
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
+from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
 from jaxbandits.theory import linear_widths
-from jaxbandits.theory.exact_presets import counter_form, exact_joint, exact_local, exact_scale, running_sums
+from jaxbandits.theory.exact_presets import exact_joint, exact_local, exact_scale, running_sums
 
 TREE_OF = {"exact": "blt", "reference": "simplified", "theory": "binary"}  # a preset's own form of the running sums
 CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
@@ -229,7 +230,7 @@ def joint_part(tree: str | None, s: Setting) -> Part:
 
 def counted_part(form: str, s: Setting) -> Part:
     """The server adds a counter's noise (`mechanisms.counter`). Published presets spend what they do with the tree."""
-    sums, numbers = counter_form(form, s.horizon), (s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+    sums, numbers = form_of(form, s.horizon), (s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     found = running_sums(form, s.horizon)
     if s.preset == "exact":
         tuning = exact_joint(*numbers, s.theta_bound, found)
