@@ -9,9 +9,8 @@ import numpy as np
 from annotated_doc import Doc
 
 from jaxbandits.auditing import confidence_bounds, neighbours, scores
-from jaxbandits.auditing.edited_runs import default_environment, furthest, prepared
 from jaxbandits.auditing.neighbours import Edit
-from jaxbandits.auditing.transcripts import Seeds
+from jaxbandits.auditing.transcripts import Seeds, default_environment, furthest, prepared
 from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import built_parts

@@ -2,4 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules={"heatmap", "layout", "output", "page", "plot"})
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules={"layout", "output", "page", "plot"})

@@ -3,10 +3,9 @@
 A figure owns its canvas and its settings, so nothing leaks into pyplot. `layout` finds room for its texts.
 """
 
-from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.layout import Plot, overlaps, save
-from jaxbandits.reports.lines import lines, trade_off
 from jaxbandits.reports.of_sweeps import against, regret, reward
+from jaxbandits.reports.of_tables import heatmap, lines, trade_off
 from jaxbandits.reports.tuning_plots import importance, parallel, response
 
 __all__ = [

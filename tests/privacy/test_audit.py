@@ -15,7 +15,6 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, confidence_bounds, neighbours, scores, transcripts
-from jaxbandits.auditing import edited_runs as audit_runs
 from jaxbandits.cli import main
 from jaxbandits.commands import audit as table
 from jaxbandits.mechanisms import compose, counter, gaussian_event, gaussian_scale
@@ -647,7 +646,7 @@ def test_a_whole_run_shows_what_leaks_late():
 
 
 def test_numbers_that_differ_most_are_kept(monkeypatch):
-    monkeypatch.setattr(audit_runs, "MAX_COLUMNS", 8)
+    monkeypatch.setattr(transcripts, "MAX_COLUMNS", 8)
     found = jb.audit(a.adap_ucb(**SMALL, epsilon=1.0), runs=20_000, whole=True)
     assert 0.7 < found.epsilon_lower <= 1
 

@@ -13,8 +13,8 @@ import xarray as xr
 from jaxbandits import statistics
 from jaxbandits.formatting import compact, text
 from jaxbandits.reports import drawing, layout
-from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.of_sweeps import band_table, linear_below
+from jaxbandits.reports.of_tables import heatmap
 from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
 from jaxbandits.selection import final_regret, grid_dims, spaced
 
