@@ -59,7 +59,7 @@ NAMES = {
     "window": "window (plays)",
 }
 # typeset symbols as plain text
-SYMBOLS = {r"\varepsilon": "ε", r"\delta": "δ"}
+SYMBOLS = {r"\varepsilon": "ε", r"\delta": "δ", "−": "-", "\u00a0": " "}
 BARE = 0.2  # of a vertical axis that may stand above its last tick
 DISPLAY_PIXELS = 110  # an inch of a figure in a notebook, whatever its resolution
 
@@ -197,15 +197,10 @@ def plain(text: str) -> str:
     >>> plain(r"privacy level $\\varepsilon$ = −1"), plain("cumulative regret (in rewards)")
     ('privacy level ε = -1', 'cumulative regret')
     """
-
-    def letters(match):
-        inner = match[1]
-        for symbol, letter in SYMBOLS.items():
-            inner = inner.replace(symbol, letter)
-        return inner
-
-    text = re.sub(r"\$([^$]*)\$", letters, text).replace("−", "-")
-    return text.replace("\u00a0", " ").replace(UNIT.replace("\u00a0", " "), "")
+    text = re.sub(r"\$([^$]*)\$", r"\1", text)
+    for symbol, letter in SYMBOLS.items():
+        text = text.replace(symbol, letter)
+    return text.replace(UNIT.replace("\u00a0", " "), "")
 
 
 UNIT = " (in\u00a0rewards)"  # of regret; no line ends inside the brackets

@@ -19,7 +19,7 @@ import jaxbandits as jb
 from jaxbandits import selection
 from jaxbandits.cli import main
 from jaxbandits.reports import drawing
-from jaxbandits.reports.page import curves, rates
+from jaxbandits.reports.page import curves, tables
 from jaxbandits.reports.page.headline import headline
 from jaxbandits.reports.page.runs import papers, runs
 from jaxbandits.sweeps.sweep import prepared
@@ -186,10 +186,10 @@ def test_configuration_privacy_and_theory(store):
     ]  # fmt: skip
     assert "does not cover all rows" in text
     # exponents: sqrt(K T / epsilon) for the conversion, sqrt(K T log(K T)) / epsilon for local EXP3, no bound without
-    ours, theirs, none = np.reshape(rates.exponents(run.ds, run.plan, "t"), (3, -1))
+    ours, theirs, none = np.reshape(tables.exponents(run.ds, run.plan, "t"), (3, -1))
     np.testing.assert_allclose(ours[:4], 0.5)
     assert 0.5 < theirs[0] < 0.7 and np.isnan(none).all()
-    over = np.reshape(rates.exponents(run.ds, run.plan, "epsilon"), (3, -1))
+    over = np.reshape(tables.exponents(run.ds, run.plan, "epsilon"), (3, -1))
     np.testing.assert_allclose(over[0], -0.5), np.testing.assert_allclose(over[1], -1.0)
     # a part of a sweep, or one in another order, is not taken for the whole
     assert runs(run.ds.isel(epsilon=[0]))[0].plan is None and runs(run.ds.isel(epsilon=[2, 1, 0]))[0].plan is None

@@ -1,6 +1,6 @@
 """The HTML report of sweeps: one page that needs nothing beside it.
 
-`runs` reads what is reported on, `headline`, `tables`, `curves`, `rates` and `ledgers` say what is shown,
+`runs` reads what is reported on, `headline`, `tables`, `curves` and `ledgers` say what is shown,
 `write` puts it into `template.html`. `uplot/` is a release of uPlot (MIT license, inside), which draws the curves.
 """
 
