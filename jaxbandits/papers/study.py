@@ -18,8 +18,7 @@ import xarray as xr
 from jaxbandits.formatting import brackets, markdown
 from jaxbandits.reports import plot
 from jaxbandits.searching import methods, worst_case
-from jaxbandits.searching.objective import over_family
-from jaxbandits.searching.population import Problem, disjoint, evaluate, reached_by
+from jaxbandits.searching.population import Problem, disjoint, evaluate, over_family, reached_by
 from jaxbandits.searching.tune import checked_problem, report
 from jaxbandits.searching.tuning import Choice, at_edge, choices
 from jaxbandits.selection import final_regret, grid_dims

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxbandits.searching import objective as judging
-from jaxbandits.searching.population import Setting, Settings
+from jaxbandits.searching.population import Setting, Settings, means_of
 from jaxbandits.searching.space import Dimension, point_at, value_at
 from jaxbandits.typing import Float
 from jaxbandits.validation import shown
@@ -149,7 +148,7 @@ def halving(plan: Plan, evaluate: Evaluate, points: int, seeds: range, judge: Ca
                 for o, at in enumerate(alive[label]):
                     regret[label][o, at, :, start:stop] = found[o]
                     if stage + 1 < len(stages[label]):
-                        means = judging.means_of(judge(regret[label][o, at][..., :stop]))
+                        means = means_of(judge(regret[label][o, at][..., :stop]))
                         alive[label][o] = np.sort(at[np.argsort(means, kind="stable")[: math.ceil(len(at) / 2)]])
     return Tried({label: [list(at)] * points for label, at in first.items()}, regret)
 
@@ -314,7 +313,7 @@ def by_optuna(
             ]
             for label, ds in dimensions.items() if ds
         }  # fmt: skip
-        cost = lambda regret: judging.means_of(judge(regret))
+        cost = lambda regret: means_of(judge(regret))
         found = by_generations(proposers, evaluate, seeds, cost, trials, size)
     finally:
         optuna.logging.set_verbosity(before)

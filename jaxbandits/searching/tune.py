@@ -15,7 +15,6 @@ from annotated_doc import Doc
 from jaxbandits.declared import Kind
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods, population
-from jaxbandits.searching import objective as judging
 from jaxbandits.searching.tuning import (
     Choice,
     Tuning,
@@ -157,7 +156,7 @@ def tune(
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
     methods.check_method(method, sampler)
-    choice("objective", objective, judging.OBJECTIVES)
+    choice("objective", objective, population.OBJECTIVES)
     quantile = number("quantile", quantile, 0.0, 1.0)
     points, family = len(problem.points), len(problem.environments) * len(problem.family)
     if objective != "mean" and family == 1:
@@ -170,7 +169,7 @@ def tune(
     home = None if store is None else path_of(store, "store")
     plan = methods.planned(method, problem.dimensions, trials, len(searched), seed)
     defaults = _check_built(problem, plan, reported)
-    judge = functools.partial(judging.over_family, objective=objective, quantile=quantile)
+    judge = functools.partial(population.over_family, objective=objective, quantile=quantile)
     if progress:
         chosen_lanes, report_lanes = plan.lanes * points * family, len(reported) * points * family
         report_lanes *= len(problem.algorithms) + len(defaults)

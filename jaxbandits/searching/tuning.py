@@ -12,9 +12,8 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits.formatting import text
-from jaxbandits.searching import objective as judging
 from jaxbandits.searching.methods import Tried
-from jaxbandits.searching.population import Problem, Setting, Settings, keyed, reached_by
+from jaxbandits.searching.population import Problem, Setting, Settings, could_be_best, keyed, means_of, reached_by
 from jaxbandits.searching.space import Dimension, coordinate_of
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps.grid import Axis
@@ -133,10 +132,10 @@ def choices(tried: Tried, judge: Callable[[Any], Any]) -> dict[str, list[Choice]
         found[label] = []
         for o, settings in enumerate(tried.settings[label]):
             values = judge(regret[o])
-            means = judging.means_of(values)
+            means = means_of(values)
             finished = (~np.isnan(values)).all(-1)
             best = int(np.argmin(np.where(finished, means, np.inf))) if finished.any() else int(np.argmin(means))
-            found[label].append(Choice(best, settings[best], float(means[best]), judging.could_be_best(values)))
+            found[label].append(Choice(best, settings[best], float(means[best]), could_be_best(values)))
     return found
 
 
@@ -236,7 +235,7 @@ def trials_dataset(
         return np.pad(np.asarray(x, np.float64), width, constant_values=np.nan)
 
     regret = np.stack([padded(x) for x in tried.regret.values()])
-    objective = np.stack([padded(judging.means_of(judge(x))) for x in tried.regret.values()])
+    objective = np.stack([padded(means_of(judge(x))) for x in tried.regret.values()])
     problems = [*([len(problem.environments)] if family else []), *(len(axis.values) for axis in problem.unknown)]
     dims, shape = ("algorithm", *known, "trial"), (len(labels), *sizes, number)
     ds = xr.Dataset(

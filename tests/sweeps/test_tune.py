@@ -11,7 +11,7 @@ from scipy import stats
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.searching import methods, objective
+from jaxbandits.searching import methods, population
 from jaxbandits.searching import tune as tune_function
 from jaxbandits.searching.population import disjoint
 from jaxbandits.searching.space import Dimension
@@ -267,7 +267,7 @@ def test_the_best_setting_is_among_the_possible_ones_in_95_of_100():
     rng = np.random.default_rng(0)
     means, missed = np.array([0.0, 0.0, 0.0, 0.2, 3.0]), 0
     for _ in range(1000):
-        possible = objective.could_be_best(means[:, None] + rng.normal(size=(5, 20)))
+        possible = population.could_be_best(means[:, None] + rng.normal(size=(5, 20)))
         missed += not possible[0]
         assert not possible[4]
     assert missed / 1000 < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 1000)
@@ -278,11 +278,11 @@ def test_possible_settings_by_hand():
     values = rng.normal(size=(4, 30)) + np.array([0.0, 0.3, 0.8, 2.0])[:, None]
     limit = stats.t.ppf(1 - 0.05 / 3, 29)
     worse = [any(stats.ttest_rel(values[i], values[j]).statistic > limit for j in range(4) if j != i) for i in range(4)]
-    assert objective.could_be_best(values).tolist() == [not x for x in worse] and any(worse) and not all(worse)
-    assert objective.could_be_best(np.array([[1.0, 1.0], [2.0, 2.0]])).tolist() == [True, False]  # without spread
+    assert population.could_be_best(values).tolist() == [not x for x in worse] and any(worse) and not all(worse)
+    assert population.could_be_best(np.array([[1.0, 1.0], [2.0, 2.0]])).tolist() == [True, False]  # without spread
     values[3, 8:] = np.nan  # stopped early: fewer seeds, and twice the tests
-    assert objective.could_be_best(values).tolist() == [True, *(objective.could_be_best(values)[1:].tolist())]
-    assert objective.could_be_best(np.ones((1, 1))).tolist() == [True]
+    assert population.could_be_best(values).tolist() == [True, *(population.could_be_best(values)[1:].tolist())]
+    assert population.could_be_best(np.ones((1, 1))).tolist() == [True]
 
 
 def test_settings_without_effect_cannot_be_told_apart():

@@ -310,26 +310,20 @@ def bound(plan: Plan, place: tuple[Any, ...], horizon: int | None = None) -> flo
 
 def exponents(ds: xr.Dataset, plan: Plan | None, over: str) -> list[float]:
     """What `statistics.slope(ds, over)` finds for the bounds instead of the regret, row by row; NaN without theory."""
-    others = [d for d in grid_dims(ds) if d != over]
+    dims = grid_dims(ds)
+    others = [d for d in dims if d != over]
     found = []
-    for label in map(str, ds["algorithm"].values):
-        for at in np.ndindex(*(ds.sizes[d] for d in others)):
-            here = dict(zip(others, at, strict=True))
-            if plan is None or label not in plan.labels:
-                found.append(math.nan)
-            elif over == "t":
-                place = (label, *at)
-                last = plan.cells[plan.places[place]].horizon
-                t = ds["t"].values[ds["t"].values <= last]
-                found.append(_exponent([bound(plan, place, int(x)) for x in t], t, "t"))
-            else:
-                where = ((label, *((here | {over: i})[d] for d in grid_dims(ds))) for i in range(ds.sizes[over]))
-                found.append(_exponent([bound(plan, place) for place in where], ds[over].values, over))
+    for label, *at in itertools.product(map(str, ds["algorithm"].values), *(range(ds.sizes[d]) for d in others)):
+        here, x = dict(zip(others, at, strict=True)), ds[over].values.astype(float)
+        if plan is None or label not in plan.labels:
+            found.append(math.nan)
+            continue
+        if over == "t":
+            x = x[x <= plan.cells[plan.places[label, *at]].horizon]
+            bounds = [bound(plan, (label, *at), int(t)) for t in x]
+        else:
+            bounds = [bound(plan, (label, *((here | {over: i})[d] for d in dims))) for i in range(len(x))]
+        values = np.array([bounds])
+        use = statistics.fitted_points(values, x, over)
+        found.append(float(statistics.log_slopes(x[use], values[:, use])[0]) if use.sum() > 1 else math.nan)
     return found
-
-
-def _exponent(values: Sequence[float], x: Any, over: str) -> float:
-    """The slope of values against x by the fit that regret has."""
-    values, x = np.array([values]), np.asarray(x, float)
-    use = statistics.fitted_points(values, x, over)
-    return float(statistics.log_slopes(x[use], values[:, use])[0]) if use.sum() > 1 else math.nan
