@@ -51,7 +51,7 @@ STATIC = "static"  # a mark: another value makes another compiled program. Boole
 HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
 LATER = "later"  # a mark: the function itself checks it, since its range depends on other arguments
 TRACED = "traced"  # a mark: a number, which is checked, or a traced one, whose value cannot be seen
-Described = TypeVar("Described", bound=Callable[..., Any])
+Documented = TypeVar("Documented", bound=Callable[..., Any])
 REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
@@ -327,7 +327,7 @@ def _in_full(text: str | None, names: Container[str]) -> str:
     return "\n\n".join(blocks)
 
 
-def described(x: Described) -> Described:
+def with_sections(x: Documented) -> Documented:
     """Decorate a function or a NamedTuple that declares nothing: its docstring may have short sections too."""
     x.__doc__ = _in_full(x.__doc__, inspect.signature(x).parameters)
     return x

@@ -10,12 +10,12 @@ from annotated_doc import Doc
 from annotated_types import Ge
 from jax.typing import DTypeLike
 
-from jaxbandits.declared import LATER, Kind, described
+from jaxbandits.declared import LATER, Kind, with_sections
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import number
 
 
-@described
+@with_sections
 class Learner(NamedTuple):
     """An online learner of points in a ball: three functions, for one lane.
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt, described
+from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt, with_sections
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
 from jaxbandits.protocol import Algorithm, Guarantee, Model, Unit
@@ -33,7 +33,7 @@ Times = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
 ForLedger = Annotated[Scalar, LATER, Doc("As in `Event`, for the ledger only. The default: nan, not stated.")]
 
 
-@described
+@with_sections
 class Event(NamedTuple):
     """One kind of private release that a unit enters. Made by the functions below.
 
@@ -295,7 +295,7 @@ def view_released(message: Any, released: Any, action: Any) -> Any:
     return released
 
 
-@described
+@with_sections
 def guarantee(
     model: Model,
     unit: Unit,

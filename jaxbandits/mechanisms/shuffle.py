@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, described
+from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, with_sections
 from jaxbandits.mechanisms.gaussian import Delta as GaussianDelta
 from jaxbandits.mechanisms.gaussian import Deviation, Sensitivity, gaussian_epsilon
 from jaxbandits.random import to_normal
@@ -27,7 +27,7 @@ Users = Annotated[int, Ge(1), Doc("Users of a batch, each with one message.")]
 Coordinates = Annotated[int, Ge(1), Doc("Coordinates of a message.")]
 
 
-@described
+@with_sections
 class VectorCode(NamedTuple):
     """Numbers of the vector protocol, as `vector_code` makes them.
 

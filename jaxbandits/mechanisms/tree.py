@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.declared import Doc, Ge, Gt, described
+from jaxbandits.declared import Doc, Ge, Gt, with_sections
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
 from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_scale
 from jaxbandits.typing import Array, Float, Scalar
@@ -27,7 +27,7 @@ Calibration = Literal["exact", "zcdp", "paper"]
 Form = Annotated[Literal["tree", "increment"], Doc("As in `tree`. With increments a message lies in one node.")]
 
 
-@described
+@with_sections
 class Tree(NamedTuple):
     """A mechanism for noise on running sums: two functions, for one lane.
 

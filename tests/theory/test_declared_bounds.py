@@ -2,7 +2,7 @@
 
 import inspect
 import textwrap
-from typing import Annotated, Literal, Required, TypedDict, Unpack
+from typing import Annotated, Literal, NamedTuple, Required, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt
 
 import jaxbandits as jb
-from jaxbandits.declared import LATER, TRACED, Axes, Default, Kind, sections
+from jaxbandits.declared import LATER, TRACED, Axes, Default, Kind, sections, with_sections
 from jaxbandits.typing import Float, Scalar, Vector
 from jaxbandits.validation import checked
 
@@ -197,3 +197,18 @@ def test_what_is_traced_is_not_checked():
 def test_an_annotation_that_only_type_checkers_can_read_stays():
     parameter = inspect.signature(jb.learners.from_optax).parameters["transformation"]
     assert parameter.annotation == "optax.GradientTransformation"
+
+
+@with_sections
+class Point(NamedTuple):
+    """A point.
+
+    x, y (float): Where.
+    """
+
+    x: float
+    y: float
+
+
+def test_what_declares_nothing_may_have_short_sections():
+    assert Point.__doc__ == "A point.\n\nParameters\n----------\nx, y : float\n    Where."

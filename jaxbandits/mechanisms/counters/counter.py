@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import Doc, Ge, Inside, described
+from jaxbandits.declared import Doc, Ge, Inside, with_sections
 from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.blt import blt
 from jaxbandits.mechanisms.counters.form import Form
@@ -34,7 +34,7 @@ class State(NamedTuple):
     messages: Int[Array, ""]
 
 
-@described
+@with_sections
 class Counter(NamedTuple):
     """Private running sums of messages that arrive one at a time, for one lane.
 
