@@ -147,6 +147,7 @@ class Left:
         for call in calls:
             self.plays[call.group] = self.plays.get(call.group, 0) + weight(call, plan)
         self.timed: dict[int, tuple[int, float]] = {}  # plays of every group that were timed, and their seconds
+        self.operations = [max(1, group.shape.operations) for group in plan.groups]
 
     def note(self, played: Progress) -> None:
         """Count what was played."""
@@ -156,12 +157,15 @@ class Left:
             self.timed[played.group] = plays + played.plays, seconds + played.seconds
 
     def seconds(self) -> float | None:
-        """For one worker. A group that has not been timed is taken to be as fast as the others. None: not known yet."""
+        """For one worker; None where nothing is known yet.
+
+        An operation of a group that was not timed is taken to be as fast as the geometric mean of the others.
+        """
         speeds = {group: seconds / plays for group, (plays, seconds) in self.timed.items() if plays}
         if not speeds:
             return None
-        usual = sum(speeds.values()) / len(speeds)
-        return sum(plays * speeds.get(group, usual) for group, plays in self.plays.items())
+        usual = math.exp(sum(math.log(x / self.operations[group]) for group, x in speeds.items()) / len(speeds))
+        return sum(plays * speeds.get(g, usual * self.operations[g]) for g, plays in self.plays.items())
 
 
 def unit(machine: Machine) -> str:

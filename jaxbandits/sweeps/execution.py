@@ -23,6 +23,7 @@ from jaxbandits.sweeps.engines.calls import (
     first_cells,
     fitting,
     measured,
+    one_of_each_first,
     owned,
     resumed,
     total_bytes,
@@ -224,6 +225,7 @@ class CheckedSweep:
         machine, calls = fitting(plan, wanted, machine)
         if store is not None:
             calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
+        calls = one_of_each_first(calls, plan)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
 

@@ -323,10 +323,20 @@ def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsy
     assert left.seconds() is None
     left.note(Progress(0, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
     assert left.seconds() is None
-    left.note(Progress(0, 4 * horizon, seconds=8.0 * horizon))  # two seconds a play, also of the other group
-    assert left.seconds() == pytest.approx(2.0 * (4 + 10) * horizon)
+    left.note(
+        Progress(0, 4 * horizon, seconds=8.0 * horizon)
+    )  # two seconds a play; of the other group by its operations
+    share = left.operations[1] / left.operations[0]
+    assert left.seconds() == pytest.approx(2.0 * (4 + 10 * share) * horizon)
     left.note(Progress(1, 5 * horizon, seconds=5.0 * horizon))
     assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 1.0 * 5 * horizon)
+
+
+def test_one_call_of_every_group_comes_first():
+    given = [Call(group, (group,), first, seeds, seeds) for group, seeds in ((0, 30), (1, 10)) for first in (0, seeds)]
+    plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
+    found = calls.one_of_each_first(given, plan)
+    assert [(call.group, call.first) for call in found] == [(1, 0), (0, 0), (0, 30), (1, 10)]
 
 
 def test_what_compiling_takes_is_said_before_it_begins(monkeypatch, capsys, tmp_path):

@@ -308,6 +308,12 @@ def weight(call: Call, plan: Plan) -> int:
     return int(plan.groups[call.group].times[-1]) * len(call.cells) * call.seeds
 
 
+def one_of_each_first(calls: list[Call], plan: Plan) -> list[Call]:
+    """Calls with one of every group first, small ones before large ones: how fast those are tells what remains."""
+    first = {call.group: call for call in reversed(calls)}
+    return sorted(first.values(), key=lambda call: weight(call, plan)) + [x for x in calls if x is not first[x.group]]
+
+
 def blocks(first: int, stop: int, block: int) -> list[Interval]:
     """A stretch of seeds cut at the boundaries of files."""
     edges = [first, *range((first // block + 1) * block, stop, block), stop]
