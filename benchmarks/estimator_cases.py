@@ -12,6 +12,7 @@ import jaxbandits as jb
 from jaxbandits.estimators.geometric_median import _solver, _warm, warm_median, warm_start
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
 from jaxbandits.kernels import filter_kernel, over_lanes
+from jaxbandits.kernels.schedule import Fitted
 from jaxbandits.learners.maler import _kernel, num_pairs
 from jaxbandits.random import Draws
 
@@ -25,7 +26,7 @@ class Case(NamedTuple):
     title: str
     function: Callable[..., Any]
     arrays: Callable[[int], tuple[Any, ...]]  # its arguments for some number of lanes, which lead
-    kernel: Callable[[], over_lanes.OneLane]
+    kernel: Callable[[], Fitted]
 
 
 def floats(*shape: int) -> jax.ShapeDtypeStruct:
@@ -55,9 +56,9 @@ def spectral_filter(dim: int = 3) -> Case:
         return np.arange(lanes, dtype=np.uint32), values, np.broadcast_to(directions, (lanes, arms, dim))
 
     def one(seed: Any, *args: Any) -> Any:
-        return filter_kernel.one(0, Draws(seed, "filter"), *args)
+        return filter_kernel.one(0)(Draws(seed, "filter"), *args)
 
-    def kernel() -> over_lanes.OneLane:
+    def kernel() -> Fitted:
         _, values, directions = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), batches(1))
         blocks, number = jax.ShapeDtypeStruct(values.shape[:1], jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
         present, seed = jax.ShapeDtypeStruct(values.shape, bool), jax.ShapeDtypeStruct((), jnp.uint32)

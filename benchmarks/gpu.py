@@ -213,9 +213,9 @@ def device() -> Any:
     """The device that is measured."""
     import jax
 
-    from jaxbandits.kernels import forms
+    from jaxbandits.kernels import launch
 
-    return jax.devices()[0] if TINY else next(filter(forms.has_kernels, jax.devices()))
+    return jax.devices()[0] if TINY else next(filter(launch.has_kernels, jax.devices()))
 
 
 def kernel_form() -> Any:
@@ -253,10 +253,10 @@ def finished(function: Callable[..., Any], *args: Any) -> Any:
 def swept(name: str, seeds: Any, horizon: int, form: Any, where: Any = None) -> Any:
     """The result of a sweep in one form, without the warnings that other rows give."""
     import jaxbandits as jb
-    from jaxbandits.kernels import forms
+    from jaxbandits.kernels import launch
 
     algorithm, environment, *_ = cases()[name]
-    with forms.forced(form), warnings.catch_warnings():
+    with launch.forced(form), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return jb.sweep({name: algorithm}, environment, horizon=horizon, seeds=seeds, checkpoints=min(50, horizon),
                         progress=False, devices=[where or device()])  # fmt: skip
@@ -317,7 +317,7 @@ class Plays:
         import jax
         import numpy as np
 
-        from jaxbandits.kernels import forms
+        from jaxbandits.kernels import launch
         from jaxbandits.sweeps.compilation.compiled import compiled
         from jaxbandits.sweeps.plan import host_case, plan, stacked
 
@@ -331,7 +331,7 @@ class Plays:
         self.seeds, self.marks = np.arange(lanes, dtype=np.uint32), group.times
         self.span = max(group.schedule, key=lambda span: span.repeats)
         kind, began = (self.span.slots, self.span.full, self.span.whole), time.perf_counter()
-        with forms.forced(form):
+        with launch.forced(form):
             self.begin = run.program("begin", device(), self.host, self.seeds)
             lane = self.begin.out_info
             given = self.host, self.seeds, lane, self.times, self.segment(1)
@@ -555,7 +555,7 @@ PARTS: dict[str, Callable[[str], None]] = {
 
 def has_gpu() -> bool:
     """Whether there is a GPU that takes kernels, found out by a process that ends."""
-    script = "import jax; from jaxbandits.kernels import forms; print(any(map(forms.has_kernels, jax.devices())))"
+    script = "import jax; from jaxbandits.kernels import launch; print(any(map(launch.has_kernels, jax.devices())))"
     path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     found = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}

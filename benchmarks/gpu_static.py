@@ -196,15 +196,15 @@ def counted(name: str) -> Counted:
     if is_estimator(name):
         one = estimator(name).kernel()
         moved = bytes_of((one.traced.in_avals, one.traced.out_avals))
-        return Counted(one.kernel, one.reason, 1, moved, "call")
+        return Counted(None if one.reason else one, one.reason, 1, moved, "call")
     group, run, case, span = laid_out(name)
     choice = run.choice(span.kind, case)
     lane = jax.eval_shape(run.functions["begin"], case, np.zeros(1, np.uint32))
     record = lane.record
     kept = bytes_of((record.pulls_at, record.regret_at))
     moved = 2 * (bytes_of(lane) - kept) + ROWS * kept // len(group.times)
-    plays = None if choice.window.kind == "single" else choice.window.slots
-    return Counted(choice.kernel, choice.reason, plays, moved / PLAYS, "play")
+    plays = None if choice.traced.kind == "single" else choice.traced.slots
+    return Counted(None if choice.reason else choice, choice.reason, plays, moved / PLAYS, "play")
 
 
 def bytes_of(tree: Any) -> int:
@@ -325,7 +325,7 @@ def machine_code(source: Any, target: Target, plays: int | None, of: str) -> Cod
 
     plays: of a window; None where single plays lie between checkpoints. None without NVRTC, ptxas and nvdisasm.
     """
-    from jaxbandits.kernels import nvrtc
+    from jaxbandits.kernels import compilers
 
     ptxas, nvdisasm = tool("ptxas"), tool("nvdisasm")
     if ptxas is None or nvdisasm is None:
@@ -334,8 +334,8 @@ def machine_code(source: Any, target: Target, plays: int | None, of: str) -> Cod
     with tempfile.TemporaryDirectory() as folder:
         ptx, found = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         try:
-            ptx.write_text(nvrtc.ptx(source.text, capability_of(target)))
-        except nvrtc.Missing:
+            ptx.write_text(compilers.ptx(source.text, capability_of(target)))
+        except compilers.Missing:
             return None
         command = [ptxas, f"-arch=sm_{major}{minor}", "-v", "-O3", "-o", str(found), str(ptx)]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stderr

@@ -1,18 +1,22 @@
-"""Arrays of a program of one lane, in two forms.
+"""Arrays of a program of one lane, in two forms, and how operations on them are written in each.
 
 *Apart*: a NumPy array of objects, one number of the program each. Shapes cost nothing then.
 *Looped*: too large for that; what its element is at an index, which loops run over. An index is a list of numbers of
 the host and of expressions in C. Such an array lies in memory, or is computed where it is read.
+
+`rules` say each operation once, element by element, in one of two layouts: `Unrolled` writes every element out, for
+arrays that are held apart. `Loops` writes one element, in loops over the thread's memory.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from math import prod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from math import inf, prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from jaxbandits.kernels.scalars import Scalars
-from jaxbandits.kernels.text import Name, Number, c_type, known, number, text_of
+from jaxbandits.kernels.text import Let, Name, Number, c_type, known, number, text_of
 
 Index: TypeAlias = Sequence[Any]
 Element: TypeAlias = Callable[[Any], Number]  # at an index
@@ -52,29 +56,27 @@ class Looped:
 Array: TypeAlias = Any  # Apart or Looped
 
 
+def listed(elements: Iterable[Number], shape: Sequence[int]) -> Apart:
+    """An array held apart with the given elements."""
+    array = np.empty(prod(shape), object)
+    array[:] = list(elements)
+    return array.reshape(shape).view(Apart)
+
+
 def filled(shape: Sequence[int], element: Element) -> Apart:
     """An array held apart whose element at an index is given by a function."""
-    array = np.empty(shape, object)
-    for index in np.ndindex(*shape):
-        array[index] = element(index)
-    return array.view(Apart)
+    return listed(map(element, np.ndindex(*shape)), shape)
 
 
 def single(x: Number) -> Apart:
     """An array of shape ()."""
-    return filled((), lambda _: x)
+    return listed([x], ())
 
 
-def listed(elements: Iterable[Number], shape: Sequence[int]) -> Apart:
-    """An array of a shape with the given elements."""
-    left = iter(elements)
-    return filled(shape, lambda _: next(left))
-
-
-def constant(array: Any, dtype: Any) -> Apart:
-    """A host array as known numbers."""
-    array = np.asarray(array).astype(dtype)
-    return filled(array.shape, lambda index: array[index])
+def constant(array: Any, variable: Any) -> Apart:
+    """A host array as known numbers of a variable's type."""
+    array = np.asarray(array).astype(variable.aval.dtype)
+    return listed(array.reshape(-1), array.shape)
 
 
 # ---- indices
@@ -111,74 +113,43 @@ def woven(outer: Index, axes: Sequence[int], inner: Index) -> list[Any]:
     return [along[d] if d in along else next(left) for d in range(len(outer) + len(inner))]
 
 
-class Arrays(Scalars):
-    """Writes arrays. largest: elements of an array that is held apart."""
+# ---- layouts
 
-    def __init__(self, largest: int = LARGEST, most: int | None = None) -> None:
+# What sums and the like begin with.
+EMPTY: dict[str, Callable[[Any], Any]] = {
+    "add": lambda dtype: 0, "mul": lambda dtype: 1, "or": lambda dtype: False, "and": lambda dtype: True,
+    "max": lambda dtype: -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min,
+    "min": lambda dtype: np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max,
+}  # fmt: skip
+
+
+class Loops(Scalars):
+    """Writes loops over memory. largest: elements of an array that is held apart."""
+
+    def __init__(self, largest: int = LARGEST, most: float = inf) -> None:
         super().__init__(most)
-        self.largest = largest
+        self.run: Any = self
+        self.largest, self.unrolled = largest, Unrolled(self)
 
     def is_large(self, x: Array) -> bool:
         """Whether an array is looped, or would be."""
         return isinstance(x, Looped) or x.size > self.largest
 
+    def layout(self, x: Array) -> "Layout":
+        """The layout in which an array is read or written."""
+        return self if isinstance(x, Looped) else self.unrolled
+
     def view(self, place: str, shape: Iterable[int], dtype: Any, memory: Name | None = None) -> Looped:
-        """An array in memory. Truth values lie in bytes of any value."""
+        """An array in memory. place: of its elements, with {} for their number. Truth values are bytes of any value."""
         shape, more = tuple(shape), " != 0" if np.dtype(dtype).kind == "b" and memory is None else ""
 
         def at(index: Index) -> Number:
-            return self.let(f"{place}[{linear(index, shape)}]{more}", dtype)
+            return self.let(place.format(linear(index, shape)) + more, dtype)
 
         return Looped(shape, dtype, at, memory=memory)
 
-    def memory(self, shape: Iterable[int], dtype: Any) -> Looped:
-        """A new array in the thread's own memory."""
-        name = self.array(prod(shape := tuple(shape)), dtype)
-        return self.view(name, shape, dtype, memory=name)
-
-    def over(self, shape: Iterable[Any], what: Callable[[list[Any]], None]) -> None:
-        """Loops over all indices of a shape."""
-
-        def inside(left: list[Any], index: list[Any]) -> None:
-            if not left:
-                what(index)
-                return
-            i = self.fresh("i", np.int32)
-            with self.block(f"ONCE for (int {i} = 0; {i} < {left[0]}; ++{i})"):
-                inside(left[1:], [*index, str(i)])
-
-        inside(list(shape), [])
-
-    def put(self, to: Looped, index: Index, value: Number, where: Number = ALWAYS) -> None:
-        """Write an element into memory, where a condition holds."""
-        test = "" if known(where) and where else f"if ({text_of(where)}) "
-        self.say(f"{test}{to.memory}[{linear(index, to.shape)}] = {text_of(value)};")
-
-    def store(self, to: Looped, x: Array, begin: Index = ()) -> None:
-        """Write an array into memory, its first element at an index."""
-        begin, x = begin or [0] * x.ndim, self.looped(x)
-        self.over(x.shape, lambda i: self.put(to, list(map(plus, i, begin)), x.at(i)))
-
-    def kept(self, x: Array) -> Array:
-        """An array whose elements are computed once, however often they are read."""
-        return self.copied(x) if isinstance(x, Looped) and not x.cheap else x
-
-    def copied(self, x: Array) -> Looped:
-        """An array in memory of its own."""
-        x = self.looped(x)
-        found = self.memory(x.shape, x.dtype)
-        self.store(found, x)
-        return found
-
-    def owned(self, x: Array) -> Looped:
-        """An array in memory that may be written over: its own, where nothing else reads it."""
-        if not isinstance(x, Looped) or x.memory is None:
-            return self.copied(x)
-        self.forget(x.memory)
-        return x
-
-    def looped(self, x: Array) -> Looped:
-        """An array of any form as a looped one."""
+    def of(self, x: Array) -> Looped:
+        """An array in the form of this layout."""
         if isinstance(x, Looped):
             return x
         flat = list(x.reshape(-1))
@@ -188,11 +159,10 @@ class Arrays(Scalars):
         if all(map(known, flat)):
             name = self.fresh("a", dtype)
             self.say(f"TABLE {c_type(dtype)} {name}[] = {{{', '.join(map(text_of, flat))}}};")
+            memory = self.view(f"{name}[{{}}]", x.shape, dtype, memory=name)
         else:
-            name = self.array(len(flat), dtype)
-            for k, element in enumerate(flat):
-                self.say(f"{name}[{k}] = {text_of(element)};")
-        memory = self.view(name, x.shape, dtype, memory=name)
+            memory = self.each(x.shape, dtype)
+            self.unrolled.over(x.shape, lambda index: self.set(memory, index, x.at(index)))
 
         def at(index: Index) -> Number:
             return x.at(index) if all(isinstance(i, int) for i in index) else memory.at(index)
@@ -207,6 +177,22 @@ class Arrays(Scalars):
         """A result in the form that its size asks for."""
         return self.apart(x) if isinstance(x, Looped) and x.size <= self.largest else x
 
+    def kept(self, x: Array) -> Array:
+        """An array whose elements are computed once, however often they are read."""
+        return self.copied(x) if isinstance(x, Looped) and not x.cheap else x
+
+    def copied(self, x: Array) -> Looped:
+        """An array in memory of its own."""
+        x = self.of(x)
+        return self.each(x.shape, x.dtype, x.at)
+
+    def owned(self, x: Array) -> Looped:
+        """An array in memory that may be written over: its own, where nothing else reads it."""
+        if not isinstance(x, Looped) or x.memory is None:
+            return self.copied(x)
+        self.forget(x.memory)
+        return x
+
     def as_index(self, x: Number) -> Any:
         """A number as part of an index."""
         return int(x) if known(x) else str(self.converted(x, np.int32))
@@ -214,3 +200,124 @@ class Arrays(Scalars):
     def of_index(self, i: Any, dtype: Any) -> Number:
         """Part of an index as a number."""
         return number(i, dtype) if isinstance(i, int) else self.converted(Name(str(i), np.int32), dtype)
+
+    def over(self, shape: Iterable[Any], what: Callable[[Any], None], *before: str) -> None:
+        """Something for all indices of a shape."""
+        if not (left := list(shape)):
+            what(list(before))
+            return
+        i = self.fresh("i", np.int32)
+        with self.block(f"ONCE for (int {i} = 0; {i} < {left[0]}; ++{i})"):
+            self.over(left[1:], what, *before, str(i))
+
+    def lazy(self, shape: Sequence[int], dtype: Any, element: Element, *read: Array, cheap: bool = False) -> Array:
+        """The array with such elements, out of arrays that are read where the result is."""
+        sources = [name for x in read for name in x.sources]
+        return Looped(shape, dtype, element, cheap=cheap and all(x.cheap for x in read), sources=sources)
+
+    def each(self, shape: Sequence[int], dtype: Any, element: Element | None = None) -> Array:
+        """The array with such elements, computed now, or one whose elements are all set later."""
+        name = self.fresh("a", dtype)
+        self.say(Let(name, "", changing=True, size=max(1, prod(shape))))
+        found = self.view(f"{name}[{{}}]", shape, dtype, memory=name)
+        if element is not None:
+            self.store(found, element)
+        return found
+
+    def store(self, to: Array, element: Element) -> None:
+        """Set all elements of an array."""
+        self.layout(to).over(to.shape, lambda index: self.set(to, index, element(index)))
+
+    def give(self, place: str, x: Array) -> None:
+        """Write an array into memory that others read. place: as of `view`."""
+        self.layout(x).over(
+            x.shape, lambda index: self.say(f"{place.format(linear(index, x.shape))} = {text_of(x.at(index))};")
+        )
+
+    def taken(self, x: Array, *beside: Array) -> list[Array]:
+        """An array that is set from now on, and others, which do not change with it."""
+        beside = tuple(self.copied(each) if x.memory in each.sources else self.kept(each) for each in beside)
+        return [self.owned(x), *beside]
+
+    def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
+        """Set an element of an array of `each` or `taken`, where a condition holds."""
+        if not known(where) or where:
+            test = "" if known(where) else f"if ({where}) "
+            self.say(f"{test}{to.memory}[{linear(index, to.shape)}] = {text_of(value)};")
+
+    def cell(self, start: Number) -> Array:
+        """An array of shape () that is set again and again."""
+        return single(self.variable(start, start.dtype))
+
+    def become(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
+        """Set cells at once."""
+        self.assign([cell[()] for cell in cells], values)
+
+    def total(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
+        """Elements added up from the first to the last, or folded otherwise."""
+        total = self.cell(number(EMPTY[how](np.dtype(dtype)), dtype))
+        self.over(shape, lambda index: self.become([total], [self.op(how, total[()], element(index))]))
+        return total[()]
+
+    def read(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
+        """The element at a position, moved into 0 .. top."""
+        return element([self.as_index(self.within(*pair)) for pair in zip(starts, tops, strict=True)])
+
+    def places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
+        """Where an element may be written, and whether it is written there. clip: positions are moved as in `read`."""
+        moved = [self.within(*pair) for pair in zip(starts, tops, strict=True)]
+        here = ALWAYS if clip else self.all_of(map(partial(self.op, "eq"), starts, moved))
+        yield list(map(self.as_index, moved)), here
+
+
+class Unrolled:
+    """Writes every element out. A position that is not known is a choice among all elements."""
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.of = run, run.apart
+
+    def over(self, shape: Iterable[Any], what: Callable[[Any], None]) -> None:
+        for index in np.ndindex(*shape):
+            what(index)
+
+    def each(self, shape: Any, dtype: Any, element: Element = lambda _: None, *read: Any, cheap: bool = False) -> Array:
+        return filled(shape, element)
+
+    lazy = each
+
+    def taken(self, x: Array, *beside: Array) -> list[Array]:
+        return [x.copy(), *beside]
+
+    def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
+        if not known(where) or where:
+            index = tuple(index)
+            to[index] = self.run.select(where, value, to[index])
+
+    cell = staticmethod(single)
+
+    def become(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
+        for cell, value in zip(cells, values, strict=True):
+            cell[()] = value
+
+    def total(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
+        found = [element(index) for index in np.ndindex(*shape)]
+        return reduce(partial(self.run.op, how), found) if found else number(EMPTY[how](np.dtype(dtype)), dtype)
+
+    def read(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
+        if not starts:
+            return element(())
+        (start, *starts), (top, *tops) = starts, tops
+        positions = [min(max(int(start), 0), top)] if known(start) else range(top + 1)
+        found, *rest = [self.read(lambda at, i=i: element((i, *at)), starts, tops) for i in positions]  # type: ignore[misc]
+        for i, other in enumerate(rest, 1):
+            found = self.run.select(self.run.op("ge", start, number(i, start.dtype)), other, found)
+        return found
+
+    def places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
+        starts = list(map(self.run.within, starts, tops)) if clip else starts
+        for place in np.ndindex(*(top + 1 for top in tops)):
+            pairs = zip(starts, place, strict=True)
+            yield place, self.run.all_of(self.run.op("eq", start, number(i, start.dtype)) for start, i in pairs)
+
+
+Layout: TypeAlias = Loops | Unrolled

@@ -1,8 +1,8 @@
 """A traced function of one lane, written as a C program.
 
-Nothing is asked of the function: what its trace does is all there is to know. Calls are followed, loops and branches
-stay (`flow`), and what remains are operations on arrays (`rules`), written out element by element where all arrays are
-small, and as loops over memory where one is large.
+Nothing is asked of the function: what its trace does is all there is to know. Calls are followed, and loops and
+branches stay: what they carry are variables, or memory where it is large. What remains are operations on arrays
+(`rules`), written out element by element where all arrays are small, and as loops over memory where one is large.
 """
 
 from collections import Counter
@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Literal
+from jax.interpreters.partial_eval import dce_jaxpr
 
-from jaxbandits.kernels import flow
-from jaxbandits.kernels.arrays import Array, Arrays, Looped, constant, single
-from jaxbandits.kernels.layouts import Loops, Unrolled
+from jaxbandits.kernels.arrays import Apart, Array, Looped, Loops, constant, listed, single
 from jaxbandits.kernels.rules import RULES
-from jaxbandits.kernels.text import Unsupported, number
+from jaxbandits.kernels.text import Unsupported, known, text_of
 
 # Primitives that call a traced function, and the parameter that holds it.
 CALLS = {
@@ -26,27 +25,35 @@ CALLS = {
 SAME = {"copy", "copy_p", "materialize", "optimization_barrier", "stop_gradient"}
 # What writes over an operand. What it reads beside that is read before, or else copied before.
 WRITES = {"dynamic_update_slice", "scatter", "scatter-add", "scatter-max", "scatter-min"}
+LONGEST_UNROLLED = 64  # steps of a scan that are written out, where it has inputs or outputs
+SHORTEST_LOOP = 5  # steps of a scan without inputs and outputs from which it stays a loop
 
 
-class Emitter(Arrays):
-    """Writes traced functions of one lane. largest, most: as of `Arrays` and `Writer`."""
+def read_only(traced: ClosedJaxpr) -> ClosedJaxpr:
+    """A traced function without what nothing reads."""
+    read, _ = dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals), instantiate=True)
+    return ClosedJaxpr(read, traced.consts)
+
+
+class Emitter(Loops):
+    """Writes traced functions of one lane. largest, most: as of `Loops` and `Writer`."""
 
     def closed(self, function: ClosedJaxpr, operands: Iterable[Array]) -> list[Array]:
         """What a traced function gives."""
         return self.inner(function.jaxpr, function.consts, operands)
 
-    def inner(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Iterable[Array]) -> list[Array]:
+    def inner(self, jaxpr: Any, consts: Sequence[Any], operands: Iterable[Array]) -> list[Array]:
         """What a traced function with constants beside it gives. Operands with a `memory` may be written over."""
         values: dict[Any, Array] = dict(zip(jaxpr.invars, operands, strict=True))
         for variable, array in zip(jaxpr.constvars, consts, strict=True):
-            values[variable] = constant(array, _dtype(variable))
-        left = Counter(x for eqn in jaxpr.eqns for x in eqn.invars if not isinstance(x, Literal))
-        left.update(x for x in jaxpr.outvars if not isinstance(x, Literal))
+            values[variable] = constant(array, variable)
+        used = [*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars]
+        left = Counter(x for x in used if not isinstance(x, Literal))
 
         def read(variables: Sequence[Any], writes: bool = False) -> list[Array]:
             """What some variables hold, with its memory where nothing reads that later, be it by way of others."""
             named = [x for x in variables if not isinstance(x, Literal)]
-            given = [constant(x.val, _dtype(x)) if isinstance(x, Literal) else values[x] for x in variables]
+            given = [constant(x.val, x) if isinstance(x, Literal) else values[x] for x in variables]
             left.subtract(named)
             for variable in named:
                 if not left[variable]:
@@ -72,25 +79,134 @@ class Emitter(Arrays):
             return x
         if name in CALLS:
             return self.closed(eqn.params[CALLS[name]], x)
-        if name == "platform_index":
-            return [single(_platform(eqn.params["platforms"]))]
-        if name in flow.RULES:
-            return flow.RULES[name](self, eqn, x)
+        if name in FLOW:
+            return FLOW[name](self, eqn, x)
         if name not in RULES:
             raise Unsupported(name)
         large = any(map(self.is_large, x)) or any(v.aval.size > self.largest for v in eqn.outvars)
-        layout = Loops(self) if large else Unrolled(self)
+        layout = self if large else self.unrolled
         found = RULES[name](layout, eqn, *map(layout.of, x))
         return [self.settled(each) for each in (found if isinstance(found, list) else [found])]
 
 
-def _platform(platforms: Sequence[Any]) -> Any:
+class Carried:
+    """Arrays that are assigned: `arrays` are what they hold now. start: None where they are assigned before any use."""
+
+    def __init__(self, run: Emitter, shapes: Any, start: list[Array] | None = None) -> None:
+        self.run, self.arrays = run, list[Array]()
+        for k, x in enumerate(shapes):
+            if run.is_large(x if start is None else start[k]):
+                self.arrays.append(run.each(x.shape, x.dtype) if start is None else run.owned(start[k]))
+            else:
+                flat = [None] * x.size if start is None else run.apart(start[k]).reshape(-1)
+                self.arrays.append(listed([run.variable(each, x.dtype) for each in flat], x.shape))
+
+    def become(self, new: list[Array]) -> None:
+        """Assign all arrays at once."""
+        run, own = self.run, {x.memory for x in self.arrays if isinstance(x, Looped)}
+        names, values, copies = list[Any](), list[Any](), []
+        for old, x in zip(self.arrays, new, strict=True):
+            if not isinstance(old, Looped):
+                names, values = [*names, *old.reshape(-1)], [*values, *run.apart(x).reshape(-1)]
+            elif not isinstance(x, Looped) or x.memory != old.memory:
+                read = x.sources if isinstance(x, Looped) else own
+                copies.append((old, run.copied(x) if read & own else x))  # before anything is written over
+        for old, x in copies:
+            run.store(old, run.of(x).at)
+        run.assign(names, values)
+
+
+def lent(arrays: list[Array]) -> list[Array]:
+    """Arrays for somebody who does not write them over."""
+    return [x.shared() if isinstance(x, Looped) else x for x in arrays]
+
+
+def _lasting(run: Emitter, arrays: list[Array]) -> list[Array]:
+    """What a loop reads again and again, and does not write over."""
+    return lent(list(map(run.kept, arrays)))
+
+
+def _while(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
+    """A loop while a condition holds. Rows of a lane under `vmap` end by themselves."""
+    p, first, second = eqn.params, eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
+    fixed, state = _lasting(run, x[:second]), Carried(run, [v.aval for v in eqn.outvars], x[second:])
+    with run.block("ONCE for (;;)"):
+        [on] = run.closed(p["cond_jaxpr"], [*fixed[:first], *lent(state.arrays)])
+        on = run.apart(on)
+        run.say(f"if (!({' | '.join(dict.fromkeys(map(text_of, on.reshape(-1))))})) break;")
+        now = lent(state.arrays) if on.ndim else state.arrays
+        new = run.closed(p["body_jaxpr"], [*fixed[first:], *now])
+        state.become([_where(run, on, *pair) for pair in zip(new, now, strict=True)] if on.ndim else new)
+    return state.arrays
+
+
+def _where(run: Emitter, on: Apart, new: Array, old: Array) -> Array:
+    """`new` in the rows whose condition holds, else `old`."""
+    layout = run.layout(old)
+    on, new, old = map(layout.of, (on, new, old))
+    return layout.lazy(
+        old.shape, old.dtype, lambda i: run.select(on.at(i[: on.ndim]), new.at(i), old.at(i)), on, new, old
+    )
+
+
+def _scan(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
+    p, length = eqn.params, eqn.params["length"]
+    # inputs and outputs have an axis more than a step has; releases of JAX have other names for their numbers
+    outputs = sum(v.aval.ndim > step.ndim for v, step in zip(eqn.outvars, p["jaxpr"].out_avals, strict=True))
+    carried = sum(v.aval.ndim == step.ndim for v, step in zip(eqn.invars, p["jaxpr"].in_avals, strict=True))
+    count = len(eqn.outvars) - outputs
+    fixed, state, inputs = _lasting(run, x[: carried - count]), x[carried - count : carried], _lasting(run, x[carried:])
+    rows = [v.aval for v in eqn.outvars[count:]]
+    large = any(map(run.is_large, [*inputs, *rows])) or length > min(LONGEST_UNROLLED, run.largest)
+    if large or (not inputs and not outputs and length >= SHORTEST_LOOP):
+        return _scan_looped(run, p, fixed, Carried(run, [v.aval for v in eqn.outvars[:count]], state), inputs, rows)
+    found: list[Any] = [None] * length
+    for k in range(length)[:: -1 if p["reverse"] else 1]:
+        row = [each[k] if each.ndim > 1 else single(each[k]) for each in map(run.apart, inputs)]
+        after = run.closed(p["jaxpr"], [*fixed, *state, *row])
+        state, found[k] = after[:count], list(map(run.apart, after[count:]))
+    return [*state, *(np.stack([row[i] for row in found]).view(Apart) for i in range(outputs))]
+
+
+def _scan_looped(
+    run: Emitter, p: Any, fixed: list[Array], state: Carried, inputs: list[Array], rows: Any
+) -> list[Array]:
+    """A scan as a loop whose inputs and outputs lie in memory."""
+    inputs, outputs = list(map(run.of, inputs)), [run.each(x.shape, x.dtype) for x in rows]
+    k, length, count = run.fresh("i", np.int32), p["length"], len(state.arrays)
+    with run.block(f"ONCE for (int {k} = 0; {k} < {length}; ++{k})"):
+        here = f"({length - 1} - {k})" if p["reverse"] else str(k)
+        after = run.closed(p["jaxpr"], [*fixed, *state.arrays, *(_row(run, x, here) for x in inputs)])
+        for to, x in zip(outputs, map(run.of, after[count:]), strict=True):
+            run.over(x.shape, lambda i: run.set(to, [here, *i], x.at(i)))  # noqa: B023
+        state.become(after[:count])
+    return [*state.arrays, *(run.settled(x) for x in outputs)]
+
+
+def _row(run: Emitter, x: Looped, k: str) -> Array:
+    return run.settled(run.lazy(x.shape[1:], x.dtype, lambda i: x.at([k, *i]), x, cheap=True))
+
+
+def _cond(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
+    index, branches = run.apart(x[0])[()], eqn.params["branches"]
+    if known(index):
+        return run.closed(branches[int(index)], x[1:])
+    x = [run.kept(each) for each in x[1:]]
+    found = Carried(run, [v.aval for v in eqn.outvars])
+    for k, branch in enumerate(branches):
+        test = f"!{index}" if index.dtype == bool else f"{index} <= {k}"
+        head = f"if ({test})" if k == 0 else "else" if k == len(branches) - 1 else f"else if ({test})"
+        with run.block(head):
+            found.become(run.closed(branch, x))
+    return found.arrays
+
+
+def _platform_index(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
     """Which of the forms of `lax.platform_dependent` is taken."""
-    for i, names in enumerate(platforms):
+    for i, names in enumerate(eqn.params["platforms"]):
         if names is None or "cuda" in names:
-            return number(i, np.int32)
+            return [single(np.int32(i))]
     raise Unsupported("a form for cuda")
 
 
-def _dtype(variable: Any) -> Any:
-    return variable.aval.dtype
+FLOW = {"cond": _cond, "platform_index": _platform_index, "scan": _scan, "while": _while}

@@ -8,18 +8,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandits.estimators.spectral_filter import FilteredBlocks, as_xla, whole_batch
-from jaxbandits.kernels import launch, over_lanes
-
-
-def one(history: int, *args: Any) -> FilteredBlocks:
-    """The filter of one lane; arguments as those of `as_xla`, without the axis of lanes."""
-    found = whole_batch(history, *jax.tree.map(lambda x: x[None], args), tiles=False)
-    return jax.tree.map(lambda x: x[0], found)
+from jaxbandits.kernels import over_lanes
 
 
 @lru_cache(maxsize=64)
-def _function(history: int) -> Callable[..., FilteredBlocks]:
-    return partial(one, history)
+def one(history: int) -> Callable[..., FilteredBlocks]:
+    """The filter of one lane; arguments as those of `as_xla`, without the axis of lanes."""
+
+    def of_lane(*args: Any) -> FilteredBlocks:
+        found = whole_batch(history, *jax.tree.map(lambda x: x[None], args), tiles=False)
+        return jax.tree.map(lambda x: x[0], found)
+
+    return of_lane
 
 
 def form(about: tuple[int, Any], shapes: Sequence[Any], platform: str, kind: str) -> Callable[..., list[Any]]:
@@ -28,14 +28,9 @@ def form(about: tuple[int, Any], shapes: Sequence[Any], platform: str, kind: str
     about: the length of the history of eigenvalues, the structure of the arguments. Lanes lead.
     """
     history, treedef = about
-    if not launch.asked(platform, kind):
+    behind = [jax.ShapeDtypeStruct((*x.shape[1:], x.shape[0]), x.dtype) for x in shapes]
+    kernel = over_lanes.form((one(history), 1, treedef), behind, platform, kind)
+    if kernel is None:
         function = partial(as_xla, history, tiles=False)
         return lambda *leaves: jax.tree.leaves(function(*jax.tree.unflatten(treedef, leaves)))
-    own = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in shapes]
-    lane = over_lanes.one_lane(_function(history), *jax.tree.unflatten(treedef, own))
-
-    def call(*leaves: Any) -> list[Any]:
-        found = over_lanes.by_kernel(lane, [jnp.moveaxis(x, 0, -1) for x in leaves], kind)
-        return [jnp.moveaxis(x, -1, 0) for x in found]
-
-    return call
+    return lambda *leaves: [jnp.moveaxis(x, -1, 0) for x in kernel(*(jnp.moveaxis(x, 0, -1) for x in leaves))]

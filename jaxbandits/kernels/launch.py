@@ -12,61 +12,18 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.kernels import by_cc, nvrtc
-from jaxbandits.kernels.forms import Form, forced_form, has_kernels
-from jaxbandits.kernels.source import BLOCK, Argument, Source, kernel
+from jaxbandits.kernels import compilers
+from jaxbandits.kernels.source import BLOCK, Source, kernel
 
-Outs = Sequence[jax.ShapeDtypeStruct]
+Form = Literal["kernel", "cc", "scan"]  # in which windows are played that can be kernels
+Target = tuple[str, dict[str, Any]]  # what XLA calls, and what that is told
 WARP = 32  # threads that a GPU starts together
-
-
-class NoRoute(RuntimeError):
-    """No kernel runs on this machine's GPU."""
-
-
-class Launch(NamedTuple):
-    """A kernel that is compiled, and how many threads run it."""
-
-    name: str
-    ptx: str
-    capability: int
-    blocks: int
-    threads: int  # of a block
-
-
-def _by_xla(launch: Launch, inputs: Sequence[Any], outs: Outs, aliases: dict[int, int]) -> list[Any]:
-    sizes = {"grid_x": launch.blocks, "block_x": launch.threads, "shared_mem_bytes": 0}
-    sizes |= dict.fromkeys(("grid_y", "grid_z", "block_y", "block_z"), 1)
-    attributes: dict[str, Any] = {name: np.int32(size) for name, size in sizes.items()}
-    attributes |= {"name": launch.name, "kernel_type": "ptx", "kernel_data": launch.ptx}
-    # said outright: then no release passes a buffer once that is an operand and a result
-    attributes["output_indices"] = tuple(np.int32(len(inputs) + k) for k in range(len(outs)))
-    call = jax.ffi.ffi_call("__gpu$xla.gpu.ptx", list(outs), input_output_aliases=aliases)
-    return list(call(*inputs, **attributes))
-
-
-def _by_jaxlib(launch: Launch, inputs: Sequence[Any], outs: Outs, aliases: dict[int, int]) -> list[Any]:
-    from jax._src.lib import gpu_triton  # no public module has it; it comes with JAX's plugin for CUDA
-
-    alignment = 16  # bytes, of every buffer
-    triton: Any = gpu_triton
-    kernel = triton.TritonKernel(launch.name, launch.threads // WARP, 1, 0, launch.ptx, "", launch.capability)
-    parameters = [triton.create_array_parameter(0, alignment)] * (len(inputs) + len(outs))
-    call = triton.TritonKernelCall(kernel, launch.blocks, 1, 1, parameters)
-    attributes = {"name": launch.name, "opaque": zlib.compress(call.to_proto(launch.name, b""))}
-    function = jax.ffi.ffi_call("triton_kernel_call_ffi", list(outs), input_output_aliases=aliases)
-    return list(function(*inputs, **attributes))
-
-
-ROUTES: dict[str, Callable[[Launch, Sequence[Any], Outs, dict[int, int]], list[Any]]] = {
-    "XLA's target for PTX": _by_xla, "jaxlib's handler for PTX": _by_jaxlib,
-}  # fmt: skip
 
 
 class Gpu(NamedTuple):
@@ -74,36 +31,88 @@ class Gpu(NamedTuple):
 
     capability: int  # 75 for 7.5
     route: str
-    ptx: Callable[[str, int], str] = nvrtc.ptx
+    ptx: Callable[[str, int], str] = compilers.ptx
 
-    def call(
-        self, source: Source, lanes: tuple[int, int], inputs: Sequence[Any], outs: Outs, aliases: dict[int, int]
-    ) -> list[Any]:
-        """What a kernel gives for lanes [S, M]."""
-        threads = min(BLOCK, -(-lanes[0] // WARP) * WARP)
-        blocks = -(-lanes[0] // threads) * lanes[1]
-        ptx = self.ptx(source.text, self.capability)
-        return ROUTES[self.route](Launch(source.name, ptx, self.capability, blocks, threads), inputs, outs, aliases)
+
+def _grid(lanes: tuple[int, int]) -> tuple[int, int]:
+    """Blocks, and threads of each."""
+    threads = min(BLOCK, -(-lanes[0] // WARP) * WARP)
+    return -(-lanes[0] // threads) * lanes[1], threads
+
+
+def _by_xla(gpu: Gpu, source: Source, lanes: tuple[int, int], inputs: int, outs: int) -> Target:
+    sizes = dict(zip(("grid_x", "block_x"), _grid(lanes), strict=True)) | {"shared_mem_bytes": 0}
+    sizes |= dict.fromkeys(("grid_y", "grid_z", "block_y", "block_z"), 1)
+    attributes: dict[str, Any] = {name: np.int32(size) for name, size in sizes.items()}
+    attributes |= {"name": source.name, "kernel_type": "ptx", "kernel_data": gpu.ptx(source.text, gpu.capability)}
+    # said outright: then no release passes a buffer once that is an operand and a result
+    attributes["output_indices"] = tuple(np.int32(inputs + k) for k in range(outs))
+    return "__gpu$xla.gpu.ptx", attributes
+
+
+def _by_jaxlib(gpu: Gpu, source: Source, lanes: tuple[int, int], inputs: int, outs: int) -> Target:
+    from jax._src.lib import gpu_triton  # no public module has it; it comes with JAX's plugin for CUDA
+
+    alignment = 16  # bytes, of every buffer
+    blocks, threads = _grid(lanes)
+    triton: Any = gpu_triton
+    ptx = gpu.ptx(source.text, gpu.capability)
+    kernel = triton.TritonKernel(source.name, threads // WARP, 1, 0, ptx, "", gpu.capability)
+    parameters = [triton.create_array_parameter(0, alignment)] * (inputs + outs)
+    call = triton.TritonKernelCall(kernel, blocks, 1, 1, parameters)
+    opaque = zlib.compress(call.to_proto(source.name, b""))
+    return "triton_kernel_call_ffi", {"name": source.name, "opaque": opaque}
+
+
+ROUTES: dict[str, Callable[[Gpu, Source, tuple[int, int], int, int], Target]] = {
+    "XLA's target for PTX": _by_xla, "jaxlib's handler for PTX": _by_jaxlib,
+}  # fmt: skip
 
 
 def call(
-    source: Source, lanes: tuple[int, int], inputs: Sequence[Any], outs: Outs, aliases: dict[int, int], form: Form
-) -> list[Any]:
+    source: Source, lanes: tuple[int, int], inputs: Sequence[Any], outs: Sequence[jax.ShapeDtypeStruct],
+    aliases: dict[int, int], on: Form | Gpu,
+) -> list[Any]:  # fmt: skip
     """What a kernel gives for lanes [S, M], where a program has it traced.
 
     aliases: which results lie in the memory of which inputs.
     """
-    if form == "cc":
-        return by_cc.call(source, inputs, list(outs), aliases)
-    gpu = here()
+    gpu = here() if on == "kernel" else on
     if gpu is None:
-        raise NoRoute("no kernel runs on this machine")
-    return gpu.call(source, lanes, [jnp.asarray(x) for x in inputs], outs, aliases)
+        raise RuntimeError("no kernel runs on this machine")
+    if isinstance(gpu, Gpu):
+        target, attributes = ROUTES[gpu.route](gpu, source, lanes, len(inputs), len(outs))
+    else:
+        target, attributes = compilers.by_cc(source), {}
+    function = jax.ffi.ffi_call(target, list(outs), input_output_aliases=aliases)
+    return list(function(*map(jnp.asarray, inputs), **attributes))
+
+
+_forced: Form | None = None
+
+
+@contextlib.contextmanager
+def forced(form: Form) -> Iterator[None]:
+    """Inside, every device plays in one form, to compare them.
+
+    "cc" plays on a CPU, in code of the system's C compiler, what a GPU would play by kernels.
+    """
+    global _forced
+    before, _forced = _forced, form
+    try:
+        yield
+    finally:
+        _forced = before
+
+
+def has_kernels(device: Any) -> bool:
+    """Whether kernels are made for a device: a GPU that takes PTX."""
+    return device.platform in ("gpu", "cuda") and "rocm" not in device.client.platform_version.lower()
 
 
 def form_on(device: Any) -> Form:
     """The form on a device: kernels on a GPU that runs them, elsewhere the scan over plays."""
-    return forced_form() or ("kernel" if has_kernels(device) and here() else "scan")
+    return _forced or ("kernel" if has_kernels(device) and here() else "scan")
 
 
 def asked(platform: str, kind: str) -> bool:
@@ -114,25 +123,21 @@ def asked(platform: str, kind: str) -> bool:
 # ---- which route
 
 _lock = threading.Lock()
-_absent: Gpu | None = None
 _here: list[Gpu | None] = []
 
 
 @contextlib.contextmanager
-def absent_gpu(capability: int = 90, *, ptx: Callable[[str, int], str] = nvrtc.ptx) -> Iterator[None]:
+def absent_gpu(capability: int = 90, *, ptx: Callable[[str, int], str] = compilers.ptx) -> Iterator[None]:
     """Inside, programs are lowered for a GPU that is not here. ptx: the compiler, given a text and the capability."""
-    global _absent
-    before, _absent = _absent, Gpu(capability, next(iter(ROUTES)), ptx)
+    before, _here[:] = list(_here), [Gpu(capability, next(iter(ROUTES)), ptx)]
     try:
         yield
     finally:
-        _absent = before
+        _here[:] = before
 
 
 def here() -> Gpu | None:
     """How kernels are called on this machine's GPU, found out once; None where none runs, which is warned of once."""
-    if _absent is not None:
-        return _absent
     with _lock:
         if not _here:
             with ThreadPoolExecutor(1) as thread:  # another thread traces nothing now
@@ -164,7 +169,7 @@ def _found() -> Gpu | None:
 
 def one_line() -> Source:
     """A kernel that adds 1 to a number of every lane."""
-    arguments = [Argument("limits", "int32"), Argument("x", "int32"), Argument("y", "int32", result=True)]
+    arguments = ["const int* __restrict__ limits", "const int* __restrict__ x", "int* y"]
     return kernel("one_line", arguments, "  y[lane] = x[lane] + 1;")
 
 
@@ -174,7 +179,7 @@ def _runs(gpu: Gpu, device: jax.Device) -> bool:
     limits = np.array([len(x), 1], np.int32)
 
     def program(limits: Any, x: Any) -> Any:
-        return gpu.call(one_line(), (len(x), 1), [limits, x], [jax.ShapeDtypeStruct(x.shape, x.dtype)], {})[0]
+        return call(one_line(), (len(x), 1), [limits, x], [jax.ShapeDtypeStruct(x.shape, x.dtype)], {}, gpu)[0]
 
     given = jax.device_put((limits, x), device)
     return np.array_equal(jax.jit(program)(*given), x + 1)

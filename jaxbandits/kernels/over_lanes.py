@@ -4,102 +4,63 @@ Lanes are the last axis of all arrays. Nothing is asked of the function: it is w
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from jaxbandits.kernels import launch
-from jaxbandits.kernels.arrays import Array, Index, Looped, linear
-from jaxbandits.kernels.emitter import Emitter
-from jaxbandits.kernels.fitting import Written, fitted
-from jaxbandits.kernels.layouts import layout_of
-from jaxbandits.kernels.source import Argument
-from jaxbandits.kernels.text import Number, Unsupported, text_of
-from jaxbandits.kernels.traced import read_only
+from jaxbandits.kernels.emitter import Emitter, read_only
+from jaxbandits.kernels.schedule import Fitted, fitted
+from jaxbandits.kernels.source import INPUT, RESULT, pointers
 
 
-class OneLane(NamedTuple):
-    """A function of one lane, traced, and its kernel."""
-
-    traced: ClosedJaxpr
-    kernel: Written | None  # None where there is none
-    reason: str  # why it is no kernel; "" where it is one
-
-
-def one_lane(function: Callable[..., Any], *args: Any) -> OneLane:
+def one_lane(function: Callable[..., Any], *args: Any) -> Fitted:
     """Trace a function and write its kernel. args: trees of one lane's arrays, or of their shapes."""
     leaves, treedef = jax.tree.flatten(args)
-    config: Any = jax.config
     shapes = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves)
-    return _one_lane(function, shapes, treedef, config.jax_enable_x64)
+    return _one_lane(function, shapes, treedef, jnp.result_type(float))
 
 
 @lru_cache(maxsize=256)
-def _one_lane(function: Callable[..., Any], shapes: tuple[Any, ...], treedef: Any, x64: bool) -> OneLane:
+def _one_lane(function: Callable[..., Any], shapes: tuple[Any, ...], treedef: Any, precision: Any) -> Fitted:
     def flat(*leaves: Any) -> list[Any]:
         return jax.tree.leaves(function(*jax.tree.unflatten(treedef, leaves)))
 
     traced = read_only(jax.make_jaxpr(flat)(*shapes))
-    try:
-        return OneLane(traced, fitted("lanes", writer(traced)), "")
-    except Unsupported as error:
-        return OneLane(traced, None, f"there is no rule for {error}")
+    return fitted("lanes", write, traced)
 
 
-def writer(traced: ClosedJaxpr) -> Callable[[Emitter], list[Argument]]:
-    """What writes the kernel of a traced function."""
-    return partial(_write, traced)
-
-
-def _write(traced: ClosedJaxpr, run: Emitter) -> list[Argument]:
+def write(run: Emitter, traced: ClosedJaxpr) -> list[str]:
     """Write the program of one lane, whose arrays lie in memory as rows of lanes."""
     run.say("const int lanes = limits[0];")
-    rows = [Looped(x.shape, x.dtype, partial(_read, run, k, x)) for k, x in enumerate(traced.in_avals)]
-    found = run.closed(traced, map(run.settled, rows))
-    for k, x in enumerate(found):
-        _keep(run, k, x)
-    ins = [Argument(f"in{k}", x.dtype) for k, x in enumerate(traced.in_avals)]
-    outs = [Argument(f"out{k}", x.dtype, result=True) for k, x in enumerate(traced.out_avals)]
-    return [Argument("limits", "int32"), *ins, *outs]
+    row = "[(size_t){} * lanes + lane]"
+    given = [run.view(f"in{k}{row}", x.shape, x.dtype) for k, x in enumerate(traced.in_avals)]
+    for k, x in enumerate(run.closed(traced, map(run.settled, given))):
+        run.give(f"out{k}{row}", x)
+    ins, outs = pointers(INPUT, "in", traced.in_avals), pointers(RESULT, "out", traced.out_avals)
+    return [INPUT.format("int", "limits"), *ins, *outs]
 
 
-def _read(run: Emitter, k: int, x: Any, index: Index) -> Number:
-    """An element of an argument."""
-    text = f"in{k}[(size_t){linear(index, x.shape)} * lanes + lane]"
-    return run.let(text + (" != 0" if x.dtype == bool else ""), x.dtype)
-
-
-def _keep(run: Emitter, k: int, x: Array) -> None:
-    """Write a result."""
-
-    def write(index: Index) -> None:
-        run.say(f"out{k}[(size_t){linear(index, x.shape)} * lanes + lane] = {text_of(x.at(index))};")
-
-    layout_of(run, x).over(x.shape, write)
-
-
-def by_kernel(one: OneLane, arrays: Sequence[Any], form: Any) -> list[Any]:
+def by_kernel(one: Fitted, arrays: Sequence[Any], form: Any) -> list[Any]:
     """What a one-lane function gives for many lanes. arrays: its arguments, [..., L] each, as are its results."""
-    assert one.kernel is not None, one.reason
+    assert one.source is not None, one.reason
     lanes = arrays[0].shape[-1]
     outs = [jax.ShapeDtypeStruct((*x.shape, lanes), x.dtype) for x in one.traced.out_avals]
     limits = np.array([lanes, 1], np.int32)
-    return launch.call(one.kernel.source, (lanes, 1), [limits, *arrays], outs, {}, form)
-
-
-# ---- asked by `numerics.device_forms`
+    return launch.call(one.source, (lanes, 1), [limits, *arrays], outs, {}, form)
 
 
 def form(
     about: tuple[Callable[..., Any], int, Any], shapes: Sequence[Any], platform: str, kind: str
 ) -> Callable[..., list[Any]] | None:
-    """The kernel of a function whose arguments have several axes of lanes at their end; None where it is no kernel.
+    """The kernel of a function, as `numerics.device_forms` asks for it; None where it is no kernel.
 
-    about: the function, how many axes of lanes there are, the structure of its arguments.
+    about: the function, how many axes of lanes its arguments have at their end, the structure of its arguments.
     """
     function, depth, treedef = about
     if not launch.asked(platform, kind) or any(0 in x.shape for x in shapes):

@@ -1,22 +1,22 @@
-"""What operations give: each is said once, element by element, in a layout (`layouts`) that its arrays ask for.
+"""What operations give: each is said once, element by element, in the layout that its arrays ask for.
 
 Sums, orders and products run from left to right.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.kernels.arrays import ALWAYS, Array, Index, linear, minus, plus, single, times, woven
-from jaxbandits.kernels.layouts import Layout
+from jaxbandits.kernels.arrays import ALWAYS, EMPTY, Array, Index, Layout, linear, minus, plus, single, times, woven
 from jaxbandits.kernels.scalars import ELEMENTWISE
-from jaxbandits.kernels.text import Number, Unsupported, number
+from jaxbandits.kernels.text import Number, Unsupported, number, text_of
 
 Rule = Callable[..., Any]  # of a layout, an equation, and arrays; gives an array or several
+# of an equation, the number of its result or operand, an index: where its element lies in the one operand or result
+Place = Callable[[Any, int, Index], Index]
 
 
 def _out(eqn: Any) -> Any:
@@ -35,105 +35,81 @@ def _elementwise(function: Callable[..., Number], lay: Layout, eqn: Any, *x: Arr
     return lay.lazy(out.shape, out.dtype, element, *x)
 
 
-def _beside(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """A shape without some axes."""
-    return [n for d, n in enumerate(shape) if d not in axes]
-
-
 # ---- operations that only move elements
 
-Place = Callable[[Index], Index]  # where in the operand the element of the result at an index lies
 
-
-def _moved(places: Callable[[Any], list[Place]], lay: Layout, eqn: Any, x: Array) -> list[Array]:
+def _moved(place: Place, lay: Layout, eqn: Any, x: Array) -> list[Array]:
+    """Results whose elements lie somewhere in the operand."""
     outs = [v.aval for v in eqn.outvars]
-    x = lay.kept(x) if len(outs) > 1 or outs[0].size > x.size else x
-    return [
-        lay.lazy(out.shape, out.dtype, partial(_from, x, place), x, cheap=True)
-        for out, place in zip(outs, places(eqn), strict=True)
-    ]
+    x = lay.run.kept(x) if len(outs) > 1 or outs[0].size > x.size else x
+
+    def moved(k: int, out: Any) -> Array:
+        return lay.lazy(out.shape, out.dtype, lambda i: x.at(place(eqn, k, i)), x, cheap=True)
+
+    return list(map(moved, range(len(outs)), outs))
 
 
-def _from(x: Array, place: Place, i: Index) -> Number:
-    return x.at(place(i))
+def _joined(place: Place, lay: Layout, eqn: Any, *x: Array) -> Array:
+    """A result in which the elements of operands lie somewhere."""
+    found = lay.each(_out(eqn).shape, _out(eqn).dtype)
+    for k, each in enumerate(x):
+        lay.over(each.shape, lambda i: lay.set(found, place(eqn, k, i), each.at(i)))  # noqa: B023
+    return found
 
 
-def _broadcast_in_dim(eqn: Any) -> list[Place]:
+def _broadcast(eqn: Any, k: int, i: Index) -> Index:
     kept, sizes = eqn.params["broadcast_dimensions"], eqn.invars[0].aval.shape
-    return [lambda i: [i[d] if n > 1 else 0 for d, n in zip(kept, sizes, strict=True)]]
+    return [i[d] if n > 1 else 0 for d, n in zip(kept, sizes, strict=True)]
 
 
-def _reshape(eqn: Any) -> list[Place]:
+def _reshaped(eqn: Any, k: int, i: Index) -> Index:
     new, old = _out(eqn).shape, eqn.invars[0].aval.shape
-
-    def same_order(i: Index) -> Index:
+    if [n for n in new if n > 1] == [n for n in old if n > 1]:
         left = iter([k for k, n in zip(i, new, strict=True) if n > 1])
         return [next(left) if n > 1 else 0 for n in old]
-
-    def divided(i: Index) -> Index:
-        place, index = linear(i, new), []
-        for n in reversed(old):
-            index.append(place % n if isinstance(place, int) else f"({place} % {n})")
-            place = place // n if isinstance(place, int) else f"({place} / {n})"
-        return index[::-1]
-
-    return [same_order if [n for n in new if n > 1] == [n for n in old if n > 1] else divided]
+    place, index = linear(i, new), []
+    for n in reversed(old):
+        index.append(place % n if isinstance(place, int) else f"({place} % {n})")
+        place = place // n if isinstance(place, int) else f"({place} / {n})"
+    return index[::-1]
 
 
-def _transpose(eqn: Any) -> list[Place]:
-    order = eqn.params["permutation"]
-    return [lambda i: [i[order.index(d)] for d in range(len(order))]]
-
-
-def _rev(eqn: Any) -> list[Place]:
+def _turned(eqn: Any, k: int, i: Index) -> Index:
     turned, shape = eqn.params["dimensions"], eqn.invars[0].aval.shape
-    return [lambda i: [minus(n - 1, k) if d in turned else k for d, (k, n) in enumerate(zip(i, shape, strict=True))]]
+    return [minus(n - 1, j) if d in turned else j for d, (j, n) in enumerate(zip(i, shape, strict=True))]
 
 
-def _slice(eqn: Any) -> list[Place]:
-    starts, steps = eqn.params["start_indices"], eqn.params["strides"]
-    steps = steps or [1] * len(starts)
-    return [lambda i: [plus(times(k, step), b) for k, step, b in zip(i, steps, starts, strict=True)]]
+def _sliced(eqn: Any, k: int, i: Index) -> Index:
+    starts, steps = eqn.params["start_indices"], eqn.params["strides"] or [1] * len(i)
+    return [plus(times(j, step), b) for j, step, b in zip(i, steps, starts, strict=True)]
 
 
-def _split(eqn: Any) -> list[Place]:
-    axis, sizes = eqn.params["axis"], eqn.params["sizes"]
-
-    def part(begin: int) -> Place:
-        return lambda i: [plus(k, begin) if d == axis else k for d, k in enumerate(i)]
-
-    return [part(int(begin)) for begin in (0, *np.cumsum(sizes)[:-1])]
+def _of_part(axis: int, sizes: Sequence[int], k: int, i: Index) -> Index:
+    """A place in the k-th of some parts that lie one after the other along an axis."""
+    return [plus(j, int(sum(sizes[:k]))) if d == axis else j for d, j in enumerate(i)]
 
 
-def _unstack(eqn: Any) -> list[Place]:
-    axis = eqn.params["axis"]
-    return [lambda i, k=k: woven(i, [axis], [k]) for k in range(len(eqn.outvars))]  # type: ignore[misc]
+MOVED: dict[str, Place] = {
+    "broadcast_in_dim": _broadcast, "expand_dims": _reshaped, "reshape": _reshaped, "squeeze": _reshaped,
+    "rev": _turned, "slice": _sliced,
+    "split": lambda eqn, k, i: _of_part(eqn.params["axis"], eqn.params["sizes"], k, i),
+    "transpose": lambda eqn, k, i: [i[eqn.params["permutation"].index(d)] for d in range(len(i))],
+    "unstack": lambda eqn, k, i: woven(i, [eqn.params["axis"]], [k]),
+}  # fmt: skip
+JOINED: dict[str, Place] = {
+    "concatenate": lambda eqn, k, i: _of_part(
+        axis := eqn.params["dimension"], [v.aval.shape[axis] for v in eqn.invars], k, i
+    ),
+    "stack": lambda eqn, k, i: woven(i, [eqn.params["axis"]], [k]),
+}
 
 
-# ---- made and joined
+# ---- others
 
 
 def _iota(lay: Layout, eqn: Any) -> Array:
     p = eqn.params
     return lay.lazy(p["shape"], p["dtype"], lambda i: lay.run.of_index(i[p["dimension"]], p["dtype"]), cheap=True)
-
-
-def _concatenate(lay: Layout, eqn: Any, *x: Array) -> Array:
-    axis, out, begin = eqn.params["dimension"], _out(eqn), 0
-    found = lay.each(out.shape, out.dtype)
-    for each in x:
-        behind = [begin if d == axis else 0 for d in range(len(out.shape))]
-        lay.over(each.shape, lambda i: lay.set(found, list(map(plus, i, behind)), each.at(i)))  # noqa: B023
-        begin += each.shape[axis]
-    return found
-
-
-def _stack(lay: Layout, eqn: Any, *x: Array) -> Array:
-    axis, out = eqn.params["axis"], _out(eqn)
-    found = lay.each(out.shape, out.dtype)
-    for k, each in enumerate(x):
-        lay.over(each.shape, lambda i: lay.set(found, woven(i, [axis], [k]), each.at(i)))  # noqa: B023
-    return found
 
 
 def _pad(lay: Layout, eqn: Any, x: Array, value: Array) -> Array:
@@ -200,7 +176,7 @@ def _cumulative(how: str, lay: Layout, eqn: Any, x: Array) -> Array:
         lay.over([length - 1], step)
 
     if out.size:
-        lay.over(_beside(x.shape, axis), row)
+        lay.over(np.delete(x.shape, axis), row)
     return found
 
 
@@ -227,16 +203,14 @@ def _position(loses: str, lay: Layout, eqn: Any, x: Array) -> Array:
 
 def _dot_general(lay: Layout, eqn: Any, x: Array, y: Array) -> Array:
     (summed, with_), (batch, beside) = eqn.params["dimension_numbers"]
-    x, y, out, free = lay.kept(x), lay.kept(y), _out(eqn), x.ndim - len(summed)
+    x, y, out, free = lay.run.kept(x), lay.run.kept(y), _out(eqn), x.ndim - len(summed)
     shape = [x.shape[d] for d in summed]
-
-    def place(axes: Sequence[int], batch: Sequence[int], i: Index, free: Index, j: Index) -> Index:
-        return woven(free, (*batch, *axes), (*i[: len(batch)], *j))
 
     def element(i: Index) -> Number:
         def product(j: Index) -> Number:
-            left = x.at(place(summed, batch, i, i[len(batch) : free], j))
-            return lay.run.op("mul", left, y.at(place(with_, beside, i, i[free:], j)))
+            fixed = *i[: len(batch)], *j
+            left = x.at(woven(i[len(batch) : free], (*batch, *summed), fixed))
+            return lay.run.op("mul", left, y.at(woven(i[free:], (*beside, *with_), fixed)))
 
         return lay.total("add", shape, out.dtype, product)
 
@@ -257,7 +231,8 @@ def _sort(lay: Layout, eqn: Any, *x: Array) -> list[Array]:
                 here, there = woven(i, axis, [before]), woven(i, axis, [plus(before, 1)])
                 pairs = [(each.at(here), each.at(there)) for each in found]
                 swap = run.op("before", *pairs[0][::-1])
-                lay.leave_unless(swap)
+                if lay is not run.unrolled:  # nothing changes any more
+                    run.say(f"if (!{text_of(swap)}) break;")
                 for each, (a, b) in zip(found, pairs, strict=True):
                     lay.set(each, here, run.select(swap, b, a))
                     lay.set(each, there, run.select(swap, a, b))
@@ -266,55 +241,46 @@ def _sort(lay: Layout, eqn: Any, *x: Array) -> list[Array]:
 
         lay.over([shape[axis[0]] - 1], insert)
 
-    lay.over(_beside(shape, axis), row)
+    lay.over(np.delete(shape, axis), row)
     return found
 
 
 # ---- slices whose start is only known to the program
 
 
-class Slices(NamedTuple):
-    """Where the slices of an array lie that are read or written."""
+class Slices:
+    """Where the slices of an array lie that are read or written, as the dimension numbers of a gather or scatter say.
 
-    ndim: int  # of the array
-    dims: Sequence[int]  # its axes that have a start
-    tops: list[int]  # the largest start of each
-    batch: list[int]  # axes of the slices that run over rows of the index
-    windows: list[tuple[int, int]]  # axes of the slices that run along axes of the array
-    batching: list[tuple[int, int]]  # axes of the index that run along axes of the array
+    numbers: in the order that both have. None: one slice, whose start is given for every axis, each apart.
+    """
 
-    def row(self, i: Index) -> Index:
-        """The row of the index that has the start of an element of the slices."""
-        return [i[d] for d in self.batch]
+    def __init__(self, shape: Sequence[int], slices: Sequence[int], numbers: Sequence[Any] | None = None) -> None:
+        axes = range(len(shape))
+        self.dims: Sequence[int]
+        windows, dropped, self.dims, batching, of_index = numbers or (axes, (), axes, (), ())
+        kept = [d for d in axes if d not in (*dropped, *batching)]
+        self.windows = list(zip(windows, kept, strict=True))  # axes of the slices that run along axes of the array
+        self.batching = list(zip(of_index, batching, strict=True))  # axes of the index that do
+        self.batch = [d for d in range(len(slices)) if d not in windows]  # axes of the slices that run over its rows
+        sizes = {k: slices[d] for d, k in self.windows}
+        self.tops = [shape[d] - sizes.get(d, 1) for d in self.dims]  # the largest start of each axis that has one
+        self.ndim, self.apart = len(shape), numbers is None
+
+    def start(self, i: Index, *index: Array) -> list[Number]:
+        """The start of the slice that has an element."""
+        row = [i[d] for d in self.batch]
+        return [x.at(()) for x in index] if self.apart else [index[0].at([*row, k]) for k in range(len(self.dims))]
 
     def place(self, i: Index, start: Index) -> Index:
         """Where an element of the slices lies, from its start."""
-        row, place = self.row(i), [0] * self.ndim
+        place: list[Any] = [0] * self.ndim
         for d, k in self.windows:
             place[k] = i[d]
         for d, k in self.batching:
-            place[k] = row[d]
+            place[k] = i[self.batch[d]]
         for k, begin in zip(self.dims, start, strict=True):
             place[k] = plus(place[k], begin)
         return place
-
-
-def _slice_of(shape: Sequence[int], sizes: Sequence[int]) -> Slices:
-    """One slice, whose start is given for every axis."""
-    axes = range(len(shape))
-    return Slices(len(shape), axes, list(map(minus, shape, sizes)), [], list(zip(axes, axes, strict=True)), [])
-
-
-def _slices_of(shape: Sequence[int], slices: Sequence[int], numbers: Sequence[Any]) -> Slices:
-    """The slices of a gather or scatter. numbers: its dimension numbers, which both order alike."""
-    windows, dropped, dims, batching, of_index = numbers
-    kept = [d for d in range(len(shape)) if d not in (*dropped, *batching)]
-    along = list(zip(windows, kept, strict=True))
-    sizes = {k: slices[d] for d, k in along}
-    return Slices(
-        len(shape), dims, [shape[d] - sizes.get(d, 1) for d in dims],
-        [d for d in range(len(slices)) if d not in windows], along, list(zip(of_index, batching, strict=True)),
-    )  # fmt: skip
 
 
 def _inside(run: Any, start: Number, top: int) -> Number:
@@ -323,63 +289,45 @@ def _inside(run: Any, start: Number, top: int) -> Number:
     return run.op("and", low, run.op("le", start, number(top, start.dtype)))
 
 
-def _outside(value: Any, dtype: Any) -> Any:
-    """What a gather gives outside of its array."""
-    if value is None:
-        if jnp.issubdtype(dtype, jnp.inexact):
-            value = np.nan
-        elif np.dtype(dtype).kind == "b":
-            value = True
-        else:
-            value = jnp.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.signedinteger) else jnp.iinfo(dtype).max
-    return number(value, dtype)
-
-
-def _of_row(slices: Slices, row: Index, index: Array) -> list[Number]:
-    """The start in a row of an index."""
-    return [index.at([*row, k]) for k in range(len(slices.dims))]
-
-
-def _of_axes(row: Index, *starts: Array) -> list[Number]:
-    """A start given for every axis."""
-    return [start.at(()) for start in starts]
-
-
 def _dynamic_slice(lay: Layout, eqn: Any, x: Array, *starts: Array) -> Array:
-    out, slices = _out(eqn), _slice_of(x.shape, _out(eqn).shape)
+    out, slices = _out(eqn), Slices(x.shape, _out(eqn).shape)
 
     def element(i: Index) -> Number:
-        return lay.read(lambda start: x.at(slices.place(i, start)), _of_axes((), *starts), slices.tops)
+        return lay.read(lambda start: x.at(slices.place(i, start)), slices.start(i, *starts), slices.tops)
 
     return lay.lazy(out.shape, out.dtype, element, x, cheap=True)
 
 
 def _gather(lay: Layout, eqn: Any, x: Array, index: Array) -> Array:
-    run, out, x, index = lay.run, _out(eqn), lay.kept(x), lay.kept(index)
-    slices, mode = _slices_of(x.shape, out.shape, eqn.params["dimension_numbers"]), eqn.params["mode"]
+    run, out, x, index = lay.run, _out(eqn), lay.run.kept(x), lay.run.kept(index)
+    slices, outside = Slices(x.shape, out.shape, eqn.params["dimension_numbers"]), eqn.params["fill_value"]
+    if outside is None:  # NaN, the lowest integer, or the highest one without a sign
+        outside = np.nan if out.dtype.kind == "f" else EMPTY["max" if out.dtype.kind == "i" else "min"](out.dtype)
 
     def element(i: Index) -> Number:
-        starts, inside = _of_row(slices, slices.row(i), index), ALWAYS
-        if mode == lax.GatherScatterMode.FILL_OR_DROP:
+        starts, inside = slices.start(i, index), ALWAYS
+        if eqn.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP:
             inside = run.all_of(_inside(run, *pair) for pair in zip(starts, slices.tops, strict=True))
         found = lay.read(lambda start: x.at(slices.place(i, start)), starts, slices.tops)
-        return run.select(inside, found, _outside(eqn.params["fill_value"], out.dtype))
+        return run.select(inside, found, number(outside, out.dtype))
 
     return lay.lazy(out.shape, out.dtype, element, x, index)
 
 
-def _written(
-    lay: Layout, how: str | None, slices: Slices, clip: bool, starts: Callable[..., list[Number]], x: Array,
-    new: Array, *index: Array,
-) -> Array:  # fmt: skip
-    """An array with slices of `new` written into it, or added to it, or the like.
+def _scatter(how: str | None, lay: Layout, eqn: Any, x: Array, index: Array, new: Array) -> Array:
+    slices = Slices(x.shape, new.shape, eqn.params["dimension_numbers"])
+    return _written(lay, how, slices, eqn.params["mode"] == lax.GatherScatterMode.CLIP, x, new, index)
 
-    clip: whether starts are moved inside; else what lies outside is dropped. starts: of a row, out of `index`.
+
+def _written(lay: Layout, how: str | None, slices: Slices, clip: bool, *arrays: Array) -> Array:
+    """An array with slices of another written into it, or added to it, or the like.
+
+    clip: whether starts are moved inside; else what lies outside is dropped. arrays: both, and those of starts.
     """
-    array, new, *index = lay.taken(x, new, *index)
+    array, new, *index = lay.taken(*arrays)
 
     def write(i: Index) -> None:
-        for start, here in lay.places(starts(slices.row(i), *index), slices.tops, clip):
+        for start, here in lay.places(slices.start(i, *index), slices.tops, clip):
             place = slices.place(i, start)
             value = new.at(i) if how is None else lay.run.op(how, array.at(place), new.at(i))
             lay.set(array, place, value, here)
@@ -388,35 +336,18 @@ def _written(
     return array
 
 
-def _dynamic_update_slice(lay: Layout, eqn: Any, x: Array, new: Array, *starts: Array) -> Array:
-    return _written(lay, None, _slice_of(x.shape, new.shape), True, _of_axes, x, new, *starts)
-
-
-def _scatter(how: str | None, lay: Layout, eqn: Any, x: Array, index: Array, new: Array) -> Array:
-    slices = _slices_of(x.shape, new.shape, eqn.params["dimension_numbers"])
-    clip = eqn.params["mode"] == lax.GatherScatterMode.CLIP
-    return _written(lay, how, slices, clip, partial(_of_row, slices), x, new, index)
-
-
+FOLDS = {"add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "and", "or": "or"}
 RULES: dict[str, Rule] = {
     **{name: partial(_elementwise, function) for name, function in ELEMENTWISE.items()},
-    **{
-        name: partial(_moved, places)
-        for name, places in {
-            "broadcast_in_dim": _broadcast_in_dim, "expand_dims": _reshape, "reshape": _reshape, "rev": _rev,
-            "slice": _slice, "split": _split, "squeeze": _reshape, "transpose": _transpose, "unstack": _unstack,
-        }.items()
-    },
+    **{name: partial(_moved, place) for name, place in MOVED.items()},
+    **{name: partial(_joined, place) for name, place in JOINED.items()},
+    **{f"reduce_{name}": partial(_folded, how) for how, name in FOLDS.items()},
+    **{f"cum{FOLDS[how]}": partial(_cumulative, how) for how in ("add", "mul", "max", "min")},
+    **{f"scatter-{how}": partial(_scatter, how) for how in ("add", "max", "min")},
     "argmax": partial(_position, "le"), "argmin": partial(_position, "ge"),
-    "concatenate": _concatenate, "dot_general": _dot_general,
-    "cummax": partial(_cumulative, "max"), "cummin": partial(_cumulative, "min"),
-    "cumprod": partial(_cumulative, "mul"), "cumsum": partial(_cumulative, "add"),
-    "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather,
-    "iota": _iota, "pad": _pad, "reduce": _reduce,
-    "reduce_and": partial(_folded, "and"), "reduce_max": partial(_folded, "max"),
-    "reduce_min": partial(_folded, "min"), "reduce_or": partial(_folded, "or"),
-    "reduce_prod": partial(_folded, "mul"), "reduce_sum": partial(_folded, "add"),
-    "scatter": partial(_scatter, None), "scatter-add": partial(_scatter, "add"),
-    "scatter-max": partial(_scatter, "max"), "scatter-min": partial(_scatter, "min"),
-    "sort": _sort, "stack": _stack,
+    "dot_general": _dot_general, "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": lambda lay, eqn, x, new, *starts: _written(
+        lay, None, Slices(x.shape, new.shape), True, x, new, *starts
+    ),
+    "gather": _gather, "iota": _iota, "pad": _pad, "reduce": _reduce, "scatter": partial(_scatter, None), "sort": _sort,
 }  # fmt: skip

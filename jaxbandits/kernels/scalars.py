@@ -2,31 +2,24 @@
 
 `EXPRESSIONS` says of each operation how it is written for each kind of operands: b truth values, i and u integers with
 and without sign, f floats. {0}, {1} ... are the operands, {t} their type, {u} and {i} the unsigned and the signed type
-of the same size, {s} how their functions end in `prelude.py`, {n} their bits. What is known is computed at once.
+of the same size, {s} how their functions end in `source.py`, {n} their bits. What is known is computed at once.
 """
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
-from jaxbandits.kernels.text import TYPES, Number, Unsupported, Writer, c_type, known, number, text_of
+from jaxbandits.kernels.source import FUNCTIONS, OF_TWO
+from jaxbandits.kernels.text import Number, Unsupported, Writer, c_type, ending, known, number, text_of
 
 WRAPPED = "({{t}})(({{u}}){{0}} {0} ({{u}}){{1}})"  # integers wrap around, which C promises for unsigned ones only
 SHIFTED = "({{u}}){{1}} < {{n}}u ? ({{t}})(({{u}}){{0}} {0} {{1}}) : ({{t}})0"
-
-SHIFTED_INSIDE = {  # by a known number of bits, fewer than there are
-    ("shift_left", "i"): "({t})(({u}){0} << {1})", ("shift_left", "u"): "({t})({0} << {1})",
-    ("shift_right_logical", "i"): "({t})(({u}){0} >> {1})", ("shift_right_logical", "u"): "({t})({0} >> {1})",
-    ("shift_right_arithmetic", "i"): "{0} >> {1}", ("shift_right_arithmetic", "u"): "({t})(({i}){0} >> {1})",
-}  # fmt: skip
-
-
-def _function(name: str) -> dict[str, str]:
-    return {"f": f"{name}_{{s}}({{0}})"}
-
-
 EXPRESSIONS: dict[str, dict[str, str]] = {
+    **{
+        name: {"f": f"{name}_{{s}}({{0}}{', {1}' * (name in OF_TWO)})"} for name in (*FUNCTIONS, "erf_inv", "is_finite")
+    },
     "add": {"i": WRAPPED.format("+"), "u": "({t})({0} + {1})", "f": "{0} + {1}", "b": "{0} | {1}"},
     "sub": {"i": WRAPPED.format("-"), "u": "({t})({0} - {1})", "f": "{0} - {1}"},
     "mul": {"i": WRAPPED.format("*"), "u": "({t})(1u * {0} * {1})", "f": "{0} * {1}", "b": "{0} & {1}"},
@@ -49,26 +42,26 @@ EXPRESSIONS: dict[str, dict[str, str]] = {
     "before": {"biu": "{0} < {1}", "f": "before_{s}({0}, {1})"},
     "shift_left": {"iu": SHIFTED.format("<<")}, "shift_right_logical": {"iu": SHIFTED.format(">>")},
     "shift_right_arithmetic": {"iu": "({t})(({i}){0} >> (({u}){1} < {n}u ? {1} : {n} - 1))"},
+    # by a known number of bits, fewer than there are
+    "shift_left inside": {"i": "({t})(({u}){0} << {1})", "u": "({t})({0} << {1})"},
+    "shift_right_logical inside": {"i": "({t})(({u}){0} >> {1})", "u": "({t})({0} >> {1})"},
+    "shift_right_arithmetic inside": {"i": "{0} >> {1}", "u": "({t})(({i}){0} >> {1})"},
     "abs": {"i": "{0} < 0 ? ({t})(({u})0 - ({u}){0}) : {0}", "u": "{0}", "f": "abs_{s}({0})"},
     "sign": {"i": "({t})(({0} > 0) - ({0} < 0))", "u": "({t})({0} > 0)", "f": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0}"},
     "square": {"iu": "({t})(({u}){0} * ({u}){0})", "f": "{0} * {0}"},
     "population_count": {"iu": "({t})COUNT_ONES(({u}){0})"},
     "clz": {"iu": "({t})(LEADING_ZEROS((unsigned long long)({u}){0}) - 64 + {n})"},
-    "atan2": {"f": "atan2_{s}({0}, {1})"}, "nextafter": {"f": "nextafter_{s}({0}, {1})"},
-    "pow": {"f": "pow_{s}({0}, {1})"},
-    **{
-        name: _function(name)
-        for name in """exp exp2 expm1 log log1p sin cos tan tanh sqrt rsqrt cbrt erf erfc erf_inv lgamma logistic floor
-        ceil round rint is_finite""".split()
-    },
 }  # fmt: skip
 ANSWERS = {"eq", "ne", "lt", "le", "gt", "ge", "before", "is_finite"}  # give truth values
-TOTAL = {"lt_to": "lt", "le_to": "le"}  # what JAX compares to sort
 KNOWN: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "abs": np.abs,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square, "rint": np.rint,
+    "is_finite": np.isfinite, "before": lambda a, b: a < b or (b != b and a == a),
+    # None: the program computes it
+    "div": lambda a, b: a / b if a.dtype.kind == "f" else (a - np.fmod(a, b)) // b if b else None,
+    "rem": lambda a, b: np.fmod(a, b) if a.dtype.kind in "iu" and b else None,
 }  # fmt: skip
 
 
@@ -79,24 +72,26 @@ class Scalars(Writer):
         """An operation of `EXPRESSIONS` on numbers of one type."""
         dtype = x[0].dtype
         result = np.dtype(bool) if name in ANSWERS else dtype
-        if all(map(known, x)) and (found := _folded(name, x)) is not None:
-            return number(found, result)
+        if name in KNOWN and all(map(known, x)):
+            with np.errstate(all="ignore"):
+                found = KNOWN[name](*x)
+            if found is not None:
+                return number(found, result)
         if name in ("and", "or") and dtype.kind == "b" and any(map(known, x)):
             a, b = x if known(x[0]) else x[::-1]
             return b if bool(a) == (name == "and") else a
+        if name.startswith("shift") and known(x[1]) and 0 <= int(x[1]) < 8 * dtype.itemsize:
+            name += " inside"
         template = next((text for kinds, text in EXPRESSIONS.get(name, {}).items() if dtype.kind in kinds), None)
         if template is None:
             raise Unsupported(f"{name} of {dtype}")
-        if name.startswith("shift") and known(x[1]) and 0 <= int(x[1]) < 8 * dtype.itemsize:
-            template = SHIFTED_INSIDE[name, dtype.kind]
         if name in ("max", "min") and dtype.kind == "f" and any(map(known, x)):
             # A known number is not NaN: where the comparison fails, the other one is NaN or the answer.
             x = x if known(x[1]) else x[::-1]
             template = "{1} >= {0} ? {1} : {0}" if name == "max" else "{1} <= {0} ? {1} : {0}"
-        kind, unsigned, ending = TYPES[str(dtype)]
-        signed = TYPES[f"int{8 * dtype.itemsize}"][0]
-        text = template.format(*map(text_of, x), t=kind, u=unsigned, i=signed, s=ending, n=8 * dtype.itemsize)
-        return self.let(text, result)
+        bits = 8 * dtype.itemsize
+        u, i = c_type(f"uint{bits}"), c_type(f"int{bits}")
+        return self.let(template.format(*map(text_of, x), t=c_type(dtype), u=u, i=i, s=ending(dtype), n=bits), result)
 
     def select(self, condition: Number, chosen: Number, other: Number) -> Number:
         """`chosen` where a condition holds, else `other`."""
@@ -108,10 +103,7 @@ class Scalars(Writer):
 
     def all_of(self, conditions: Any) -> Number:
         """Whether all conditions hold."""
-        found: Number = np.bool_(True)
-        for condition in conditions:
-            found = self.op("and", found, condition)
-        return found
+        return reduce(partial(self.op, "and"), conditions, np.bool_(True))
 
     def within(self, x: Number, top: int) -> Number:
         """An integer moved into 0 .. top."""
@@ -120,24 +112,21 @@ class Scalars(Writer):
     def converted(self, x: Number, dtype: Any) -> Number:
         """A number of another type: floats are cut off, and stay inside of the type."""
         dtype = np.dtype(dtype)
+        cut = x.dtype.kind == "f" and dtype.kind in "iu"
         if x.dtype == dtype:
             return x
-        if known(x) and not (x.dtype.kind == "f" and dtype.kind in "iu"):
+        if known(x) and cut:
+            info = np.iinfo(dtype)
+            return number(0 if np.isnan(x) else int(min(max(float(x), info.min), info.max)), dtype)
+        if known(x):
             return number(x, dtype)
-        text = text_of(x)
-        if dtype.kind == "b":
-            return self.let(f"{text} != 0", dtype)
-        if x.dtype.kind == "f" and dtype.kind in "iu":
+        if cut:
             wide = dtype if dtype.itemsize >= 4 else np.dtype("int32")
-            if known(x):
-                info = np.iinfo(dtype)
-                return number(0 if np.isnan(x) else int(min(max(float(x), info.min), info.max)), dtype)
-            found = self.let(f"to_{TYPES[str(wide)][2]}_{TYPES[str(x.dtype)][2]}({text})", wide)
-            if wide is not dtype:
-                low, high = (number(k, wide) for k in (np.iinfo(dtype).min, np.iinfo(dtype).max))
-                found = self.converted(self.op("min", self.op("max", found, low), high), dtype)
-            return found
-        return self.let(f"({c_type(dtype)}){text}", dtype)
+            x = self.let(f"to_{ending(wide)}_{ending(x.dtype)}({x})", wide)
+            if wide is dtype:
+                return x
+            x = self.op("min", self.op("max", x, number(np.iinfo(dtype).min, wide)), number(np.iinfo(dtype).max, wide))
+        return self.let(f"{x} != 0" if dtype.kind == "b" else f"({c_type(dtype)}){x}", dtype)
 
     def of_bits(self, x: Number, dtype: Any) -> Number:
         """The number whose bits are those of x."""
@@ -145,10 +134,10 @@ class Scalars(Writer):
         if known(x):
             return np.asarray(x).view(dtype)[()]
         if x.dtype.kind == "f":
-            x = self.let(f"BITS_{TYPES[str(x.dtype)][2]}({x})", f"uint{8 * x.dtype.itemsize}")
+            x = self.let(f"BITS_{ending(x.dtype)}({x})", f"uint{8 * x.dtype.itemsize}")
         if dtype.kind == "f":
             unsigned = self.converted(x, f"uint{8 * dtype.itemsize}")
-            return self.let(f"OF_BITS_{TYPES[str(dtype)][2]}({unsigned})", dtype)
+            return self.let(f"OF_BITS_{ending(dtype)}({unsigned})", dtype)
         return self.converted(x, dtype)
 
     def power(self, x: Number, n: int) -> Number:
@@ -164,24 +153,6 @@ class Scalars(Writer):
         return found
 
 
-def _folded(name: str, x: tuple[Number, ...]) -> Any:
-    """An operation on known numbers; None where the program computes it."""
-    with np.errstate(all="ignore"):
-        if name in KNOWN:
-            return KNOWN[name](*x)
-        if name in ("div", "rem") and x[0].dtype.kind in "iu" and int(x[1]) != 0:
-            quotient = abs(int(x[0])) // abs(int(x[1])) * (-1 if (x[0] < 0) != (x[1] < 0) else 1)
-            return quotient if name == "div" else int(x[0]) - quotient * int(x[1])
-        if name == "div" and x[0].dtype.kind == "f":
-            return np.divide(*x)
-        if name == "before":
-            a, b = x
-            return a < b or (b != b and a == a)
-        if name == "is_finite":
-            return np.isfinite(x[0])
-    return None
-
-
 # ---- primitives that act on each element alone
 
 
@@ -190,16 +161,11 @@ def _plain(name: str) -> Any:
 
 
 def _select_n(run: Any, eqn: Any, which: Number, *cases: Number) -> Number:
-    if which.dtype.kind == "b":
-        return run.select(which, cases[1], cases[0])
     found = cases[0]
     for k, case in enumerate(cases[1:], 1):
-        found = run.select(run.op("eq", which, number(k, which.dtype)), case, found)
+        here = which if which.dtype.kind == "b" else run.op("eq", which, number(k, which.dtype))
+        found = run.select(here, case, found)
     return found
-
-
-def _round(run: Any, eqn: Any, x: Number) -> Number:
-    return run.op("rint" if int(eqn.params["rounding_method"]) == 1 else "round", x)
 
 
 def _reduce_precision(run: Any, eqn: Any, x: Number) -> Number:
@@ -210,12 +176,13 @@ def _reduce_precision(run: Any, eqn: Any, x: Number) -> Number:
 
 ELEMENTWISE: dict[str, Callable[..., Number]] = {
     **{name: _plain(name) for name in EXPRESSIONS if name not in ("round", "rint", "before")},
-    **{name: _plain(plain) for name, plain in TOTAL.items()},
+    "lt_to": _plain("lt"),
+    "le_to": _plain("le"),  # what JAX compares to sort
     "bitcast_convert_type": lambda run, eqn, x: run.of_bits(x, eqn.params["new_dtype"]),
     "clamp": lambda run, eqn, low, x, high: run.op("min", run.op("max", x, low), high),
     "convert_element_type": lambda run, eqn, x: run.converted(x, eqn.params["new_dtype"]),
     "integer_pow": lambda run, eqn, x: run.power(x, eqn.params["y"]),
     "reduce_precision": _reduce_precision,
-    "round": _round,
+    "round": lambda run, eqn, x: run.op("rint" if int(eqn.params["rounding_method"]) == 1 else "round", x),
     "select_n": _select_n,
 }

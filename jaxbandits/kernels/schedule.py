@@ -1,10 +1,24 @@
-"""The order of a program's statements, and what is counted of them before any compiler sees them."""
+"""A program's statements in a good order, what is counted of them before any compiler sees them, and what follows.
+
+How much of a program is held apart is what registers hold and compilers take in seconds.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from math import inf
+from typing import Any, NamedTuple
 
-from jaxbandits.kernels.text import ARRAY, NAMES, Block, Let, Line, Statement, changes, reads
+from jaxbandits.kernels.arrays import LARGEST
+from jaxbandits.kernels.emitter import Emitter
+from jaxbandits.kernels.source import kernel
+from jaxbandits.kernels.text import NAMES, Block, Let, Statement, TooLong, Unsupported, changes, printed, reads
+
+# Beyond these a program's arrays stay in memory and loops run over them, smaller and smaller ones until the program is
+# within them. A thread has 255 registers, and compilers spill nearly all numbers of much longer texts.
+# docs/decisions.md#counts-not-names
+MOST_STATEMENTS, MOST_ALIVE = 6_500, 280
+APART = (LARGEST, 64, 16, 4)  # elements of the largest array that is held apart
 
 
 class Census(NamedTuple):
@@ -16,111 +30,84 @@ class Census(NamedTuple):
     loops: int
 
 
-def census_of(body: Iterable[Statement]) -> Census:
+def census_of(body: list[Statement]) -> Census:
     """Count the statements of a program."""
-    body = list(body)
-    each = list(_all(body))
-    arrays = [array for x in each if isinstance(x, Line) and (array := ARRAY.match(x.text))]
+    made = [life.let for life in _lives(body)]
     return Census(
-        operations=sum(isinstance(x, Let) and not x.changing for x in each), alive=alive(body),
-        memory=sum(int(array["size"]) for array in arrays),
-        loops=sum(isinstance(x, Block) and "for (" in x.head for x in each),
+        operations=sum(not let.changing for let in made), alive=alive(body), memory=sum(let.size for let in made),
+        loops=sum("for (" in line for line in printed(body)),
     )  # fmt: skip
 
 
-def _all(body: Iterable[Statement]) -> Iterator[Statement]:
-    for statement in body:
-        yield statement
-        if isinstance(statement, Block):
-            yield from _all(statement.body)
+class _Life(NamedTuple):
+    """A variable or an array, from the statement that makes it to the last one that needs it."""
 
-
-def alive(body: Iterable[Statement]) -> int:
-    """The most variables that are needed at once. The new value of one that is assigned takes the place of the old."""
-    first, last, now = dict[str, int](), dict[str, int](), 0
-
-    def walk(body: Iterable[Statement]) -> None:
-        nonlocal now
-        for statement in body:
-            now += 1
-            needed = reads(statement)
-            if isinstance(statement, Block):  # what a loop reads and leaves as it is is needed until it ends
-                walk(statement.body)
-                needed, now = needed - changes(statement), now + 1
-            last.update((name, now) for name in needed if name in first)
-            if isinstance(statement, Let):
-                first[statement.name] = now
-
-    walk(body)
-    most = count = 0
-    for _, change in sorted([(first[name], 1) for name in last] + [(place, -1) for place in last.values()]):
-        count += change
-        most = max(most, count)
-    return most
-
-
-class _Array(NamedTuple):
-    """An array, from the statement that declares it to the last one of its block that names it."""
-
-    kind: str
-    size: int
+    let: Let
     begin: int
     end: int
 
 
-# docs/decisions.md#a-threads-memory
-def sharing_memory(body: Iterable[Statement]) -> list[Statement]:
-    """The statements with large arrays declared first, those in one place that are not needed at the same time."""
-    body = list(body)
-    arrays = {name: array for name, array in _arrays(body).items() if array.size > 1}
-    places, shared = dict[str, str](), dict[str, list[_Array]]()
-    for name, array in sorted(arrays.items(), key=lambda x: (-x[1].size, x[1].begin)):
-        fitting = (
-            place for place, others in shared.items()
-            if others[0].kind == array.kind and all(x.end < array.begin or array.end < x.begin for x in others)
-        )  # fmt: skip
-        places[name] = next(fitting, name)
-        shared.setdefault(places[name], []).append(array)
-    declared = [Line(f"{others[0].kind} {place}[{others[0].size}];") for place, others in shared.items()]
-    return [*declared, *_placed(body, places)]
+def _lives(body: list[Statement]) -> Iterable[_Life]:
+    """What a loop reads and leaves as it is is needed until it ends, and so are the arrays that it names."""
+    found, now = dict[str, _Life](), 0
 
-
-def _arrays(body: Iterable[Statement]) -> dict[str, _Array]:
-    found, now = dict[str, _Array](), 0
-
-    def walk(body: Iterable[Statement]) -> None:
+    def walk(body: list[Statement]) -> None:
         nonlocal now
-        own = dict[str, _Array]()
         for statement in body:
             now += 1
+            needed = reads(statement)
             if isinstance(statement, Block):
                 walk(statement.body)
-            elif isinstance(statement, Line) and (array := ARRAY.match(statement.text)):
-                own[array["name"]] = _Array(array["kind"], int(array["size"]), now, now)
-            own.update({name: own[name]._replace(end=now) for name in reads(statement) & own.keys()})
-        found.update(own)
+                now += 1
+                needed -= {name for name in changes(statement) if name in found and not found[name].let.size}
+            found.update({name: found[name]._replace(end=now) for name in needed & found.keys()})
+            if isinstance(statement, Let):
+                found[statement.name] = _Life(statement, now, now)
 
     walk(body)
-    return found
+    return found.values()
 
 
-def _placed(body: Iterable[Statement], places: dict[str, str]) -> Iterator[Statement]:
+def alive(body: list[Statement]) -> int:
+    """The most variables that are needed at once. The new value of one that is assigned takes the place of the old."""
+    lives = [life for life in _lives(body) if not life.let.size and life.end > life.begin]
+    events = sorted([(life.begin, 1) for life in lives] + [(life.end, -1) for life in lives])
+    return max(accumulate(change for _, change in events), default=0)
+
+
+# docs/decisions.md#a-threads-memory
+def sharing_memory(body: list[Statement]) -> list[Statement]:
+    """The statements with large arrays declared first, those in one place that are not needed at the same time."""
+    places, shared = dict[str, str](), dict[str, list[_Life]]()
+    arrays = [life for life in _lives(body) if life.let.size > 1]
+    for array in sorted(arrays, key=lambda life: (-life.let.size, life.begin)):
+        fitting = (
+            place for place, others in shared.items()
+            if others[0].let.name.dtype == array.let.name.dtype
+            and all(x.end < array.begin or array.end < x.begin for x in others)
+        )  # fmt: skip
+        place = places[array.let.name] = next(fitting, array.let.name)
+        shared.setdefault(place, []).append(array)
+    return [*(others[0].let for others in shared.values()), *_placed(body, places)]
+
+
+def _placed(body: list[Statement], places: dict[str, str]) -> Iterator[Statement]:
     def renamed(text: str) -> str:
         return NAMES.sub(lambda name: places.get(name[0], name[0]), text)
 
     for statement in body:
-        array = ARRAY.match(statement.text) if isinstance(statement, Line) else None
-        if array is None or array["name"] not in places:
-            if isinstance(statement, Block):
-                yield Block(renamed(statement.head), list(_placed(statement.body, places)))
-            else:
-                yield statement._replace(text=renamed(statement.text))
+        if isinstance(statement, Block):
+            yield Block(renamed(statement.head), list(_placed(statement.body, places)))
+        elif isinstance(statement, str):
+            yield renamed(statement)
+        elif statement.name not in places:
+            yield statement._replace(text=renamed(statement.text))
 
 
-def without_unread(body: Iterable[Statement], needed: set[str] | None = None) -> list[Statement]:
+def without_unread(body: list[Statement], needed: set[str] | None = None) -> list[Statement]:
     """The statements without variables that nothing reads. needed: what is read later."""
     needed, kept = set() if needed is None else needed, list[Statement]()
-    for statement in reversed(list(body)):
+    for statement in reversed(body):
         if isinstance(statement, Block):
             needed |= set(NAMES.findall(statement.head))
             statement = Block(statement.head, without_unread(statement.body, needed))
@@ -133,13 +120,12 @@ def without_unread(body: Iterable[Statement], needed: set[str] | None = None) ->
 
 
 # docs/decisions.md#few-alive
-def few_alive(body: Iterable[Statement]) -> list[Statement]:
+def few_alive(body: list[Statement]) -> list[Statement]:
     """The statements in an order in which few numbers are alive at once.
 
     As it is traced, a program makes every element of an array before it reads the first. Compilers mend some of that
     themselves, so another order is taken only where it spares a quarter.
     """
-    body = list(body)
     other = _by_need(body)
     return other if 4 * alive(other) <= 3 * alive(body) else body
 
@@ -149,14 +135,16 @@ def _by_need(body: list[Statement]) -> list[Statement]:
     waiting, needs, heights = dict[str, Let](), dict[str, set[str]](), dict[str, int]()
     readers, done = defaultdict[str, list[str]](list), list[Statement]()
 
+    def lowest_first(names: Iterable[str]) -> list[str]:
+        return sorted((name for name in names if name in waiting), key=lambda name: (heights[name], name))
+
     def make(names: Iterable[str]) -> None:
-        stack = sorted((name for name in names if name in waiting), key=lambda name: (heights[name], name))
+        stack = lowest_first(names)
         while stack:
-            missing = sorted((each for each in needs[stack[-1]] if each in waiting), key=lambda x: (heights[x], x))
+            missing = lowest_first(needs[stack[-1]])
             if missing and stack[-1] in waiting:
                 stack += missing
-                continue
-            if (name := stack.pop()) in waiting:
+            elif (name := stack.pop()) in waiting:
                 done.append(waiting.pop(name))
 
     for statement in body:
@@ -175,3 +163,46 @@ def _by_need(body: list[Statement]) -> list[Statement]:
         make(read)
         done.append(statement)
     return done + list(waiting.values())
+
+
+# ---- how much is held apart
+
+
+class Fitted(NamedTuple):
+    """What was traced of one lane, and its kernel."""
+
+    traced: Any
+    reason: str = ""  # why it is no kernel, of which nothing else is known then
+    source: Any = None  # `Source`
+    census: Any = None  # `Census`
+    largest: int = 0  # elements of an array that is held apart
+
+    @property
+    def form(self) -> str:
+        """How its arrays are held: "written out", or "loops" where some are in memory."""
+        return "loops" if self.census.memory else "written out"
+
+
+Write = Callable[[Emitter, Any], list[str]]  # writes what is traced, gives the kernel's arguments
+
+
+def written(stem: str, write: Write, traced: Any, largest: int, most: float = inf) -> Fitted:
+    """The kernel with arrays held apart up to a size. most: statements before `TooLong`."""
+    run = Emitter(largest, most)
+    arguments = write(run, traced)
+    body = sharing_memory(few_alive(without_unread(run.body)))
+    return Fitted(traced, "", kernel(stem, arguments, "\n".join(printed(body))), census_of(body), largest)
+
+
+def fitted(stem: str, write: Write, traced: Any) -> Fitted:
+    """The kernel with the largest arrays held apart that the bounds allow."""
+    for largest in APART:
+        try:
+            found = written(stem, write, traced, largest, inf if largest == APART[-1] else 2 * MOST_STATEMENTS)
+        except TooLong:
+            continue
+        except Unsupported as error:
+            return Fitted(traced, f"there is no rule for {error}")
+        if found.census.operations <= MOST_STATEMENTS and found.census.alive <= MOST_ALIVE:
+            break
+    return found

@@ -6,22 +6,19 @@ Types of C are named here and nowhere else.
 
 import contextlib
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-# Of each type of NumPy: the type in C, the unsigned one of the same size, and how functions of it end in `prelude.h`.
 TYPES = {
-    "bool": ("bool", "bool", "b"),
-    "int8": ("signed char", "unsigned char", "i8"), "uint8": ("unsigned char", "unsigned char", "u8"),
-    "int16": ("short", "unsigned short", "i16"), "uint16": ("unsigned short", "unsigned short", "u16"),
-    "int32": ("int", "unsigned", "i32"), "uint32": ("unsigned", "unsigned", "u32"),
-    "int64": ("long long", "unsigned long long", "i64"), "uint64": ("unsigned long long", "unsigned long long", "u64"),
-    "float32": ("float", "unsigned", "f32"), "float64": ("double", "unsigned long long", "f64"),
+    "bool": "bool", "int8": "signed char", "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short",
+    "int32": "int", "uint32": "unsigned", "int64": "long long", "uint64": "unsigned long long", "float32": "float",
+    "float64": "double",
 }  # fmt: skip
 NAMES = re.compile(r"\b[va]\d+\b")  # variables, arrays
-ARRAY = re.compile(r"^(?P<kind>[a-z ]+) (?P<name>a\d+)\[(?P<size>\d+)\];$")  # declared
 ASSIGNED = re.compile(r"^(?:if \(.*\) )?([va]\d+)(?:\[.*?\])? = ")
 
 
@@ -59,7 +56,12 @@ def number(value: Any, dtype: Any) -> Any:
 
 def c_type(dtype: Any) -> str:
     """The type in C."""
-    return TYPES[str(np.dtype(dtype))][0]
+    return TYPES[str(np.dtype(dtype))]
+
+
+def ending(dtype: Any) -> str:
+    """How functions of a type end in `source.py`."""
+    return f"{dtype.kind}{8 * dtype.itemsize}"
 
 
 def text_of(x: Number) -> str:
@@ -69,11 +71,11 @@ def text_of(x: Number) -> str:
     if x.dtype.kind == "b":
         return "true" if x else "false"
     if x.dtype.kind == "f":
-        ending = "f" if x.dtype.itemsize == 4 else ""
         if not np.isfinite(x):
-            kind = TYPES[str(x.dtype)][2]
+            kind = ending(x.dtype)
             return f"NAN_{kind}" if np.isnan(x) else f"INF_{kind}" if x > 0 else f"(-INF_{kind})"
-        return f"({float(x).hex()}{ending})" if np.signbit(x) else float(x).hex() + ending
+        text = float(x).hex() + ("f" if x.dtype.itemsize == 4 else "")
+        return f"({text})" if np.signbit(x) else text
     if x.dtype.kind == "i" and x == np.iinfo(x.dtype).min:
         return f"(({c_type(x.dtype)})({int(x) + 1}ll - 1))"
     text = f"{int(x)}{'u' if x.dtype.kind == 'u' else ''}{'ll' if x.dtype.itemsize == 8 else ''}"
@@ -81,17 +83,16 @@ def text_of(x: Number) -> str:
 
 
 class Let(NamedTuple):
-    """A variable. One that is assigned later is `changing`."""
+    """A variable, or an array of some size. `changing`: it is assigned later."""
 
     name: Name
     text: str
     changing: bool = False
+    size: int = 0
 
-
-class Line(NamedTuple):
-    """A statement that stays where it is."""
-
-    text: str
+    def __str__(self) -> str:
+        kind, size = c_type(self.name.dtype), f"[{self.size}]" if self.size else ""
+        return f"{'' if self.changing else 'const '}{kind} {self.name}{size}{self.text and f' = {self.text}'};"
 
 
 class Block(NamedTuple):
@@ -101,27 +102,23 @@ class Block(NamedTuple):
     body: "list[Statement]"
 
 
-Statement: TypeAlias = Let | Line | Block
+Statement: TypeAlias = Let | Block | str  # text: a statement that stays where it is
 
 
 class Writer:
     """Writes statements. What is computed twice in a block is written once. most: statements, before `TooLong`."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: float = inf) -> None:
         self.body: list[Statement] = []
         self.most, self._written, self._numbered = most, 0, 0
-        self._open, self._seen = [self.body], [dict[Any, Name]()]
+        self._open, self._seen = [self.body], ChainMap[Any, Name]()
 
-    def add(self, statement: Statement) -> None:
+    def say(self, statement: Statement) -> None:
         """Append a statement to the block that is open."""
         self._open[-1].append(statement)
         self._written += 1
-        if self.most is not None and self._written > self.most:
+        if self._written > self.most:
             raise TooLong
-
-    def say(self, text: str) -> None:
-        """A statement as it stands."""
-        self.add(Line(text))
 
     def fresh(self, letter: str, dtype: Any) -> Name:
         """A name that was not given yet."""
@@ -131,70 +128,56 @@ class Writer:
     def let(self, text: str, dtype: Any) -> Name:
         """A variable for an expression."""
         key = text, np.dtype(dtype)
-        for scope in self._seen:
-            if key in scope:
-                return scope[key]
-        name = self._seen[-1][key] = self.fresh("v", dtype)
-        self.add(Let(name, text))
-        return name
+        if key not in self._seen:
+            self._seen[key] = self.fresh("v", dtype)
+            self.say(Let(self._seen[key], text))
+        return self._seen[key]
 
     def forget(self, array: Name) -> None:
         """What was read of an array is read anew: it is written over."""
-        for scope in self._seen:
-            for key in [key for key in scope if f"{array}[" in key[0]]:
-                del scope[key]
+        for seen in self._seen.maps:
+            for key in [key for key in seen if f"{array}[" in key[0]]:
+                del seen[key]
 
     def variable(self, start: Number, dtype: Any) -> Name:
         """A variable that is assigned later. start: its first value, or None."""
         name = self.fresh("v", dtype)
-        self.add(Let(name, "" if start is None else text_of(start), changing=True))
-        return name
-
-    def array(self, size: int, dtype: Any) -> Name:
-        """An array in the thread's own memory."""
-        name = self.fresh("a", dtype)
-        self.say(f"{c_type(dtype)} {name}[{max(1, size)}];")
+        self.say(Let(name, "" if start is None else text_of(start), changing=True))
         return name
 
     def assign(self, names: Sequence[Name], values: Sequence[Number]) -> None:
         """Assign all at once: a value may be the name of another variable that is assigned too."""
-        pairs = [(name, value) for name, value in zip(names, values, strict=True) if text_of(value) != name]
-        mixed = {str(value): value for _, value in pairs} if pairs else {}
-        before = {}
+        pairs = [(name, text) for name, text in zip(names, map(text_of, values), strict=True) if text != name]
+        read, before = {text for _, text in pairs}, dict[str, Name]()
         for name, _ in pairs:
-            if name in mixed:
-                before[str(name)] = self.fresh("v", name.dtype)
-                self.add(Let(before[str(name)], str(name)))
-        for name, value in pairs:
-            self.say(f"{name} = {before.get(text_of(value), text_of(value))};")
+            if name in read:
+                before[name] = self.fresh("v", name.dtype)
+                self.say(Let(before[name], name))
+        for name, text in pairs:
+            self.say(f"{name} = {before.get(text, text)};")
 
     @contextlib.contextmanager
     def block(self, head: str) -> Iterator[None]:
         """Inside, statements are those of a loop or branch."""
         block = Block(head, [])
-        self.add(block)
+        self.say(block)
         self._open.append(block.body)
-        self._seen.append({})
-        try:
-            yield
-        finally:
-            self._open.pop()
-            self._seen.pop()
+        self._seen = self._seen.new_child()
+        yield
+        self._open.pop()
+        self._seen = self._seen.parents
 
 
-def printed(body: Iterable[Statement], depth: int = 1) -> list[str]:
+def printed(body: Iterable[Statement], depth: int = 1) -> Iterator[str]:
     """The lines of a text."""
-    lines = []
+    indent = "  " * depth
     for statement in body:
         if isinstance(statement, Block):
-            lines += [f"{'  ' * depth}{statement.head} {{", *printed(statement.body, depth + 1), f"{'  ' * depth}}}"]
-        elif isinstance(statement, Let):
-            const = "" if statement.changing else "const "
-            value = f" = {statement.text}" if statement.text else ""
-            lines.append(f"{'  ' * depth}{const}{c_type(statement.name.dtype)} {statement.name}{value};")
+            yield f"{indent}{statement.head} {{"
+            yield from printed(statement.body, depth + 1)
+            yield f"{indent}}}"
         else:
-            lines.append(f"{'  ' * depth}{statement.text}")
-    return lines
+            yield f"{indent}{statement}"
 
 
 def reads(statement: Statement) -> set[str]:
@@ -202,12 +185,12 @@ def reads(statement: Statement) -> set[str]:
     if isinstance(statement, Block):
         inside = set(NAMES.findall(statement.head)).union(*map(reads, statement.body))
         return inside - {each.name for each in statement.body if isinstance(each, Let)}
-    return set(NAMES.findall(statement.text))
+    return set(NAMES.findall(statement.text if isinstance(statement, Let) else statement))
 
 
 def changes(statement: Statement) -> set[str]:
     """The variables that a statement assigns, inside of it too."""
     if isinstance(statement, Block):
         return set().union(*map(changes, statement.body))
-    found = ASSIGNED.match(statement.text) if isinstance(statement, Line) else None
+    found = ASSIGNED.match(statement) if isinstance(statement, str) else None
     return {found[1]} if found else set()

@@ -1,42 +1,58 @@
 """Programs of the catalogue as a sweep lays them out, played by kernels and by the scan, and how close the two are."""
 
+import shutil
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxbandits import catalogue
 from jaxbandits.catalogue import SmallSweep
 from jaxbandits.checking.subject import Subject
-from jaxbandits.kernels import by_cc, engine
+from jaxbandits.kernels import plays
+from jaxbandits.kernels.arrays import LARGEST
+from jaxbandits.kernels.over_lanes import write
+from jaxbandits.kernels.schedule import Fitted, written
 from jaxbandits.protocol import Span
 from jaxbandits.spans import next_start, segment, windows_offered
 from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
 
-needs_cc = pytest.mark.skipif(by_cc.compiler() is None, reason="there is no C compiler (cc)")
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler (cc)")
 ULPS = 8  # where sums are rounded in another way: units in the last place of the largest number of a lane
 SEEDS = 128
 
 
 def plan_of(example: SmallSweep) -> Plan:
     """The sweep of one case."""
-    return Subject(
-        example.algorithm, example.environment, example.reward_adversary, example.message_adversary,
-        horizon=example.horizon,
-    ).plan  # fmt: skip
+    return Subject(*example[:4], horizon=example.horizon).plan
 
 
-def choices(example: SmallSweep) -> Iterator[tuple[tuple[int, bool, bool], engine.Choice]]:
-    """What every kind of window of a case runs as on a GPU."""
-    laid_out = plan_of(example)
-    group = laid_out.groups[0]
-    case: Any = stacked([host_case(laid_out.cells[0])], laid_out.dtype)[0]
-    for kind in dict.fromkeys((span.slots, span.full, span.whole) for span in group.schedule if span.repeats):
-        yield kind, engine.choice(group.parts, case, len(group.times), kind)
+@cache
+def _going_round(num_arms: int, ahead: Any) -> Any:
+    def act(params: Any, state: Any, draws: Any, t: Any, context: Any) -> Any:
+        return (t + (0 if ahead is None else ahead(draws, t))) % num_arms, None, ()
+
+    return catalogue.case("uniform")[0].program._replace(act=act)
+
+
+def in_turn(slots: int = 1, repeats: int | None = None, ahead: Any = None, **span: Any) -> Any:
+    """A user's own algorithm: it goes round the arms, in windows of some plays. ahead: arms that it jumps over."""
+
+    def make(*, num_arms: int, horizon: int) -> Any:
+        schedule = (Span(slots, repeats or -(-horizon // slots), **span),)
+        algorithm, _ = catalogue.case("uniform")
+        return algorithm._replace(program=_going_round(num_arms, ahead), schedule=schedule, config={})
+
+    return make
+
+
+def kernel_of(function: Any, *args: Any, largest: int = LARGEST, **options: Any) -> Fitted:
+    """The kernel of a function of one lane, whose arrays are held apart up to a size."""
+    return written("lanes", write, jax.make_jaxpr(function)(*args), largest, **options)
 
 
 def near(ours: Any, wanted: Any, ulps: int = ULPS) -> Any:
@@ -50,13 +66,17 @@ def near(ours: Any, wanted: Any, ulps: int = ULPS) -> Any:
     return np.all(np.isclose(ours, wanted, rtol=0, atol=units, equal_nan=True), rest)
 
 
+def assert_near(ours: Any, wanted: Any, ulps: int = ULPS) -> None:
+    """All leaves [L, ...] are the same, but for a few units in the last place."""
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(wanted), strict=True):
+        assert near(a, b, ulps).all()
+
+
 def records(lane: Any, reached: Any) -> list[Any]:
     """What is recorded of lanes at checkpoints that are reached: a lane writes over the others later."""
-    high_and_low, dtype = lane.record.regret_at, lane.record.regret_at[0].dtype if lane.record.regret_at else None
-    at = [
-        *jax.tree.leaves(lane.record.pulls_at),
-        *([sum(map(np.float64, high_and_low)).astype(dtype)] if dtype else []),
-    ]
+    at, high_and_low = jax.tree.leaves(lane.record.pulls_at), lane.record.regret_at
+    if high_and_low:
+        at.append(sum(map(np.float64, high_and_low)).astype(high_and_low[0].dtype))
     rows = [x * reached.reshape(*reached.shape, *(1,) * (x.ndim - 3)) for x in at]
     return [lane.plays, np.minimum(lane.next, reached.shape[-1]), *jax.tree.leaves(lane.record.pulls), *rows]
 
@@ -73,7 +93,7 @@ class Played:
     """The lanes of a case, span after span."""
 
     def __init__(self, laid_out: Plan, cells: tuple[int, ...] = (0,), seeds: int = SEEDS) -> None:
-        self.laid_out, self.group, self.cells = laid_out, laid_out.groups[0], cells
+        self.group = laid_out.groups[0]
         host, marks = stacked([host_case(laid_out.cells[c]) for c in cells], laid_out.dtype)
         marked, treedef = jax.tree.flatten(marks)
         self.marks, self.device = tuple(marked), jax.devices()[0]
@@ -82,35 +102,31 @@ class Played:
         self.case, self.times = jax.device_put((host, times), self.device)
         self.seeds = np.arange(seeds, dtype=np.uint32)
         self.kernels: dict[Any, Any] = {}
-
-    def choice(self, span: Span) -> engine.Choice:
-        """What windows of a span run as."""
-        case, kind = host_case(self.laid_out.cells[self.cells[0]]), (span.slots, span.full, span.whole)
-        return engine.choice(self.group.parts, case, len(self.group.times), kind)
+        # what every kind of window runs as on a GPU
+        spans = {(span.slots, span.full, span.whole): span for span in self.group.schedule if span.repeats}
+        self.choices = {kind: self.run.choice(kind, self.case) for kind in spans}
 
     def scanned(self, span: Span, slots: int, seeds: Any, lane: Any, where: Any) -> Any:
         """The lanes after windows of `slots` plays, as a CPU plays them."""
         kind = slots, span.full, span.whole
         return self.run("advance", self.device, self.case, seeds, lane, self.times, where, kind=kind)
 
-    def by_kernel(self, choice: engine.Choice, seeds: Any, lane: Any, where: Any) -> Any:
+    def by_kernel(self, choice: Fitted, seeds: Any, lane: Any, where: Any) -> Any:
         """The lanes by a kernel."""
-        key = id(choice.window)
+        key = id(choice.traced)
         if key not in self.kernels:
-            self.kernels[key] = jax.jit(partial(self._advance, choice))
+            made = partial(plays.advance, choice, self.marks, self.case, times=self.times, form="cc")
+            self.kernels[key] = jax.jit(lambda seeds, lane, where: made(seeds, lane, segment=where))
         return jax.tree.map(np.asarray, self.kernels[key](seeds, lane, where))
-
-    def _advance(self, choice: engine.Choice, seeds: Any, lane: Any, where: Any) -> Any:
-        return engine.advance(choice, self.marks, self.case, jnp.asarray(seeds), lane, self.times, where, "cc")
 
     def spans(self, first: int = 0) -> Iterator[Both]:
         """Of every span the lanes after its first windows, then after the others by both."""
         lane, start = self.run("begin", self.device, self.case, self.seeds), 0
         for span in self.group.schedule:
             if span.repeats:
-                choice = self.choice(span)
+                choice = self.choices[span.slots, span.full, span.whole]
                 assert not choice.reason
-                slots = choice.window.slots
+                slots = choice.traced.slots
                 split = 1 if span.full else -(-span.slots // slots)
                 offered = windows_offered(span, len(self.group.times))
                 if first:

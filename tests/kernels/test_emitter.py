@@ -5,11 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from laid_out import needs_cc
+from laid_out import kernel_of, needs_cc
 
 from jaxbandits.kernels.arrays import LARGEST
-from jaxbandits.kernels.fitting import written
-from jaxbandits.kernels.over_lanes import OneLane, by_kernel, writer
+from jaxbandits.kernels.over_lanes import by_kernel
 from jaxbandits.kernels.text import Unsupported
 
 pytestmark = needs_cc
@@ -20,26 +19,18 @@ FORMS = {"apart": LARGEST, "loops": 1}  # elements of the largest array that is 
 
 def both(largest, *cases):
     """What every (function, arrays [LANES, ...]) gives, as one kernel and under vmap."""
-    counts = [len(arrays) for _, *arrays in cases]
     given = [x for _, *arrays in cases for x in arrays]
 
     def every(*arrays):
         left = iter(arrays)
-        return [case[0](*(next(left) for _ in range(count))) for case, count in zip(cases, counts, strict=True)]
+        return [function(*(next(left) for _ in own)) for function, *own in cases]
 
-    flat = jax.make_jaxpr(every)(*(x[0] for x in given))
-    one = OneLane(flat, written("lanes", writer(flat), largest), "")
+    one = kernel_of(every, *(x[0] for x in given), largest=largest)
     last = [np.moveaxis(x, 0, -1) for x in given]
     ours = jax.jit(lambda *arrays: by_kernel(one, arrays, "cc"))(*last)
     wanted = jax.jit(jax.vmap(every))(*given)
     ours = jax.tree.unflatten(jax.tree.structure(wanted), [np.moveaxis(np.asarray(x), -1, 0) for x in ours])
     return list(zip(ours, wanted, strict=True))
-
-
-def same(largest, *cases):
-    """Both agree in every bit."""
-    for number, (ours, wanted) in enumerate(both(largest, *cases)):
-        jax.tree.map(lambda x, y: np.testing.assert_array_equal(x, y, err_msg=f"case {number}"), ours, wanted)  # noqa: B023
 
 
 def numbers(*shape, seed=0):
@@ -66,14 +57,6 @@ OPERATIONS = [
     lambda x: jnp.where(x > 0, jnp.sqrt(jnp.abs(x)), x * x),
     lambda x: ((x * 300).astype(jnp.int32), (x * 3e9).astype(jnp.uint32), (x * 99).astype(jnp.int8), x > 0.5),
 ]  # fmt: skip
-forms = pytest.mark.parametrize("largest", FORMS.values(), ids=FORMS)
-
-
-@forms
-def test_operations(largest):
-    same(largest, *((function, numbers(3, 4)) for function in OPERATIONS))
-
-
 INTEGERS = [
     lambda i, j: (i + j, i - j, i * j, -i, jnp.abs(i), jnp.sign(i), i & j, i | j, i ^ j, ~i, jnp.maximum(i, j)),
     lambda i, j: (lax.div(i, j), lax.rem(i, j), lax.clz(i), lax.population_count(i), i * (i + j)),
@@ -82,16 +65,109 @@ INTEGERS = [
 ]  # fmt: skip
 
 
+def extremes(dtype):
+    """Integers of which some are the smallest, and others to divide and shift them by: 0, -1, and many bits."""
+    i = np.random.default_rng(0).integers(-(2**31), 2**31, size=(LANES, 3)).astype(dtype)
+    j = np.random.default_rng(1).integers(-3, 40, size=(LANES, 3)).astype(dtype)
+    i[0], j[1] = np.iinfo(dtype).min, np.array([0, -1, 31]).astype(dtype)
+    j[0] = np.array([-1, 0, 32]).astype(dtype)
+    return i, j
+
+
+def reading(mode, high):
+    one, two = positions(low=0, high=high), positions(2, low=0, high=high)
+    return [
+        (lambda x, i: x.at[i].get(mode=mode), numbers(5), one),
+        (lambda x, i: x.at[i[0], i[1]].get(mode=mode), numbers(5, 5), two),
+        (lambda x, i: x.at[i].get(mode=mode), numbers(5, 2), positions(3, low=0, high=high)),
+    ]
+
+
+def writing(mode):
+    one, two, four = (positions(*shape, low=0, high=9) for shape in ((), (2,), (4,)))
+    return [
+        (lambda x, i, v: x.at[i].set(v, mode=mode), numbers(5), one, numbers(seed=3)),
+        (lambda x, i, v: x.at[i].add(v, mode=mode), numbers(5, 3), one, numbers(3, seed=3)),
+        (lambda x, i, v: x.at[i].max(v, mode=mode), numbers(5), four, numbers(4, seed=3)),
+        (lambda x, i, v: x.at[i].add(v, mode=mode), numbers(5), four, numbers(4, seed=3)),
+        (lambda x, i, v: x.at[i[0], i[1]].set(v, mode=mode), numbers(5, 4), two, numbers(seed=3)),
+    ]
+
+
+def read_late(x, i):
+    """Arrays that are written over while others are still to be computed from what they held."""
+    x = jnp.cumsum(x)
+    backwards, twice = x[::-1], x * 2
+    y = lax.fori_loop(0, 3, lambda k, y: y.at[k].add(backwards[0]).at[i].set(y[k]), x)
+    return y.at[i].set(9) - backwards, twice.at[i].set(7), y.at[0].add(twice[1])
+
+
+X, Y = numbers(4), numbers(4, seed=2)
+X[0, 1], X[1, :2], X[2, 3], X[3] = NAN, [NAN, INF], NAN, NAN
+Y[4, 0], Y[5] = NAN, -INF
+
+
+def halved(x, n):
+    return lax.while_loop(lambda s: (s[0] > 0.1) & (s[1] < n), lambda s: (s[0] / 2, s[1] + 1), (jnp.abs(x), 0))
+
+
+def counted(x):
+    return lax.while_loop(lambda s: s[0] < 7, lambda s: (s[0] + 1, s[1] + x), (0, jnp.float32(0)))[1]
+
+
+def sorted_by_hand(x):
+    """Arrays that a loop writes over, and reads before and after."""
+
+    def turn(k, carry):
+        x, total = carry
+        i = jnp.argmin(jnp.where(jnp.arange(5) < k, INF, x))
+        return x.at[i].set(x[k]).at[k].set(x[i]), total + x[k]
+
+    return lax.fori_loop(0, 5, turn, (x, x.sum()))
+
+
+CASES = {
+    "operations": [(function, numbers(3, 4)) for function in OPERATIONS],
+    "integers that wrap": [(function, *extremes(dtype)) for dtype in (np.int32, np.uint32) for function in INTEGERS],
+    "read at a position": [*reading("clip", 9), *reading("fill", 9), *reading("promise_in_bounds", 5)],
+    "written at a position": [*writing("clip"), *writing("drop")],
+    "not written over while it is read": [(read_late, numbers(5), positions(low=0, high=5))],
+    "slices at a position": [
+        (lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 3)), numbers(5, 4), positions()),
+        (lambda x, i, v: lax.dynamic_update_slice(x, v, (i, 1)), numbers(5, 4), positions(), numbers(2, 3, seed=4)),
+    ],
+    "not a number": [
+        (lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, y), jnp.maximum(x, 0.5), jnp.minimum(0.5, y)), X, Y),
+        (lambda x, y: (x.max(), x.min(), jnp.argmax(x), jnp.argmin(x), jnp.sort(x)), X, Y),
+        (lambda x, y: (jnp.clip(x, -0.5, 0.5), jnp.nan_to_num(y), jnp.isfinite(x), x.astype(jnp.int32)), X, Y),
+    ],
+    "loops that each lane leaves by itself, and the rows of a lane by themselves": [
+        (halved, numbers(), positions(low=0, high=6)),
+        (lambda x: lax.fori_loop(0, 20, lambda i, s: s * 0.5 + i, x), numbers(3)),
+        (counted, numbers()),
+        (lambda x, n: jax.vmap(halved)(x, n), numbers(3), positions(3, low=0, high=6)),
+        (sorted_by_hand, numbers(5)),
+        (lambda x: lax.while_loop(lambda s: s[0][0] < 4, lambda s: (s[1], s[0] + 1), (0 * x, 0 * x + 2)), numbers(3)),
+    ],
+    "scans with inputs and outputs": [
+        (lambda x: lax.scan(lambda s, y: (s + y.sum(), s * y), jnp.float32(1), x, reverse=True), numbers(3, 2)),
+        (lambda x: lax.scan(lambda s, y: (s * y, (s, y[0])), x[0], x), numbers(3, 2)),
+    ],
+    "branches": [
+        (lambda x, i: lax.switch(i, [lambda: x, lambda: 2 * x, lambda: x - x.sum()]), numbers(3), positions(high=5)),
+        (lambda x: lax.cond(x > 0, jnp.sqrt, jnp.abs, x), numbers()),
+        (lambda x, i: lax.cond(i > 2, lambda x: x.at[1].set(9), lambda x: x.at[0].add(1), 2 * x), numbers(3),
+         positions()),
+    ],
+}  # fmt: skip
+forms = pytest.mark.parametrize("largest", FORMS.values(), ids=FORMS)
+
+
 @forms
-def test_integers_wrap_as_in_xla(largest):
-    cases = []
-    for dtype in (np.int32, np.uint32):
-        i = np.random.default_rng(0).integers(-(2**31), 2**31, size=(LANES, 3)).astype(dtype)
-        j = np.random.default_rng(1).integers(-3, 40, size=(LANES, 3)).astype(dtype)
-        i[0], j[1] = np.iinfo(dtype).min, np.array([0, -1, 31]).astype(dtype)
-        j[0] = np.array([-1, 0, 32]).astype(dtype)
-        cases += [(function, i, j) for function in INTEGERS]
-    same(largest, *cases)
+@pytest.mark.parametrize("name", CASES)
+def test_every_bit_is_the_same(largest, name):
+    for number, (ours, wanted) in enumerate(both(largest, *CASES[name])):
+        jax.tree.map(lambda x, y: np.testing.assert_array_equal(x, y, err_msg=f"case {number}"), ours, wanted)  # noqa: B023
 
 
 @forms
@@ -124,147 +200,22 @@ def test_functions_of_numbers(dtype):
             np.testing.assert_allclose(ours, wanted, rtol=30 * np.finfo(dtype).eps, atol=1e-30, err_msg=str(k))
 
 
-@forms
-def test_reading_at_a_position(largest):
-    cases = []
-    for mode, high in (("clip", 9), ("fill", 9), ("promise_in_bounds", 5)):
-        one, two = positions(low=0, high=high), positions(2, low=0, high=high)
-        cases += [
-            (lambda x, i, mode=mode: x.at[i].get(mode=mode), numbers(5), one),
-            (lambda x, i, mode=mode: x.at[i[0], i[1]].get(mode=mode), numbers(5, 5), two),
-            (lambda x, i, mode=mode: x.at[i].get(mode=mode), numbers(5, 2), positions(3, low=0, high=high)),
-        ]
-    same(largest, *cases)
-
-
-@forms
-def test_writing_at_a_position(largest):
-    one, four, value = positions(low=0, high=9), positions(4, low=0, high=9), numbers(seed=3)
-    cases = []
-    for mode in ("clip", "drop"):
-        cases += [
-            (lambda x, i, v, mode=mode: x.at[i].set(v, mode=mode), numbers(5), one, value),
-            (lambda x, i, v, mode=mode: x.at[i].add(v, mode=mode), numbers(5, 3), one, numbers(3, seed=3)),
-            (lambda x, i, v, mode=mode: x.at[i].max(v, mode=mode), numbers(5), four, numbers(4, seed=3)),
-            (lambda x, i, v, mode=mode: x.at[i].add(v, mode=mode), numbers(5), four, numbers(4, seed=3)),
-            (lambda x, i, v, mode=mode: x.at[i[0], i[1]].set(v, mode=mode), numbers(5, 4),
-             positions(2, low=0, high=9), value),
-        ]  # fmt: skip
-    same(largest, *cases)
-
-
-def read_late(x, i):
-    """Arrays that are written over while others are still to be computed from what they held."""
-    x = jnp.cumsum(x)
-    backwards, twice = x[::-1], x * 2
-    y = lax.fori_loop(0, 3, lambda k, y: y.at[k].add(backwards[0]).at[i].set(y[k]), x)
-    return y.at[i].set(9) - backwards, twice.at[i].set(7), y.at[0].add(twice[1])
-
-
-@forms
-def test_what_is_still_read_is_not_written_over(largest):
-    same(largest, (read_late, numbers(5), positions(low=0, high=5)))
-
-
-@forms
-def test_slices_at_a_position(largest):
-    same(
-        largest,
-        (lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 3)), numbers(5, 4), positions()),
-        (lambda x, i, v: lax.dynamic_update_slice(x, v, (i, 1)), numbers(5, 4), positions(), numbers(2, 3, seed=4)),
-    )
-
-
-@forms
-def test_nan_goes_where_jax_sends_it(largest):
-    x = numbers(4)
-    x[0, 1], x[1, :2], x[2, 3], x[3] = NAN, [NAN, INF], NAN, NAN
-    y = numbers(4, seed=2)
-    y[4, 0], y[5] = NAN, -INF
-    same(
-        largest,
-        (lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, y), jnp.maximum(x, 0.5), jnp.minimum(0.5, y)), x, y),
-        (lambda x, y: (x.max(), x.min(), jnp.argmax(x), jnp.argmin(x), jnp.sort(x)), x, y),
-        (lambda x, y: (jnp.clip(x, -0.5, 0.5), jnp.nan_to_num(y), jnp.isfinite(x), x.astype(jnp.int32)), x, y),
-    )
-
-
-def halved(x, n):
-    return lax.while_loop(lambda s: (s[0] > 0.1) & (s[1] < n), lambda s: (s[0] / 2, s[1] + 1), (jnp.abs(x), 0))
-
-
-def counted(x):
-    return lax.while_loop(lambda s: s[0] < 7, lambda s: (s[0] + 1, s[1] + x), (0, jnp.float32(0)))[1]
-
-
-def sorted_by_hand(x):
-    """Arrays that a loop writes over, and reads before and after."""
-
-    def turn(k, carry):
-        x, total = carry
-        i = jnp.argmin(jnp.where(jnp.arange(5) < k, INF, x))
-        return x.at[i].set(x[k]).at[k].set(x[i]), total + x[k]
-
-    return lax.fori_loop(0, 5, turn, (x, x.sum()))
-
-
-@forms
-def test_each_lane_leaves_a_loop_by_itself(largest):
-    """And the rows of a lane by themselves."""
-    same(
-        largest,
-        (halved, numbers(), positions(low=0, high=6)),
-        (lambda x: lax.fori_loop(0, 20, lambda i, s: s * 0.5 + i, x), numbers(3)),
-        (counted, numbers()),
-        (lambda x, n: jax.vmap(halved)(x, n), numbers(3), positions(3, low=0, high=6)),
-        (sorted_by_hand, numbers(5)),
-        (lambda x: lax.while_loop(lambda s: s[0][0] < 4, lambda s: (s[1], s[0] + 1), (0 * x, 0 * x + 2)), numbers(3)),
-    )
-
-
-@forms
-def test_a_scan_with_inputs_and_outputs(largest):
-    x = numbers(3, 2)
-    same(
-        largest,
-        (lambda x: lax.scan(lambda s, row: (s + row.sum(), s * row), jnp.float32(1), x, reverse=True), x),
-        (lambda x: lax.scan(lambda s, row: (s * row, (s, row[0])), x[0], x), x),
-    )
-
-
-@forms
-def test_branches(largest):
-    same(
-        largest,
-        (lambda x, i: lax.switch(i, [lambda: x, lambda: 2 * x, lambda: x - x.sum()]), numbers(3), positions(high=5)),
-        (lambda x: lax.cond(x > 0, jnp.sqrt, jnp.abs, x), numbers()),
-        (
-            lambda x, i: lax.cond(i > 2, lambda x: x.at[1].set(9), lambda x: x.at[0].add(1), 2 * x),
-            numbers(3),
-            positions(),
-        ),
-    )
-
-
 def test_an_array_is_written_over_where_nothing_else_reads_it():
     """A loop that changes one number of a large array copies it before and after, and not in between."""
 
     def marked(x):
         return lax.fori_loop(0, 9, lambda k, x: x.at[k].add(1), x)
 
-    traced = jax.make_jaxpr(marked)(np.zeros(500, np.float32))
-    text = written("lanes", writer(traced), LARGEST).source.text
-    assert text.count("< 500") == 2
-    text = written("lanes", writer(jax.make_jaxpr(lambda x: (x, marked(x)))(np.zeros(500, np.float32))), LARGEST)
-    assert text.source.text.count("< 500") == 3
+    x = np.zeros(500, np.float32)
+    assert kernel_of(marked, x).source.text.count("< 500") == 2
+    assert kernel_of(lambda x: (x, marked(x)), x).source.text.count("< 500") == 3
 
 
 def test_what_is_known_while_writing_costs_nothing():
-    traced = jax.make_jaxpr(lambda x: x[jnp.arange(4)[2]] * jnp.float32(3).astype(jnp.int32))(np.ones(4, np.int32))
-    assert written("lanes", writer(traced), LARGEST).census.operations == 2  # one number is read, and multiplied
+    found = kernel_of(lambda x: x[jnp.arange(4)[2]] * jnp.float32(3).astype(jnp.int32), np.ones(4, np.int32))
+    assert found.census.operations == 2  # one number is read, and multiplied
 
 
 def test_what_has_no_rule_is_named():
-    traced = jax.make_jaxpr(jnp.linalg.eigh)(np.eye(3, dtype=np.float32))
     with pytest.raises(Unsupported, match="eigh"):
-        written("lanes", writer(traced), LARGEST)
+        kernel_of(jnp.linalg.eigh, np.eye(3, dtype=np.float32))

@@ -1,30 +1,25 @@
 """The spectral filter, geometric medians and Maler as kernels over lanes, by `cc`, against XLA's operations."""
 
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
-from laid_out import needs_cc
+from laid_out import assert_near, in_turn, needs_cc
 
 import jaxbandits as jb
-from jaxbandits import catalogue
 from jaxbandits.estimators import geometric_median, spectral_filter
-from jaxbandits.estimators.geometric_median import _solver, _warm, warm_median, warm_start
+from jaxbandits.estimators.geometric_median import warm_median, warm_start
 from jaxbandits.estimators.spectral_filter import filter_blocks
-from jaxbandits.kernels import filter_kernel, fitting, launch, over_lanes
-from jaxbandits.kernels.launch import absent_gpu
+from jaxbandits.kernels import launch, over_lanes, schedule
 from jaxbandits.learners import maler
-from jaxbandits.learners.maler import _kernel, num_pairs
 from jaxbandits.numerics import device_forms
-from jaxbandits.numerics.device_forms import forced
-from jaxbandits.protocol import Span
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.compilation import compiled
 
-ULPS = 8  # units in the last place of a lane's largest number
 pytestmark = needs_cc
 SAME_REMOVALS = 0.95  # the least share of lanes that remove the same reports: sums are rounded in another order
 
@@ -42,30 +37,26 @@ def kernels(monkeypatch):
     return called
 
 
-def both(function, *arrays):
-    """What lanes [L, ...] give by a kernel, wherever they lie, and by XLA's operations."""
-    found = []
-    for kind in ("cc", "xla"):
-        with forced(kind):
+def floats(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+@pytest.fixture
+def both(kernels):
+    """What lanes [L, ...] of a function give by a kernel, wherever they lie, and by XLA's operations."""
+
+    def by_both(function, *arrays):
+        def by(kind, *calls):
             program = jax.jit(lambda *x: jax.vmap(function)(*x))  # a new function: JAX keeps what it compiled
-            found.append(jax.tree.map(np.asarray, program(*arrays)))
-            if kind == "cc":
-                turned = jax.tree.map(np.asarray, program(*(x[::-1] for x in arrays)))
-                jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[::-1], y), turned, found[0])
-    return found
+            with device_forms.forced(kind):
+                return [jax.tree.map(np.asarray, program(*each)) for each in calls]
 
+        ours, turned = by("cc", arrays, [x[::-1] for x in arrays])
+        jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[::-1], y), turned, ours)
+        assert kernels
+        return ours, *by("xla", arrays)
 
-def assert_near(ours, wanted, ulps=ULPS):
-    """Leaves [L, ...] are the same but for a few units in the last place of the lane's largest number, at least 1."""
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(wanted), strict=True):
-        if b.dtype.kind != "f":
-            np.testing.assert_array_equal(a, b)
-            continue
-        np.testing.assert_array_equal(np.isfinite(a), np.isfinite(b))
-        np.testing.assert_array_equal(a[~np.isfinite(b)], b[~np.isfinite(b)])
-        a, b = np.where(np.isfinite(b), a, 0), np.where(np.isfinite(b), b, 0)
-        largest = np.max(np.abs(b), tuple(range(1, b.ndim)), keepdims=True, initial=1)
-        assert np.all(np.abs(a - b) <= ulps * np.spacing(np.broadcast_to(largest, b.shape)))
+    return by_both
 
 
 def clouds(lanes, count, dim):
@@ -79,17 +70,14 @@ def clouds(lanes, count, dim):
 
 # Budgets of compilations: what geometric medians trace are numbers of the host, which JAX converts one by one.
 @pytest.mark.compiles(24)
-@pytest.mark.parametrize(("lanes", "count", "dim", "tolerance"), [(131, 3, 2, 1e-3)])
-def test_geometric_median(kernels, lanes, count, dim, tolerance):
-    function = partial(geometric_median, iterations=12, tolerance=tolerance)
-    ours, wanted = both(function, clouds(lanes, count, dim))
-    assert kernels
+def test_geometric_median(both):
+    ours, wanted = both(partial(geometric_median, iterations=12, tolerance=1e-3), clouds(131, 3, 2))
     assert_near(ours, wanted)
     assert np.isinf(ours.gap[5]) and np.all(np.isfinite(np.delete(ours.gap, 5)))
 
 
 @pytest.mark.dealt(3)  # a sweep at the end of this file plays it as a kernel
-def test_warm_median(kernels):
+def test_warm_median(both):
     """In step code, where some points do not count, under two nested `vmap`s."""
 
     def one(points, present):
@@ -102,10 +90,9 @@ def test_warm_median(kernels):
     assert_near(ours, wanted)
     nested, _ = both(jax.vmap(one, (0, None)), points.reshape(70, 2, 4, 3), present)
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x.reshape(y.shape), y), nested, ours)
-    assert kernels
 
 
-def test_maler(kernels):
+def test_maler(both):
     learner = maler(dim=2, horizon=50, theta_bound=1.0, gradient_bound=4.0)
     target = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
 
@@ -116,15 +103,14 @@ def test_maler(kernels):
         return jax.lax.scan(play, learner.init(), length=9)[0]
 
     ours, wanted = both(plays, target)
-    assert kernels
     assert_near(ours, wanted, ulps=32)  # after nine updates, each from the one before
     assert np.all(ours.t == 9)
 
 
 @pytest.mark.compiles(20)  # forms of several estimators
-def test_one_lane_alone_is_no_kernel_and_what_is_large_is_one(kernels):
+def test_one_lane_alone_is_no_kernel_and_what_is_large_is_one(kernels, both):
     median = partial(geometric_median, iterations=2)
-    with forced("cc"):
+    with device_forms.forced("cc"):
         jax.jit(lambda x: median(x)).lower(floats(4, 2))
         assert not kernels
         jax.jit(lambda x: jax.vmap(median)(x)).lower(floats(6, 4, 2))
@@ -146,24 +132,27 @@ def reports(lanes, count, dim, arms, seed):
     )  # fmt: skip
 
 
+def assert_near_where_the_same_is_removed(ours, wanted, most):
+    same = np.all(ours.keep == wanted.keep, tuple(range(1, ours.keep.ndim)))
+    assert same.mean() >= SAME_REMOVALS and wanted.num_removed.max() >= most
+    assert_near(*(jax.tree.map(lambda x: x[same], found) for found in (ours, wanted)), ulps=32)
+
+
 @pytest.mark.parametrize(
     ("lanes", "count", "dim", "arms", "most"),
     dealt([(45, 40, 3, 5, None), (6, 20, 1, 1, 2), (9, 60, 10, 12, None)], 4, always=[(45, 40, 3, 5, None)]),
 )
-def test_spectral_filter(kernels, lanes, count, dim, arms, most):
+def test_spectral_filter(both, lanes, count, dim, arms, most):
     """By given uniforms, with the history of eigenvalues."""
     *given, directions = reports(lanes, count, dim, arms, 0)
     one = partial(spectral_filter, directions=directions, bound=0.5, max_removals=most)
     ours, wanted = both(lambda u, x, a: one(u, x, a), *given)
-    assert kernels
-    same = np.all(ours.keep == wanted.keep, 1)
-    assert same.mean() >= SAME_REMOVALS and wanted.num_removed.max() >= (most or 5)
-    assert_near(*(jax.tree.map(lambda x: x[same], found) for found in (ours, wanted)), ulps=32)
+    assert_near_where_the_same_is_removed(ours, wanted, most or 5)
     assert wanted.num_removed[1] == wanted.num_removed[3] == 0 and np.all(ours.mean[1] == 0)
     assert ours.exhausted.any() == (most is not None)
 
 
-def test_spectral_filter_draws_in_the_kernel(kernels):
+def test_spectral_filter_draws_in_the_kernel(both):
     """As the end of a batch uses it: a stream of draws a lane, without a history."""
     _, values, arms, directions = reports(33, 32, 2, 4, 1)
     values = np.nan_to_num(values, posinf=1, nan=1).reshape(33, 4, 8)
@@ -174,60 +163,27 @@ def test_spectral_filter_draws_in_the_kernel(kernels):
         return filter_blocks(Draws(seed, "filter"), 5, values, present, arms, directions, 0.3)
 
     ours, wanted = both(one, np.arange(33, dtype=np.uint32), values, arms)
-    assert kernels
-    same = np.all(ours.keep == wanted.keep, (1, 2))
-    assert same.mean() >= SAME_REMOVALS and wanted.num_removed.max() > 3
-    assert_near(*(jax.tree.map(lambda x: x[same], found) for found in (ours, wanted)), ulps=32)
+    assert_near_where_the_same_is_removed(ours, wanted, 4)
 
 
-def floats(*shape):
-    return jax.ShapeDtypeStruct(shape, jnp.float32)
-
-
-def median_of(count, dim):
-    return over_lanes.one_lane(
-        _solver(64, False, False).__wrapped__, floats(count, dim), floats(count), floats(dim), floats()
-    )
-
-
-def warm_of(count, dim):
-    present = jax.ShapeDtypeStruct((count,), bool)
-    return over_lanes.one_lane(_warm(8), floats(count, dim), present, floats(count), floats(dim))
-
-
-def maler_of(dim, horizon):
-    learner = maler(dim=dim, horizon=horizon, theta_bound=1.0, gradient_bound=4.0)
-    return over_lanes.one_lane(_kernel(dim, num_pairs(horizon)), jax.eval_shape(learner.init), floats(dim))
-
-
-def filter_of(dim, reports, arms=6):
-    shapes = [jax.ShapeDtypeStruct((), np.uint32), jax.ShapeDtypeStruct((), np.int32), floats(reports // 25, 25)]
-    shapes += [jax.ShapeDtypeStruct(shapes[2].shape, bool), jax.ShapeDtypeStruct((reports // 25,), np.int32)]
-    shapes += [floats(arms, dim), floats(), jax.ShapeDtypeStruct((), np.int32)]
-    return over_lanes.one_lane(lambda seed, *args: filter_kernel.one(0, Draws(seed, "filter"), *args), *shapes)
-
-
-# Whether all arrays are held apart. None is refused, whatever its size.
+# How kernels of `estimator_cases.py` hold their arrays. None is refused, whatever its size.
 SIZES = {
-    "geometric_median, 5 points, 3 coordinates": (partial(median_of, 5, 3), "written out"),
-    "geometric_median, 20 points, 14 coordinates": (partial(median_of, 20, 14), "loops"),
-    "geometric_median, 64 points, 64 coordinates": (partial(median_of, 64, 64), "loops"),
-    "warm_median, 5 points, 9 coordinates": (partial(warm_of, 5, 9), "written out"),
-    "warm_median, 20 points, 14 coordinates": (partial(warm_of, 20, 14), "loops"),
-    "maler, 3 features": (partial(maler_of, 3, 5_000), "written out"),
-    "maler, 8 features": (partial(maler_of, 8, 5_000), "loops"),
-    "spectral_filter, 3 features": (partial(filter_of, 3, 1_000), "loops"),
-    "spectral_filter, 50 features": (partial(filter_of, 50, 1_000), "loops"),
-}
+    "geometric_median-5-3": "written out", "geometric_median-20-14": "loops", "geometric_median-64-64": "loops",
+    "warm_median-5-9": "written out", "warm_median-20-14": "loops", "maler-3": "written out", "maler-8": "loops",
+    "spectral_filter-3": "loops", "spectral_filter-50": "loops",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_no_size_is_refused(name):
-    one = SIZES[name][0]()
-    assert not one.reason and one.kernel.form == SIZES[name][1]
-    census = one.kernel.census
-    last = one.kernel.largest == fitting.APART[-1]
-    assert last or (census.operations <= fitting.MOST_STATEMENTS and census.alive <= fitting.MOST_ALIVE)
+def test_no_size_is_refused(monkeypatch, name):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    from estimator_cases import CASES
+
+    stem, *sizes = name.split("-")
+    one = CASES[stem](*map(int, sizes)).kernel()
+    assert not one.reason and one.form == SIZES[name]
+    last = one.largest == schedule.APART[-1]
+    assert last or (one.census.operations <= schedule.MOST_STATEMENTS and one.census.alive <= schedule.MOST_ALIVE)
 
 
 @pytest.mark.compiles(24)
@@ -243,22 +199,13 @@ def test_lowered_for_a_gpu():
     for function, args in programs.values():
         traced = jax.jit(jax.vmap(function)).trace(*args)
         for platform, kernels in (("cuda", 1), ("tpu", 0), ("cpu", 0)):
-            with absent_gpu(ptx=lambda text, capability: text):
+            with launch.absent_gpu(ptx=lambda text, capability: text):
                 text = traced.lower(lowering_platforms=(platform,)).as_text()
             assert text.count("stablehlo.custom_call") == text.count("@__gpu$xla.gpu.ptx(") == kernels
 
 
-def of_medians(*, num_arms, horizon):
-    """Plays in turn, and computes a median of draws at every play."""
-    algorithm, _ = catalogue.case("uniform")
-
-    def act(params, state, draws, t, context):
-        points = draws.uniform(t[0], (3, 2))
-        value = warm_median(points, warm_start(3, 2, points.dtype), 2).value
-        return (t + (value[0] > 2).astype(t.dtype)) % num_arms, None, ()
-
-    program = algorithm.program._replace(act=act)
-    return algorithm._replace(program=program, schedule=(Span(1, horizon),), config={})
+def median(draws, t):
+    return (warm_median(draws.uniform(t[0], (3, 2)), warm_start(3, 2, jnp.float32), 2).value[0] > 2).astype(t.dtype)
 
 
 @pytest.mark.compiles(30)  # two sweeps, one of them twice
@@ -272,7 +219,7 @@ def test_in_a_sweep_and_where_a_kernel_cannot_be_compiled(kernels, monkeypatch):
         compiled.compiled.cache_clear()
         device_forms._forced.set_global("cc")  # in the threads of the sweep too
         try:
-            return jb.sweep({"of_medians": of_medians}, arms, horizon=9, seeds=16, progress=False)
+            return jb.sweep({"of_medians": in_turn(ahead=median)}, arms, horizon=9, seeds=16, progress=False)
         finally:
             device_forms._forced.set_global(None)
             compiled.compiled.cache_clear()

@@ -1,14 +1,13 @@
 """Which route calls a kernel, what is said where none does, and what NVRTC is asked for. No GPU is needed."""
 
-import warnings
 from types import SimpleNamespace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from laid_out import needs_cc
 
-from jaxbandits.kernels import by_cc, launch, nvrtc
+from jaxbandits.kernels import compilers, launch
 from jaxbandits.kernels.launch import Gpu, absent_gpu
 
 
@@ -27,6 +26,7 @@ def devices(monkeypatch):
     return found
 
 
+@pytest.mark.filterwarnings("error")
 def test_the_first_route_that_runs_a_kernel_of_one_line_is_taken_once(devices, monkeypatch):
     tried = []
 
@@ -37,16 +37,14 @@ def test_the_first_route_that_runs_a_kernel_of_one_line_is_taken_once(devices, m
         return True
 
     monkeypatch.setattr(launch, "_runs", runs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert launch.here() == launch.here() == Gpu(75, list(launch.ROUTES)[1])
-        assert launch.form_on(devices[0]) == "kernel"
+    assert launch.here() == launch.here() == Gpu(75, list(launch.ROUTES)[1])
+    assert launch.form_on(devices[0]) == "kernel"
     assert tried == list(launch.ROUTES)
 
 
 def test_where_no_route_runs_plays_are_scanned_which_is_said_once(devices, monkeypatch):
     def fails(gpu, device):
-        raise nvrtc.Missing("NVRTC is not installed")
+        raise compilers.Missing("NVRTC is not installed")
 
     monkeypatch.setattr(launch, "_runs", fails)
     with pytest.warns(RuntimeWarning, match="no kernel runs on Tesla T4.*NVRTC is not installed") as said:
@@ -55,13 +53,15 @@ def test_where_no_route_runs_plays_are_scanned_which_is_said_once(devices, monke
     assert len(said) == 1 and "\n" not in str(said[0].message)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("device", [gpu("rocm 60300"), gpu("TPU v5e", "tpu"), jax.devices("cpu")[0]])
 def test_nothing_is_tried_where_there_is_no_such_gpu(devices, device, monkeypatch):
     devices[:] = [device]
     monkeypatch.setattr(launch, "_runs", lambda *_: pytest.fail("tried"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert launch.form_on(device) == "scan" and launch.here() is None
+    assert launch.form_on(device) == "scan" and launch.here() is None
+    with launch.forced("cc"):
+        assert launch.form_on(device) == "cc"
+    assert launch.form_on(device) == "scan"
 
 
 def test_only_an_accelerator_that_takes_ptx_is_asked(devices, monkeypatch):
@@ -70,20 +70,15 @@ def test_only_an_accelerator_that_takes_ptx_is_asked(devices, monkeypatch):
     assert not any(launch.asked(platform, "kernel") for platform in ("rocm", "tpu")) and not launch.asked("cuda", "xla")
 
 
-def lowered(route):
-    """The program of a kernel of one line on 300 lanes of two points, by a route."""
+def test_the_call_says_what_is_run_and_where():
     shape = jax.ShapeDtypeStruct((300, 2), np.int32)
 
-    def program(limits, x):
-        given = Gpu(80, route, lambda text, capability: f"for {capability}")
-        return given.call(launch.one_line(), (300, 2), [limits, x], [shape], {1: 0})[0]
+    def program(limits, x):  # of 300 lanes of two points
+        route = Gpu(80, "XLA's target for PTX", lambda text, capability: f"for {capability}")
+        return launch.call(launch.one_line(), (300, 2), [limits, x], [shape], {1: 0}, route)[0]
 
     traced = jax.jit(program).trace(jax.ShapeDtypeStruct((2,), np.int32), shape)
-    return traced.lower(lowering_platforms=("cuda",)).as_text()
-
-
-def test_the_call_says_what_is_run_and_where():
-    text = lowered("XLA's target for PTX")
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "@__gpu$xla.gpu.ptx(" in text and 'kernel_data = "for 80"' in text and 'kernel_type = "ptx"' in text
     # three blocks of 128 threads for each of two points
     assert "grid_x = 6 : i32" in text and "block_x = 128 : i32" in text and "grid_y = 1 : i32" in text
@@ -96,13 +91,12 @@ def test_what_is_absent_is_lowered_for_and_nothing_is_run(monkeypatch):
         assert launch.here().capability == 75 and launch.form_on(jax.devices("cpu")[0]) == "scan"
 
 
-@pytest.mark.skipif(by_cc.compiler() is None, reason="there is no C compiler (cc)")
+@needs_cc
 def test_the_kernel_of_one_line_by_the_c_compiler():
-    x = np.arange(300, dtype=np.int32)
-    limits = np.array([len(x), 1], np.int32)
-    shape = [jax.ShapeDtypeStruct(x.shape, x.dtype)]
-    [found] = jax.jit(lambda limits, x: by_cc.call(launch.one_line(), [limits, x], shape, {}))(limits, jnp.asarray(x))
-    np.testing.assert_array_equal(found, x + 1)
+    assert launch._runs("cc", jax.devices("cpu")[0])
+
+
+PTX = b'.version 9.1\n.target sm_75\n\t.pragma "used_bytes_mask 15";\nret;\n'
 
 
 class Library:
@@ -120,9 +114,7 @@ class Library:
         return self.result
 
     def __getattr__(self, name):  # sizes, and what has them
-        said = (
-            b'.version 9.1\n.target sm_75\n\t.pragma "used_bytes_mask 15";\nret;\n' if "PTX" in name else b"line 3: no"
-        )
+        said = PTX if "PTX" in name else b"line 3: no"
 
         def get(program, to=None):
             if "Size" in name:
@@ -135,13 +127,13 @@ class Library:
 
 def test_ptx_names_an_old_version_and_the_device_that_it_is_for(monkeypatch):
     library = Library()
-    monkeypatch.setattr(nvrtc, "library", lambda: library)
+    monkeypatch.setattr(compilers, "library", lambda: library)
     for capability, target, version in ((75, 75, "6.4"), (86, 80, "7.0"), (90, 90, "7.8"), (120, 90, "7.8")):
-        text = nvrtc.ptx("text", capability)
+        text = compilers.ptx("text", capability)
         assert text == f".version {version}\n.target sm_75\nret;\n"
         assert library.options == [f"--gpu-architecture=compute_{target}"] and library.text == "text"
-    with pytest.raises(nvrtc.Missing, match=r"7\.0 is below 7\.5"):
-        nvrtc.ptx("text", 70)
-    monkeypatch.setattr(nvrtc, "library", lambda: Library(result=6))
+    with pytest.raises(compilers.Missing, match=r"7\.0 is below 7\.5"):
+        compilers.ptx("text", 70)
+    monkeypatch.setattr(compilers, "library", lambda: Library(result=6))
     with pytest.raises(RuntimeError, match="line 3: no"):
-        nvrtc.ptx("text", 75)
+        compilers.ptx("text", 75)

@@ -1,18 +1,15 @@
 """Every program of a sweep lowers for a GPU and for a TPU. No device and no plugin is needed for that."""
 
 import re
+from functools import partial
 
-import jax
-import numpy as np
 import pytest
 from dealt import dealt
-from laid_out import plan_of
+from laid_out import Played, plan_of
 
 from jaxbandits.catalogue import EVERYTHING
 from jaxbandits.kernels.launch import absent_gpu
 from jaxbandits.spans import segment
-from jaxbandits.sweeps.compilation.compiled import compiled
-from jaxbandits.sweeps.plan import host_case, stacked
 
 LANES = 128
 # One of each family, and one of WITH_ESTIMATORS; each kernel over lanes is lowered in test_estimators.py.
@@ -22,32 +19,26 @@ WITH_ESTIMATORS = {"robust_elimination", "byzantine_ucb", "online_ucb", "poison"
 NAMES = dealt(EVERYTHING, 16, always=QUICK)
 
 
-def as_it_stands(text, capability):
-    """In place of NVRTC, which need not be installed."""
-    return text
+# In place of NVRTC, which need not be installed.
+without_compiler = partial(absent_gpu, ptx=lambda text, capability: text)
 
 
 def programs(name):
     """What a sweep of a case compiles, traced: (name, traced, whether it is a kernel)."""
-    laid_out = plan_of(EVERYTHING[name])
-    group = laid_out.groups[0]
-    host, marks = stacked([host_case(laid_out.cells[0])], laid_out.dtype)
-    marked, treedef = jax.tree.flatten(marks)
-    run = compiled(group.parts, tuple(marked), treedef, 1, len(group.times))
-    case = jax.tree.map(jax.typeof, host)
-    seeds, times = np.arange(LANES, dtype=np.uint32), group.times.astype(np.int32)
+    played = Played(plan_of(EVERYTHING[name]), seeds=LANES)
+    run, case, seeds, times = played.run, played.case, played.seeds, played.times
     begin = run.functions["begin"].trace(case, seeds)
     yield "begin", begin, False
     lane = begin.out_info
-    for kind in dict.fromkeys((span.slots, span.full, span.whole) for span in group.schedule if span.repeats):
-        span = next(span for span in group.schedule if (span.slots, span.full, span.whole) == kind)
-        given = case, seeds, lane, times, segment(span, 0, 0, 1, group.times)
+    for kind, choice in played.choices.items():
+        span = next(span for span in played.group.schedule if (span.slots, span.full, span.whole) == kind)
+        given = case, seeds, lane, times, segment(span, 0, 0, 1, played.group.times)
         yield "advance", run.functions["advance"].trace(kind, *given), False
-        if not run.choice(kind, case).reason:
-            with absent_gpu(ptx=as_it_stands):
+        if not choice.reason:
+            with without_compiler():
                 traced = run.functions["kernel"].trace(kind, "kernel", *given)
             yield "kernel", traced, True
-    if any(span.close for span in group.schedule):
+    if any(span.close for span in played.group.schedule):
         yield "close", run.functions["close"].trace(case, seeds, lane), False
     yield "finish", run.functions["finish"].trace(case, lane), False
 
@@ -57,7 +48,7 @@ def programs(name):
 def test_every_program_lowers(name):
     kinds, estimated = set(), 0
     for function, traced, is_kernel in programs(name):
-        with absent_gpu(ptx=as_it_stands):
+        with without_compiler():
             text = traced.lower(lowering_platforms=("cuda",) if is_kernel else ("cuda", "tpu")).as_text()
         kinds.add(function)
         # the text of a kernel has functions of both types

@@ -6,38 +6,42 @@ import jax
 import numpy as np
 import pytest
 from dealt import dealt
-from laid_out import Played, choices, needs_cc, plan_of
+from laid_out import Played, in_turn, needs_cc, plan_of
 
 from jaxbandits import algorithms as a
 from jaxbandits import catalogue
 from jaxbandits import environments as e
 from jaxbandits.catalogue import EVERYTHING, SmallSweep
-from jaxbandits.protocol import Span
 from jaxbandits.sweeps.plan import plan
 
 pytestmark = [needs_cc, pytest.mark.compiles(60)]
 # The least share of lanes that take the same actions, where that is not all of them, and why.
 NOT_EQUAL = {
-    "kl_ucb": (
-        0.97,
-        "entropies differ in the last bit, as XLA has another logarithm than the C library",
-    ),
+    "kl_ucb": (0.97, "entropies differ in the last bit, as XLA has another logarithm than the C library"),
 }
 # In every run: single plays, full and counted windows, with loops in a play, and large arrays.
 ALWAYS = {"ucb1", "exp3", "thompson", "linucb", "batched_exp4", "adap_ucb", "private_batched"}
 
 
-@pytest.mark.parametrize("name", dealt(EVERYTHING, 12, always=ALWAYS))
+# Beside the catalogue sizes whose arrays are too large to be held apart.
+CASES = EVERYTHING | {
+    "ucb1, 100 arms": SmallSweep(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 100))),
+    "linucb, 100 arms": SmallSweep(a.linucb, partial(e.contextual_linear, num_arms=100, dim=5)),
+    "a table of losses": SmallSweep(a.exp3, partial(e.loss_table, losses=np.random.default_rng(0).random((400, 3)))),
+}
+
+
+@pytest.mark.parametrize("name", [*dealt(EVERYTHING, 12, always=ALWAYS), *sorted(CASES.keys() - EVERYTHING.keys())])
 def test_a_kernel_plays_what_a_cpu_plays(name):
     share, _ = NOT_EQUAL.get(name, (1.0, ""))
-    for number, both in enumerate(Played(plan_of(EVERYTHING[name])).spans()):
+    for number, both in enumerate(Played(plan_of(CASES[name])).spans()):
         assert both.actions.mean() >= share, number
 
 
-def laid_out(algorithm, environment, grid=None, **options):
+def laid_out(algorithm, environment, grid=None, dtype="float32"):
     return plan(
         {"x": algorithm}, environment, horizon=96, seeds=16, points=None, reward_adversary=None, grid=grid,
-        message_adversary=None, checkpoints=6, **{"dtype": "float32"} | options,
+        message_adversary=None, checkpoints=6, dtype=dtype,
     )  # fmt: skip
 
 
@@ -55,26 +59,15 @@ def test_points_have_numbers_of_their_own(algorithm, environment, grid):
 
 @pytest.mark.parametrize("algorithm", [a.ucb1, partial(a.adap_ucb, epsilon=1.0)], ids=["ucb1", "adap_ucb"])
 def test_in_double_precision(algorithm):
+    arms = partial(e.gaussian_arms, means=[0.0, 0.5])
     with jax.enable_x64(True):
-        arms = partial(e.gaussian_arms, means=[0.0, 0.5])
         [both] = Played(laid_out(algorithm, arms, dtype="float64")).spans(first=2)
     assert both.actions.all()
 
 
-def in_turn(slots, length, repeats, **hints):
-    """A user's own algorithm: it goes round the arms, in batches of some plays."""
-
-    def make(*, num_arms, horizon):
-        algorithm, _ = catalogue.case("uniform")
-        program = algorithm.program._replace(act=lambda params, state, draws, t, context: (t % num_arms, None, ()))
-        return algorithm._replace(program=program, schedule=(Span(slots, repeats, length=length, **hints),), config={})
-
-    return make
-
-
 def test_full_windows_hold_several_checkpoints():
     """Windows of three plays in batches of seven, the last of them shorter, and checkpoints anywhere in them."""
-    played = Played(plan_of(SmallSweep(in_turn(3, 7, 14), catalogue.arms)))
+    played = Played(plan_of(SmallSweep(in_turn(3, 14, length=7), catalogue.arms)))
     [both] = played.spans(first=4)
     jax.tree.map(np.testing.assert_array_equal, both.ours, both.wanted)
     assert (both.ours.plays == 96).all() and len(played.group.times) == 8
@@ -83,30 +76,13 @@ def test_full_windows_hold_several_checkpoints():
 
 @pytest.mark.parametrize("counted", [False, True])
 def test_windows_that_must_stay_whole_are_not_cut(counted):
-    example = SmallSweep(in_turn(9, 9, 11, full=not counted, whole=counted), catalogue.arms)
-    [(_, choice)] = choices(example)
-    assert choice.window.slots == 9
-    [both] = Played(plan_of(example)).spans()
+    example = SmallSweep(in_turn(9, 11, length=9, full=not counted, whole=counted), catalogue.arms)
+    played = Played(plan_of(example))
+    assert [choice.traced.slots for choice in played.choices.values()] == [9]
+    [both] = played.spans()
     assert both.actions.all()
 
 
 def test_of_windows_that_may_be_cut_the_longest_are_taken_that_are_held_apart():
-    [(kind, choice)] = choices(EVERYTHING["adap_ucb"])
-    assert kind[0] >= choice.window.slots == 8 and choice.kernel.form == "written out"
-
-
-# Sizes whose arrays are too large to be held apart, and algorithms that keep a number of every play.
-LARGE = {
-    "ucb1, 100 arms": (a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 100))),
-    "linucb, 100 arms": (a.linucb, partial(e.contextual_linear, num_arms=100, dim=5)),
-    "a table of losses": (a.exp3, partial(e.loss_table, losses=np.random.default_rng(0).random((400, 3)))),
-}
-
-
-@pytest.mark.parametrize("name", LARGE)
-def test_no_size_is_refused(name):
-    example = SmallSweep(*LARGE[name])
-    [(_, choice)] = choices(example)
-    assert not choice.reason
-    [both] = Played(plan_of(example)).spans()
-    assert both.actions.all()
+    [(kind, choice)] = Played(plan_of(EVERYTHING["adap_ucb"])).choices.items()
+    assert kind[0] >= choice.traced.slots == 8 and choice.form == "written out"

@@ -17,8 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
-from jaxbandits.kernels.forms import Form, has_kernels
-from jaxbandits.kernels.launch import form_on
+from jaxbandits.kernels.launch import Form, form_on, has_kernels
 from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
@@ -31,7 +30,7 @@ from jaxbandits.traced_once import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
 if TYPE_CHECKING:
-    from jaxbandits.kernels.engine import Choice
+    from jaxbandits.kernels.schedule import Fitted
 
 _lock = threading.Lock()
 # XLA takes vectors of 256 bits by default, also where a processor has 512. A processor that has less is not affected.
@@ -101,9 +100,9 @@ class Compiled:
             return over(simulator.finish, (axes, lane_axes), (None, 0))(case, lane)
 
         def by_kernel(kind, form, case, seeds, lane, times, segment):
-            from jaxbandits.kernels import engine
+            from jaxbandits.kernels import plays
 
-            return engine.advance(self.choice(kind, case), marks, case, seeds, lane, times, segment, form)
+            return plays.advance(self.choice(kind, case), marks, case, seeds, lane, times, segment, form)
 
         self.parts, self.marks, self.checkpoints = parts, marks, checkpoints
         self.functions = {
@@ -189,14 +188,14 @@ class Compiled:
             _slower(f"a kernel did not run on {device.device_kind}, so plays are made anew without kernels", error)
         return True
 
-    def choice(self, kind: tuple[int, bool, bool], case: Any) -> "Choice":
+    def choice(self, kind: tuple[int, bool, bool], case: Any) -> "Fitted":
         """Whether windows of a kind can be kernels, and why not. case: numbers of the points, or their shapes."""
-        from jaxbandits.kernels import engine  # tracing and counting are not needed where plays are scanned
+        from jaxbandits.kernels import plays  # tracing and counting are not needed where plays are scanned
 
         leaves, treedef = jax.tree.flatten(case)
         one = [jax.ShapeDtypeStruct(x.shape[mark >= 0 :], x.dtype) for x, mark in zip(leaves, self.marks, strict=True)]
         with jax.enable_x64(self.parts.dtype == np.float64):
-            return engine.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
+            return plays.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
 
 
 def _slower(text: str, error: Exception) -> None:

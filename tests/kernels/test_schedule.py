@@ -6,15 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from laid_out import choices
+from laid_out import Played, kernel_of, plan_of
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.catalogue import ALGORITHMS, SmallSweep
 from jaxbandits.kernels import schedule
 from jaxbandits.kernels.arrays import LARGEST
-from jaxbandits.kernels.fitting import APART, MOST_STATEMENTS, fitted, written
-from jaxbandits.kernels.over_lanes import writer
+from jaxbandits.kernels.emitter import Emitter
+from jaxbandits.kernels.over_lanes import write
+from jaxbandits.kernels.schedule import APART, MOST_STATEMENTS, fitted
 from jaxbandits.kernels.text import TooLong, printed
 
 X = np.zeros(4, np.float32)
@@ -38,29 +39,25 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_what_a_play_does_and_holds(name):
     example, operations, alive, memory = COUNTS[name]
-    [(_, choice)] = choices(example)
-    census = choice.kernel.census
+    [choice] = Played(plan_of(example)).choices.values()
+    census = choice.census
     assert census.operations <= SLACK * operations and census.alive <= SLACK * alive, census
-    assert (census.memory > 0) == memory and choice.kernel.form == ("loops" if memory else "written out")
+    assert (census.memory > 0) == memory and choice.form == ("loops" if memory else "written out")
 
 
-def with_arrays_of(size):
+def long(x):
     """A program that adds up the squares of many numbers, a few thousand times."""
-
-    def function(x):
-        y = jnp.broadcast_to(x[:1], (size,)) * jnp.arange(size, dtype=jnp.float32)
-        for _ in range(2 * MOST_STATEMENTS // size):
-            y = jnp.sqrt(y) * y
-        return y.sum()
-
-    return writer(jax.make_jaxpr(function)(X))
+    y = jnp.broadcast_to(x[:1], (200,)) * jnp.arange(200, dtype=jnp.float32)
+    for _ in range(2 * MOST_STATEMENTS // 200):
+        y = jnp.sqrt(y) * y
+    return y.sum()
 
 
 def test_what_is_too_long_stays_in_memory():
-    assert fitted("lanes", with_arrays_of(200)).largest == 64
+    assert fitted("lanes", write, jax.make_jaxpr(long)(X)).largest == 64
     with pytest.raises(TooLong):
-        written("lanes", with_arrays_of(200), LARGEST, MOST_STATEMENTS)
-    assert written("lanes", with_arrays_of(200), LARGEST).census.operations > MOST_STATEMENTS
+        kernel_of(long, X, most=MOST_STATEMENTS)
+    assert kernel_of(long, X).census.operations > MOST_STATEMENTS
 
 
 def test_the_last_form_is_taken_whatever_its_length():
@@ -69,25 +66,21 @@ def test_the_last_form_is_taken_whatever_its_length():
             x = jnp.sin(x[:3] + 1)
         return x
 
-    found = fitted("lanes", writer(jax.make_jaxpr(function)(X)))
+    found = fitted("lanes", write, jax.make_jaxpr(function)(X))
     assert found.largest == APART[-1] and found.census.operations > 2 * MOST_STATEMENTS
 
 
-def array_by_array(x):
-    """Eight numbers, then a function of each, then their sum, and something that nothing reads."""
-    shifted = [x * (i + 1) for i in range(8)]
-    return sum([jnp.sin(each) for each in shifted], jnp.zeros_like(x)), x + 1
-
-
 def body_of(function, *args):
-    from jaxbandits.kernels.emitter import Emitter
-
     run = Emitter()
-    writer(jax.make_jaxpr(function)(*args))(run)
+    write(run, jax.make_jaxpr(function)(*args))
     return schedule.without_unread(run.body)
 
 
 def test_an_array_is_not_made_before_its_first_element_is_read():
+    def array_by_array(x):  # eight numbers, then a function of each, then their sum, and something that nothing reads
+        shifted = [x * (i + 1) for i in range(8)]
+        return sum([jnp.sin(each) for each in shifted], jnp.zeros_like(x)), x + 1
+
     body = body_of(array_by_array, np.float32(1))
     other = schedule.few_alive(body)
     # as traced: x, eight multiples of it, a sine and the sum so far
@@ -101,18 +94,12 @@ def test_arrays_that_are_not_needed_at_once_lie_in_one_place():
             x = jnp.cumsum(x)
         return jnp.sort(x), x.sum()
 
-    traced = jax.make_jaxpr(function)(np.zeros(2 * LARGEST, np.float32))
-    assert 0 < written("lanes", writer(traced), LARGEST).census.memory < 5 * LARGEST
+    assert 0 < kernel_of(function, np.zeros(2 * LARGEST, np.float32)).census.memory < 5 * LARGEST
 
 
-def test_what_is_in_a_good_order_stays():
-    body = body_of(lambda x: jnp.sin(x * 2) + x, np.float32(1))
-    assert schedule.few_alive(body) == body
-
-
-def test_what_nothing_reads_is_left_out():
-    body = body_of(lambda x: (x * 2, jnp.sin(x))[0], np.float32(1))
-    assert "sin" not in "".join(printed(body))
+def test_what_is_in_a_good_order_stays_but_for_what_nothing_reads():
+    body = body_of(lambda x: (jnp.sin(x * 2) + x, jnp.cos(x))[0], np.float32(1))
+    assert schedule.few_alive(body) == body and "cos" not in "".join(printed(body))
 
 
 def test_what_a_loop_holds_counts_beside_what_waits_for_it():
