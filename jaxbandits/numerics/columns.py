@@ -11,7 +11,7 @@ Axes: [K] arms.
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +21,7 @@ from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import batching, mlir
 
 from jaxbandits.numerics import choice
-from jaxbandits.numerics.fusion import materialize
+from jaxbandits.numerics.fusion import lanes_at, materialize
 from jaxbandits.numerics.sums import UNROLL, fixed_sum
 from jaxbandits.typing import Array, Bool, Float, Int
 
@@ -85,10 +85,7 @@ def entry(x: Columns, arm: Int[Array, ""]) -> Array:
         return x[arm]
 
     def chosen(how: Any, arm: Array, *x: Array) -> Array:
-        value = x[0]
-        for i in range(1, len(x)):
-            value = jnp.where(how(arm, i), x[i], value)
-        return value
+        return reduce(lambda value, i: jnp.where(how(arm, i), x[i], value), range(1, len(x)), x[0])
 
     # a CPU asks the same questions as `marks`, once; the conditions of all arms are more than a GPU can hold at once
     by_place, by_order = partial(chosen, operator.eq), partial(chosen, operator.ge)
@@ -100,28 +97,21 @@ def marked(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
     x = _read(x)
     if not isinstance(x, tuple):
         return x[arm]
-    value = x[0]
-    for own, here in zip(x[1:], marks[1:], strict=True):
-        value = jnp.where(here, own, value)
-    return value
+    return reduce(lambda value, i: jnp.where(marks[i], x[i], value), range(1, len(x)), x[0])
 
 
-def replaced(x: Columns, arm: Int[Array, ""], value: Array) -> Columns:
-    """x with another entry for one arm."""
+def replaced(x: Columns, arm: Int[Array, ""], value: Any, *, add: bool = False) -> Columns:
+    """x with another entry for one arm, or with something added to it."""
     if isinstance(x, Kept):
-        return _written(x, arm, value, add=False)
+        return Kept(_bound(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
     if not isinstance(x, tuple):
-        return x.at[arm].set(value)
-    return each(lambda old, here: jnp.where(here, value, old), x, marks(x, arm))
+        return x.at[arm].add(value) if add else x.at[arm].set(value)
+    return each(lambda old, here: jnp.where(here, old + value if add else value, old), x, marks(x, arm))
 
 
 def added(x: Columns, arm: Int[Array, ""], value: Array | int) -> Columns:
     """x with something added to the entry of one arm."""
-    if isinstance(x, Kept):
-        return _written(x, arm, value, add=True)
-    if not isinstance(x, tuple):
-        return x.at[arm].add(value)
-    return each(lambda old, here: jnp.where(here, old + value, old), x, marks(x, arm))
+    return replaced(x, arm, value, add=True)
 
 
 def total(x: Columns) -> Array:
@@ -129,21 +119,13 @@ def total(x: Columns) -> Array:
     x = _read(x)
     if not isinstance(x, tuple):
         return materialize(fixed_sum(x))
-    value = x[0]
-    for other in x[1:]:
-        value = value + other
-    return value
+    return reduce(operator.add, x)
 
 
 def largest(x: Columns) -> Array:
     """The largest entry."""
     x = _read(x)
-    if not isinstance(x, tuple):
-        return jnp.max(x)
-    top = x[0]
-    for other in x[1:]:
-        top = jnp.maximum(top, other)
-    return top
+    return reduce(jnp.maximum, x) if isinstance(x, tuple) else jnp.max(x)
 
 
 def above_least(x: Columns) -> Columns:
@@ -151,10 +133,7 @@ def above_least(x: Columns) -> Columns:
     x = _read(x)
     if not isinstance(x, tuple):
         return x - materialize(jnp.min(x))
-    least = x[0]
-    for other in x[1:]:
-        least = jnp.minimum(least, other)
-    least = materialize(least)
+    least = materialize(reduce(jnp.minimum, x))
     return each(lambda value: jnp.maximum(value - least, 0), x)
 
 
@@ -222,10 +201,6 @@ def _each_kept(those: Callable[[Kept], Any], others: Callable[[Any], Any], tree:
     return jax.tree.map(lambda x: those(x) if is_kept(x) else others(x), tree, is_leaf=is_kept)
 
 
-def _written(x: Kept, arm: Array, value: Any, *, add: bool) -> Kept:
-    return Kept(_bound(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
-
-
 # An operation of its own: JAX's rules for `vmap` would bring the lanes of each operand to the front. `plain` says what
 # it does in operations of JAX.
 _write = Primitive("write_one")
@@ -244,15 +219,8 @@ def _over_lanes(
     arrays: Sequence[Array], axes: Sequence[int | None], *, add: bool, plain: ClosedJaxpr
 ) -> tuple[Array, int]:
     """The rule for `vmap`: lanes stay where the numbers have them, behind the arms."""
-    size = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
     at = axes[0] or 1
-
-    def moved(x: Array, own: int | None, to: int) -> Array:
-        if own is None:
-            return jnp.broadcast_to(jnp.expand_dims(x, to), (*x.shape[:to], size, *x.shape[to:]))
-        return jnp.moveaxis(x, own, to)
-
-    return _bound(*map(moved, arrays, axes, (at, at - 1, at - 1)), add=add), at
+    return _bound(*lanes_at(arrays, axes, (at, at - 1, at - 1)), add=add), at
 
 
 def _plain(*arrays: Array, add: bool, plain: ClosedJaxpr) -> Array:

@@ -21,28 +21,32 @@ def lanes_last(function: F) -> F:
 
     Under vmap the axis of the lanes is appended to the arrays, instead of leading them.
     """
-    mapped = jax.custom_batching.custom_vmap(function)
-
-    @mapped.def_vmap
-    def _(axis_size, batched, *args):
-        return leading(mapped(*appended(axis_size, batched, args)))
-
-    return cast(F, mapped)
+    return _of_one_lane(function, appended, leading)
 
 
 def lanes_first(function: F) -> F:
     """A function of arrays whose first axes are lanes, any number of them, as a function of one lane."""
+    return _of_one_lane(function, in_front, with_lanes)
+
+
+def _of_one_lane(function: F, before: Callable[..., Any], after: Callable[[Any], Any]) -> F:
     mapped = jax.custom_batching.custom_vmap(function)
-
-    @mapped.def_vmap
-    def _(axis_size, batched, *args):
-        def every(has, x):
-            return x if has else jnp.broadcast_to(x, (axis_size, *jnp.shape(x)))
-
-        out = mapped(*jax.tree.map(every, tuple(batched), args))
-        return out, jax.tree.map(lambda _: True, out)
-
+    mapped.def_vmap(lambda axis_size, batched, *args: after(mapped(*before(axis_size, batched, args))))
     return cast(F, mapped)
+
+
+def in_front(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
+    """Arguments of a rule for `vmap`, all with the axis of the lanes in front."""
+
+    def every(has, x):
+        return x if has else jnp.broadcast_to(x, (axis_size, *jnp.shape(x)))
+
+    return jax.tree.map(every, tuple(batched), args)
+
+
+def with_lanes(out: Any) -> Any:
+    """Results of a rule for `vmap`, and that all have the axis of the lanes."""
+    return out, jax.tree.map(lambda _: True, out)
 
 
 def appended(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
@@ -56,8 +60,19 @@ def appended(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
 
 def leading(out: Any) -> Any:
     """Results of a rule for `vmap`, the axis of the lanes moved from the end to the front, and that all have it."""
-    out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out)
-    return out, jax.tree.map(lambda _: True, out)
+    return with_lanes(jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out))
+
+
+def lanes_at(arrays: Sequence[Array], axes: Sequence[int | None], places: Sequence[int]) -> list[Array]:
+    """Operands of an operation's rule for `vmap`, with the axis of the lanes at given places; axes: where it was."""
+    size = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+
+    def moved(x: Array, own: int | None, to: int) -> Array:
+        if own is None:
+            return jnp.broadcast_to(jnp.expand_dims(x, to), (*x.shape[:to], size, *x.shape[to:]))
+        return jnp.moveaxis(x, own, to)
+
+    return list(map(moved, arrays, axes, places))
 
 
 # docs/decisions.md#materialize
@@ -104,14 +119,8 @@ def _stored(*arrays: Array, long: bool) -> list[Array]:
 
 def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, long: bool) -> tuple[list[Array], list[int]]:
     """The rule for `vmap`: all arrays get the axis of the lanes, where the first that has one has it."""
-    axis, size = next((axis, x.shape[axis]) for x, axis in zip(arrays, axes, strict=True) if axis is not None)
-
-    def moved(x: Array, own: int | None) -> Array:
-        if own is None:
-            return jnp.broadcast_to(jnp.expand_dims(x, axis), (*x.shape[:axis], size, *x.shape[axis:]))
-        return jnp.moveaxis(x, own, axis)
-
-    return _materialize.bind(*map(moved, arrays, axes), long=long), [axis] * len(arrays)
+    at = [next(axis for axis in axes if axis is not None)] * len(arrays)
+    return _materialize.bind(*lanes_at(arrays, axes, at), long=long), at
 
 
 _materialize.def_impl(jax.jit(_materialize.bind, static_argnames="long"))
@@ -136,13 +145,8 @@ def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *a
 
     @chosen.def_vmap
     def _(axis_size, batched, wanted, x, args):
-        flags = batched[0], *batched[1:]
-        wanted, x, args = jax.tree.map(
-            lambda moves, leaf: leaf if moves else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf))),
-            flags, (wanted, x, args),
-        )  # fmt: skip
-        result = cond_any(jnp.any(wanted), jax.vmap(function), x, *args)
-        return result, jax.tree.map(lambda _: True, result)
+        wanted, x, args = in_front(axis_size, batched, (wanted, x, args))
+        return with_lanes(cond_any(jnp.any(wanted), jax.vmap(function), x, *args))
 
     return cast(Tree, chosen(wanted, x, args))
 

@@ -14,8 +14,8 @@ are kept. Inverses and factors of matrices [d, d] of other code are in `numerics
 """
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, reduce
 from typing import Any, TypeAlias
 
 import jax
@@ -220,14 +220,13 @@ def quadratic_form(matrix: Symmetric, x: Vector) -> Any:
     """x^T P x of vectors x. P may be an array [d, d] in either layout of x."""
     if not isinstance(x, list | tuple):
         return dot(x, symmetric_product(matrix, x))
-    d, k, total = len(x), 0, 0.0
+    d, total, place = len(x), 0.0, triangle(len(x))
     packed = matrix if isinstance(matrix, list | tuple) else [matrix[i, j] for i, j in pairs(d)]
     for i in range(d):
-        row = packed[k] * x[i]
+        row = packed[place[i, i]] * x[i]
         for j in range(i + 1, d):
-            row = row + 2 * packed[k + j - i] * x[j]
+            row = row + 2 * packed[place[i, j]] * x[j]
         total = total + row * x[i]
-        k += d - i
     return total
 
 
@@ -312,9 +311,7 @@ def symmetric_inverse(matrix: Symmetric, dim: int) -> Symmetric:
     if not isinstance(matrix, list | tuple):
         return _inverse_by_blocks(matrix)
     a = {pair: jnp.asarray(entry) for pair, entry in zip(pairs(dim), matrix, strict=True)}
-    top = jnp.abs(a[0, 0])
-    for k in range(1, dim):
-        top = jnp.maximum(top, jnp.abs(a[k, k]))
+    top = reduce(jnp.maximum, (jnp.abs(a[k, k]) for k in range(dim)))
     return [-a[pair] for pair in _swept(a, dim, _pivot_floor(top))]
 
 
@@ -376,17 +373,16 @@ def _factor(packed: Entries, dim: int, reciprocal_root: Callable[[Any], Any]) ->
     pivots: list = []
     scale: list = []
     for j in range(dim):
-        pivot = packed[place[j, j]]
-        for k in range(j):
-            pivot = pivot - low[j, k] * low[j, k]
-        pivots.append(pivot)
-        scale.append(reciprocal_root(pivot))
+        pivots.append(_less(packed[place[j, j]], ((low[j, k], low[j, k]) for k in range(j))))
+        scale.append(reciprocal_root(pivots[j]))
         for i in range(j + 1, dim):
-            entry = packed[place[i, j]]
-            for k in range(j):
-                entry = entry - low[i, k] * low[j, k]
-            low[i, j] = entry * scale[j]
+            low[i, j] = _less(packed[place[i, j]], ((low[i, k], low[j, k]) for k in range(j))) * scale[j]
     return low, pivots, scale
+
+
+def _less(value: Any, products: Iterable[tuple[Any, Any]]) -> Any:
+    """A number less products, one after the other."""
+    return reduce(lambda left, pair: left - pair[0] * pair[1], products, value)
 
 
 def _root_or_zero(pivot: Any) -> Any:
@@ -445,19 +441,13 @@ def cholesky_solver(packed: Entries, dim: int) -> tuple[Solve, Solve]:
     def forward(r):
         w: list = []
         for i in range(dim):
-            value = r[i]
-            for k in range(i):
-                value = value - low[i, k] * w[k]
-            w.append(value * scale[i])
+            w.append(_less(r[i], ((low[i, k], w[k]) for k in range(i))) * scale[i])
         return w
 
     def backward(w):
         x: list = [None] * dim
         for i in reversed(range(dim)):
-            value = w[i]
-            for k in range(i + 1, dim):
-                value = value - low[k, i] * x[k]
-            x[i] = value * scale[i]
+            x[i] = _less(w[i], ((low[k, i], x[k]) for k in range(i + 1, dim))) * scale[i]
         return x
 
     return forward, backward

@@ -6,6 +6,7 @@ elementwise operations in a fixed order. Short sums are written out, so that a s
 lanes.
 """
 
+import functools
 import operator
 from typing import Any
 
@@ -45,25 +46,20 @@ def jaxbandits_halved_sum(x: Array) -> Array:
 def _left_to_right(x: Array) -> Array:
     if x.shape[-1] == 0:
         return jnp.zeros(x.shape[:-1], x.dtype)
-    total = x[..., 0]
-    for i in range(1, x.shape[-1]):
-        total = total + x[..., i]
-    return total
-
-
-def fixed_cumsum(x: Array) -> Array:
-    """Cumulative sum over the last axis in a fixed order (doubling strides)."""
-    return jaxbandits_doubled_cumsum(x)
+    return functools.reduce(operator.add, (x[..., i] for i in range(x.shape[-1])))
 
 
 @jax.jit  # traced once for all uses
 def jaxbandits_doubled_cumsum(x: Array) -> Array:
-    """Cumulative sum over the last axis by doubling strides."""
+    """Cumulative sum over the last axis in a fixed order (doubling strides)."""
     n, stride = x.shape[-1], 1
     while stride < n:
         shifted = jnp.concatenate([jnp.zeros_like(x[..., :stride]), x[..., :-stride]], axis=-1)
         x, stride = x + shifted, 2 * stride
     return x
+
+
+fixed_cumsum = jaxbandits_doubled_cumsum
 
 
 def count(mask: Bool[Array, "..."], axis: int = -1) -> Int[Array, "..."]:
@@ -127,10 +123,7 @@ def product(x: Float[Array, "m d"], matrix: Float[Array, "d n"]) -> Float[Array,
     d = matrix.shape[0]
 
     def terms(x, matrix):
-        total = x[:, 0, None] * matrix[0][None]
-        for i in range(1, len(matrix)):
-            total = total + x[:, i, None] * matrix[i][None]
-        return total
+        return functools.reduce(operator.add, (x[:, i, None] * matrix[i][None] for i in range(len(matrix))))
 
     if d <= UNROLL:
         return terms(x, matrix)
@@ -159,9 +152,7 @@ def combine(matrix: Float[Array, "m n"], weights: Float[Array, " n"]) -> Float[A
     weights = jnp.pad(weights, (0, short)).reshape(-1, 8)
     if len(weights) > UNROLL:
         return fixed_sum(fixed_sum(columns * weights[None], axis=1))
-    total = columns[:, 0] * weights[0][None]
-    for i in range(1, len(weights)):
-        total = total + columns[:, i] * weights[i][None]
+    total = functools.reduce(operator.add, (columns[:, i] * weights[i][None] for i in range(len(weights))))
     return fixed_sum(materialize(total))
 
 
