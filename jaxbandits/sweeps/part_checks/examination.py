@@ -11,7 +11,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import jax
@@ -116,37 +116,27 @@ class Examination:
             if (name, slot) in self.seen:  # an attack asks what another arm would pay
                 return function(*args)
             self.seen.add((name, slot))
-            one = Call(self, name, function, part, slot, args)
-            one = one._replace(returned=one.result())
-            for rule in RULES.get(name, ()):
-                rule(one)
-            return one.returned
+            return Call(self, name, function, part, slot, args).returned
 
         return call
 
 
-class Call(NamedTuple):
-    """A function of a part in a window, and what it is given and returns."""
+class Call:
+    """A function of a part in a window, what it is given and what it returned, which its rules have looked at."""
 
-    of: Examination
-    name: str
-    function: Callable[..., Any]
-    part: Any
-    slot: str  # of an attack: "rewards" or "messages"
-    args: tuple[Any, ...]
-    returned: Any = None
+    def __init__(self, of: Examination, name: str, function: Any, part: Any, slot: str, args: Any) -> None:
+        self.of, self.name, self.function, self.part, self.slot, self.args = of, name, function, part, slot, args
+        self.kind, _, self.field = name.partition(".")
+        self.takes = calls_of(KINDS[self.kind])[self.field]  # names of its arguments
+        self.returned: Any = self.result()
+        for rule in RULES.get(name, ()):
+            rule(self)
 
     @property
     def agents(self) -> int | None:
         """How many agents play, where the last argument is an action."""
         shape = self.args[-1].shape
         return shape[1] if len(shape) == 2 else None
-
-    @property
-    def takes(self) -> list[str]:
-        """The names of its arguments."""
-        kind, field = self.name.split(".")
-        return calls_of(KINDS[kind])[field]
 
     def require(self, holds: Any, text: str, name: str = "", function: Any = None) -> None:
         """ValueError about this function, or another one, unless a rule holds: label, name, text, the author's line."""
@@ -157,8 +147,7 @@ class Call(NamedTuple):
     def result(self) -> Any:
         """What the function returns, as the engine goes on with it."""
         one, name, function, args, own = self.of, self.name, self.function, self.args, runs_own_code(self.function)
-        kind, field = name.split(".")
-        giver = kind if field == "diagnose" else ""  # of the state it is given
+        giver = self.kind if self.field == "diagnose" else ""  # of the state it is given
         try:
             inspect.signature(function).bind(*args)
         except TypeError:
@@ -172,8 +161,8 @@ class Call(NamedTuple):
         except Exception as error:
             where = place_of(error, function if own else one.latest.get(giver, ""))
             raise not_traced(one.label, error, f"in {name}, {where}" if where else f"in {name}") from error
-        if own and field not in ("diagnose", "rest"):  # what these return is given to nobody
-            one.latest[kind] = one.latest[""] = f"it was given what {name} returns, {place_of(function)}"
+        if own and self.field not in ("diagnose", "rest"):  # what these return is given to nobody
+            one.latest[self.kind] = one.latest[""] = f"it was given what {name} returns, {place_of(function)}"
         # A note never leaves the window, so it may hold anything.
         outside = returned[:2] if name == "Program.act" and isinstance(returned, tuple) else returned
         for x in jax.tree.leaves(outside):
@@ -215,7 +204,7 @@ class Call(NamedTuple):
         text = f"must return a state of the fields that init returns: {shape_text(old_state)}, not {shape_text(state)}"
         self.require(str(structure) == str(jax.tree.structure(state)), text)
         for (path, old), (_, new) in zip(olds, news, strict=True):
-            at, name = jax.tree_util.keystr(path), self.name.partition(".")[2]
+            at, name = jax.tree_util.keystr(path), self.field
             shapes = f"{home}{at} is {shape_text(old)} from init and {shape_text(new)} from {name}"
             self.require(old.shape == new.shape, f"must keep the state's shapes: {shapes}")
             types = f"{home}{at} is {old.dtype} from init and {new.dtype} from {name}"
