@@ -25,17 +25,8 @@ from jaxbandits import simulator
 from jaxbandits.contract import operations, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.spans import Segment
-from jaxbandits.sweeps.compilation import settings
+from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
-from jaxbandits.sweeps.compilation.executables import (
-    HERE,
-    classes_of,
-    code_name,
-    key_of,
-    name_of_parts,
-    remembered,
-    usable,
-)
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
@@ -65,7 +56,7 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
     for group in map(_with_traces, plan.groups):
         program: str | NoIdentity = ""
-        if code_name(group.parts) is None:  # only a trace names what is not this package's
+        if executables.code_name(group.parts) is None:  # only a trace names what is not this package's
             traced, program = _traced(group, plan, stored)
             group = group._replace(parts=group.parts._replace(traced=traced))
         elif stored:
@@ -97,9 +88,9 @@ def _remembered(group: Group, plan: Plan, platform: str) -> str:
     cell = plan.cells[group.cells[0]]
     leaves, treedef = jax.tree.flatten(stacked([host_case(cell)], plan.dtype)[0])
     shapes = [(x.shape, x.dtype.str) for x in leaves]
-    about = (platform, kinds_of(group), shapes, str(treedef), classes_of(treedef), len(group.times))
-    return remembered(
-        key_of(name_of_parts(group.parts), None, "program", *about),
+    about = (platform, kinds_of(group), shapes, str(treedef), executables.classes_of(treedef), len(group.times))
+    return executables.remembered(
+        executables.key_of(executables.name_of_parts(group.parts), None, "program", *about),
         lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),
     )
 
@@ -108,7 +99,7 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
     """What users' functions are called in this process, and in the store; why nothing lasting names them there."""
     cell = plan.cells[group.cells[0]]
     program: str | NoIdentity = NoIdentity("nothing is stored")
-    if stored or usable():
+    if stored or executables.usable():
         try:
             now = traced_now(group, cell, plan.dtype, lasting=True, batch=True)
             if not now.startswith(traced_now(_with_traces(group), cell, plan.dtype, lasting=True, batch=False)):
@@ -116,7 +107,7 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
             return now, now
         except NoIdentity as reason:
             program = reason
-    return HERE + traced_now(group, cell, plan.dtype, lasting=False, batch=True), program
+    return executables.HERE + traced_now(group, cell, plan.dtype, lasting=False, batch=True), program
 
 
 def versions(platform: str) -> list[Any]:

@@ -19,13 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import simulator
-from jaxbandits.contract import (
-    REMEDY,
-    constant_draws,
-    place_of,
-    place_of_caller,
-    runs_own_code,
-)
+from jaxbandits.contract import REMEDY, constant_draws, place_of, place_of_caller, runs_own_code
 from jaxbandits.protocol import Case, Program, Score, Truth
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.compilation.program_digest import first_difference
