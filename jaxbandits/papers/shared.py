@@ -1,7 +1,7 @@
 """What the studies share: final regrets as rows, ratios and exponents with their intervals."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -72,13 +72,11 @@ def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form
     ]
 
 
-def by_value(
-    ds: xr.Dataset, keys: Sequence[str], statement: Callable[..., str], form: str = REGRET, separator: str = ", "
-) -> list[Claim]:
-    """A line for each value of the keys: the mean regret of every algorithm there."""
+def by_value(ds: xr.Dataset, key: str, statement: Callable[[Any], str], separator: str = ", ") -> list[Claim]:
+    """A line for each value of the key: the mean regret of every algorithm there."""
     return [
-        Claim(statement(*values), "", points(part["algorithm"], part["mean"], form, separator))
-        for values, part in regrets(ds).groupby(list(keys))
+        Claim(statement(value), "", points(part["algorithm"], part["mean"], REGRET, separator))
+        for value, part in regrets(ds).groupby(key)
     ]
 
 
@@ -157,10 +155,10 @@ def fitted(row: Any, sign: int = 1) -> str:
     return f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def as_sweep(final: xr.DataArray, horizon: int = 1) -> xr.Dataset:
+def as_sweep(final: xr.DataArray) -> xr.Dataset:
     """Final regrets of one algorithm [key, seed] as the Dataset of a sweep, with which an exponent is fitted."""
     regret = final.drop_vars("algorithm", errors="ignore").expand_dims("algorithm").expand_dims("t", -1)
-    ordered = regret.assign_coords(t=[horizon]).transpose("algorithm", ..., "seed", "t").reset_coords(drop=True)
+    ordered = regret.assign_coords(t=[1]).transpose("algorithm", ..., "seed", "t").reset_coords(drop=True)
     return ordered.to_dataset(name="regret").assign_attrs(constant_along="{}")
 
 

@@ -56,18 +56,14 @@ class Verdict(NamedTuple):
 
 
 EPSILON, DELTA, ARMS, EXPERTS = 0.1, 1e-5, (8,), (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
-
-
 OF_ARMS = (partial(theory.arms_bounds, *ARMS, epsilon=EPSILON, corrected=False), f"K = {ARMS[0]}, ε = {EPSILON}")
 OF_EXPERTS = (
     partial(theory.experts_bounds, *EXPERTS, epsilon=EPSILON, delta=DELTA),
     f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}",
 )
 # name -> the bounds with their constants as a function of T, and the sizes in words
-BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = {
-    "htinf": OF_ARMS, "exp3": OF_ARMS, "ftpl": OF_ARMS, "bandit_to_experts": OF_EXPERTS, "local_exp4": OF_EXPERTS,
-    "batched_exp4": OF_EXPERTS,
-}  # fmt: skip
+BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = dict.fromkeys(("htinf", "exp3", "ftpl"), OF_ARMS)
+BOUNDS |= dict.fromkeys(("bandit_to_experts", "local_exp4", "batched_exp4"), OF_EXPERTS)
 
 
 def read(docs: Path) -> dict[str, dict]:
@@ -195,8 +191,7 @@ def evidence(row: Verdict, docs: Path) -> str:
 
 def lines_of(study: str, docs: Path) -> list[list[str]]:
     """The first four cells of every line of a study's table."""
-    found = map(_cells, pages.written(study, docs).splitlines())
-    return [cells[:4] for cells in found if len(cells) >= 4]
+    return [cells[:4] for cells in map(_cells, pages.written(study, docs).splitlines()) if len(cells) >= 4]
 
 
 def useful_from(bound: Callable[[int], float]) -> int:

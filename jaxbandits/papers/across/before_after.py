@@ -77,7 +77,6 @@ def placed(results: Results, kind: str, algorithm: str) -> xr.Dataset:
 
 
 def draw(kind: str, algorithm: str, caption: str, results: Results) -> plot.Plot:
-    """Regret of one algorithm against epsilon, a curve for each place of corruption."""
     text = f"{algorithm}; {caption}; {percent(SHARE)} corrupted"
     return plot.against(placed(results, kind, algorithm), "epsilon", caption=text, width=6.0)
 
@@ -86,7 +85,7 @@ def claims(results: Results) -> Claims:
     said = provenance.records()["local_robust_orders"].said("c^(1 - 1/k) times as much")
     for kind, label in ((kind, label) for kind, (*_, algorithms) in KINDS.items() for label in algorithms):
         ds = placed(results, kind, label)
-        yield from by_value(ds, ["epsilon"], f"{kind}: regret of {label} at ε = {{:g}}".format, separator="; ")
+        yield from by_value(ds, "epsilon", f"{kind}: regret of {label} at ε = {{:g}}".format, separator="; ")
         compared = ratios(final_regret(ds), LABELS[IN_RANGE], LABELS[BEFORE])
         yield Claim(f"{kind}: {label}, reports by honest ones over rewards", said, compared)
 

@@ -77,7 +77,6 @@ CUTS = (0.0, 0.5, 0.9, 0.99, 1.01, 1.1, 1.5, 3.0, 100.0)
 
 
 def draw(kind: str, results: Results, hatched: str | None = None) -> plot.Plot:
-    """The maps of one kind of problem, a panel for each algorithm."""
     frame = cells({name: ds for name, ds in results.items() if name.startswith(kind)})
     frame["text"] = [_ratio_text(x) for x in frame["ratio"]]
     frame = frame.assign(**{key: frame[key].map(percent) for key in ("true", "believed")})

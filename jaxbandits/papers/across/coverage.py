@@ -93,7 +93,6 @@ OPEN = ("printed form", "constants of 1")  # as printed, with the constants that
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep for each kind of set."""
     horizon, plays, long, seeds = (2000, 20_000, 10_000, 1000) if full else (100, 2000, 1000, 4)
     # each kind is compiled apart
     online, agents, blocks = (few(sets, full, list(sets)[:n]) for sets, n in ((ONLINE, 2), (AGENTS, 2), (BLOCKS, 3)))

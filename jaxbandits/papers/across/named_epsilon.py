@@ -121,7 +121,6 @@ def _audited(mechanism, runs: int) -> float:
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Arms and linear arms at each epsilon that is spent."""
     horizon, seeds = (100_000, 50) if full else (1000, 4)
     wide = {label: partial(one, num_batches=batches(horizon)) for label, one in few(WIDE, full, ["M1"]).items()}
     linear = {ONLINE: partial(a.online_ucb, private_features=False, delta=DELTA), **wide}
@@ -171,7 +170,7 @@ CAPTIONS = {
 def claims(results: Results) -> Claims:
     yield from [_spending(row) for row in results["mechanisms"].to_dict("records")]
     for name in CAPTIONS:
-        yield from by_value(by_budget(name, results), ["epsilon"], f"regret on {name} at ε = {{:g}} spent".format)
+        yield from by_value(by_budget(name, results), "epsilon", f"regret on {name} at ε = {{:g}} spent".format)
     for name, ours, theirs in PAIRS:
         final = final_regret(by_budget(name, results))
         if {ours, theirs} <= set(final.algorithm.values):

@@ -61,7 +61,7 @@ PICTURE = against(
 def claims(results: Results) -> Claims:
     ds = by_budget(results)
     final = final_regret(ds)
-    yield from by_value(ds, ["epsilon"], "regret at ε = {:g} spent".format)
+    yield from by_value(ds, "epsilon", "regret at ε = {:g} spent".format)
     there = [label for label in (SERVER, BITS) if label in final["algorithm"].values]
     yield from [Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)) for label in there]
 

@@ -158,11 +158,9 @@ def on_a_line(attacked: int, agents: int) -> Fraction:
     With a honest points at 1 the median at 1 has epsilon = (N - 2 m - 2 a) / N, or 0 where that is negative.
     """
     honest = agents - attacked
-    ratios = []
-    for there in range(honest + 1):
-        gap = max(Fraction(agents - 2 * attacked - 2 * there, agents), Fraction(0))
-        ratios.append(1 / (constant(attacked, agents) * (Fraction(there, honest) + gap)))
-    return max(ratios)
+    gap = lambda there: max(Fraction(agents - 2 * attacked - 2 * there, agents), Fraction(0))
+    least = min(Fraction(there, honest) + gap(there) for there in range(honest + 1))
+    return 1 / (constant(attacked, agents) * least)
 
 
 def random_placement(rng: np.random.Generator, attacked: int, agents: int, dim: int) -> tuple[Matrix, Vector]:

@@ -29,7 +29,6 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw(window, results: Results) -> plot.Plot:
-    """Final regret against epsilon for one length of an episode."""
     ds = an_agent(results["calibrations"], NUM_AGENTS)
     chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
     caption = f"regret of an agent; no attack, |r| ≤ 1, episodes of L = {chosen}"

@@ -35,13 +35,11 @@ ATTACKED, QUIET = "attacked", "no attack"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Horizons with and without the attack; agents, dimensions and shares at one horizon."""
     ends, seeds = ([10_240, 40_960, 163_840, 1_024_000], 6) if full else ([64, 128, 256], 4)
     horizon = 20_480 if full else 128
 
     def one(algorithms, horizon, share=SHARE, **more) -> Sweep:
-        attack = partial(ATTACK, corruption=share)
-        return swept(algorithms, FEDERATED, horizon, seeds, message_adversary=attack, **more)
+        return swept(algorithms, FEDERATED, horizon, seeds, message_adversary=partial(ATTACK, corruption=share), **more)
 
     declared = {name: one(ALGORITHMS, ends, share) for name, share in ((ATTACKED, SHARE), (QUIET, 0.0))}
     sizes = {"agents": ("environment.num_agents", [10, 20, 40]), "dim": ("environment.dim", [2, 4, 8])}
@@ -61,7 +59,6 @@ def each(results: Results, name: str) -> np.ndarray:
 
 
 def draw(results: Results) -> plot.Plot:
-    """Regret of an honest agent against the horizon, with lines that grow as the theorems' orders."""
     ends = results[ATTACKED]["horizon"].values
     lines: list[Curve] = [
         (f"{label}, {name}", ends, table)
@@ -110,8 +107,7 @@ def horizon_claims(results: Results) -> Claims:
     yield Claim(f"what the bonus sets: {BONUS}", "", measured)
     tens = next(k for k in range(3, 60) if printed_bonus(10.0**k) < 2)
     measured = f"{printed_bonus(float(ends[-1])):.1f} at T = {ends[-1]:,}; below 2 from 10^{tens} plays on"
-    statement = "the printed bonus of a unit arm in the last episode, where 2 is the largest gap"
-    yield Claim(statement, "", measured)
+    yield Claim("the printed bonus of a unit arm in the last episode, where 2 is the largest gap", "", measured)
 
 
 def law_claims(results: Results) -> Claims:

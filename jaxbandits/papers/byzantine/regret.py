@@ -36,8 +36,7 @@ def by_share(results: Results) -> xr.Dataset:
 
 def share_claims(results: Results) -> Claims:
     ds = by_share(results)
-    statement = lambda share: f"regret of an honest agent, {percent(share)} attacked"
-    yield from by_value(ds, ["corruption_bound"], statement)
+    yield from by_value(ds, "corruption_bound", lambda share: f"regret of an honest agent, {percent(share)} attacked")
     final = final_regret(ds).transpose("algorithm", "corruption_bound", "seed").reset_coords(drop=True)
     mean, shares = final.sel(algorithm="mean"), final["corruption_bound"].values
     median = final.sel(algorithm="geometric median").mean("seed")
@@ -90,8 +89,7 @@ def episode_claims(results: Results) -> Claims:
     for window in ds["window"].values:
         measured = points(mean["algorithm"], mean.sel(window=window), "{x} {y:,.0f}")
         measured += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
-        statement = f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes"
-        yield Claim(statement, "", measured)
+        yield Claim(f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes", "", measured)
     flat = mean.isel(algorithm=0)[horizon / mean["window"].values >= horizon**0.5]
     measured = f"within a factor of {float(flat.max() / flat.min()):.2f}"
     paper = "the order does not change while K is at least √T (Theorem 2), constants hidden"

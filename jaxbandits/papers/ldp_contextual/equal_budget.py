@@ -44,7 +44,6 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def by_truth(results):
-    """The Dataset along `epsilon`, what is truly spent."""
     return numbers(results["budgets"], f"{next(iter(SPENDING))}.epsilon", "epsilon")
 
 

@@ -92,7 +92,6 @@ def epochs_of(ds: xr.Dataset) -> range:
 
 
 def last_epoch(ds: xr.Dataset) -> xr.DataArray:
-    """lambda_min of the last complete epoch."""
     return ds[f"lambda_min_{epochs_of(ds)[-1]}"]
 
 
@@ -104,7 +103,6 @@ WORDS = {
 
 
 def draw_spread(results: Results) -> plot.Plot:
-    """lambda_min of the last complete epoch against the spread of the arms."""
     ds = results["spread"]
     horizon, along, first = int(ds.t[-1]), ds["environment.spread"].values, 2 ** epochs_of(ds)[-1]
     last = last_epoch(ds).transpose("algorithm", "environment.spread", "seed")
@@ -116,7 +114,6 @@ def draw_spread(results: Results) -> plot.Plot:
 
 
 def draw_epochs(results: Results) -> plot.Plot:
-    """lambda_min along a run, for both laws of features."""
     lines: list[Curve] = []
     for name, law in LAWS.items():
         ds = of_law(results, name)
@@ -145,13 +142,11 @@ def regret_of(results: Results, case: str) -> dict[tuple[str, float], np.ndarray
 
 
 def uniform_rate(results: Results, case: str) -> float:
-    """Regret of a play of uniform play."""
     at = {"algorithm": UNIFORM, "environment.spread": TOLD[case][0]}
     return float(final_regret(results["spread"]).sel(at).mean()) / int(results["spread"].t[-1])
 
 
 def draw_horizon(case: str, results: Results) -> plot.Plot:
-    """Regret against the horizon in a case."""
     (spread, value), ends = TOLD[case], results[case]["horizon"].values
     lines: list[Curve] = [
         (f"{label}, ε = {eps:g}", ends, regret) for (label, eps), regret in regret_of(results, case).items()
@@ -168,7 +163,6 @@ def penalties(horizon: float, epsilon: float) -> np.ndarray:
 
 
 def draw_combiner(results: Results) -> plot.Plot:
-    """What the combiner's bases assume, what is possible and what they are charged, against T."""
     plays = [10.0**k for k in range(3, 12)]
     values = {
         "λ₂ = 2 T^(-1/8), the second base's": [2 * x**-0.125 for x in plays],
@@ -243,8 +237,7 @@ def regret_claims(results: Results) -> Claims:
             measured = points(ends, found[label, eps].mean(-1), "{y:,.0f} at {x:,}")
             yield Claim(f"regret at each T, {where}: {label}", "", measured)
         ratio = times(found[SEVEN, eps][-1], found[ONE, eps][-1])
-        measured = f"{ratio} times Algorithm 1's regret at the longest T"
-        yield Claim(f"not knowing T, {where}: {SEVEN}", "", measured)
+        yield Claim(f"not knowing T, {where}: {SEVEN}", "", f"{ratio} times Algorithm 1's regret at the longest T")
 
 
 def combiner_claims(results: Results) -> Claims:

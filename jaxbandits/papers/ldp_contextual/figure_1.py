@@ -34,7 +34,6 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw(reading, results: Results, contexts="redraw", trials=None) -> plot.Plot:
-    """One reading's three panels."""
     ds = results["curves"].sel({"algorithm": [*RIVALS, *READINGS[reading]], "environment.contexts": contexts})
     ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
     return plot.regret(ds, log="y", caption=f"{reading}; {CONTEXTS[contexts]}")
@@ -92,8 +91,7 @@ def claims(results: Results) -> Claims:
                     held.setdefault(claim.statement, []).append(claim.holds)
                 found = ["yes" if all(one) else "no" if False in one else "open" for one in held.values()]
                 trials = min(PAPER_TRIALS, here.sizes["seed"])
-                statement = f"the same at {trials} trials: {label}, {words}"
-                yield Claim(statement, "", points(held, found, "{x} {y}"))
+                yield Claim(f"the same at {trials} trials: {label}, {words}", "", points(held, found, "{x} {y}"))
             yield from of(f"{reading}, {words}", [alike(here, list(labels))])
     yield privacy_of("as printed", PRINTED)
     yield privacy_of("reward only", REWARD_ONLY)
@@ -145,7 +143,6 @@ def printed_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw_printed(results: Results) -> plot.Plot:
-    """The figure's three panels."""
     ds = results["curves"].sel(algorithm=[*RIVALS, *FORMS])
     return plot.regret(ds.isel(t=ds["t"] >= ds["t"][-1] / 50), log="y", caption="as printed; contexts redrawn")
 
@@ -186,7 +183,6 @@ def width_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def by_width(results: Results):
-    """The Dataset along `width`."""
     ds = results["widths"]
     return numbers(ds, next(str(dim) for dim in ds.dims if str(dim) in KEYS), "width")
 

@@ -3,10 +3,12 @@
 What the pair of features and reward truly has is known exactly, so that no run is needed.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 
 from jaxbandits import theory
 from jaxbandits.formatting import number
@@ -19,7 +21,6 @@ PAPER = list(RANGES)[-1]
 DELTAS = [0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8]
 CLASSICAL = 1.0  # the classical formula for Gaussian noise is proved up to this epsilon
 EVERY_EPSILON = 50.0  # up to where the reach is looked for: the theorem asks for all of them
-HALVINGS = 60
 
 
 def computed(full: bool) -> dict[str, Any]:
@@ -33,7 +34,6 @@ def computed(full: bool) -> dict[str, Any]:
 
 
 def draw(results: Results) -> plot.Plot:
-    """The three curves, above the region where the classical formula is proved."""
     picture = plot.lines(
         results["reach"], "delta", "epsilon", line="rewards", log="x", width=6.0,
         names={"delta": "claimed δ", "epsilon": "largest ε at which the claim is true"},
@@ -44,15 +44,10 @@ def draw(results: Results) -> plot.Plot:
 
 
 def smallest_delta(epsilon: float, length: float) -> float:
-    """The smallest delta in [1e-8, 0.1] from which on the reach is at least this epsilon, by bisection."""
-    low, high = np.log(DELTAS[-1]), np.log(DELTAS[0])
-    if theory.printed_noise_reach(DELTAS[-1], length) >= epsilon:
-        return DELTAS[-1]
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        reached = theory.printed_noise_reach(float(np.exp(middle)), length) >= epsilon
-        low, high = (low, middle) if reached else (middle, high)
-    return float(np.exp(high))
+    """The smallest delta in [1e-8, 0.1] from which on the reach is at least this epsilon."""
+    beyond = lambda log_delta: theory.printed_noise_reach(math.exp(log_delta), length) - epsilon
+    low, high = math.log(DELTAS[-1]), math.log(DELTAS[0])
+    return DELTAS[-1] if beyond(low) >= 0 else math.exp(brentq(beyond, low, high))
 
 
 def claims(results: Results) -> Claims:

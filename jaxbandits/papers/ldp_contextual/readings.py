@@ -46,7 +46,6 @@ CLAIMED = {0.2: "below LDP, like SDP", 1.0: "below JDP, SDP, LDP", 10.0: "below 
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """OnlineUCB with OGD in every setting, its rivals in the settings they have."""
     horizon, seeds = (HORIZON, 64) if full else (100, 4)
     values = VALUES if full else VALUES | QUICK
     grid = {f"{OURS}.{key}": values[key] for key in OWN} | {key: values[key] for key in SHARED} | {"epsilon": EPSILONS}
@@ -143,8 +142,7 @@ def claims(results: Results) -> Claims:
     """No verdicts: the paper states the orders of its Figure 1, not in how many of our settings they should hold."""
     labels = {"map": OURS, "again": OURS, "maler": MALER}
     tables = {name: cells(results[name], label) for name, label in labels.items() if name in results}
-    settings = product(VALUES["calibration"], VALUES["private_features"], EPSILONS)
-    for calibration, noised, epsilon in settings:
+    for calibration, noised, epsilon in product(VALUES["calibration"], VALUES["private_features"], EPSILONS):
         parts = []
         for name, table in tables.items():
             here = table.query("calibration == @calibration and private_features == @noised and epsilon == @epsilon")

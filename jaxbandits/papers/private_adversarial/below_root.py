@@ -26,7 +26,6 @@ LEARNT = 0.5  # of uniform play's regret: below it an exponent says something ab
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep a horizon: every gap at each epsilon = T^-a."""
     horizons, seeds = ([2000, 20_000, 200_000, 2_000_000, 20_000_000], 16) if full else ([200, 800], 4)
     losses = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=1, base=1.0)
     grids = {t: {"environment.gap": GAPS, "epsilon": [t**-power for power in POWERS]} for t in horizons}

@@ -35,7 +35,6 @@ SCALES = [1.0, 0.1, 0.01, 0.001]  # lambda; the conversion's is at least 1/2
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Arms and experts with the paper's own tunings, at each epsilon and gap."""
     horizon, seeds = (1_000_000, 20) if full else (2000, 4)
     gaps = [0.01, 0.1, 1.0] if full else [0.1, 1.0]
     losses = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=1, base=1.0)
@@ -113,8 +112,7 @@ def claims(results: Results) -> Claims:
             scale = 1 / row.epsilon
             yield bounded(row, f"{NOISY} = {scale:g}", lemma_e4(horizon, scale), "Lemma E.4")
         elif row.algorithm == UNIFORM:
-            measured = f"{row.mean:,.0f} at a gap of {row.gap:g}"
-            yield Claim(f"{statement}: largest mean regret", "", measured)
+            yield Claim(f"{statement}: largest mean regret", "", f"{row.mean:,.0f} at a gap of {row.gap:g}")
         else:
             limit = bound(row.algorithm, horizon, row.epsilon)
             yield bounded(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2)

@@ -50,7 +50,6 @@ def computed(full: bool) -> dict[str, Any]:
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """EXP3 and its private conversion on the two neighbouring tables, for several horizons."""
     horizons, seeds = ([100, 300, 1000, 3000, 10_000], 10_000) if full else ([100, 1000], 1000)
     private = partial(a.private_batched, base=partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.01), epsilon=1.0)
     declared = {}
@@ -125,7 +124,6 @@ def leak_frame(results: Results) -> pd.DataFrame:
 
 
 def forced_frame(results: Results) -> pd.DataFrame:
-    """The curves of the paper's appendix G.1, every 500th play."""
     p = pd.DataFrame(results["forced"].T, columns=["on l", "on l', the neighbour"])[::500]
     frame = p.rename_axis("t").reset_index().melt("t", var_name="data", value_name="probability")
     return frame[["t", "probability", "data"]]

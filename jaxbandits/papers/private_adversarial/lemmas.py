@@ -162,7 +162,6 @@ def computed(full: bool) -> dict[str, Any]:
 
 
 def draw(results: Results) -> plot.Plot:
-    """The mean squared Euclidean norm over the limit of Lemma B.3 against the number of experts."""
     ratios = {f"T = {plays:,}": 2 * EXPERTS / norm_limit(EXPERTS, plays) for plays in PLAYS} | {"the limit": 1.0}
     table = pd.DataFrame({"experts": EXPERTS} | ratios).melt("experts", var_name="line", value_name="ratio")
     return plot.lines(
@@ -188,8 +187,7 @@ def claims(results: Results) -> Claims:
     ]
     paper = "at most 1 of the bound"
     for statement, key, of in rows:
-        evidence = Exact(found[key], at_most=1 + ROUNDING)
-        yield Claim(statement, paper, f"{number(found[key])} at most ({of})", evidence)
+        yield Claim(statement, paper, f"{number(found[key])} at most ({of})", Exact(found[key], at_most=1 + ROUNDING))
     regret, losses = 1000 * LARGE / 2, np.broadcast_to([0.0, LARGE], (1, 1000, 2))
     bound = float(exp3_bound(losses, 1 / (LARGE * math.sqrt(1000)), 1.0)[0])
     measured = f"regret {regret:,.0f} of {bound:,.0f}, {regret / bound:.2f} times it (all play mixed in)"

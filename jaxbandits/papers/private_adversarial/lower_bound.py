@@ -204,8 +204,7 @@ def claims(results: Results) -> Claims:
             measured += f"[{number(row['worst_low'])}, ∞]"
         yield Claim(statement, paper, measured)
     applies = frame["satisfying"] > 0
-    measured = f"at {int(applies.sum())} of {len(frame)} points"
-    yield Claim("some γ, p and τ₀ satisfy the lemma", "", measured)
+    yield Claim("some γ, p and τ₀ satisfy the lemma", "", f"at {int(applies.sum())} of {len(frame)} points")
     early = bool((frame["latest"][applies] < np.ceil(1 / frame["epsilon"][applies])).all())
     measured = f"{'in all' if early else 'not in all'} of these triples"
     yield Claim("τ₀ lies within the first batch of ⌈1/ε⌉ plays", "", measured)

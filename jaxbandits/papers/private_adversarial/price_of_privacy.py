@@ -87,7 +87,6 @@ def _experts(horizon, epsilons, seeds, tuned, leave_out=()) -> Sweep:
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Regret against epsilon at one horizon, and one sweep for each horizon at one epsilon."""
     horizon, horizons = (50_000, [2000, 6000, 20_000, 60_000, 200_000]) if full else (300, [300, 1000])
     epsilons, gaps = ([0.01, 0.03, 0.1, 0.3, 1.0], [0.03, 0.06, 0.12, 0.24, 0.48]) if full else ([0.1, 1.0], [0.1, 0.4])
     seeds, tuned = (200, 20) if full else (8, 2)
@@ -121,7 +120,6 @@ def rates_and_bounds(kind: str, horizon: int, epsilon: float) -> dict[str, float
 
 
 def figure(kind, key, results: Results) -> plot.Plot:
-    """Final regret against epsilon or the horizon, with rates and bounds."""
     ds = along(results, kind, key)
     ends, horizon = ds[key].values[[0, -1]], int(ds.t[-1])
     of = (lambda x: (horizon, float(x))) if key == "epsilon" else (lambda x: (max(round(x), 1), EPSILON))

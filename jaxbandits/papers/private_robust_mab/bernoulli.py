@@ -30,7 +30,6 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw_time(instance, epsilon, results: Results) -> plot.Plot:
-    """Regret against plays of one instance at one epsilon."""
     ds = results["arms"]
     shown = [label for label in DRAWN if label in ds["algorithm"].values]
     select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}

@@ -44,7 +44,6 @@ def bounds_of(results: Results) -> list[int]:
 
 
 def draw_time(results: Results) -> plot.Plot:
-    """Regret against plays, one panel a share, at the middle D."""
     bounds = bounds_of(results)
     bound = bounds[len(bounds) // 2]
     caption = f"Student rewards, means near {bound / 2:g}, D = {bound}; Cauchy contamination; ε = {EPSILON}"
@@ -52,7 +51,6 @@ def draw_time(results: Results) -> plot.Plot:
 
 
 def draw_bound(results: Results) -> plot.Plot:
-    """Final regret against D, with the upper bound's order."""
     bounds = pd.Index(np.array(bounds_of(results), float), name="mean_bound")
     joined = xr.concat([ds[["regret"]].isel(t=[-1]) for ds in results.values()], bounds)
     sizes = len(OFFSETS), int(joined.t[-1])

@@ -37,7 +37,6 @@ def probabilities(horizon: int, epsilon: float, multiples: list[float]) -> np.nd
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep for every order and epsilon, along c."""
     horizon, seeds = (100_000_000, 16) if full else (2000, 4)
     epsilons = [3e-5, 1e-4, 3e-4, 1e-3, 3e-3] if full else [0.1, 0.3, 1.0]
     declared = {}
@@ -66,7 +65,6 @@ def costs(results: Results) -> xr.DataArray:
 
 
 def draw(results: Results) -> plot.Plot:
-    """Regret against epsilon for every order, with lines of the stated order and a constant of 1."""
     cost, lines, dotted = costs(results), list[Curve](), {}
     horizon, label = horizon_of(results), next(iter(PRM))
     for order in ORDERS:
@@ -90,7 +88,7 @@ def claims(results: Results) -> Claims:
     for order, label in product(ORDERS, PRM):
         here = cost.sel(algorithm=label, order=order)
         at, means = here["factor"].values, here.mean("seed")
-        fitted, interval = exponent(as_sweep(here.drop_vars("factor"), horizon), "epsilon", sign=-1)
+        fitted, interval = exponent(as_sweep(here), "epsilon", sign=-1)
         ratios = [float(y) / order_of(order, float(x), horizon) for x, y in zip(means["epsilon"], means, strict=True)]
         proved = label == next(iter(PRM))  # Theorem 6.2 is about PRM elimination
         paper = f"1 - 1/k = {1 - 1 / order:.2f} (Theorem{'s 4.1 and 6.2' if proved else ' 4.1'})"

@@ -67,7 +67,6 @@ def order_lines(horizon: int, at: Callable[[float], tuple[float, float]]) -> dic
 
 
 def draw_time(results: Results) -> plot.Plot:
-    """Regret against plays, one panel a share."""
     name = first(results)
     caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
     return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", names=AXES, caption=caption)
@@ -98,8 +97,7 @@ def claims(results: Results) -> Claims:
     ratio = mean["PRM elimination"].to_numpy() / np.array(upper)
     within = int((ratio <= 1).sum())
     measured = f"{ratio.min():.2f} to {ratio.max():.2f} of it; at most 1 in {within} of {len(ratio)} cells"
-    paper = "at most the order, constants hidden"
-    yield Claim("PRM elimination against the order of Theorem 6.2", paper, measured)
+    yield Claim("PRM elimination against the order of Theorem 6.2", "at most the order, constants hidden", measured)
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
             attack = f"{percent(share)} {name}" if share else "no contamination"
@@ -142,7 +140,6 @@ ALONG: dict[str, tuple[str, Any, str]] = {  # of each sweep the key, (epsilon, s
 
 
 def bounded_claims(results: Results) -> Claims:
-    """Regrets between the bounds' orders, and fitted exponents next to the theorem's."""
     exponents = {
         "epsilon": ("1/ε", -1, "1/2 (k = 2), uniformly over instances"),
         "share": ("α", 1, "1/2 (k = 2), and -1 where T₀ rules"),

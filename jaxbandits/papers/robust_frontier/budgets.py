@@ -59,13 +59,11 @@ def told_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def told_claims(results: Results) -> Claims:
-    """Regret by budget, what was spent, and what it is worth to be told."""
     for attack, ds in results.items():
         name = attack.replace("-", ", ")
         spent = ds["corruption_spent"].sel({BUDGET: BELIEVED}).mean("seed")
         yield from by_algorithm(ds, BUDGET, f"{name}: regret of {{}}, by C".format)
-        measured = points(ds["algorithm"], spent, "{x} {y:.0f}")
-        yield Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", measured)
+        yield Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", points(ds["algorithm"], spent, "{x} {y:.0f}"))
         told = ratios(final_regret(ds), AGNOSTIC, TOLD, BUDGET)
         yield Claim(f"{name}: elimination told nothing over told C", "", told)
 
@@ -91,7 +89,6 @@ STRENGTHS: tuple[Any, ...] = ("strong", "weak")
 
 
 def regime_sweeps(full: bool) -> dict[str, Sweep]:
-    """Each learner at each budget, against an attack that sees the arm and one that does not."""
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]
     horizon, seeds = (50_000, 200) if full else (1000, 4)
     under = partial(swept, few(BETWEEN, full, ("Tsallis-INF", "UCB1")), ARMS, horizon, seeds)
@@ -185,7 +182,6 @@ def heavy_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw_heavy(law: str, results: Results) -> plot.Plot:
-    """Regret curves without an attack."""
     shown = law if law in results else "student"
     caption = f"{FRESH}, {shown} noise, no attack"
     return plot.regret(results[shown].sel({BUDGET: 0.0}), log="none", caption=caption, width=6.0)
@@ -197,8 +193,7 @@ def heavy_claims(results: Results) -> Claims:
         for label in ds["algorithm"].values:
             one = final.sel(algorithm=label)
             both = [f"{row.mean():,.0f} (largest {row.max():,.0f})" for row in one.values]
-            measured = points(one[BUDGET], both, "{y} at {x:g}")
-            yield Claim(f"{law}: regret of {label}, by C", "", measured)
+            yield Claim(f"{law}: regret of {label}, by C", "", points(one[BUDGET], both, "{y} at {x:g}"))
 
 
 HEAVY_PICTURES = {law: partial(draw_heavy, law) for law in ("gaussian", "student", "pareto")}

@@ -39,7 +39,6 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw(name: str, what: str, results: Results, where: str = f"arms {MEANS}") -> plot.Plot:
-    """Regret against the delay."""
     ds = numbers(results[name if name in results else "fixed"], "delay")
     return plot.against(ds, "delay", names={"delay": f"{what}, plays"}, caption=where, width=6.0)
 

@@ -47,10 +47,8 @@ def claims(results: Results) -> Claims:
     """Mean and median regret by share: a few runs may be bad."""
     final = final_regret(results["shares"]).transpose("algorithm", SHARE, "seed")
     for label in final["algorithm"].values:
-        one = final.sel(algorithm=label).values
-        both = [f"{row.mean():,.0f} (median {np.median(row):,.0f})" for row in one]
-        measured = points(map(percent, final[SHARE].values), both, "{y} at {x}")
-        yield Claim(f"regret of {label}, by share", "", measured)
+        both = [f"{row.mean():,.0f} (median {np.median(row):,.0f})" for row in final.sel(algorithm=label).values]
+        yield Claim(f"regret of {label}, by share", "", points(map(percent, final[SHARE].values), both, "{y} at {x}"))
 
 
 STUDY = Study(__doc__, "docs/formulas/robust_frontier.md#crimed", sweeps, {"shares": PICTURE}, claims)

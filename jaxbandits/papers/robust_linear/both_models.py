@@ -31,7 +31,6 @@ EPSILON, VALUE = 1.0, 30.0
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Over horizons at one epsilon, over epsilon without corruption, and over corruption without privacy noise."""
     seeds, horizon = (200, 100_000) if full else (4, 100)  # a quick run compiles most of its time: few batches
     horizons = [1000, 10_000, 100_000, 1_000_000] if full else [50, 100]
     epsilons = {"epsilon": [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, float("inf")] if full else [1.0, float("inf")]}
@@ -67,9 +66,9 @@ def claims(results: Results) -> Claims:
     measured = f"at {int((cells['M2'] < cells['M1']).sum())} of {len(cells)} values of ε"
     paper = "the upper bound of M2 grows more slowly as ε falls (Theorem 1.4)"
     yield Claim("private, no corruption: M2 has less regret than M1", paper, measured)
-    yield from by_value(results["epsilon"], ["epsilon"], "regret, ε = {:g}, no corruption".format)
+    yield from by_value(results["epsilon"], "epsilon", "regret, ε = {:g}, no corruption".format)
     statement = lambda share: f"regret, ε = ∞, {percent(share)} of ±{VALUE:g}"
-    yield from by_value(results["share"], ["corruption_bound"], statement)
+    yield from by_value(results["share"], "corruption_bound", statement)
 
 
 STUDY = Study(

@@ -88,8 +88,7 @@ def claims(results: Results) -> Claims:
     measured = f"at least {float(left):g} of {len(ACTIONS)} arms are left in every run with reports of size {size}"
     yield Claim("arms that the printed radius leaves under corruption", "constants hidden", measured)
     worst = frame[frame["algorithm"] == "tight, presieve"].groupby("size")["ratio"].max()
-    measured = points(worst.index, worst, "size {x:g}: up to {y:.1f}", "; ")
-    yield Claim("tight bound and presieve, by size", "", measured)
+    yield Claim("tight bound and presieve, by size", "", points(worst.index, worst, "size {x:g}: up to {y:.1f}", "; "))
 
 
 STUDY = Study(

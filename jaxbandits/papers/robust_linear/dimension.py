@@ -41,8 +41,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         models = {"M1": partial(M1, refit=True), "M2": partial(M2, refit=True, weight_floor=1 / dim)}
         # M2 would double the seconds of compiling, and its rows are those of M1
         algorithms = with_batches(few(models, full, ["M1"]) | {KNOWN: a.bogunovic_elimination}, horizon)
-        attack = target(VALUE)
-        declared[f"{dim}"] = swept(algorithms, world(dim), horizon, seeds, grid=grid, message_adversary=attack)
+        declared[f"{dim}"] = swept(algorithms, world(dim), horizon, seeds, grid=grid, message_adversary=target(VALUE))
     return declared
 
 
@@ -61,7 +60,6 @@ def uniform(results: Results, dims: Any) -> list[float]:
 
 
 def draw(results: Results) -> plot.Plot:
-    """Regret against the dimension, without corruption and at the largest share."""
     regret, horizon = along(results), horizon_of(results)
     dims, most, labels = regret["dim"].values, float(regret["share"][-1]), regret["algorithm"].values
     words = {most: f"{percent(most)} corrupted", 0.0: "no corruption"}
@@ -102,15 +100,13 @@ def claims(results: Results) -> Claims:
     for dim in dims:
         known, first = (regret.sel(dim=dim, algorithm=label, share=most).values for label in (KNOWN, "M1"))
         paper = f"d√α = {dim * math.sqrt(most):.1f} times the size, in orders (αd < 1)"
-        measured = f"{times(known, first, 1)} times M1's regret"
-        yield Claim(f"{KNOWN}, d = {dim}, share {percent(most)}", paper, measured)
+        yield Claim(f"{KNOWN}, d = {dim}, share {percent(most)}", paper, f"{times(known, first, 1)} times M1's regret")
     for dim in dims:
         measured = f"no arm is dropped above a share of {useful_share(dim, gaps(world(dim)).max()):.1e}, at any T"
         yield Claim(f"the radius of {KNOWN}, d = {dim}", "", measured)
     for dim, share in product(dims, regret["share"].values):
         means = regret.sel(dim=dim, share=share).mean("seed")
-        measured = points(means["algorithm"], means, REGRET)
-        yield Claim(f"regret, d = {dim}, share {percent(share)}", "", measured)
+        yield Claim(f"regret, d = {dim}, share {percent(share)}", "", points(means["algorithm"], means, REGRET))
 
 
 STUDY = Study(__doc__, "Theorems 1.3 and 1.4", sweeps, {"dim": draw}, claims)

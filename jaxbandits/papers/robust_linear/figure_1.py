@@ -121,7 +121,6 @@ def draw(panel, results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    """Measured regret beside each order, and the orders of the center panel where they end."""
     for panel, (lines, x, _, dotted, _) in PANELS.items():
         frame = curves(x, "regret", lines(results))
         for order, line in dotted.items():
