@@ -56,18 +56,16 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
 
 @told
 def epsilon_lower(
-    true_positives: Numeric, false_positives: Numeric, trials: Numeric, delta: float, confidence: float
-) -> Any:
+    true_positives: Numeric, false_positives: Numeric,
+    trials: Annotated[Numeric, Kind("int or array"), Doc("Runs on each of the two inputs.")],
+    delta: Annotated[float, Doc("In [0, 1).")], confidence: float,
+) -> Any:  # fmt: skip
     """The largest epsilon that an event, fixed beforehand, refutes at a delta.
 
     Parameters
     ----------
     true_positives, false_positives : int or array
         How often the event happened on the second and on the first input; arrays broadcast.
-    trials : int or array
-        Runs on each of the two inputs.
-    delta
-        In [0, 1).
     confidence
         In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1 -
         confidence evenly.

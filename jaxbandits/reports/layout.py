@@ -8,23 +8,25 @@ import contextlib
 import io
 import itertools
 import math
-import pathlib
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from annotated_doc import Doc
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 
+from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus
-from jaxbandits.validation import path_of
+from jaxbandits.validation import path_of, told
 
 # matplotlib's settings for every figure, whatever a user's own are
 SETTINGS: dict[Any, Any] = {
@@ -84,23 +86,13 @@ def style(**more: Any) -> AbstractContextManager[None]:
     return mpl.rc_context(SETTINGS | more)
 
 
-def save(plot: Plot | Figure, path: str | pathlib.Path) -> None:
+@told(raises="For another suffix.")
+def save(
+    plot: Annotated[Plot | Figure, Kind("Plot or matplotlib figure"), Doc("What is written.")],
+    path: Annotated[str | Path, Doc("Where, ending in .png, .pdf or .svg. Folders that are missing are made.")],
+) -> None:
     """Write a figure as .png (300 dpi), .pdf (TrueType fonts embedded) or .svg, by the suffix of the path.
 
-    Parameters
-    ----------
-    plot : Plot or matplotlib figure
-        What is written.
-    path : str or Path
-        Where, ending in .png, .pdf or .svg. Folders that are missing are made.
-
-    Raises
-    ------
-    ValueError
-        For another suffix.
-
-    Examples
-    --------
     >>> save(None, "figure.gif")
     Traceback (most recent call last):
     ValueError: path = 'figure.gif' has the suffix '.gif': end it in .png, .pdf or .svg
@@ -114,23 +106,17 @@ def save(plot: Plot | Figure, path: str | pathlib.Path) -> None:
     place.write_bytes(content)
 
 
-def overlaps(figure: Figure) -> list[str]:
+@told
+def overlaps(figure: Annotated[Figure, Kind("matplotlib figure"), Doc("It is drawn once.")]) -> list[str]:
     """Pairs of texts that collide in a figure, and texts that leave it; empty if all is well.
 
     Tick labels, axis labels, titles, legends and free texts are compared pairwise, and with the panels not their own.
-
-    Parameters
-    ----------
-    figure : matplotlib figure
-        It is drawn once.
 
     Returns
     -------
     list of str
         One line for each collision.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()
     >>> _ = figure.text(0.5, 0.5, "one"), figure.text(0.5, 0.5, "two")
