@@ -86,13 +86,23 @@ def style(**more: Any) -> AbstractContextManager[None]:
     return mpl.rc_context(SETTINGS | more)
 
 
-@told(raises="For another suffix.")
-def save(
-    plot: Annotated[Plot | Figure, Kind("Plot or matplotlib figure"), Doc("What is written.")],
-    path: Annotated[str | Path, Doc("Where, ending in .png, .pdf or .svg. Folders that are missing are made.")],
-) -> None:
+def save(plot: Plot | Figure, path: str | Path) -> None:
     """Write a figure as .png (300 dpi), .pdf (TrueType fonts embedded) or .svg, by the suffix of the path.
 
+    Parameters
+    ----------
+    plot : Plot or matplotlib figure
+        What is written.
+    path : str or Path
+        Where, ending in .png, .pdf or .svg. Folders that are missing are made.
+
+    Raises
+    ------
+    ValueError
+        For another suffix.
+
+    Examples
+    --------
     >>> save(None, "figure.gif")
     Traceback (most recent call last):
     ValueError: path = 'figure.gif' has the suffix '.gif': end it in .png, .pdf or .svg
