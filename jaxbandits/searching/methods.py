@@ -14,7 +14,6 @@ import numpy as np
 from jaxbandits.searching.population import Setting, Settings, means_of
 from jaxbandits.searching.space import Dimension, point_at, value_at
 from jaxbandits.typing import Float
-from jaxbandits.validation import shown
 
 METHODS = ("grid", "random", "halving", "optuna")
 TRIALS = 64  # of a search that is told no number
@@ -298,7 +297,7 @@ def by_optuna(
     judge: Callable[[Any], Any], trials: int, seed: int, sampler: Any = None,
 ) -> Tried:  # fmt: skip
     """Settings that optuna proposes in generations, for each algorithm at each point by a study of its own."""
-    optuna = _optuna()
+    optuna = installed_optuna()
     size = math.ceil(trials / GENERATIONS)
     make = sampler or (
         lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True, n_startup_trials=size)
@@ -322,7 +321,8 @@ def by_optuna(
     return Tried({label: settings[label] for label in dimensions}, {label: regret[label] for label in dimensions})
 
 
-def _optuna() -> Any:
+def installed_optuna() -> Any:
+    """The package optuna, which is not always installed."""
     try:
         import optuna
     except ModuleNotFoundError:
@@ -343,11 +343,3 @@ def _law(optuna: Any, d: Dimension) -> Any:
     if numbers and list(d.values) == sorted(d.values):
         return kinds.IntDistribution(0, len(d.values) - 1)
     return kinds.CategoricalDistribution(range(len(d.values)))
-
-
-def check_method(method: str, sampler: Any) -> None:
-    """ValueError where the arguments of a method do not fit, or optuna is missing."""
-    if sampler is not None and method != "optuna":
-        raise ValueError(f"sampler = {shown(sampler)} is for method = 'optuna', which proposes by it: leave it out")
-    if method == "optuna":
-        _optuna()

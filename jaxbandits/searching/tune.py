@@ -155,7 +155,10 @@ def tune(
     problem = checked_problem(algorithms, environment, space, over, unknown, settings)
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
-    methods.check_method(method, sampler)
+    if method == "optuna":
+        methods.installed_optuna()
+    elif sampler is not None:
+        raise ValueError(f"sampler = {shown(sampler)} is for method = 'optuna', which proposes by it: leave it out")
     choice("objective", objective, population.OBJECTIVES)
     quantile = number("quantile", quantile, 0.0, 1.0)
     points, family = len(problem.points), len(problem.environments) * len(problem.family)
@@ -230,19 +233,13 @@ def checked_problem(
         known=[axis for axis in axes if axis.name not in unknown],
         unknown=[axis for axis in axes if axis.name in unknown], settings=settings,
     )  # fmt: skip
-    _check_apart(problem)
-    return problem
-
-
-def _check_apart(problem: population.Problem) -> None:
-    """ValueError where a key is both in the space and in over."""
     taken = population.keyed(
-        problem, {label: {d.key: None for d in of_label} for label, of_label in problem.dimensions.items()}
+        problem, {label: {d.key: None for d in of_label} for label, of_label in dimensions.items()}
     )
-    for axis in [*problem.known, *problem.unknown]:
-        for key in axis.keys:
-            if any(name in taken for name in (key, *(f"{label}.{key}" for label in problem.dimensions))):
-                raise ValueError(f"{key!r} is in over and in space: choose it, or choose for it")
+    for key in (key for axis in axes for key in axis.keys):
+        if any(name in taken for name in (key, *(f"{label}.{key}" for label in dimensions))):
+            raise ValueError(f"{key!r} is in over and in space: choose it, or choose for it")
+    return problem
 
 
 def _check_built(problem: population.Problem, plan: methods.Plan, reported: range) -> list[str]:

@@ -68,7 +68,7 @@ def worst_case(
     environment: "Environment | EnvironmentFactory | str",
     adversary: "Adversary | AdversaryFactory | str",
     *,
-    slot: Literal["reward", "message"] = "reward",
+    slot: Annotated[Literal["reward", "message"], Doc("Whether it corrupts rewards, or what clients send.")] = "reward",
     space: Mapping[str, Any],
     horizon: Annotated[int, Doc("Plays of a run, at least 1.")],
     seeds: Seeds,
@@ -88,8 +88,6 @@ def worst_case(
     adversary : Adversary, factory or str
         Who attacks: a factory of `jaxbandits.adversaries`, a partial of it, its name, or a called adversary. What it
         is given, and the defaults of the rest, are where the search starts.
-    slot
-        Whether it corrupts rewards, or what clients send.
     space : dict
         ``{key: values}`` for arguments of the adversary: a range ``(low, high)``, ``(low, high, "log")`` or
         ``(low, high, "int")``, ends included, or a list of values; a dict names them. It must hold the adversary's own
