@@ -86,12 +86,12 @@ class Tuning(NamedTuple):
         ]
         for row in self.best.to_dict("records"):
             where = ", ".join([row["algorithm"], *(f"{key} = {text(row[key])}" for key in over)])
-            values = ", ".join(f"{key} = {text(row[key])}" for key in chosen if not _missing(row[key]))
+            values = ", ".join(f"{key} = {text(row[key])}" for key in chosen if not pd.isna(row[key]))
             lines.append(f"  {where}: {values or 'nothing to choose'}: regret {_with(row['regret'], row['interval'])}")
             if not values:
                 continue
             default = "no default to compare with"
-            if not _missing(row["default"]):
+            if not pd.isna(row["default"]):
                 default = f"default {row['default']:.6g}, gain {_with(row['gain'], row['gain_interval'])}"
             others = {0: "told apart from all others", 1: "1 other cannot be told apart"}
             lines.append(
@@ -108,10 +108,6 @@ def ends(seeds: np.ndarray[Any, Any]) -> str:
 
 def _with(mean: float, interval: tuple[float, float]) -> str:
     return f"{mean:.6g} [{interval[0]:.6g}, {interval[1]:.6g}]"
-
-
-def _missing(x: Any) -> bool:
-    return x is None or (isinstance(x, float) and np.isnan(x))
 
 
 class Choice(NamedTuple):
@@ -158,8 +154,7 @@ def label_of(dimensions: Sequence[Dimension], key: str, value: Any) -> Any:
     dimension = next(d for d in dimensions if d.key == key)
     if dimension.is_range:
         return value
-    at = next(i for i, x in enumerate(dimension.values) if same(x, value))
-    name = dimension.labels[at]
+    name = dimension.labels[int(coordinate_of(dimension, value))]
     return name if isinstance(name, str | bool | int | float | np.number) else str(name)
 
 
