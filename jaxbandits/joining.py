@@ -132,17 +132,14 @@ def _with_the_same_variables(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     """Numbers that some algorithms do not have are NaN; whole numbers that not all have are left out."""
     names = {str(name): part[name] for part in parts for name in part.data_vars}
     optional = {name for name, x in names.items() if x.dtype.kind == "f" and x.dims == parts[0]["regret"].dims[:-1]}
-    kept = [name for name in names if name in optional or all(name in part for part in parts)]
-    sizes = {part.sizes.get("arm") for part in parts}
-    if len(sizes) > 1:
-        kept.remove("pulls") if "pulls" in kept else None
-    filled = []
+    kept, filled = [name for name in names if name in optional or all(name in part for part in parts)], []
+    if len({part.sizes.get("arm") for part in parts}) > 1:
+        kept = [name for name in kept if name != "pulls"]
+        parts = [part.drop_vars(["arm", "arm_name"], errors="ignore") for part in parts]
     for part in parts:
         like = part["regret"].isel(t=0, drop=True)
         missing = {name: like.copy(data=np.full(like.shape, np.nan)) for name in kept if name not in part}
         filled.append(part.assign(missing)[kept])
-    if len(sizes) > 1:
-        filled = [part.drop_vars(["arm", "arm_name"], errors="ignore") for part in filled]
     return filled
 
 

@@ -81,7 +81,7 @@ def record(name: str) -> dict[str, Any]:
         "arguments": [
             {
                 "name": row.name, "default": None if row.required else row.default, "static": row.static,
-                "range": _range_record(row.range), "required": row.required, "text": one_line(row.about),
+                "range": row.range and _range_record(row.range), "required": row.required, "text": one_line(row.about),
             }
             for row in rows
         ],
@@ -90,18 +90,12 @@ def record(name: str) -> dict[str, Any]:
     }  # fmt: skip
     if isinstance(part, Algorithm):
         claim = part.guarantee
-        facts |= {
-            "model": claim.model,
-            "unit": None if claim.model == "none" else claim.unit,
-            "structure": structure(name),
-        }
-        facts["rewards"] = None if part.rewards is None else part.rewards._asdict()
+        facts |= {"model": claim.model, "unit": None if claim.model == "none" else claim.unit}
+        facts |= {"structure": structure(name), "rewards": part.rewards and part.rewards._asdict()}
     return jsonable(facts)
 
 
-def _range_record(asked: Range | None) -> dict[str, Any] | None:
-    if asked is None:
-        return None
+def _range_record(asked: Range) -> dict[str, Any]:
     if asked.kind == "choice":
         return {"kind": asked.kind, "values": list(asked.values)}
     return {key: value for key, value in asked._asdict().items() if key != "values"}

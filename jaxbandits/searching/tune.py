@@ -180,12 +180,10 @@ def tune(
         estimate.say(
             f"tune: at most {chosen_lanes:,} lanes to choose and {report_lanes:,} to report, {plays:.2g} plays"
         )
-    place = None if home is None else home / "trials"
-    run = functools.partial(population.evaluate, problem, store=place, progress=progress)
+    run = functools.partial(population.evaluate, problem, store=home and home / "trials", progress=progress)
     tried = methods.search(method, plan, problem.dimensions, run, points, searched, judge, trials, seed, sampler)
     chosen = choices(tried, judge)
-    place = None if home is None else home / "report"
-    reports, own = report(problem, chosen, defaults, reported, checkpoints, place, progress)
+    reports, own = report(problem, chosen, defaults, reported, checkpoints, home and home / "report", progress)
     values = {str(label): judge(_family_last(final_regret(reports).sel(algorithm=label), problem)) for label in own}
     default_values = {label: values[label + DEFAULT] for label in defaults}
     default_values |= {label: values[label] for label in chosen if not problem.dimensions[label]}

@@ -161,8 +161,7 @@ def worst_case(
 
     def regrets(settings: Mapping[str, Settings], seeds: range) -> dict[str, np.ndarray[Any, Any]]:
         number = 1 + len(means) // proposer.size
-        where = None if home is None else home / f"generation-{number:03d}"
-        found = _in_few_sizes(problem, settings, seeds, where)
+        found = _in_few_sizes(problem, settings, seeds, home and home / f"generation-{number:03d}")
         means.extend(found[label][0, :, 0].mean(-1))
         if progress:
             estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {np.max(means):.6g}")
@@ -174,8 +173,7 @@ def worst_case(
     chosen = tried.settings[label][0][best]
     attack = functools.partial(factory, **chosen)
     settings: Any = {"horizon": horizon, "checkpoints": 1, "progress": False, part: attack}
-    place = None if home is None else home / "report"
-    ds = sweep(algorithms, environment, seeds=reported, store=place, **settings)
+    ds = sweep(algorithms, environment, seeds=reported, store=home and home / "report", **settings)
     report = final_regret(ds).isel(algorithm=0).transpose("seed").values
     mean, low, high = (float(x) for x in mean_interval(report))
     about = {
