@@ -4,7 +4,7 @@ import base64
 import itertools
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,11 @@ MAX_PANELS = max(layout.SHAPES)
 LINE = 2  # pixels: dashes are in widths of their line
 
 Chart = dict[str, Any]
+# Whether axes are logarithmic, and up to where the vertical one is linear then; whether a reader may switch that;
+# whether points are joined, and intervals are bands rather than bars; names of places on the horizontal axis.
+USUAL: Chart = {
+    "xLog": False, "yLog": False, "linear": None, "scales": True, "joined": True, "band": False, "ticks": None,
+}  # fmt: skip
 
 
 def regret(ds: xr.Dataset) -> Chart:
@@ -43,9 +48,8 @@ def regret(ds: xr.Dataset) -> Chart:
     linear = linear_below(final_regret(ds).mean("seed").values)
     words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
     return _chart(
-        ds, bands, x=t[chosen], x_name="plays t", y_name=words, note=note, log=(False, linear is not None),
-        linear=linear, scales=True, band=True,
-    )  # fmt: skip
+        ds, bands, t[chosen], xName="plays t", yName=words, note=note, yLog=linear is not None, linear=linear, band=True
+    )
 
 
 def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
@@ -69,7 +73,7 @@ def against(ds: xr.Dataset, key: str) -> Chart:
     bands = [np.take(band, order, -1) for band in statistics.mean_interval(final.values)]
     places = x[order].astype(float) if numeric else np.arange(len(x), dtype=float)
     finite = places[np.isfinite(places)]
-    x_log = numeric and bool((finite > 0).all()) and finite.max() > 10 * finite.min()
+    x_log = bool(numeric and (finite > 0).all() and finite.max() > 10 * finite.min())
     if numeric and not np.isfinite(places).all():  # infinity stands apart, at the right
         step = finite[-1] * (finite[-1] / finite[0]) ** 0.2 if x_log else finite[-1] + 0.2 * np.ptp(finite)
         places = np.where(np.isfinite(places), places, step)
@@ -81,9 +85,10 @@ def against(ds: xr.Dataset, key: str) -> Chart:
 
     ticks = [[_short(p), words(int(i))] for p, i in zip(places, order, strict=True)] if few else None
     y_log = bool((bands[0] > 0).all()) and linear_below(bands[0]) is not None
+    name = ", ".join(named) or key_name(key)
     return _chart(
-        ds, bands, x=places, x_name=", ".join(named) or key_name(key), y_name="regret at the end", note=note,
-        log=(x_log, y_log), key=key, ticks=ticks, joined=numeric, scales=numeric,
+        ds, bands, places, key, xName=name, yName="regret at the end", note=note, xLog=x_log, yLog=y_log, ticks=ticks,
+        joined=numeric, scales=numeric,
     )  # fmt: skip
 
 
@@ -92,24 +97,20 @@ def distribution(ds: xr.Dataset) -> Chart:
     ds, note = _few(ds, QUANTILES)
     shares = np.linspace(0, 1, QUANTILES)
     quantiles = np.moveaxis(np.quantile(final_regret(ds).values, shares, axis=-1), 0, -1)
-    return _chart(
-        ds, [quantiles], x=shares, x_name="share of seeds", y_name="regret at the end", note=note,
-        log=(False, linear_below(quantiles[..., QUANTILES // 2]) is not None), scales=True,
-    )  # fmt: skip
+    y_log = linear_below(quantiles[..., QUANTILES // 2]) is not None
+    return _chart(ds, [quantiles], shares, xName="share of seeds", yName="regret at the end", note=note, yLog=y_log)
 
 
 def pulls(ds: xr.Dataset) -> Chart:
     """Mean pulls of every arm at the horizon, with their intervals."""
     ds, note = _few(ds, 3 * ds.sizes["arm"])
-    keys = grid_dims(ds)
-    counts = ds["pulls"].transpose("algorithm", *keys, "arm", "seed")
+    counts = statistics.mean_interval(ds["pulls"].transpose("algorithm", *grid_dims(ds), "arm", "seed").values)
     names = ds["arm_name"].values if "arm_name" in ds.coords else ds["arm"].values
     x = np.arange(len(names), dtype=float)
     ticks = [[float(i), cut(str(name))] for i, name in enumerate(names)] if len(names) <= MAX_TICKS else None
     return _chart(
-        ds, list(statistics.mean_interval(counts.values)), x=x, x_name="arm", y_name="plays of the arm", note=note,
-        log=(False, False), ticks=ticks, joined=False, scales=False,
-    )  # fmt: skip
+        ds, counts, x, xName="arm", yName="plays of the arm", note=note, ticks=ticks, joined=False, scales=False
+    )
 
 
 def heatmaps(ds: xr.Dataset) -> list[tuple[str, str]]:
@@ -151,15 +152,10 @@ def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Data
     return ds, f"The page has room for {listing(parts)}." if parts else ""
 
 
-def _chart(
-    ds: xr.Dataset, bands: list[Any], *, x: Any, x_name: str, y_name: str, note: str, log: tuple[bool, bool],
-    scales: bool, key: str | None = None, ticks: list[list[Any]] | None = None, joined: bool = True, band: bool = False,
-    linear: float | None = None,
-) -> Chart:  # fmt: skip
+def _chart(ds: xr.Dataset, bands: Sequence[Any], x: Any, key: str | None = None, **said: Any) -> Chart:
     """A chart from arrays `[algorithm, <keys but `key`...>, x]`: centres and, where there are, lows and highs.
 
-    scales: whether a reader may switch between linear and logarithmic axes. band: intervals are bands, else bars.
-    linear: up to where a logarithmic vertical axis is linear.
+    said: what page.js reads, beside or in place of `USUAL`.
     """
     labels = [str(label) for label in ds["algorithm"].values]
     keys = [d for d in grid_dims(ds) if d != key]
@@ -176,12 +172,9 @@ def _chart(
             series.append(one)
     styles = drawing.styles_of(labels)
     looks = {label: _look(style) for label, style in styles.items()}
-    return {
-        "x": _numbers(x), "xName": x_name, "yName": y_name, "xLog": bool(log[0]), "yLog": bool(log[1]), "ticks": ticks,
-        "joined": joined, "band": band, "scales": scales, "labels": labels,
-        "looks": looks, "note": note, "linear": linear,
+    return USUAL | said | {
+        "x": _numbers(x), "labels": labels, "looks": looks, "series": series,
         "keys": [{"name": key_name(d), "values": [value(ds, d, j) for j in range(ds.sizes[d])]} for d in keys],
-        "series": series,
     }  # fmt: skip
 
 
