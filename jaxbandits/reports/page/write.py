@@ -1,9 +1,6 @@
 """`jb.report`: one HTML page about one or several sweeps."""
 
-from __future__ import annotations
-
 import base64
-import functools
 import hashlib
 import importlib.resources
 import json
@@ -11,8 +8,9 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+import jinja2
 import numpy as np
 import xarray as xr
 
@@ -26,11 +24,14 @@ from jaxbandits.sweeps.storage.dataset_file import slabs
 from jaxbandits.validation import path_of, told
 from jaxbandits.version import __version__
 
-if TYPE_CHECKING:
-    Result: TypeAlias = xr.Dataset | str | os.PathLike[str]
+Result: TypeAlias = xr.Dataset | str | os.PathLike[str]
 
 SCRIPTS = ("uplot/uPlot.iife.min.js", "page.js")
 STYLES = ("uplot/uPlot.min.css", "page.css")
+PAGES = jinja2.Environment(
+    loader=jinja2.PackageLoader(__name__, ""), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+    lstrip_blocks=True, keep_trailing_newline=True,
+)  # fmt: skip
 
 
 @told
@@ -154,7 +155,7 @@ def _page(reported: list[runs.Run], path: Path, title: str | None) -> str:
     }  # fmt: skip
     scripts, styles = ([_resource(name) for name in names] for names in (SCRIPTS, STYLES))
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    return _template().render(
+    return PAGES.get_template("template.html").render(
         about, charts=charts, scripts=scripts, styles=styles, license=_resource("uplot/LICENSE"),
         digests=" ".join(f"'sha256-{digest}'" for digest in digests),
     )  # fmt: skip
@@ -187,14 +188,3 @@ def _facts(run: runs.Run) -> list[tuple[str, str]]:
 
 def _resource(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-@functools.cache
-def _template() -> Any:
-    import jinja2
-
-    made = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
-    return made.from_string(_resource("template.html"))
