@@ -1,24 +1,19 @@
 """Figures of a tuning: `jb.plot.response`, `jb.plot.parallel` and `jb.plot.importance`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from annotated_doc import Doc
 
 from jaxbandits import formatting, statistics
-from jaxbandits.declared import Kind
 from jaxbandits.reports import layout
 from jaxbandits.reports.drawing import MARKERS, Axes, Caption, File, Select, Width, done, drawn, errorbar
 from jaxbandits.reports.layout import COLOURS, Plot
+from jaxbandits.searching.tuning import Tuning
 from jaxbandits.validation import choice
-
-if TYPE_CHECKING:
-    from jaxbandits.searching.tuning import Tuning
 
 MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
 BINS = 8  # of a key with many values, for its importance
@@ -27,7 +22,7 @@ BEST = 0.25  # the share of settings that parallel coordinates draw in colour
 Several = Annotated[
     Select, Doc("`{key of over: value or list}`, so that at most one key has several values, six at most.")
 ]
-Tuned: TypeAlias = Annotated["Tuning", Kind("Tuning"), Doc("What `jb.tune` returned.")]
+Tuned: TypeAlias = Annotated[Tuning, Doc("What `jb.tune` returned.")]
 
 
 @drawn
