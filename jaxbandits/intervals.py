@@ -7,6 +7,7 @@ of the mean, and the p-value of the mean being zero, two-sided.
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.special import stdtr, stdtrit  # Student's law; scipy.stats takes several times as long to import
 
 from jaxbandits.typing import Tensor
 
@@ -68,8 +69,6 @@ def of_ratio(a: Tensor, b: Tensor) -> tuple[Any, Any, Any]:
     >>> [round(float(x), 3) for x in of_ratio(np.array([4.0, 6.0, 5.0, 5.0]), np.array([2.0, 3.0, 2.0, 3.0]))]
     [2.0, 1.576, 2.736]
     """
-    from scipy.special import stdtrit
-
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     seeds = b.shape[-1]
     if seeds < 2:
@@ -106,8 +105,6 @@ def seeds_needed(values: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _student(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    from scipy.special import stdtr, stdtrit  # scipy.stats takes several times as long to import
-
     seeds = values.shape[-1]
     mean, error = values.mean(-1), values.std(-1, ddof=1) / np.sqrt(seeds)
     half = stdtrit(seeds - 1, 1 - MISSED / 2) * error

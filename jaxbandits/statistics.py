@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from annotated_doc import Doc
+from scipy.special import stdtrit
 
 from jaxbandits import intervals, spending
 from jaxbandits.formatting import inert, listed, markdown, text
@@ -381,8 +382,6 @@ def table(
 
 
 def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    from scipy.special import stdtrit  # Student's quantile; scipy.stats takes several times as long to import
-
     seeds = values.shape[-1]
     if seeds < 2:
         return np.full(values.shape[:-1], np.nan)
