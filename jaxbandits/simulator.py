@@ -24,16 +24,13 @@ from jaxbandits.traced_once import traced_once
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 Kind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
+Attacker: TypeAlias = Adversary | None
 # (function of (case, seed, lane), lane, beside=False) -> the lane after it; beside: and a number that all lanes share
 OverLanes: TypeAlias = Callable[..., Any]
 
 
 def parts_of(
-    algorithm: Algorithm,
-    environment: Environment,
-    reward_adversary: Adversary | None,
-    message_adversary: Adversary | None,
-    dtype: Any,
+    algorithm: Algorithm, environment: Environment, reward_adversary: Attacker, message_adversary: Attacker, dtype: Any
 ) -> Parts:
     """The functions of a case, which fix its compiled code."""
     return Parts(
@@ -55,8 +52,8 @@ def arms_of(environment: Environment) -> int | None:
 def case_of(
     algorithm: Algorithm,
     environment: Environment,
-    reward_adversary: Adversary | None = None,
-    message_adversary: Adversary | None = None,
+    reward_adversary: Attacker = None,
+    message_adversary: Attacker = None,
 ) -> Case:
     """The params of a case, still on the host."""
     return Case(

@@ -8,26 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array as Array
+from jaxtyping import Bool as Bool
+from jaxtyping import Float as Float
+from jaxtyping import Int as Int
+from jaxtyping import UInt32 as UInt32
 
 if TYPE_CHECKING:
     from jaxbandits.protocol import Adversary, Algorithm, Environment
-
-__all__ = [
-    "AdversaryFactory",
-    "AlgorithmFactory",
-    "Array",
-    "Bool",
-    "EnvironmentFactory",
-    "Float",
-    "Int",
-    "Matrix",
-    "Numeric",
-    "Scalar",
-    "Tensor",
-    "UInt32",
-    "Vector",
-]
 
 Scalar: TypeAlias = float | np.floating[Any] | np.integer[Any]
 """A number on the host: Python's or NumPy's, integers included."""

@@ -3,6 +3,7 @@
 Axes: [P] plays of a window, [A] arms, [N] agents.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -75,8 +76,11 @@ def _offered(
     lane = lane._replace(faults=lane_faults.actions(lane.faults, parts.arms, t, action, play))
     truth = partial(world.truth, case.environment, world_state, t, context)
     if tally:
-        draws = root.child("environment/tally")
-        reward, play, lane = _tallied(parts, case, draws, lane, world_state, before, used, action, truth)
+        reward, probabilities = _law(parts, case, world_state, truth)
+        play = root.child("environment/tally").multinomial(before + 1, used, probabilities[action[0]])
+        if parts.reward_attack is not None:
+            bad = jnp.sum(jnp.where(jnp.isfinite(reward), 0, play), dtype=jnp.int32)
+            lane = lane._replace(nonfinite=lane.nonfinite + bad)
     else:
         reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
         if slots > 1:  # the algorithm and the record read the rewards: materialized, they are drawn only once
@@ -148,18 +152,8 @@ def spoiled_before(lane: Lane) -> Any:
     return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else lane.nonfinite > 0
 
 
-def _tallied(
-    parts: Parts,
-    case: Case,
-    draws: Draws,
-    lane: Lane,
-    world_state: Any,
-    before: Any,
-    used: Any,
-    action: Any,
-    truth: Any,
-) -> tuple[Any, Any, Lane]:
-    """Values of rewards, how often a window pays each, and the lane: other draws of the same law."""
+def _law(parts: Parts, case: Case, world_state: Any, truth: Callable[[], Any]) -> tuple[Any, Any]:
+    """The values [V] of rewards and their probabilities [K, V], where rewards are drawn as counts of their values."""
     world, attack = parts.world, parts.reward_attack
     if world.law is None or parts.message_attack is not None or (attack is not None and attack.law is None):
         raise ValueError(
@@ -167,11 +161,5 @@ def _tallied(
             "message_adversary, and a reward_adversary that adds few values, such as huber(kind='fixed'): leave it out"
         )
     values, probabilities = world.law(case.environment, world_state)
-    if attack is not None:
-        attack_law: Any = attack.law
-        values, probabilities = attack_law(case.reward_adversary, values, probabilities, truth())
-    plays = draws.multinomial(before + 1, used, probabilities[action[0]])
-    if attack is not None:
-        bad = jnp.sum(jnp.where(jnp.isfinite(values), 0, plays), dtype=jnp.int32)
-        lane = lane._replace(nonfinite=lane.nonfinite + bad)
-    return values, plays, lane
+    law: Any = None if attack is None else attack.law
+    return (values, probabilities) if law is None else law(case.reward_adversary, values, probabilities, truth())

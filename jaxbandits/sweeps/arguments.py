@@ -232,12 +232,7 @@ def floating(dtype: Any) -> str:
 
 def readable(what: str, text: str) -> None:
     """ValueError for text that no file can hold (NUL, half a character) or mathematics that cannot be drawn."""
-    try:
-        text.encode()
-        broken = "\0" in text
-    except UnicodeEncodeError:
-        broken = True
-    if broken:
+    if "\0" in text or text.encode(errors="ignore").decode() != text:
         raise ValueError(f"{what} {text!r} holds a character that no file can: leave it out")
     if "$" in text:
         from matplotlib import cbook, mathtext

@@ -100,12 +100,11 @@ class Results:
         if facts:  # it may be negative: one arm is best, and a learner can do better
             words = f"regret against the best fixed {'expert' if all('num_experts' in f for f in facts) else 'arm'}"
         variables = {"regret": Variable((*lane, "t"), {"units": "reward", "long_name": words})}
-        shapes = [group.shape for group in self.plan.groups]
-        arms = [shape.arms for shape in shapes]
+        arms = [group.shape.arms for group in self.plan.groups]
         if None not in arms:
             self.sizes["arm"] = max(filter(None, arms))
             variables["pulls"] = Variable((*lane, "arm"), {}, "int32", 0)
-        for name in sorted({name for shape in shapes for name in shape.diagnostics}):
+        for name in sorted({name for group in self.plan.groups for name in group.shape.diagnostics}):
             variables[name] = Variable(lane, {})
         if all(map(has_best, environments.values())):
             words = "expected reward over plays 1..t of what regret is measured against"

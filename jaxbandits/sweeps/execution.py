@@ -10,38 +10,26 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jaxbandits.formatting import size
 from jaxbandits.regret import has_best
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, arrays_of
-from jaxbandits.sweeps.engines.calls import (
-    Call,
-    Interval,
-    check_parts,
-    first_cells,
-    fitting,
-    measured,
-    one_of_each_first,
-    owned,
-    resumed,
-    total_bytes,
-    weight,
-    without,
-)
+from jaxbandits.sweeps.engines import calls as work
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.engines.local import Orders
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, left_out, load
-from jaxbandits.sweeps.storage.store import Clock, Store, Unreadable, block_of, remedy
+from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
+Put: TypeAlias = Callable[[int, int, dict[str, Any]], None]  # takes a cell, the first seed, arrays
 HEADER_BYTES = 1 << 16  # for coordinates and attributes of results.nc
 TRIES = 3  # a damaged file is noticed when it is read, and computed again
 
@@ -106,15 +94,14 @@ class CheckedSweep:
         fresh: bool = False,
     ) -> None:
         self.began = time.perf_counter()
-        self.clock: Clock | None = None  # it runs once something is computed for a store
         self.config, self.common, self.engine, self.directory, self.fresh = config, common, engine, directory, fresh
         self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
-        check_parts(plan)
+        work.check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
-        self.plan = plan = measured(self.plan)
+        self.plan = plan = work.measured(self.plan)
         recorded = max(map(len, plan.times.values()))
-        check_room(total_bytes(plan), directory, len(plan.seeds), recorded)
-        fitting(plan, owned(plan), engine.machine)  # raises now where the memory is too small
+        check_room(work.total_bytes(plan), directory, len(plan.seeds), recorded)
+        work.fitting(plan, work.owned(plan), engine.machine)  # raises now where the memory is too small
         self.store = None if directory is None else Store(directory, block_of(recorded))
         if self.nameless:
             reason = next(iter(self.nameless.values()))
@@ -154,13 +141,14 @@ class CheckedSweep:
     @property
     def seconds(self) -> float:
         """Seconds of this process, from the plan to the last chunk or the finished result."""
-        return time.perf_counter() - self.began if self.clock is None else self.clock.seconds
+        spent = None if self.store is None else self.store.spent
+        return time.perf_counter() - self.began if spent is None else spent
 
     def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = self._results()
-            self._run(owned(self.plan), results.put)
+            self._run(work.owned(self.plan), results.put)
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
             results = self._results()
@@ -172,10 +160,14 @@ class CheckedSweep:
                 if self._merge(self.store):
                     self._tidy(self.store)
                     ds = load(self.directory)
-                    if self.clock is not None:
-                        self.clock.write(last=True)
+                    if self.store.spent is not None:
+                        self._note_seconds(last=True)
                     return ds
         raise self._damaged(self.store)
+
+    def _note_seconds(self, last: bool = False) -> None:
+        if self.store is not None:
+            self.store.note_seconds(time.perf_counter() - self.began, last)
 
     def _results(self, path: Path | None = None) -> Results:
         return Results(self.plan, self.config, self.notes, path)
@@ -205,45 +197,43 @@ class CheckedSweep:
             self.fresh = False
         self.store.claim(self.config, self.common)
         chunks = self.store.chunks(self.keys)
-        mine = owned(self.plan, shard, first_cells(self.keys).values())
-        wanted = [without(x, chunks[key]) for key, x in zip(self.keys, mine, strict=True)]
+        mine = work.owned(self.plan, shard, work.first_cells(self.keys).values())
+        wanted = [work.without(x, chunks[key]) for key, x in zip(self.keys, mine, strict=True)]
         asked, missing = (sum(high - low for x in seeds for low, high in x) for seeds in (mine, wanted))
         self.lanes_stored = asked - missing
         if any(wanted):
-            self.clock = self.clock or Clock(self.store.home, self.began)
             try:
                 self._run(wanted)
             finally:
-                self.clock.write(last=True)
+                self._note_seconds(last=True)
         elif self.progress and shard is None:
             estimate.say(self.summary(self.lanes_computed))
 
-    def _run(self, wanted: list[list[Interval]], put: Callable[[int, int, dict[str, Any]], None] | None = None) -> None:
+    def _run(self, wanted: list[list[work.Interval]], put: Put | None = None) -> None:
         """Compute the wanted seeds of every cell for `put`, or for the store; afterwards raise what went wrong."""
         plan, store, machine = self.plan, self.store, self.engine.machine
-        before = [] if store is None else resumed(store.begun(), plan, self.keys, wanted, machine)
-        machine, calls = fitting(plan, wanted, machine)
+        before = [] if store is None else work.resumed(store.begun(), plan, self.keys, wanted, machine)
+        machine, calls = work.fitting(plan, wanted, machine)
         if store is not None:
             calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
-        calls = one_of_each_first(calls, plan)
+        calls = work.one_of_each_first(calls, plan)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
 
-        def failed(call: Call, reason: str, trace: str) -> None:
+        def failed(call: work.Call, reason: str, trace: str) -> None:
             label, seeds = plan.cells[call.cells[0]].label, range(call.first, call.first + call.seeds)
             failures.append((label, seeds, reason, trace))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
-        def finished(call: Call, outcome: Outcome) -> None:
+        def finished(call: work.Call, outcome: Outcome) -> None:
             if put is not None:
                 for cell, arrays in outcome.sound():
                     put(cell, outcome.first, arrays)
             elif store is not None:
                 if outcome.regret is not None:
                     keep_outcome(store, call, outcome)
-                if self.clock is not None:
-                    self.clock.write()
+                self._note_seconds()
             if outcome.faults:
                 broken = broken_cells(outcome.faults)
                 if broken and not broken_cells(seen) and len(calls) > 1:
@@ -261,7 +251,7 @@ class CheckedSweep:
         with contextlib.closing(meter.bar) if self.progress else contextlib.nullcontext():
             self.engine.run(plan, calls, machine, orders)
         for call in calls:
-            self.computed += weight(call, plan)
+            self.computed += work.weight(call, plan)
             self.lanes_computed += call.seeds * len(call.cells)
         failed_calls = SweepError(failures, len(calls)) if failures else None
         if seen and (error := verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)) is not None:
@@ -274,7 +264,7 @@ class CheckedSweep:
         """Write results.nc from the store, in the order of the plan; False where a file is damaged or missing."""
         assert self.directory is not None
         part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
-        need = total_bytes(self.plan) + HEADER_BYTES + 64 * len(self.plan.seeds)
+        need = work.total_bytes(self.plan) + HEADER_BYTES + 64 * len(self.plan.seeds)
         try:
             if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
@@ -294,7 +284,7 @@ class CheckedSweep:
             part.unlink(missing_ok=True)
         return whole
 
-    def _read(self, store: Store, put: Callable[[int, int, dict[str, Any]], None]) -> bool:
+    def _read(self, store: Store, put: Put) -> bool:
         """Give `put` the arrays of the plan's chunks, in its order; False where a file is damaged or missing."""
         whole, seeds = True, self.plan.seeds
         chunks, expected = store.chunks(self.keys), arrays_of(self.plan)
@@ -305,7 +295,7 @@ class CheckedSweep:
                 if wanted and (arrays := store.read(chunk, expected[cell])) is not None:
                     put(cell, chunk.first, arrays)
                     covered.append(chunk)
-            whole = whole and not without([(seeds.start, seeds.stop)], covered)
+            whole = whole and not work.without([(seeds.start, seeds.stop)], covered)
         return whole
 
     def _tidy(self, store: Store) -> None:
@@ -316,5 +306,5 @@ class CheckedSweep:
         for call in store.begun():
             chunks = store.chunks(call.keys)
             span = [(call.first, call.first + call.seeds)]
-            if not any(without(span, chunks[key]) for key in call.keys):
+            if not any(work.without(span, chunks[key]) for key in call.keys):
                 store.forget_begun(call)

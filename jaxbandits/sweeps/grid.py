@@ -130,7 +130,11 @@ def _axis(key: Any, values: Any) -> Axis:
 
 def takes(factory: Any, key: str) -> bool:
     """Whether a (possibly dotted) key reaches an argument of this factory that is not bound yet."""
-    return key in known_keys(factory)
+    head, _, rest = key.partition(".")
+    if rest:
+        return head == "base" and (base := base_of(factory)) is not None and takes(base, rest)
+    names, bound = signature_of(factory)
+    return key in names and key not in bound
 
 
 def base_of(factory: Any) -> Any:

@@ -18,16 +18,7 @@ import numpy as np
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.simulator import case_of, parts_of
 from jaxbandits.spans import next_start
-from jaxbandits.sweeps.arguments import (
-    PARTS,
-    call,
-    checkpoint_times,
-    floating,
-    labelled,
-    part_factory,
-    seed_range,
-    signature_of,
-)
+from jaxbandits.sweeps import arguments
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
 from jaxbandits.sweeps.wording import name_of
@@ -104,19 +95,20 @@ def plan(
     dtype: Any = "float32",
 ) -> Plan:
     """Check the arguments of `sweep`, build each algorithm at every point, group what runs together."""
-    factories, parts = labelled(algorithms), (environment, reward_adversary, message_adversary)
-    makers = {slot: part_factory(part, slot) for slot, part in zip(PARTS, parts, strict=True)}
-    dtype, seeds, axes = floating(dtype), seed_range(seeds, factories), axes_of(grid, points, horizon)
+    factories, parts = arguments.labelled(algorithms), (environment, reward_adversary, message_adversary)
+    makers = {slot: arguments.part_factory(part, slot) for slot, part in zip(arguments.PARTS, parts, strict=True)}
+    dtype, seeds = arguments.floating(dtype), arguments.seed_range(seeds, factories)
+    axes = axes_of(grid, points, horizon)
     moves = bool(axes) and axes[0].name == "horizon"
     horizons = axes[0].labels if moves else (integer("horizon", horizon, 1, 2**31 - 2),)
-    times = {h: checkpoint_times(h, checkpoints) for h in horizons}
+    times = {h: arguments.checkpoint_times(h, checkpoints) for h in horizons}
     routes, shared = route(axes, factories, makers), dict[Any, Any]()
     cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
     takers: dict[str, list[str]] = {key: [] for axis in axes for key in axis.keys}
     for label, factory in factories.items():
         # the keys that reach the algorithm or what it meets: (axis, position among the axis's keys, key)
         keys = [(0, 0, "horizon")] if moves else []
-        for target in (label, *PARTS):
+        for target in (label, *arguments.PARTS):
             keys += routes[target]
         for reached in {axes[i].keys[j] for i, j, _ in keys}:
             takers[reached].append(label)
@@ -128,17 +120,19 @@ def plan(
             if index not in built_at:
                 built_at[index], length = len(cells), horizons[place[0] if moves else 0]
                 world, first, second = (
-                    _part(slot, makers[slot], routes[slot], axes, place, length, shared) for slot in PARTS
+                    _part(slot, makers[slot], routes[slot], axes, place, length, shared) for slot in arguments.PARTS
                 )
                 given = {key: axes[i].values[place[i]][j] for i, j, key in routes[label]}
                 algorithm = built(factory, given, world, length, label, "")
                 cells.append(Cell(label, algorithm, world, first, second, length, index))
             places[(label, *place)] = built_at[index]
-    called = {slot: part for slot, part in zip(PARTS, parts, strict=True) if isinstance(part, Environment | Adversary)}
     asked = {
         "algorithms": factories, "horizon": horizon, "seeds": seeds, "grid": grid, "points": points,
-        "checkpoints": checkpoints, "dtype": dtype, **makers, **called,
+        "checkpoints": checkpoints, "dtype": dtype, **makers,
     }  # fmt: skip
+    for slot, part in zip(arguments.PARTS, parts, strict=True):
+        if isinstance(part, Environment | Adversary):
+            asked[slot] = part
     return Plan(
         labels=list(factories), axes=axes, cells=cells, places=places, groups=grouped(cells, times, dtype),
         times=times, constant_along=constant_along, takers=takers, seeds=seeds, dtype=dtype, given=asked,
@@ -161,13 +155,13 @@ def _part(
     """The environment or an adversary at a place, called once for every setting of its own keys and the horizon."""
     if maker is None:
         return None
-    filled = slot != "environment" and "horizon" in signature_of(maker)[0]
+    filled = slot != "environment" and "horizon" in arguments.signature_of(maker)[0]
     setting = (slot, *(place[i] for i, _, _ in keys), horizon if filled else None)
     if setting not in shared:
         for i, j, key in keys:
             maker = bind(maker, key, axes[i].values[place[i]][j])
         maker = with_horizon(maker, horizon, slot) if filled else maker
-        shared[setting] = call(maker, slot, f"{slot}.", slot)
+        shared[setting] = arguments.call(maker, slot, f"{slot}.", slot)
     limit = shared[setting].facts.get("max_horizon") if slot == "environment" else None
     if limit is not None and horizon > limit:
         raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
@@ -176,7 +170,7 @@ def _part(
 
 def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
     """The factory with the run's horizon bound, where it takes one; ValueError where another is bound."""
-    names, bound = signature_of(factory)
+    names, bound = arguments.signature_of(factory)
     if "horizon" not in names:
         return factory
     if bound.get("horizon") is not None:
@@ -195,7 +189,7 @@ def built(
     for key in sorted(given, key=operator.methodcaller("count", ".")):  # a base before its own
         if "." in key or key == "base":
             factory = bind(factory, key, given.pop(key))
-    names, bound = signature_of(factory)
+    names, bound = arguments.signature_of(factory)
     arms, facts = environment.world.num_arms, environment.facts
     fixed = {"num_arms": arms} if arms else {}
     fixed |= {name: facts[name] for name in FILLED if name in facts} | {"horizon": horizon}
@@ -213,7 +207,7 @@ def built(
             )
         elif name in NEEDED and parameter.default is parameter.empty:
             raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {NEEDED[name]}")
-    return fitting_in(call(factory, "algorithm", prefix, label, **given), fixed, label)
+    return fitting_in(arguments.call(factory, "algorithm", prefix, label, **given), fixed, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Algorithm:

@@ -11,16 +11,7 @@ import numpy as np
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
-from jaxbandits.sweeps import assumptions
-from jaxbandits.sweeps.arguments import (
-    call,
-    checkpoint_times,
-    factory_of,
-    floating,
-    part_factory,
-    public_name,
-    signature_of,
-)
+from jaxbandits.sweeps import arguments, assumptions, plan
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.compilation.executables import code_name
 from jaxbandits.sweeps.compilation.settings import check_flags
@@ -28,17 +19,6 @@ from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.engines.one_lane import play
 from jaxbandits.sweeps.identity import traced_now
 from jaxbandits.sweeps.part_checks import examination, fields
-from jaxbandits.sweeps.plan import (
-    Cell,
-    Group,
-    built,
-    check_range,
-    fitting_in,
-    host_case,
-    parts_in,
-    stacked,
-    with_horizon,
-)  # fmt: skip
 from jaxbandits.sweeps.wording import name_of
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
@@ -164,10 +144,10 @@ def simulate(
     (50, (50,))
     """
     check_flags()
-    dtype, seed = floating(dtype), _seed(seed)
+    dtype, seed = arguments.floating(dtype), _seed(seed)
     environment = environment_of(environment)
     attackers = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
-    makers = {slot: part_factory(a, slot) for slot, a in attackers.items()}
+    makers = {slot: arguments.part_factory(a, slot) for slot, a in attackers.items()}
     algorithm = algorithm_for(algorithm, environment)
     if "horizon" not in algorithm.config:
         raise ValueError(
@@ -175,7 +155,9 @@ def simulate(
             "jaxbandits.validation.factory"
         )
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
-    first, second = (maker and call(with_horizon(maker, horizon, slot), slot) for slot, maker in makers.items())
+    first, second = (
+        maker and arguments.call(plan.with_horizon(maker, horizon, slot), slot) for slot, maker in makers.items()
+    )
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
@@ -185,19 +167,19 @@ def simulate(
             "the environment and the adversaries need numbers: only seed and the algorithm's params may be traced"
         )
     label = algorithm.version[0]
-    cell = Cell(label, algorithm, environment, first, second, horizon, place=())
+    cell = plan.Cell(label, algorithm, environment, first, second, horizon, place=())
     if not _traced(algorithm.params):
         assumptions.warn([cell], dtype, stacklevel=2)
-        check_range(label, host_case(cell), dtype, {})
+        plan.check_range(label, plan.host_case(cell), dtype, {})
     if history and algorithm.program.hints.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
-    times = checkpoint_times(horizon, checkpoints)
-    parts, (case, _) = parts_in(cell, dtype), stacked([host_case(cell)], dtype)
+    times = arguments.checkpoint_times(horizon, checkpoints)
+    parts, (case, _) = plan.parts_in(cell, dtype), plan.stacked([plan.host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
     if code_name(parts) is None and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
-        group = Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0])
+        group = plan.Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0])
         parts = group.parts._replace(traced=traced_now(group, cell, dtype, lasting=False, batch=False))
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
         record, lane, diagnostics, windows = play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
@@ -223,22 +205,21 @@ def simulate(
 def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: Environment) -> Algorithm:
     """A built algorithm, or what a factory with its horizon bound returns; ValueError where it does not fit."""
     if not isinstance(algorithm, Algorithm):
-        factory = factory_of(algorithm, "algorithm", "algorithm")
-        bound = signature_of(factory)[1]
+        factory = arguments.factory_of(algorithm, "algorithm", "algorithm")
+        bound = arguments.signature_of(factory)[1]
         if "horizon" not in bound:
-            raise ValueError(
-                f"{name_of(factory)} needs a horizon: bind it, functools.partial({public_name(factory)}, horizon=1000)"
-            )
-        algorithm = built(factory, {}, environment, bound["horizon"], name_of(factory))
+            bind = f"functools.partial({arguments.public_name(factory)}, horizon=1000)"
+            raise ValueError(f"{name_of(factory)} needs a horizon: bind it, {bind}")
+        algorithm = plan.built(factory, {}, environment, bound["horizon"], name_of(factory))
     else:
         fields.check_part(algorithm, Algorithm, None, "algorithm")
-    return fitting_in(algorithm, environment.facts, algorithm.version[0])
+    return plan.fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
 def environment_of(given: "Environment | EnvironmentFactory | str") -> Environment:
     """A called environment as it is, or what a factory or the factory of that name returns."""
     if not isinstance(given, Environment):
-        return call(part_factory(given, "environment"), "environment")
+        return arguments.call(arguments.part_factory(given, "environment"), "environment")
     fields.check_part(given, Environment, given)
     return given
 
@@ -265,7 +246,7 @@ def built_parts(
     if environment is None:
         if isinstance(algorithm, Algorithm):
             return algorithm, None
-        return call(factory_of(algorithm, "algorithm", "algorithm"), "algorithm"), None
+        return arguments.call(arguments.factory_of(algorithm, "algorithm", "algorithm"), "algorithm"), None
     environment = environment_of(environment)
     return algorithm_for(algorithm, environment), environment
 

@@ -369,7 +369,7 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
         orders.report(Progress(0, 56))
 
     planned = execution.CheckedSweep(laid_out(), {}, {}, engine_of(run))
-    planned._run(execution.owned(planned.plan), None)
+    planned._run(execution.work.owned(planned.plan), None)
     assert bars[0] == (200, 256, 256)
 
 

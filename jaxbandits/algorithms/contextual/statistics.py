@@ -23,30 +23,15 @@ from jax import lax
 
 from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.tree import tree, tree_levels
-from jaxbandits.numerics import added, fixed_sum, left_out, safe_norm
-from jaxbandits.numerics.packed import (
-    MAX_UNROLLED_DIM,
-    Symmetric,
-    Vector,
-    each,
-    number_of_entries,
-    outer,
-    pairs,
-    rank_one,
-    ridge_estimate,
-    scaled_identity,
-    stacked,
-    unfolded,
-    zero_vector,
-)
+from jaxbandits.numerics import added, fixed_sum, left_out, packed, safe_norm
 from jaxbandits.typing import Array, Float, Int
 
 
 class Estimate(NamedTuple):
     """What a selection rule reads."""
 
-    inverse: Symmetric  # P = (V + ridge I)^-1; need not be definite
-    theta: Vector  # P u
+    inverse: packed.Symmetric  # P = (V + ridge I)^-1; need not be definite
+    theta: packed.Vector  # P u
     rest: Any = ()  # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
 
 
@@ -71,8 +56,8 @@ class Statistics(NamedTuple):
 class Sums(NamedTuple):
     """Users' reports [P], or what the server holds: (x x', x y) or (V, u)."""
 
-    gram: Symmetric
-    vector: Vector
+    gram: packed.Symmetric
+    vector: packed.Vector
     rest: Any = ()  # what rounding left out of sums over a long run; otherwise ()
 
 
@@ -102,40 +87,40 @@ class JointState(NamedTuple):
     source: Any  # what the noise is made from
 
 
-def bounded(feature: Vector, reward: Array, norm: Any) -> tuple[Vector, Array]:
+def bounded(feature: packed.Vector, reward: Array, norm: Any) -> tuple[packed.Vector, Array]:
     """(x, y) as a client whose privacy is calibrated reports them: ||x|| <= norm, y in [0, 1], not finite is 0."""
-    feature = each(lambda x: jnp.where(jnp.isfinite(x), x, 0), feature)
-    size = safe_norm(stacked(feature))
+    feature = packed.each(lambda x: jnp.where(jnp.isfinite(x), x, 0), feature)
+    size = safe_norm(packed.stacked(feature))
     shrink = jnp.where(size > norm, norm / jnp.maximum(size, norm), 1)
-    return each(lambda x: x * shrink, feature), jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
+    return packed.each(lambda x: x * shrink, feature), jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
 
 
 def normals(draws: Any, t: Int[Array, "..."], number: int, dim: int) -> Any:
     """Standard normals, in the layout of what has `dim` features."""
-    return draws.normals(t, number) if dim <= MAX_UNROLLED_DIM else draws.normal(t, (number,))
+    return draws.normals(t, number) if dim <= packed.MAX_UNROLLED_DIM else draws.normal(t, (number,))
 
 
 def noisy(params: PrivateParams, scale: Any, noise: Any, sums: Sums, dim: int) -> Sums:
     """Sums plus n standard normals times their scales; no noise at scale 0."""
-    entry, (own, drawn) = scale * params.vector, unfolded(noise, dim)
+    entry, (own, drawn) = scale * params.vector, packed.unfolded(noise, dim)
     if not isinstance(own, tuple):
         size = jnp.where(np.eye(dim, dtype=bool), params.diagonal, params.off_diagonal).astype(own.dtype)
         rank = (1,) * (own.ndim - 2) + size.shape
         return Sums(sums.gram + (scale * size).reshape(rank) * own, sums.vector + entry * drawn)
-    size = [scale * (params.diagonal if i == j else params.off_diagonal) for i, j in pairs(dim)]
+    size = [scale * (params.diagonal if i == j else params.off_diagonal) for i, j in packed.pairs(dim)]
     gram = tuple(v + size[k] * own[k] for k, v in enumerate(sums.gram))
     return Sums(gram, tuple(u + entry * drawn[j] for j, u in enumerate(sums.vector)))
 
 
 def zeros(dim: int, draws: Any) -> Sums:
     """Sums of nothing, at the start of a run with these draws."""
-    both = scaled_identity(dim, jnp.zeros((), draws.dtype)), zero_vector(dim, draws.dtype)
+    both = packed.scaled_identity(dim, jnp.zeros((), draws.dtype)), packed.zero_vector(dim, draws.dtype)
     return Sums(*both, left_out(both, draws.long))
 
 
-def report(feature: Vector, reward: Array) -> Sums:
+def report(feature: packed.Vector, reward: Array) -> Sums:
     """(x x', x y)."""
-    return Sums(outer(feature), each(lambda x: x * reward, feature))
+    return Sums(packed.outer(feature), packed.each(lambda x: x * reward, feature))
 
 
 def add(sums: Sums, message: Sums, used: Any) -> Sums:
@@ -167,14 +152,14 @@ def none(dim: int) -> Statistics:
 
     def init(params, draws):
         one = 1 / jnp.asarray(params.ridge, draws.dtype)
-        both = scaled_identity(dim, one), zero_vector(dim, draws.dtype)
+        both = packed.scaled_identity(dim, one), packed.zero_vector(dim, draws.dtype)
         return Estimate(*both, left_out(both, draws.long))
 
     def encode(params, scale, draws, t, feature, reward, play):
         return jax.tree.map(lambda x: x[0], feature), jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
 
     def update(params, scale, state, draws, t, message, used):
-        return Estimate(*rank_one(*state, *message)), ()
+        return Estimate(*packed.rank_one(*state, *message)), ()
 
     return Statistics(init, encode, update, lambda params, scale, state, t: state)
 
@@ -188,14 +173,14 @@ def local(dim: int) -> Statistics:
 
     def encode(params, scale, draws, t, feature, reward, play):
         feature, reward = bounded(feature, reward, params.feature_norm)
-        noise = normals(draws.child("noise"), t, number_of_entries(dim), dim)
+        noise = normals(draws.child("noise"), t, packed.number_of_entries(dim), dim)
         return noisy(params, scale, noise, report(feature, reward), dim)
 
     def update(params, scale, state, draws, t, message, used):
         return add(state, message, used), ()
 
     def estimate(params, scale, state, t):
-        return Estimate(*ridge_estimate(state.gram, state.vector, ridge_at(params, t, state.vector[0].dtype)))
+        return Estimate(*packed.ridge_estimate(state.gram, state.vector, ridge_at(params, t, state.vector[0].dtype)))
 
     return Statistics(init, encode, update, estimate)
 
@@ -206,12 +191,12 @@ def _tree(nodes: int, dim: int):
     start(draws) -> source; move(params, source, draws, n) -> the source after n reports; noise(params, source, n) ->
     their noise.
     """
-    entries = number_of_entries(dim)
-    begin, release, noise = tree(2**nodes - 1, () if dim <= MAX_UNROLLED_DIM else (entries,))
+    entries = packed.number_of_entries(dim)
+    begin, release, noise = tree(2**nodes - 1, () if dim <= packed.MAX_UNROLLED_DIM else (entries,))
 
     def start(draws):
         source = begin(draws.dtype)
-        return (source,) * entries if dim <= MAX_UNROLLED_DIM else source
+        return (source,) * entries if dim <= packed.MAX_UNROLLED_DIM else source
 
     def move(params, source, draws, n):
         fresh = normals(draws.child("noise"), n, entries, dim)
@@ -228,8 +213,8 @@ def _at_entries(function: Callable[..., Any], *args: Any) -> Any:
 def _counter(functions: tuple[Callable[..., Any], ...], dim: int):
     """The noise of a form of `mechanisms.counter`, one for each entry; functions: its begin, move and noise."""
     begin, step, noise = functions
-    entries = number_of_entries(dim)
-    shape = () if dim <= MAX_UNROLLED_DIM else (entries,)
+    entries = packed.number_of_entries(dim)
+    shape = () if dim <= packed.MAX_UNROLLED_DIM else (entries,)
 
     def start(draws):
         source = begin(shape, draws.dtype)
@@ -247,7 +232,7 @@ def _nested(nodes: int, dim: int):
     starts = [math.ceil(math.exp(level)) for level in range(1, nodes)]  # the first play of every level but 0
 
     def start(draws):
-        drawn = draws.child("noise").normal(jnp.arange(nodes, dtype=jnp.int32), (number_of_entries(dim),))
+        drawn = draws.child("noise").normal(jnp.arange(nodes, dtype=jnp.int32), (packed.number_of_entries(dim),))
         sums = [drawn[0]]
         for node in drawn[1:]:
             sums.append(sums[-1] + node)
@@ -256,7 +241,7 @@ def _nested(nodes: int, dim: int):
     def noise(params, source, n):
         level = sum(((n + 1 >= first).astype(jnp.int32) for first in starts), jnp.int32(0))
         noise = lax.dynamic_index_in_dim(source, level, keepdims=False)
-        return tuple(noise) if dim <= MAX_UNROLLED_DIM else noise
+        return tuple(noise) if dim <= packed.MAX_UNROLLED_DIM else noise
 
     return start, lambda params, source, draws, n: source, noise
 
@@ -294,7 +279,7 @@ def joint(dim: int, form: str, nodes: Any) -> Statistics:
     def estimate(params, scale, state, t):
         # the noise is read from what is kept, and not handed over: its draws would be computed twice
         sums = released(params, scale, state, t - 1)
-        return Estimate(*ridge_estimate(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype)))
+        return Estimate(*packed.ridge_estimate(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype)))
 
     # the noise of play t is that of a sum of t - 1 messages
     return Statistics(init, encode, update, estimate, lockstep=True)

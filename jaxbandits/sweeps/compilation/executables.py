@@ -91,9 +91,14 @@ def key_of(name: str | None, device: jax.Device | None, *about: Any) -> str | No
 
 def classes_of(tree: Any) -> list[str]:
     """The classes of the nodes of a tree's structure, with their modules, which its text does not show."""
-    about = tree.node_data()
-    own = [] if about is None else [f"{about[0].__module__}.{about[0].__qualname__}"]
-    return own + [name for child in tree.children() for name in classes_of(child)]
+    return [f"{kind.__module__}.{kind.__qualname__}" for kind in _kinds(tree)]
+
+
+def _kinds(tree: Any) -> Iterator[type]:
+    if (about := tree.node_data()) is not None:
+        yield about[0]
+    for child in tree.children():
+        yield from _kinds(child)
 
 
 def executable(key: str | None, device: jax.Device, build: Callable[[], Any], structure: Any) -> Any:
@@ -244,7 +249,8 @@ def rebuilt(about: Any, call: Any) -> Any:
     >>> rebuilt(described(tree), jax.tree.structure(())) == tree
     True
     """
-    return _rebuilt(about, dict(_named_tuples(call)))
+    own = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in _kinds(call) if hasattr(kind, "_fields")}
+    return _rebuilt(about, own)
 
 
 def _rebuilt(about: Any, known: dict[str, type]) -> Any:
@@ -259,14 +265,6 @@ def _rebuilt(about: Any, known: dict[str, type]) -> Any:
         raise ValueError(f"{name} has {len(fields)} fields, not {len(children)}")
     data = (kind, kind if hasattr(kind, "_fields") else keys)
     return _LEAF.from_node_data_and_children(default_registry, data, [_rebuilt(child, known) for child in children])
-
-
-def _named_tuples(tree: Any) -> Any:
-    about = tree.node_data()
-    if about is not None and hasattr(about[0], "_fields"):
-        yield f"{about[0].__module__}:{about[0].__qualname__}", about[0]
-    for child in tree.children():
-        yield from _named_tuples(child)
 
 
 def _named_tuple(name: str) -> type | None:

@@ -63,7 +63,7 @@ def owned(
     plays = {c: int(group.times[-1]) for group in plan.groups for c in group.cells if cells is None or c in cells}
 
     def largest(stretches: int) -> int:
-        padded = rounded(len(plan.seeds), stretches * LEAST_LANES) // stretches
+        padded = -(-len(plan.seeds) // (stretches * LEAST_LANES)) * LEAST_LANES
         return padded * max(sum(plays[c] for c in share) for share in _dealt(plays, n // stretches))
 
     # docs/decisions.md#shards

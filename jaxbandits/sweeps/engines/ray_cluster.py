@@ -188,18 +188,12 @@ def _store(directory: str, token: str, block: int) -> Store | None:
 
 
 def _call(
-    arguments: bytes,
-    digest: str,
-    versions: list[Any],
-    replaced: dict[str, Any],
-    traced: str,
-    call: Call,
-    place: tuple[str, str, int] | None,
+    arguments: bytes, digest: str, versions: list[Any], replaced: dict[str, Any], traced: str, call: Call, place: Any
 ) -> tuple[Outcome | None, tuple[str, str] | None]:
     """Run one call on a worker: the outcome, and an error as (reason, traceback) or None.
 
     The outcome has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
-    traced: what a user's part computes there. place: directory, token and block of the store.
+    traced: what a user's part computes there. place: directory, token and block of the store, or None.
     """
     try:
         with entered(replaced):

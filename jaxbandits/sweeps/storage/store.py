@@ -78,34 +78,14 @@ def block_of(checkpoints: int) -> int:
     return 1 << int(np.clip(np.log2(CHUNK_BYTES / (8 * checkpoints)), 3, 10))
 
 
-class Clock:
-    """The seconds since `began`, written down from time to time in a file of its own."""
-
-    def __init__(self, chunks: Path, began: float) -> None:
-        self.path = chunks / "spent" / f"{uuid.uuid4().hex[:12]}.txt"
-        self.began, self.written = began, time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """What was written down last."""
-        return self.written - self.began
-
-    def write(self, last: bool = False) -> None:
-        """Write the seconds down if it is time; last: in any case. A full disk is no reason to stop."""
-        now = time.perf_counter()
-        if last or now - self.written > WRITE_SECONDS:
-            self.written = now
-            with contextlib.suppress(OSError):
-                self.path.parent.mkdir(exist_ok=True)
-                self.path.write_text(f"{self.seconds:.3f}\n")
-
-
 class Store:
     """The chunks of one directory."""
 
     def __init__(self, directory: Path, block: int = 1) -> None:
         self.home, self.block = directory / CHUNKS, block  # seeds of a file
+        self.spent_here = self.home / "spent" / f"{uuid.uuid4().hex[:12]}.txt"
         self.reported: list[str] = []  # which files were set aside, and why
+        self.spent: float | None = None  # the seconds of this process that were written down last
 
     @property
     def locked(self) -> bool:
@@ -145,12 +125,20 @@ class Store:
 
     @property
     def seconds(self) -> float:
-        """The seconds that all processes together have computed for this store (`Clock`)."""
+        """The seconds that all processes together have computed for this store."""
         total = 0.0
         for path in self.home.glob("spent/*.txt"):
             with contextlib.suppress(OSError, ValueError):  # half written by a process that was killed
                 total += float(path.read_text())
         return total
+
+    def note_seconds(self, seconds: float, last: bool = False) -> None:
+        """Write this process's seconds down if it is time; last: in any case. A full disk is no reason to stop."""
+        if last or self.spent is None or seconds - self.spent > WRITE_SECONDS:
+            self.spent = seconds
+            with contextlib.suppress(OSError):
+                self.spent_here.parent.mkdir(exist_ok=True)
+                self.spent_here.write_text(f"{seconds:.3f}\n")
 
     def claim(self, config: dict[str, Any], common: dict[str, Any]) -> None:
         """Record what all chunks here have in common; ValueError names what differs from an earlier run.
