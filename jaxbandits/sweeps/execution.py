@@ -228,8 +228,8 @@ class CheckedSweep:
 
         def finished(call: work.Call, outcome: Outcome) -> None:
             if put is not None:
-                for cell, arrays in outcome.sound():
-                    put(cell, outcome.first, arrays)
+                for m, arrays in outcome.sound(call):
+                    put(call.cells[m], call.first, arrays)
             elif store is not None:
                 if outcome.regret is not None:
                     keep_outcome(store, call, outcome)

@@ -82,17 +82,12 @@ def flags_in_force() -> tuple[Any, ...]:
     options: Any = type(backend.get_compile_options(num_replicas=1, num_partitions=1))()
     lines = repr(options.executable_build_options.debug_options).splitlines()[1:]  # without the mark of the format
     flags = [" ".join(line.split()) for line in lines if not line.strip().startswith(_HARMLESS_FLAGS)]
-    began = _variables_at_the_beginning()
-    return flags, [(name, began.get(name, ""), os.environ.get(name, "")) for name in _VARIABLES]
-
-
-def _variables_at_the_beginning() -> dict[str, str]:
-    """The environment that this process began with; what it is now where the system does not say."""
     try:
-        lines = os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0")
-    except OSError:
-        return dict(os.environ)
-    return dict(line.split("=", 1) for line in lines if "=" in line)
+        beginning = os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0")
+        began = dict(line.split("=", 1) for line in beginning if "=" in line)
+    except OSError:  # where the system does not say
+        began = dict(os.environ)
+    return flags, [(name, began.get(name, ""), os.environ.get(name, "")) for name in _VARIABLES]
 
 
 def of_this_thread() -> dict[str, Any]:

@@ -52,19 +52,17 @@ class Progress(NamedTuple):
 class Outcome(NamedTuple):
     """What a call gives back, on the host."""
 
-    cells: tuple[int, ...]
-    first: int
     regret: Any  # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
     pulls: Any  # [S, M, K] int32 | None
     diagnostics: dict[str, Any]  # name -> [S, M]
     faults: tuple[Fault, ...] = ()
 
-    def sound(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The cells that may be kept, with their arrays."""
+    def sound(self, call: Call) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The positions in a call of the cells that may be kept, with their arrays."""
         broken = broken_cells(self.faults) if self.faults else ()
-        for m, cell in enumerate(self.cells):
+        for m, cell in enumerate(call.cells):
             if cell not in broken:
-                yield cell, self.of(m)
+                yield m, self.of(m)
 
     def of(self, m: int) -> dict[str, Any]:
         """One cell's arrays under the names of the store, seeds first."""
@@ -200,7 +198,7 @@ class Player:
         regret = regret_of(record, self.group.parts, self.plan, call)
         pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
         return Outcome(
-            cells=call.cells, first=call.first, regret=regret, pulls=pulls,
+            regret=regret, pulls=pulls,
             diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
             faults=found_in(call.cells, call.first, lane.faults, regret, pulls, self.group.times),
         )  # fmt: skip
@@ -324,9 +322,8 @@ def saved(store: Store, call: Call) -> dict[str, Any]:
 
 def keep_outcome(store: Store, call: Call, outcome: Outcome) -> None:
     """Write a finished call as files, one for a cell and block of seeds; nothing of cells that broke the contract."""
-    keys = dict(zip(call.cells, call.keys, strict=True))
-    for cell, arrays in outcome.sound():
+    for m, arrays in outcome.sound(call):
         for low, high in blocks(call.first, call.first + call.seeds, store.block):
             at = slice(low - call.first, high - call.first)
-            store.write(keys[cell], low, {name: x[at] for name, x in arrays.items()})
+            store.write(call.keys[m], low, {name: x[at] for name, x in arrays.items()})
     store.forget_begun(call)
