@@ -4,7 +4,7 @@ import inspect
 from typing import Any
 
 from jaxbandits.contract import place_of
-from jaxbandits.traced_once import is_array
+from jaxbandits.traced_once import is_array as is_array
 from jaxbandits.validation import unwrapped
 
 
