@@ -9,10 +9,40 @@ from importlib import import_module
 from jaxbandits.papers.study import Claim, Exact, Interval, Search, Study, Sweep, Tuning, claims_table, reproduce
 from jaxbandits.validation import nearest
 
-PAPERS = (
-    "private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual", "across",
-    "robust_frontier",
-)  # fmt: skip
+# paper -> figure -> its module, and which of its studies
+STUDIES = {
+    "private_adversarial": {
+        "price-of-privacy": "price_of_privacy", "constants": "constants", "lemmas": "lemmas",
+        "below-root": "below_root", "experts-map": "experts_map", "exp3-leak": "exp3_leak",
+        "lower-bound": "lower_bound",
+    },
+    "private_robust_mab": {
+        "raw-moments": "raw_moments", "central-moments": "central_moments", "bernoulli": "bernoulli",
+        "moment-order": "moment_order", "bounds": "raw_moments:BOUNDED", "outliers": "outliers",
+    },
+    "robust_linear": {
+        "regret": "both_models", "breakdown": "breakdown", "dimension": "dimension", "filter": "printed_filter",
+        "figure-1": "figure_1",
+    },
+    "byzantine": {
+        "isolated": "regret:ISOLATED", "rate": "regret:GROWTH", "price": "price", "corruption": "regret:CORRUPTION",
+        "episodes": "regret:EPISODES", "privacy": "calibrations", "attacks": "attacks", "aggregate": "aggregate",
+    },
+    "ldp_contextual": {
+        "figure-1": "figure_1", "printed-form": "figure_1:PRINTED_FORM", "map": "readings", "widths": "figure_1:WIDE",
+        "favourable": "favourable", "equal-budget": "equal_budget", "noise-reach": "noise_reach",
+    },
+    "across": {
+        "named-epsilon": "named_epsilon", "coverage": "coverage", "believed": "believed", "counting": "better_counting",
+        "before-after": "before_after", "trust": "trust", "atlas": "atlas", "plain-thompson": "plain_thompson",
+        "worst-case": "worst_case",
+    },
+    "robust_frontier": {
+        "budgets": "budgets", "corrupted-regime": "budgets:REGIME", "linear-budgets": "budgets:LINEAR",
+        "heavy-linear": "budgets:HEAVY", "shares": "shares", "delay": "late_feedback",
+    },
+}  # fmt: skip
+PAPERS = tuple(STUDIES)
 
 __all__ = [
     "PAPERS", "Claim", "Exact", "Interval", "Search", "Study", "Sweep", "Tuning", "claims_table", "find", "known",
@@ -23,8 +53,8 @@ __all__ = [
 def known() -> dict[str, Study]:
     """Every study by its name PAPER/FIGURE."""
     found = {}
-    for paper in PAPERS:
-        for figure, where in import_module(f"jaxbandits.papers.{paper}").STUDIES.items():
+    for paper, figures in STUDIES.items():
+        for figure, where in figures.items():
             module, _, name = where.partition(":")
             study = getattr(import_module(f"jaxbandits.papers.{paper}.{module}"), name or "STUDY")
             title = study.title.split("\n")[0].removesuffix(".")

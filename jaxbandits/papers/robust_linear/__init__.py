@@ -2,9 +2,3 @@
 
 The paper has no experiments and one figure of bounds: the instance and the sizes are ours.
 """
-
-# figure -> its module
-STUDIES = {
-    "regret": "both_models", "breakdown": "breakdown", "dimension": "dimension", "filter": "printed_filter",
-    "figure-1": "figure_1",
-}  # fmt: skip
