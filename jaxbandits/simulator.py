@@ -21,7 +21,7 @@ from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, E
 from jaxbandits.recorder import Record, Times, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
 from jaxbandits.traced_once import traced_once
-from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
+from jaxbandits.window import Lane, Parts, offer, played, spoiled_before, streams
 
 Kind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
 Attacker: TypeAlias = Adversary | None
@@ -67,7 +67,7 @@ def case_of(
 def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     """A lane before its first play."""
     lane = begun(parts, case, seed)
-    window = jax.eval_shape(partial(offer, parts, case, seed, 1, lane, jnp.int32(0), None))[1]
+    window = jax.eval_shape(partial(played, parts, case, seed, 1, lane, jnp.int32(0), None))[1]
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 
@@ -87,7 +87,7 @@ def begun(parts: Parts, case: Case, seed: Any) -> Lane:
         reward_adversary=attacker(parts.reward_attack, case.reward_adversary, "contamination"),
         message_adversary=attacker(parts.message_attack, case.message_adversary, "attack"),
         algorithm=state,
-        record=Record((), (), (), ()),
+        record=(),
         nonfinite=() if parts.reward_attack is None else jnp.int32(0),
         faults=lane_faults.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
     )

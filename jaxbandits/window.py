@@ -56,14 +56,13 @@ def streams(parts: Parts, seed: Any) -> Draws:
 
 def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
     """Play a window of `slots` plays after `before`, at most `limit` (None: all); the record takes no part."""
-    after, window = _offered(parts, case, seed, slots, lane._replace(record=()), before, limit)
+    after, window = played(parts, case, seed, slots, lane._replace(record=()), before, limit)
     return after._replace(record=lane.record), window
 
 
 @traced_once
-def _offered(
-    parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any
-) -> tuple[Lane, Window]:
+def played(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
+    """`offer` for a lane without its record."""
     root = streams(parts, seed)
     environment, attack, alg = root.child("environment"), root.child("attack"), root.child("alg")
     program, world, params, tally = parts.program, parts.world, case.algorithm, parts.program.hints.tally
