@@ -89,6 +89,11 @@ def _of_part(axis: int, sizes: Sequence[int], k: int, i: Index) -> Index:
     return [plus(j, int(sum(sizes[:k]))) if d == axis else j for d, j in enumerate(i)]
 
 
+def _concatenated(eqn: Any, k: int, i: Index) -> Index:
+    axis = eqn.params["dimension"]
+    return _of_part(axis, [v.aval.shape[axis] for v in eqn.invars], k, i)
+
+
 MOVED: dict[str, Place] = {
     "broadcast_in_dim": _broadcast, "expand_dims": _reshaped, "reshape": _reshaped, "squeeze": _reshaped,
     "rev": _turned, "slice": _sliced,
@@ -96,12 +101,7 @@ MOVED: dict[str, Place] = {
     "transpose": lambda eqn, k, i: [i[eqn.params["permutation"].index(d)] for d in range(len(i))],
     "unstack": lambda eqn, k, i: woven(i, [eqn.params["axis"]], [k]),
 }  # fmt: skip
-JOINED: dict[str, Place] = {
-    "concatenate": lambda eqn, k, i: _of_part(
-        axis := eqn.params["dimension"], [v.aval.shape[axis] for v in eqn.invars], k, i
-    ),
-    "stack": lambda eqn, k, i: woven(i, [eqn.params["axis"]], [k]),
-}
+JOINED = {"concatenate": _concatenated, "stack": MOVED["unstack"]}
 
 
 # ---- others
