@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandits import catalogue, provenance
+from jaxbandits.declared import with_sections
 from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
@@ -81,32 +82,23 @@ def _of_one(event: Event, delta: float) -> float:
     return compose([event._replace(times=1)], delta)[0] if delta > 0 else math.inf
 
 
+@with_sections
 def ledger(
     algorithm: Algorithm | AlgorithmFactory, environment: Environment | EnvironmentFactory | None = None
 ) -> Ledger:
     """What a run of an algorithm spends of one unit's privacy, release by release.
 
-    Parameters
-    ----------
-    algorithm : Algorithm or factory
-        A built algorithm, or a factory (a partial with its horizon); with `environment`, what that fixes is filled in.
-    environment : Environment or factory, optional
-        Where it plays. Rewards that it pays beyond those a guarantee is for make epsilon and the sensitivities
-        infinite. Without it, rewards are taken to keep within the guarantee's bound.
+    algorithm (Algorithm or factory): A built algorithm, or a factory (a partial with its horizon); with `environment`,
+        what that fixes is filled in.
+    environment (Environment or factory, optional): Where it plays. Rewards that it pays beyond those a guarantee is for
+        make epsilon and the sensitivities infinite. Without it, rewards are taken to keep within the guarantee's bound.
 
-    Returns
-    -------
-    Ledger
-        The releases and what they cost together. An algorithm without a guarantee has no releases and epsilon infinite.
+    Returns (Ledger): The releases and what they cost together. An algorithm without a guarantee has no releases and
+    epsilon infinite.
 
-    Raises
-    ------
-    ValueError
-        Where the algorithm and the environment do not fit.
+    Raises: Where the algorithm and the environment do not fit.
 
-    Notes
-    -----
-    Noise in floating point simulates the mechanisms, see `docs/privacy.md`.
+    Notes: Noise in floating point simulates the mechanisms, see `docs/privacy.md`.
 
     Examples
     --------
@@ -201,18 +193,13 @@ def asked(algorithm: Algorithm) -> float:
     return math.nan if epsilon is None else epsilon
 
 
+@with_sections
 def markdown(frame: pd.DataFrame) -> str:
     """`table()` as Markdown, as in the documentation.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        `table()`, or some of its rows.
+    frame (pandas.DataFrame): `table()`, or some of its rows.
 
-    Returns
-    -------
-    str
-        A Markdown table.
+    Returns (str): A Markdown table.
 
     Examples
     --------

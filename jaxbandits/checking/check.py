@@ -109,29 +109,21 @@ def check(
     Where the parts can be imported, that is done in a process of its own, on the CPU, so that a crash is a finding
     too; parts that are defined in a notebook or in the script itself run here.
 
-    Parameters
-    ----------
-    algorithm : factory, functools.partial of one, or str
-        A name of the package, such as ``"ucb1"``, or ``"module:factory"``. Arguments without a default that the
-        environment does not fill in must be bound; those that are not are a finding.
-    environment : factory, functools.partial, Environment or str
-        By default a small one that fits the algorithm's arguments: `federated_linear` for ``num_agents``,
-        `rotating_experts` for ``num_experts``, `linear_arms` for ``actions``, `contextual_linear` for ``dim``, and
-        otherwise `bernoulli_arms`. A name of the package stands for the small one that the package's own tests use.
-    reward_adversary, message_adversary : factory, functools.partial, Adversary or str
-        What contaminates rewards, and what attacks messages.
+    algorithm (factory, functools.partial of one, or str): A name of the package, such as ``"ucb1"``, or
+        ``"module:factory"``. Arguments without a default that the environment does not fill in must be bound; those
+        that are not are a finding.
+    environment (factory, functools.partial, Environment or str): By default a small one that fits the algorithm's
+        arguments: `federated_linear` for ``num_agents``, `rotating_experts` for ``num_experts``, `linear_arms` for
+        ``actions``, `contextual_linear` for ``dim``, and otherwise `bernoulli_arms`. A name of the package stands for
+        the small one that the package's own tests use.
+    reward_adversary, message_adversary (factory, functools.partial, Adversary or str): What contaminates rewards, and
+        what attacks messages.
 
-    Returns
-    -------
-    Check
-        `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise:
-        `jaxbandits.checking`.
+    Returns: `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise:
+    `jaxbandits.checking`.
 
-    Raises
-    ------
-    ValueError
-        For a name that is not known or cannot be loaded, and for a horizon or seeds that are no positive integers.
-        A broken part raises nothing.
+    Raises: For a name that is not known or cannot be loaded, and for a horizon or seeds that are no positive integers.
+    A broken part raises nothing.
 
     >>> jb.check("ldp_ucb").findings[0].message
     'ldp_ucb needs epsilon: functools.partial(jb.algorithms.ldp_ucb, epsilon=...)'

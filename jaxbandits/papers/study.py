@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from jaxbandits.declared import with_sections
 from jaxbandits.formatting import brackets, markdown
 from jaxbandits.reports import plot
 from jaxbandits.searching import methods, worst_case
@@ -150,29 +151,20 @@ class Reproduction(NamedTuple):
     seconds: float  # of all runs together for its sweeps, compilation included, and of this one for what is no sweep
 
 
+@with_sections
 def reproduce(
     study: Study, directory: str | Path, *, full: bool = False, formats: Sequence[str] = ("png",), progress: bool = True
 ) -> Reproduction:
     """Run a study into DIR/quick or DIR/full: its sweeps, figures with their data, and the table of claims.
 
-    Parameters
-    ----------
-    study : Study
-        What is run.
-    directory : str or Path
-        DIR. Written are `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values chosen), `claims.csv`
-        and `claims.md`, a store per sweep under `sweeps/`, and one per search under `searches/`.
-    full : bool
-        Whether it runs at full size; by default at a size of about 20 seconds.
-    formats : sequence of str
-        Of the figures: png, pdf or svg.
-    progress : bool
-        Whether sweeps show their progress.
+    study (Study): What is run.
+    directory (str or Path): DIR. Written are `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values
+        chosen), `claims.csv` and `claims.md`, a store per sweep under `sweeps/`, and one per search under `searches/`.
+    full (bool): Whether it runs at full size; by default at a size of about 20 seconds.
+    formats (sequence of str): Of the figures: png, pdf or svg.
+    progress (bool): Whether sweeps show their progress.
 
-    Returns
-    -------
-    Reproduction
-        Results, figures and claims, the files written, and the seconds that it took.
+    Returns (Reproduction): Results, figures and claims, the files written, and the seconds that it took.
 
     Raises
     ------

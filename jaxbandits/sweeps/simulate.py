@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.declared import with_sections
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
@@ -80,6 +81,7 @@ def _brief(x: Any, last: bool = False) -> str:
     return ", ".join(f"{v:,.6g}" if isinstance(v, float) else f"{v:,}" for v in values.tolist())
 
 
+@with_sections
 def simulate(
     algorithm: "Algorithm | AlgorithmFactory | str",
     environment: "Environment | EnvironmentFactory | str",
@@ -93,29 +95,20 @@ def simulate(
 ) -> Run:
     """Play one run, for teaching, debugging and use inside `jax.jit` or `jax.vmap`.
 
-    Parameters
-    ----------
-    algorithm : Algorithm, factory or str
-        Who plays: a built algorithm, or a factory whose horizon is bound. What the environment fixes is filled in.
-    environment : Environment, factory or str
-        Where it plays: a called environment, a factory or its name.
-    reward_adversary, message_adversary : Adversary, factory or str, optional
-        Who corrupts rewards, and what clients send. The default: nobody.
-    seed : int or traced integer
-        The seed, in [0, 2^32). The default: 0. The run is the same, bit for bit, as that of the seed in a `sweep`.
-    checkpoints : int or sequence of int
-        When regret is recorded: how many times, spaced evenly in the logarithm, or the times themselves. The default:
-        200.
-    history : bool
-        Keep every play. The default: False.
-    dtype : str or dtype
-        "float32", which is the default, or "float64".
+    algorithm (Algorithm, factory or str): Who plays: a built algorithm, or a factory whose horizon is bound. What the
+        environment fixes is filled in.
+    environment (Environment, factory or str): Where it plays: a called environment, a factory or its name.
+    reward_adversary, message_adversary (Adversary, factory or str, optional): Who corrupts rewards, and what clients
+        send. The default: nobody.
+    seed (int or traced integer): The seed, in [0, 2^32). The default: 0. The run is the same, bit for bit, as that of
+        the seed in a `sweep`.
+    checkpoints (int or sequence of int): When regret is recorded: how many times, spaced evenly in the logarithm, or
+        the times themselves. The default: 200.
+    history (bool): Keep every play. The default: False.
+    dtype (str or dtype): "float32", which is the default, or "float64".
 
-    Returns
-    -------
-    Run
-        Regret at the checkpoints, their times, pulls where arms are finite, the last state, diagnostics and the
-        history.
+    Returns (Run): Regret at the checkpoints, their times, pulls where arms are finite, the last state, diagnostics and
+    the history.
 
     Raises
     ------
@@ -124,16 +117,12 @@ def simulate(
     ContractError
         Actions leave the arms, pulls are not the plays, or regret is not finite; unless something is traced.
 
-    Warns
-    -----
-    UserWarning
-        The environment's rewards or their moments exceed what the algorithm declares, or NaN turns up in a user's part.
+    Warns: The environment's rewards or their moments exceed what the algorithm declares, or NaN turns up in a user's
+    part.
 
-    Notes
-    -----
-    The function is pure. `seed` and the params of a built algorithm may be traced, nothing else. A traced seed is one
-    number of an integer type; whether it is in range cannot be seen. Where something is traced, regret is summed on the
-    device in `dtype`, and on the host in float64 otherwise.
+    Notes: The function is pure. `seed` and the params of a built algorithm may be traced, nothing else. A traced seed
+    is one number of an integer type; whether it is in range cannot be seen. Where something is traced, regret is summed
+    on the device in `dtype`, and on the host in float64 otherwise.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from jaxbandits.declared import with_sections
 from jaxbandits.validation import integer, nearest, number, shown
 
 MAX_SEEDS = 2**31
@@ -41,39 +42,29 @@ class Until(NamedTuple):
                 raise ValueError(f"until names {label!r}{nearest(label, labels)}: the algorithms are {known}")
 
 
+@with_sections
 def until(comparisons: Sequence[Sequence[str]], error: float = 0.05, most: int = 10_000, *, block: int = 64) -> Until:
     """Seeds for `sweep`: add blocks of them until comparisons of algorithms are decided, or a budget ends.
 
-    Parameters
-    ----------
-    comparisons : list of (str, str)
-        Pairs of labels of algorithms. Each is compared at every point of the grid, by the regret at the horizon.
-    error : float
-        In (0, 1): the probability that any comparison is decided at any time although there is no difference, all
-        comparisons and points together. The default: 0.05.
-    most : int
-        The largest number of seeds, at least `block`. A comparison that is open then is undecided. The default: 10,000.
-    block : int
-        Seeds before the first look, at least 8. No comparison is decided on fewer seeds in which its two regrets
-        differ. More of them make a decision safer where differences are skewed, such as those of an algorithm that
-        rarely fails, and keep an accelerator busy. The default: 64.
+    comparisons (list of (str, str)): Pairs of labels of algorithms. Each is compared at every point of the grid, by the
+        regret at the horizon.
+    error (float): In (0, 1): the probability that any comparison is decided at any time although there is no
+        difference, all comparisons and points together. The default: 0.05.
+    most (int): The largest number of seeds, at least `block`. A comparison that is open then is undecided. The default:
+        10,000.
+    block (int): Seeds before the first look, at least 8. No comparison is decided on fewer seeds in which its two
+        regrets differ. More of them make a decision safer where differences are skewed, such as those of an algorithm
+        that rarely fails, and keep an accelerator busy. The default: 64.
 
-    Returns
-    -------
-    Until
-        To be given as `seeds=` of `sweep`, which runs seeds 0, 1, 2, ... of every algorithm and point until the last
-        comparison is decided. `jb.decisions` reads the outcome.
+    Returns (Until): To be given as `seeds=` of `sweep`, which runs seeds 0, 1, 2, ... of every algorithm and point
+    until the last comparison is decided. `jb.decisions` reads the outcome.
 
-    Raises
-    ------
-    ValueError
-        An argument is out of range, or a pair is not two different labels, or comes twice.
+    Raises: An argument is out of range, or a pair is not two different labels, or comes twice.
 
-    Notes
-    -----
-    A pair's difference is the regret of the first minus that of the second on the same seed; seeds are independent. The
-    null hypothesis is that it is symmetric: on every seed as likely to be d as -d, for every d. With S the sum of the
-    differences so far, V the sum of their squares, and rho what V was when `block` of them were not zero, ::
+    Notes: A pair's difference is the regret of the first minus that of the second on the same seed; seeds are
+    independent. The null hypothesis is that it is symmetric: on every seed as likely to be d as -d, for every d. With S
+    the sum of the differences so far, V the sum of their squares, and rho what V was when `block` of them were not
+    zero, ::
 
         e = sqrt(rho / (V + rho)) exp(S^2 / (2 (V + rho)))
 

@@ -5,13 +5,12 @@ from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-from annotated_types import Ge, Gt, Le
 from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import State as Weights
 from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
-from jaxbandits.declared import HOST, LATER, Example, Horizon, NumArms, NumExperts, Positive, Remedy
+from jaxbandits.declared import HOST, LATER, Example, Ge, Gt, Horizon, Le, NumArms, NumExperts, Positive, Remedy
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import given_delta, guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
@@ -114,41 +113,25 @@ def batched_exp4(
     mean estimate gets Lap(b) with b = 3 K sqrt(N log(1/delta)) / (mixing window epsilon), and moves the log weight of
     its expert.
 
-    Parameters
-    ----------
-    epsilon
-        Privacy budget. At inf there is no noise, and `window`, `learning_rate` and `mixing` must all be given.
-    delta
-        Probability with which the guarantee of `epsilon` may fail.
-    window
-        Plays of a batch, at most T. It is data: all lengths share one compiled program and take the same memory. The
-        default: that of `theory.batched_exp4_tuning`.
-    learning_rate
-        Step size of the log weights. The default: that of `theory.batched_exp4_tuning`.
-    mixing
-        Probability with which a play draws a uniform arm. The noise is inversely proportional to it. The default: that
-        of `theory.batched_exp4_tuning`.
-    mixing_rule
-        Which form of the default mixing: with N log(1/delta) in its first branch, which the theorem's rate needs, or
-        with N, as the paper prints it.
+    epsilon: Privacy budget. At inf there is no noise, and `window`, `learning_rate` and `mixing` must all be given.
+    delta: Probability with which the guarantee of `epsilon` may fail.
+    window: Plays of a batch, at most T. It is data: all lengths share one compiled program and take the same memory.
+        The default: that of `theory.batched_exp4_tuning`.
+    learning_rate: Step size of the log weights. The default: that of `theory.batched_exp4_tuning`.
+    mixing: Probability with which a play draws a uniform arm. The noise is inversely proportional to it. The default:
+        that of `theory.batched_exp4_tuning`.
+    mixing_rule: Which form of the default mixing: with N log(1/delta) in its first branch, which the theorem's rate
+        needs, or with N, as the paper prints it.
 
-    Returns
-    -------
-    Algorithm
-        (epsilon, delta)-private in the central model for loss tables that differ in one play. The context of a play
-        is the advice [N, K], which is public.
+    Returns: (epsilon, delta)-private in the central model for loss tables that differ in one play. The context of a
+    play is the advice [N, K], which is public.
 
-    Raises
-    ------
-    ValueError
-        For an argument outside its range, and where the theory's defaults do not exist; the error names the smallest
-        horizon that works.
+    Raises: For an argument outside its range, and where the theory's defaults do not exist; the error names the
+    smallest horizon that works.
 
-    Notes
-    -----
-    A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no weight.
-    A run spends less than epsilon, a fraction of it, since the theorem's composition is loose: `guarantee.spend` says
-    what is truly spent at delta.
+    Notes: A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no
+    weight. A run spends less than epsilon, a fraction of it, since the theorem's composition is loose:
+    `guarantee.spend` says what is truly spent at delta.
 
     >>> algorithm = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]

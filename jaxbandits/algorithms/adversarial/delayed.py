@@ -6,12 +6,11 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from annotated_types import Ge
 from jax import lax
 
 from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.algorithms.adversarial.delay_laws import Fixed, checked_law, delay_of
-from jaxbandits.declared import LATER, STATIC, Base, Example, Horizon, NumArms, Remedy
+from jaxbandits.declared import LATER, STATIC, Base, Example, Ge, Horizon, NumArms, Remedy
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
@@ -233,51 +232,34 @@ def delayed(
     what they draw, what a message adversary does and what is relayed belong to play t; the base's update is told t, the
     note and the message of that play.
 
-    Parameters
-    ----------
-    base : factory or functools.partial of one
-        The algorithm that learns. It must play one play a window, and its state must not run in lockstep with plays
-        (`protocol.Program.lockstep`). It is called with those of this factory's other arguments that it names; what a
-        partial binds wins. `contexts` is not among them: it is called for contexts that are redrawn, which is right for
-        fixed ones too.
-    delay : int, tuple or array_like
-        How many plays late feedback is: a number d of at least 0; ``("geometric", mean)``, P(d = k) = (1 - p) p^k with
-        p = mean / (1 + mean); ``("uniform", low, high)``, integers, both ends included; or an array [T] of integers.
-        Feedback in batches of B plays is the array B - 1 - (t - 1) mod B. Numbers share a program, and so do laws, if
-        their rings are as long; arrays are another program. Static are the kind, and how long the ring is.
-    max_delay
-        Feedback that is later is lost and never used. Where it is given, the ring of messages has room for this delay
-        whatever `delay` is, so that the settings of a sweep share a program. The default: nothing is lost, except
+    base (factory or functools.partial of one): The algorithm that learns. It must play one play a window, and its state
+        must not run in lockstep with plays (`protocol.Program.lockstep`). It is called with those of this factory's
+        other arguments that it names; what a partial binds wins. `contexts` is not among them: it is called for
+        contexts that are redrawn, which is right for fixed ones too.
+    delay (int, tuple or array_like): How many plays late feedback is: a number d of at least 0; ``("geometric",
+        mean)``, P(d = k) = (1 - p) p^k with p = mean / (1 + mean); ``("uniform", low, high)``, integers, both ends
+        included; or an array [T] of integers. Feedback in batches of B plays is the array B - 1 - (t - 1) mod B.
+        Numbers share a program, and so do laws, if their rings are as long; arrays are another program. Static are the
+        kind, and how long the ring is.
+    max_delay: Feedback that is later is lost and never used. Where it is given, the ring of messages has room for this
+        delay whatever `delay` is, so that the settings of a sweep share a program. The default: nothing is lost, except
         geometric delays above `theory.geometric_bound`.
-    dim
-        Features of an arm, for the base. This and the following are filled in from the environment.
-    num_experts
-        Experts, for the base.
-    num_agents
-        Agents, for the base. No federated algorithm is accepted so far: the error names it.
-    actions : array_like
-        Fixed arms, for the base.
-    feature_norm : float
-        The largest norm of a feature, for the base.
+    dim: Features of an arm, for the base. This and the following are filled in from the environment.
+    num_experts: Experts, for the base.
+    num_agents: Agents, for the base. No federated algorithm is accepted so far: the error names it.
+    actions (array_like): Fixed arms, for the base.
+    feature_norm (float): The largest norm of a feature, for the base.
 
-    Returns
-    -------
-    Algorithm
-        Its guarantee is the base's: a reward enters one message and one update, late or never. Diagnostics are those of
-        the base and ``lost`` and ``outstanding``, how many plays' feedback was lost, and was neither used nor lost at
-        the horizon: T = used + lost + outstanding. What is released at a play is a stack of what its arrivals release,
-        NaN, or 0 for integers, where nothing arrives.
+    Returns: Its guarantee is the base's: a reward enters one message and one update, late or never. Diagnostics are
+    those of the base and ``lost`` and ``outstanding``, how many plays' feedback was lost, and was neither used nor lost
+    at the horizon: T = used + lost + outstanding. What is released at a play is a stack of what its arrivals release,
+    NaN, or 0 for integers, where nothing arrives.
 
-    Raises
-    ------
-    ValueError
-        For an argument outside its range, and for a base that plays windows or spans of its own or runs in lockstep
-        with plays; the error names it.
+    Raises: For an argument outside its range, and for a base that plays windows or spans of its own or runs in lockstep
+    with plays; the error names it.
 
-    Notes
-    -----
-    Delays are drawn at (seed, "delay", play) and do not depend on rewards, so that the base's draws stay where they
-    are. A base whose state has fields ``outstanding`` and ``outstanding_sum`` is told, before every play, how many
+    Notes: Delays are drawn at (seed, "delay", play) and do not depend on rewards, so that the base's draws stay where
+    they are. A base whose state has fields ``outstanding`` and ``outstanding_sum`` is told, before every play, how many
     messages were sent and are neither used nor lost, and the sum of that number over the plays so far, the coming one
     included. Lost feedback counts as lost from its own play on. A lane's state holds the messages and notes of the last
     plays, as many as the longest delay has, rounded up to a multiple of 16, and one. A fixed delay takes constant time

@@ -4,11 +4,9 @@ import math
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
-from annotated_types import Ge, Le
-
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
 from jaxbandits.algorithms.adversarial.exp3 import program as exp3_program
-from jaxbandits.declared import Example, Horizon, NumArms, Positive, Remedy
+from jaxbandits.declared import Example, Ge, Horizon, Le, NumArms, Positive, Remedy
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
@@ -52,21 +50,14 @@ def exp3_ix(
     A play draws its arm I from p = softmax(log weights). Its loss, 1 - reward, then lowers the log weight of I by
     learning_rate * loss / (p_I + mixing).
 
-    Parameters
-    ----------
-    learning_rate
-        Step size of the log weights. The default: sqrt(2 log K / (K T)).
-    mixing
-        The constant added to the probability. Unlike the mixing of `exp3` it draws no arm: it only makes the estimates
-        of rare arms smaller. The default: learning_rate / 2.
-    feedback_scale
-        Must be 0: no tuning for losses with noise is known. Use `exp3` or `htinf` for those.
+    learning_rate: Step size of the log weights. The default: sqrt(2 log K / (K T)).
+    mixing: The constant added to the probability. Unlike the mixing of `exp3` it draws no arm: it only makes the
+        estimates of rare arms smaller. The default: learning_rate / 2.
+    feedback_scale: Must be 0: no tuning for losses with noise is known. Use `exp3` or `htinf` for those.
 
-    Notes
-    -----
-    Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss 1;
-    losses are not clipped. Weights stay above 1e-37 and one update moves a log weight by at most 80, the range of a
-    float32 exponential (`docs/deviations.md`).
+    Notes: Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
+    loss 1; losses are not clipped. Weights stay above 1e-37 and one update moves a log weight by at most 80, the range
+    of a float32 exponential (`docs/deviations.md`).
 
     >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100, learning_rate=0.5).params.mixing
     0.25

@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import Ge
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
-from jaxbandits.declared import HOST, Example, Horizon, NonNegative, NumArms, Positive
+from jaxbandits.declared import HOST, Example, Ge, Horizon, NonNegative, NumArms, Positive
 from jaxbandits.learners.observed_loss import reported_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, columns, materialize, tree_where
@@ -133,26 +132,17 @@ def ftpl(
     added to the arm's estimate, where M is the number of fresh perturbations until the same arm leads again: 1 /
     probability on average.
 
-    Parameters
-    ----------
-    learning_rate
-        One over the scale of the perturbations. The default: that of `theory.ftpl_noisy_tuning`.
-    tries
-        The most perturbations of one update. The default: that of `theory.ftpl_noisy_tuning`, ceil(sqrt(K T)).
-    on_fail
-        What M is when none of the tries matches: `tries`, which the analysis needs, or 0, as the listing has it.
-    resampling
-        How M is found. "quadrature" draws it as a geometric variable whose probability is integrated numerically
-        (relative error below 2e-4). "literal" makes the tries, 2 K in a window; a lane that is not done sits out the
-        next one.
-    feedback_scale
-        Scale of the Laplace noise that the losses already carry. It only chooses the defaults of `learning_rate` and
-        `tries`.
+    learning_rate: One over the scale of the perturbations. The default: that of `theory.ftpl_noisy_tuning`.
+    tries: The most perturbations of one update. The default: that of `theory.ftpl_noisy_tuning`, ceil(sqrt(K T)).
+    on_fail: What M is when none of the tries matches: `tries`, which the analysis needs, or 0, as the listing has it.
+    resampling: How M is found. "quadrature" draws it as a geometric variable whose probability is integrated
+        numerically (relative error below 2e-4). "literal" makes the tries, 2 K in a window; a lane that is not done
+        sits out the next one.
+    feedback_scale: Scale of the Laplace noise that the losses already carry. It only chooses the defaults of
+        `learning_rate` and `tries`.
 
-    Notes
-    -----
-    Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss 1;
-    losses are not clipped. Ties go to the lowest index.
+    Notes: Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
+    loss 1; losses are not clipped. Ties go to the lowest index.
 
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).params.tries
     18.0

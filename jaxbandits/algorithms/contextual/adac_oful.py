@@ -8,13 +8,11 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge, Le
 from jax import lax
 
 from jaxbandits.algorithms.contextual.linucb import TIE, FailureProb, Ridge, features_of, first_play, scores
 from jaxbandits.algorithms.contextual.statistics import bounded
-from jaxbandits.declared import Dim, Example, Horizon, NonNegative, NumArms, Positive, Remedy, StatedDelta
+from jaxbandits.declared import Dim, Doc, Example, Ge, Horizon, Le, NonNegative, NumArms, Positive, Remedy, StatedDelta
 from jaxbandits.mechanisms.composition import gaussian_event, given_delta, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
@@ -168,21 +166,13 @@ def adac_oful(
     V of the release, the arm of largest <x, theta> + radius_scale width sqrt(x' V0^-1 x) is played; before the first
     release theta = 0 and V0 = ridge I.
 
-    Parameters
-    ----------
-    rho
-        Budget of zero-concentrated privacy; inf: no noise.
+    rho: Budget of zero-concentrated privacy; inf: no noise.
 
-    Returns
-    -------
-    Algorithm
-        rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is the reward of one play, contexts
-        are public. Diagnostic: ``releases`` made by the horizon.
+    Returns: rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is the reward of one play,
+    contexts are public. Diagnostic: ``releases`` made by the horizon.
 
-    Notes
-    -----
-    After m releases width = noise_scale sqrt(2 ln(2 / p) + ln(det V0 / det(ridge I))) + sqrt(ridge) theta_bound +
-    sqrt(m e / (2 rho)) (sqrt(d) + sqrt(2 ln(pi^2 m^2 / (3 p)))), p = failure_prob and e the largest eigenvalue of
+    Notes: After m releases width = noise_scale sqrt(2 ln(2 / p) + ln(det V0 / det(ridge I))) + sqrt(ridge) theta_bound
+    + sqrt(m e / (2 rho)) (sqrt(d) + sqrt(2 ln(pi^2 m^2 / (3 p)))), p = failure_prob and e the largest eigenvalue of
     V0^-1. Features of norm above 1 are scaled down to 1, rewards are clipped to [0, 1], and NaN counts as 0. Ties
     within 1e-5 go to the lowest arm. Every reward enters one release; there are at most d ln(1 + T / (d ridge)) / ln(1
     + growth).

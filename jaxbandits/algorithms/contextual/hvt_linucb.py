@@ -8,8 +8,6 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple, Required, TypedDict, Unpack
 
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Gt, Le
 
 from jaxbandits.algorithms.contextual.linucb import (
     FailureProb,
@@ -20,7 +18,7 @@ from jaxbandits.algorithms.contextual.linucb import (
     played_feature,
     scores,
 )
-from jaxbandits.declared import Default, Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms, Positive
+from jaxbandits.declared import Default, Dim, Doc, Example, FeatureNorm, Gt, Horizon, Le, NonNegative, NumArms, Positive
 from jaxbandits.learners.project_ellipsoid import into_unit_ball, onto_ball
 from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, pick
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, symmetric_product
@@ -116,20 +114,13 @@ def program(num_arms: int, dim: int) -> Program:
 class HeavyTailed(TypedDict, total=False):
     """What Hvt-UCB and robust OFUL take.
 
-    Parameters
-    ----------
-    moment_scale
-        nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
+    moment_scale: nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
         ``noise_moment(order)`` to the power 1 / order is the least.
-    theta_norm
-        Bound B on the norm of the unknown theta; the estimate is projected onto that ball.
-    least_scale
-        The least scale of a residual. The default: 1 / sqrt(horizon).
-    growth
-        alpha: V grows by x x' / (alpha s^2). Larger values take longer steps.
-    radius_scale
-        Multiplies the width beta, also in the scale of a residual. With 1 arms are played nearly uniformly for a long
-        time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes.
+    theta_norm: Bound B on the norm of the unknown theta; the estimate is projected onto that ball.
+    least_scale: The least scale of a residual. The default: 1 / sqrt(horizon).
+    growth: alpha: V grows by x x' / (alpha s^2). Larger values take longer steps.
+    radius_scale: Multiplies the width beta, also in the scale of a residual. With 1 arms are played nearly uniformly
+        for a long time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes.
     """
 
     moment_scale: Required[NonNegative]
@@ -184,13 +175,11 @@ def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
     theta moves by V^-1 x clip(z, -tau, tau) / s with z = (r - <x, theta>) / s, and is projected onto the ball of norm
     B, in the norm of V.
 
-    Notes
-    -----
-    With q = sqrt(x' V^-1 x) of the decision and rho = (1 - e) / (2 (1 + e)), beta_t = 107 l tau_0 t^rho + sqrt(lambda
-    (2 + 4 B^2)), l = ln(2 T^2 / failure_prob); play t has width beta of play t - 1 and the scale s = max(nu,
-    least_scale, q sqrt(2 beta / (tau_0 sqrt(alpha) t^rho))), and clips at tau = tau_0 t^rho sqrt(1 + w^2) / w, w = q /
-    (sqrt(alpha) s). The formulas page has tau_0. Nothing of earlier plays is kept but V and theta. NaN residuals count
-    as 0; infinite ones are clipped. Ties go to the lowest arm within 1e-5 of the largest index.
+    Notes: With q = sqrt(x' V^-1 x) of the decision and rho = (1 - e) / (2 (1 + e)), beta_t = 107 l tau_0 t^rho +
+    sqrt(lambda (2 + 4 B^2)), l = ln(2 T^2 / failure_prob); play t has width beta of play t - 1 and the scale s =
+    max(nu, least_scale, q sqrt(2 beta / (tau_0 sqrt(alpha) t^rho))), and clips at tau = tau_0 t^rho sqrt(1 + w^2) / w,
+    w = q / (sqrt(alpha) s). The formulas page has tau_0. Nothing of earlier plays is kept but V and theta. NaN
+    residuals count as 0; infinite ones are clipped. Ties go to the lowest arm within 1e-5 of the largest index.
 
     >>> algorithm = jb.algorithms.hvt_linucb(num_arms=20, dim=4, horizon=3000, moment_scale=1.0, radius_scale=1e-4)
     >>> algorithm.params.power, algorithm.params.ridge

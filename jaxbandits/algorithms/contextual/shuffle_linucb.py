@@ -5,11 +5,9 @@ Chowdhury and Zhou 2022. Draws are listed in `shuffle_statistics`.
 
 from typing import Annotated, Unpack
 
-from annotated_doc import Doc
-
 from jaxbandits.algorithms.contextual.arguments import Budget, Protocol, Window, optimistic, setting
 from jaxbandits.algorithms.contextual.shuffle_statistics import batch, shuffle_part
-from jaxbandits.declared import Dim, Example, Horizon, NumArms
+from jaxbandits.declared import Dim, Doc, Example, Horizon, NumArms
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
 
@@ -30,38 +28,31 @@ def shuffle_linucb(
     The arm of the largest <x, theta> + w sqrt(x' P x) is played, with P = (V + rho I)^-1 and theta = P u from
     the noisy sums V and u, which are refreshed after every batch of users.
 
-    Parameters
-    ----------
-    protocol
-        What users send. The default: "vector" with "exact", "amplified" with the others.
+    protocol: What users send. The default: "vector" with "exact", "amplified" with the others.
 
         "amplified": noise is added to x x' and x y, as in `ldp_linucb`, and the shuffler permutes the messages.
 
         "vector": each coordinate v in [-1, 1], in units of its largest value, is sent as floor((v + 1) g) +
         Bernoulli(fraction) + Bin(b, 1/4) with g = max(2 sqrt W, d, 4), W the window, and the server sees the sums.
-    window
-        Users W of a batch, at most `horizon`. The default: max(20, ceil sqrt(T)) with "exact", 20 with the others, at
-        most T.
-    preset
-        Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
+    window: Users W of a batch, at most `horizon`. The default: max(20, ceil sqrt(T)) with "exact", 20 with the others,
+        at most T.
+    preset: Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
 
         "exact": ridge and width as in `ldp_linucb`. "vector" has the fewest trials b that spend at most epsilon. It
         spends less, by up to 4% for epsilon up to 10, and by a fifth to six tenths at 50, where b is a handful.
-        "amplified" has the least noise that spends epsilon; for windows of tens to thousands of users that is the
-        local one, since no amplification theorem covers them: local privacy, refreshed late.
+        "amplified" has the least noise that spends epsilon; for windows of tens to thousands of users that is the local
+        one, since no amplification theorem covers them: local privacy, refreshed late.
 
         "reference", the code of Chowdhury and Zhou: with "amplified" s = sqrt(log(2.5 W / delta)) / (epsilon sqrt W)
-        and Gamma = s sqrt(T d); with "vector", whose coordinates are cut to [-L, L], b = floor(c g^2 log^2(d / delta)
-        / (epsilon^2 W)), c = 10, or 1 for epsilon < 1, and Gamma = log(d / delta) sqrt(T d) / (4 epsilon sqrt W). The
+        and Gamma = s sqrt(T d); with "vector", whose coordinates are cut to [-L, L], b = floor(c g^2 log^2(d / delta) /
+        (epsilon^2 W)), c = 10, or 1 for epsilon < 1, and Gamma = log(d / delta) sqrt(T d) / (4 epsilon sqrt W). The
         ridge is 2 Gamma and the width w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
 
-        "theory": amplified with s = 4 sqrt(2 log(2.5 W / delta) log(2 / delta)) / (epsilon sqrt W), claimed for
-        epsilon up to sqrt(log(2 / delta) / W); vector with c = 24e4 and log(4 (d^2 + 1) / delta); ridge and width as
-        in the preset "theory" of `ldp_linucb` at that noise of a user. It plays nearly uniformly for T of 1e4.
+        "theory": amplified with s = 4 sqrt(2 log(2.5 W / delta) log(2 / delta)) / (epsilon sqrt W), claimed for epsilon
+        up to sqrt(log(2 / delta) / W); vector with c = 24e4 and log(4 (d^2 + 1) / delta); ridge and width as in the
+        preset "theory" of `ldp_linucb` at that noise of a user. It plays nearly uniformly for T of 1e4.
 
-    Notes
-    -----
-    Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
+    Notes: Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
 
     The first batch is played without data. A batch that the horizon cuts short is never used, and not relayed.
 

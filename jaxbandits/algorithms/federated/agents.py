@@ -7,11 +7,9 @@ import math
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Ge
 
 from jaxbandits.algorithms.contextual.linucb import TIE
-from jaxbandits.declared import HOST, LATER, STATIC, Default, Horizon, Inside, NonNegative, Positive, Share
+from jaxbandits.declared import HOST, LATER, STATIC, Default, Doc, Ge, Horizon, Inside, NonNegative, Positive, Share
 from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materialize, played, safe_norm
 from jaxbandits.numerics.packed import quadratic_form
 from jaxbandits.protocol import Moments

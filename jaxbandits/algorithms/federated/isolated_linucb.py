@@ -2,11 +2,9 @@
 
 from typing import Annotated, Unpack
 
-from annotated_doc import Doc
-
 from jaxbandits.algorithms.federated.agents import AgentsHorizon, Schedule, Width, Window, printed_constants, window_of
 from jaxbandits.algorithms.federated.comparators import abbasi_yadkori, program
-from jaxbandits.declared import Dim, Example, NumAgents, NumArms
+from jaxbandits.declared import Dim, Doc, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.validation import factory
 
@@ -31,22 +29,14 @@ def isolated_linucb(
 
     Attacks on messages change nothing.
 
-    Parameters
-    ----------
-    corruption_bound
-        The share of attackers that the schedule allows for. Used by width "schedule" only.
-    feature_spread
-        The paper's sigma. Used by width "schedule" only.
-    ridge_scale
-        Multiplies lambda_k; the ridge itself with width "abbasi_yadkori".
-    width
-        "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants.
-        "abbasi_yadkori": ridge l = ridge_scale and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + t /
-        (d l))) + sqrt(l d)) after t plays, with the model's bound sqrt(d) for the norm of theta.
+    corruption_bound: The share of attackers that the schedule allows for. Used by width "schedule" only.
+    feature_spread: The paper's sigma. Used by width "schedule" only.
+    ridge_scale: Multiplies lambda_k; the ridge itself with width "abbasi_yadkori".
+    width: "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants. "abbasi_yadkori":
+        ridge l = ridge_scale and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + t / (d l))) + sqrt(l d))
+        after t plays, with the model's bound sqrt(d) for the norm of theta.
 
-    Notes
-    -----
-    An episode of an agent whose sums are not finite counts as zero. Ties (within 1e-5, relatively) go to the
+    Notes: An episode of an agent whose sums are not finite counts as zero. Ties (within 1e-5, relatively) go to the
     lowest arm. There is no privacy.
 
     >>> jb.algorithms.isolated_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, window=20).schedule[0].repeats

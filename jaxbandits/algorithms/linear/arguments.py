@@ -8,11 +8,9 @@ from collections.abc import Callable
 from typing import Annotated, Any, Required, TypedDict
 
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Ge, Le, Lt
 
 from jaxbandits.algorithms.linear.batches import Params, Radius, Rules, program
-from jaxbandits.declared import STATIC, Axes, Default, Epsilon, Example, Inside, NonNegative
+from jaxbandits.declared import STATIC, Axes, Default, Doc, Epsilon, Example, Ge, Inside, Le, Lt, NonNegative
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
@@ -89,17 +87,11 @@ class Batched(Designed, total=False):
 class Located(Batched, total=False):
     """What eliminations take that put a robust location in the spectral filter's place.
 
-    Parameters
-    ----------
-    corruption_bound
-        The share alpha of corrupted reports that is believed in.
-    sampling_scale
-        The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) + bias_scale alpha,
-        as in `robust_elimination`.
-    corruption_scale
-        Constant of the radius: of its term sqrt(alpha).
-    failure_prob
-        Of all widths together; it enters the radius through L.
+    corruption_bound: The share alpha of corrupted reports that is believed in.
+    sampling_scale: The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) +
+        bias_scale alpha, as in `robust_elimination`.
+    corruption_scale: Constant of the radius: of its term sqrt(alpha).
+    failure_prob: Of all widths together; it enters the radius through L.
     """
 
     corruption_bound: Annotated[Scalar, Ge(0), Lt(0.25), Default(0.0)]

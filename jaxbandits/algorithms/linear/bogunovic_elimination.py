@@ -8,12 +8,10 @@ from typing import Annotated, Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
-from annotated_types import Gt, Le
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Rules
-from jaxbandits.declared import Example, Horizon, Inside, NonNegative
+from jaxbandits.declared import Doc, Example, Gt, Horizon, Inside, Le, NonNegative
 from jaxbandits.protocol import Guarantee
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
@@ -55,17 +53,12 @@ def bogunovic_elimination(
     ceil(m_h max(w_a, v)) times, v = weight_floor. After least squares an arm goes when it is more than
     2 s sqrt(4 d log(1/failure_prob) / m_h) + 2 C / (m_h v) sqrt(4 d (1 + v m_0)) below the best, s = noise_scale.
 
-    Parameters
-    ----------
-    corruption_budget
-        C, the sum over plays of `|corruption|`, such as share * horizon * largest size. The default: unknown; batch h
-        then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
+    corruption_budget: C, the sum over plays of `|corruption|`, such as share * horizon * largest size. The default:
+        unknown; batch h then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
 
-    Notes
-    -----
-    The batch that the horizon cuts short is played in index order and not estimated. The last arm left is
-    played to the horizon. log log d is that of max(d, 2). Reports that are not finite are left out of the mean,
-    and nothing goes if none is left. There is no privacy.
+    Notes: The batch that the horizon cuts short is played in index order and not estimated. The last arm left is played
+    to the horizon. log log d is that of max(d, 2). Reports that are not finite are left out of the mean, and nothing
+    goes if none is left. There is no privacy.
 
     The algorithm is recalled: the publication was not at hand and its constants are unverified. So are H, the
     default of weight_floor and the factor s, which the formula has as 1 (`docs/deviations/robust_linear.md`).

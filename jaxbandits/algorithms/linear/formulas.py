@@ -11,10 +11,9 @@ of its n_a rewards. b is the Laplace scale of a reward's noise, 2 / epsilon, and
 from typing import Annotated, Any, Literal, TypeAlias
 
 import jax.numpy as jnp
-from annotated_doc import Doc
 from jax import lax
 
-from jaxbandits.declared import Kind
+from jaxbandits.declared import Doc, Kind
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import told
@@ -45,14 +44,9 @@ def counts(
 ) -> Int[Array, " K"]:
     """Plays of every arm in a batch: ceil(m w), for M2 ceil(m max(w, weight_floor)), where the design has weight.
 
-    Returns
-    -------
-    int32 array [K]
-        Plays of each arm; 0 where the design has no weight.
+    Returns (int32 array [K]): Plays of each arm; 0 where the design has no weight.
 
-    Notes
-    -----
-    Guarded against rounding: m w (1 - 2e-6) - 1e-9 is rounded up in float32, m w - 1e-9 in float64.
+    Notes: Guarded against rounding: m w (1 - 2e-6) - 1e-9 is rounded up in float32, m w - 1e-9 in float64.
 
     >>> counts(jnp.array([0.0, 0.25, 0.75]), 10).tolist()
     [0, 3, 8]
@@ -97,14 +91,9 @@ def lambda_value(
 ) -> Annotated[Float[Array, ""], Doc("lambda.")]:
     """The bound lambda of the filter, which stops below a top eigenvalue of 4 lambda.
 
-    Parameters
-    ----------
-    square
-        rho^2 of `mean_square`. For the paper's printed value: the mean square of the observed reports.
+    square: rho^2 of `mean_square`. For the paper's printed value: the mean square of the observed reports.
 
-    Notes
-    -----
-    The printed value, "observed", is mu times the mean square of the observed reports. No data can exceed four
+    Notes: The printed value, "observed", is mu times the mean square of the observed reports. No data can exceed four
     times that, so that its filter never removes anything.
 
     >>> float(lambda_value(2.0, 10, 0.5, clean=False)), float(lambda_value(2.0, 10, 0.5, clean=True))
@@ -189,9 +178,7 @@ def gamma_paper(
     sampling_scale sqrt(2 r) (sqrt(L / n) + L / (n epsilon)) + corruption_scale [2 r (k sqrt(alpha) + sqrt(k
     alpha L)) + sqrt(2 r k) alpha] Y + bias_scale alpha.
 
-    Notes
-    -----
-    Beyond alpha of about 1e-3 it exceeds every gap and nothing is eliminated.
+    Notes: Beyond alpha of about 1e-3 it exceeds every gap and nothing is eliminated.
     """
     private = laplace_scale / 2  # 1 / epsilon
     alpha = corruption_bound

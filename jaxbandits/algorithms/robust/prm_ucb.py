@@ -8,12 +8,11 @@ from typing import Annotated, Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_doc import Doc
 
 from jaxbandits.algorithms.robust import prm_formulas
 from jaxbandits.algorithms.robust.prm_formulas import PrmArguments
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
-from jaxbandits.declared import Example, Horizon, NonNegative, NumArms
+from jaxbandits.declared import Doc, Example, Horizon, NonNegative, NumArms
 from jaxbandits.estimators.cut_means import bin_index
 from jaxbandits.numerics import argmax, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Rewards
@@ -232,12 +231,9 @@ def prm_ucb(
     with the threshold T0 of `prm_elimination`. Then the arm of largest private robust mean + radius is played for
     twice as many plays as its mean rests on, and the mean of these plays replaces the old one.
 
-    Notes
-    -----
-    Mean, noise and radius are those of `prm_elimination`. Each mean rests on one episode alone. Ties go to the
+    Notes: Mean, noise and radius are those of `prm_elimination`. Each mean rests on one episode alone. Ties go to the
     lowest index. Truncation rejects rewards that are not finite: they count as 0 and stay in the divisor. T0 is the
-    number below which an estimate is not reliable. Departures from the paper:
-    `docs/deviations/private_robust_mab.md`.
+    number below which an estimate is not reliable. Departures from the paper: `docs/deviations/private_robust_mab.md`.
 
     >>> algorithm = jb.algorithms.prm_ucb(num_arms=3, horizon=1000, epsilon=0.5, corruption_bound=0.1)
     >>> int(algorithm.params.pulls[algorithm.params.first])

@@ -6,9 +6,8 @@ They store all rewards, so their horizon is bounded.
 from typing import Annotated, Any
 
 import jax.numpy as jnp
-from annotated_doc import Doc
 
-from jaxbandits.declared import STATIC, Horizon, Remedy, Share
+from jaxbandits.declared import STATIC, Doc, Horizon, Remedy, Share
 from jaxbandits.typing import Array, Float
 
 MAX_HORIZON = 2**14  # every play reads an arm's rewards again, so time grows with the square of the horizon

@@ -106,15 +106,10 @@ def adap_ucb(
     last episode, of n pulls, plus Lap(1 / (epsilon n)); t is the index of the coming play. Each arm is played once,
     then in episodes of 1, 2, 4, ... pulls.
 
-    Parameters
-    ----------
-    index_scale
-        Multiplies ln t in the index; the theorem asks for more than 3.
+    index_scale: Multiplies ln t in the index; the theorem asks for more than 3.
 
-    Notes
-    -----
-    Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull enters the
-    index with n = 1, which the publication leaves open.
+    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull
+    enters the index with n = 1, which the publication leaves open.
 
     >>> jb.algorithms.adap_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
@@ -137,14 +132,9 @@ def adap_kl_ucb(
     is the Kullback-Leibler divergence of Bernoulli laws and the clip is to [0, 1]. Episodes, means and noise are
     those of `adap_ucb`.
 
-    Parameters
-    ----------
-    index_scale
-        Multiplies ln t in the index.
+    index_scale: Multiplies ln t in the index.
 
-    Notes
-    -----
-    Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index; at first many indices are 1.
+    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index; at first many indices are 1.
 
     >>> jb.algorithms.adap_kl_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.index_scale
     3.1

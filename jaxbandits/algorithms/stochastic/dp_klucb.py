@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict, Unp
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import Ge, Gt
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.private_divergence import (
@@ -17,7 +16,7 @@ from jaxbandits.algorithms.stochastic.private_divergence import (
     divergence,
     upper_index,
 )
-from jaxbandits.declared import Default, Epsilon, Example, NumArms
+from jaxbandits.declared import Default, Epsilon, Example, Ge, Gt, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Rewards
@@ -32,14 +31,9 @@ MOST_BATCHES = 1 << 14
 class GrowingBatches(TypedDict, total=False):
     """The arguments of DP-KLUCB and DP-IMED.
 
-    Parameters
-    ----------
-    batch_ratio
-        alpha: n_(m+1) is alpha n_m, rounded up, and at least n_m + 1.
-    first_batch
-        n_1. For figures ceil(10 / epsilon) with `batch_ratio=1.5` is advised.
-    index
-        "coupled" replaces n d_eps(p, q) by D_m(p, q; n), which counts the m noises on the sum.
+    batch_ratio: alpha: n_(m+1) is alpha n_m, rounded up, and at least n_m + 1.
+    first_batch: n_1. For figures ceil(10 / epsilon) with `batch_ratio=1.5` is advised.
+    index: "coupled" replaces n d_eps(p, q) by D_m(p, q; n), which counts the m noises on the sum.
     """
 
     num_arms: Required[NumArms]
@@ -160,15 +154,12 @@ def dp_klucb(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     is played until its pulls reach the next of n_1, n_2, ..., and the sum of the batch is released with Laplace noise.
     Sums are not forgotten: an arm's mean p is that of all its batches and noises, over its n pulls, clipped to [0, 1].
 
-    Warnings
-    --------
-    The regret theorem is asymptotic in T. With a ratio near 1 and a small epsilon many early batches put many noises on
-    few samples, and a run may end on a wrong arm (22% of them at epsilon = 0.1 with ratio 1.1, DP-IMED, T = 1e5).
+    Warnings: The regret theorem is asymptotic in T. With a ratio near 1 and a small epsilon many early batches put many
+    noises on few samples, and a run may end on a wrong arm (22% of them at epsilon = 0.1 with ratio 1.1, DP-IMED, T =
+    1e5).
 
-    Notes
-    -----
-    Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. A batch that the horizon cuts is played
-    and not released.
+    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. A batch that the horizon cuts is
+    played and not released.
 
     >>> algorithm = jb.algorithms.dp_klucb(num_arms=3, horizon=20, epsilon=0.5, batch_ratio=1.5)
     >>> [int(n) for n in algorithm.params.targets[:8]]
@@ -200,9 +191,7 @@ def dp_imed(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     Each arm is played for its first batch, in index order; then always the arm of the least n d_eps(p, q) + ln n for
     the best arm's q = max p. Batches, means p and noise are those of `dp_klucb`.
 
-    Notes
-    -----
-    As `dp_klucb`, its warning included: many early batches with much noise may lead a run to a wrong arm.
+    Notes: As `dp_klucb`, its warning included: many early batches with much noise may lead a run to a wrong arm.
 
     >>> jb.algorithms.dp_imed(num_arms=3, horizon=20, epsilon=0.5).params.noise_scale
     2.0

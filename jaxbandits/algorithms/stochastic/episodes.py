@@ -14,11 +14,9 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
-from annotated_doc import Doc
-from annotated_types import Le
 
 from jaxbandits.algorithms.stochastic import integer_sums
-from jaxbandits.declared import Horizon
+from jaxbandits.declared import Doc, Horizon, Le
 from jaxbandits.mechanisms.composition import given_delta, guarantee, view_released
 from jaxbandits.numerics import argmax, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Report, Span

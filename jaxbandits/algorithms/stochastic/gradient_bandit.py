@@ -7,10 +7,9 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
-from annotated_doc import Doc
 
 from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
-from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
+from jaxbandits.declared import STATIC, Doc, Example, Horizon, NumArms, Positive
 from jaxbandits.learners.transformations import GradientTransformation, begin, examined, step
 from jaxbandits.numerics import SUMMED, fixed_sum, inverse_cdf, materialize, moved_mean, one_hot, tree_where, two_sum
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -91,24 +90,17 @@ def gradient_bandit(
 ) -> Annotated[Algorithm, Doc("Not private. It reads rewards of any size.")]:
     """Draw the arm from a softmax of preferences, and follow the gradient of the expected reward in them.
 
-    Parameters
-    ----------
-    learning_rate
-        Step size alpha of plain ascent, in preference per unit of reward; the default is one of the book's examples.
-        An optimizer has step sizes of its own and does not read it.
-    optimizer : optax.GradientTransformation
-        An optax transformation that takes the steps instead, such as ``optax.adam(0.05)``: it is given the gradient
-        of minus the expected reward, and must need nothing else. Its learning rate is part of the compiled program,
-        so a grid over optimizers is one program for each. Make one object for a whole sweep: two equal calls of optax
-        are unequal objects, and each is compiled. The default is plain ascent.
-    baseline
-        Whether rewards are compared with the mean of the rewards before. False compares them with 0.
+    learning_rate: Step size alpha of plain ascent, in preference per unit of reward; the default is one of the book's
+        examples. An optimizer has step sizes of its own and does not read it.
+    optimizer (optax.GradientTransformation): An optax transformation that takes the steps instead, such as
+        ``optax.adam(0.05)``: it is given the gradient of minus the expected reward, and must need nothing else. Its
+        learning rate is part of the compiled program, so a grid over optimizers is one program for each. Make one
+        object for a whole sweep: two equal calls of optax are unequal objects, and each is compiled. The default is
+        plain ascent.
+    baseline: Whether rewards are compared with the mean of the rewards before. False compares them with 0.
 
-    Raises
-    ------
-    ValueError
-        Where an argument is out of range, or where the optimizer needs the value of the loss (lbfgs, polyak_sgd),
-        draws random numbers of its own (noisy_sgd), or is no transformation.
+    Raises: Where an argument is out of range, or where the optimizer needs the value of the loss (lbfgs, polyak_sgd),
+    draws random numbers of its own (noisy_sgd), or is no transformation.
 
     Notes
     -----

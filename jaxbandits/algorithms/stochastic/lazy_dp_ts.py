@@ -9,12 +9,11 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-from annotated_doc import Doc
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.algorithms.stochastic.thompson import gammas
-from jaxbandits.declared import HOST, Epsilon, Example, Horizon, NumArms
+from jaxbandits.declared import HOST, Doc, Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -106,16 +105,11 @@ def lazy_dp_ts(
     with u = clip(mean + 3 log(t) / (epsilon n)) to [0, 1]. The mean is that of the arm's last epoch, of n rewards, plus
     Lap(1 / (epsilon n)); epochs have 1, 2, 4, ... plays.
 
-    Parameters
-    ----------
-    logarithm
-        The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
+    logarithm: The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
 
-    Notes
-    -----
-    Rewards are clipped to [0, 1], NaN counting as 0, and one strictly between is rounded to 0 or 1 at random, with the
-    reward as the probability of 1. Ties go to the lowest index. At epsilon = inf half of an arm's rewards are behind
-    its posterior, so this is not `thompson`.
+    Notes: Rewards are clipped to [0, 1], NaN counting as 0, and one strictly between is rounded to 0 or 1 at random,
+    with the reward as the probability of 1. Ties go to the lowest index. At epsilon = inf half of an arm's rewards are
+    behind its posterior, so this is not `thompson`.
 
     >>> jb.algorithms.lazy_dp_ts(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0

@@ -9,11 +9,10 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
-from annotated_types import Ge
 from jax import lax
 
 from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
-from jaxbandits.declared import STATIC, Example, FailureProb, Horizon, NumArms
+from jaxbandits.declared import STATIC, Example, FailureProb, Ge, Horizon, NumArms
 from jaxbandits.numerics import columns, count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -127,25 +126,16 @@ def multilayer_elimination(
     `width_scale` (sqrt(Lambda / n) + Lambda / n), Lambda = ln(4 K T L / failure_prob). No bound on the corruption is
     asked for.
 
-    Parameters
-    ----------
-    horizon
-        Number of plays T, from which the number of layers follows. Filled in from the run.
-    width_scale
-        Multiplies all widths; 1 is the published constant. It is wide: for curves at T = 20,000 take 0.5, and label
-        them so.
+    horizon: Number of plays T, from which the number of layers follows. Filled in from the run.
+    width_scale: Multiplies all widths; 1 is the published constant. It is wide: for curves at T = 20,000 take 0.5, and
+        label them so.
 
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee. Diagnostics: `active_arms`, how many arms are left in layer L, and `empty_layers`,
-        how many layers have none, at the horizon.
+    Returns: Without a privacy guarantee. Diagnostics: `active_arms`, how many arms are left in layer L, and
+    `empty_layers`, how many layers have none, at the horizon.
 
-    Notes
-    -----
-    For rewards in [0, 1]; others are accepted, though the confidence intervals do not hold for them. A non-finite
-    reward counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before the arm
-    is known.
+    Notes: For rewards in [0, 1]; others are accepted, though the confidence intervals do not hold for them. A
+    non-finite reward counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before
+    the arm is known.
 
     >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.linear, 6)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 
 import jax
 
+from jaxbandits.declared import with_sections
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory
@@ -35,27 +36,17 @@ _cores: int | None = None
 _left_alone: list[threading.Thread] = []
 
 
+@with_sections
 def cores(n: int | None = None) -> int:
     """Set or ask how many calls `sweep` runs at a time on a CPU.
 
-    Parameters
-    ----------
-    n : int, optional
-        How many from now on, at least 1. The default, None: change nothing.
+    n (int, optional): How many from now on, at least 1. The default, None: change nothing.
 
-    Returns
-    -------
-    int
-        How many. Unless set, one for every core that this process may use.
+    Returns (int): How many. Unless set, one for every core that this process may use.
 
-    Raises
-    ------
-    ValueError
-        `n` is no positive integer.
+    Raises: `n` is no positive integer.
 
-    Notes
-    -----
-    XLA may keep a further core busy inside a call, without gaining much: pin the process to bound what it takes.
+    Notes: XLA may keep a further core busy inside a call, without gaining much: pin the process to bound what it takes.
 
     Examples
     --------

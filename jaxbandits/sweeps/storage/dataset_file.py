@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandits.declared import with_sections
 from jaxbandits.validation import path_of, shown
 
 if TYPE_CHECKING:
@@ -21,18 +22,14 @@ RESULTS, CHUNKS = "results.nc", "chunks"  # the result and the folder of chunks 
 LAZY_BYTES = 1 << 30  # the values of a larger Dataset are read when they are asked for
 
 
+@with_sections
 def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
     """Read the Dataset of a run's directory, or of one netCDF or zarr file.
 
-    Parameters
-    ----------
-    directory : str or path
-        The directory of a finished `jaxbandits run` or of a sweep's `store`, a `.nc` file or a `.zarr` directory.
+    directory (str or path): The directory of a finished `jaxbandits run` or of a sweep's `store`, a `.nc` file or a
+        `.zarr` directory.
 
-    Returns
-    -------
-    xarray.Dataset
-        What `sweep` returned. Above one GiB its values are read when they are asked for.
+    Returns (xarray.Dataset): What `sweep` returned. Above one GiB its values are read when they are asked for.
 
     Raises
     ------
@@ -104,21 +101,15 @@ def left_out(old: Path, new: Path) -> str:
     return "; ".join(filter(None, words))
 
 
+@with_sections
 def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     """Write a Dataset to a file; a reader never sees half of it.
 
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        What `sweep` or `load` returned.
-    path : str or path
-        Where to write, ending in `.nc` (netCDF) or `.zarr` (zarr; needs the extra `export`). An earlier export there is
-        replaced.
+    ds (xarray.Dataset): What `sweep` or `load` returned.
+    path (str or path): Where to write, ending in `.nc` (netCDF) or `.zarr` (zarr; needs the extra `export`). An earlier
+        export there is replaced.
 
-    Returns
-    -------
-    pathlib.Path
-        The path.
+    Returns (pathlib.Path): The path.
 
     Raises
     ------
@@ -127,9 +118,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     TypeError
         `ds` is no Dataset, or `path` neither text nor a path.
 
-    Notes
-    -----
-    It is written under a temporary name beside the path, then renamed.
+    Notes: It is written under a temporary name beside the path, then renamed.
 
     Examples
     --------
