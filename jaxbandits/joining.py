@@ -18,21 +18,14 @@ from jaxbandits.validation import choice, difference, shown, told
 def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) -> xr.Dataset:
     """One Dataset of several sweeps, for comparisons and tables over all of them.
 
-    Parameters
-    ----------
-    datasets : list of xarray.Dataset
-        What `sweep` or `load` returned, at least one. They agree in environment, adversaries, horizon, checkpoints,
-        dtype and grid; with `dim="seed"` in the algorithms and their arguments too.
-    dim
-        What the sweeps differ in.
+    datasets (list of xarray.Dataset): What `sweep` or `load` returned, at least one. They agree in environment,
+        adversaries, horizon, checkpoints, dtype and grid; with `dim="seed"` in the algorithms and their arguments too.
+    dim: What the sweeps differ in.
 
-    Returns
-    -------
-    xarray.Dataset
-        As one sweep would return it, seeds in increasing order. Comparisons are paired over seeds: with
-        `dim="algorithm"`, seeds that not all sweeps have are left out, with a warning. Pulls are there where all sweeps
-        have them; diagnostics are NaN where a sweep has none. What `until` decided is left out, as it holds for the
-        seeds of its own sweep.
+    Returns (xarray.Dataset): As one sweep would return it, seeds in increasing order. Comparisons are paired over
+    seeds: with `dim="algorithm"`, seeds that not all sweeps have are left out, with a warning. Pulls are there where
+    all sweeps have them; diagnostics are NaN where a sweep has none. What `until` decided is left out, as it holds for
+    the seeds of its own sweep.
 
     Raises
     ------

@@ -27,12 +27,8 @@ class Curve(NamedTuple):
 def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) -> tuple[Any, Any]:
     """Exact one-sided bounds on a probability from a count of successes.
 
-    Parameters
-    ----------
-    successes, trials : int or array
-        Counts; arrays broadcast.
-    failure_prob
-        In (0, 1): the probability at most with which each of the two bounds is wrong.
+    successes, trials (int or array): Counts; arrays broadcast.
+    failure_prob: In (0, 1): the probability at most with which each of the two bounds is wrong.
 
     Returns
     -------
@@ -62,18 +58,12 @@ def epsilon_lower(
 ) -> Any:  # fmt: skip
     """The largest epsilon that an event, fixed beforehand, refutes at a delta.
 
-    Parameters
-    ----------
-    true_positives, false_positives : int or array
-        How often the event happened on the second and on the first input; arrays broadcast.
-    confidence
-        In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1 -
+    true_positives, false_positives (int or array): How often the event happened on the second and on the first input;
+        arrays broadcast.
+    confidence: In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1 -
         confidence evenly.
 
-    Returns
-    -------
-    float or array
-        log((TPR - delta) / FPR) at the ends of the shares' intervals, at least 0.
+    Returns (float or array): log((TPR - delta) / FPR) at the ends of the shares' intervals, at least 0.
 
     References
     ----------
@@ -104,10 +94,7 @@ def claimed_curve(
 ) -> Float[np.ndarray, " n"]:
     """The least share of false negatives that (epsilon, delta) allows any test with given shares of false positives.
 
-    Returns
-    -------
-    array [n]
-        Shares in [0, 1].
+    Returns (array [n]): Shares in [0, 1].
 
     References
     ----------

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 
-from jaxbandits.declared import Kind
+from jaxbandits.declared import Kind, with_sections
 from jaxbandits.formatting import compact, minus
 from jaxbandits.validation import path_of, told
 
@@ -86,20 +86,14 @@ def style(**more: Any) -> AbstractContextManager[None]:
     return mpl.rc_context(SETTINGS | more)
 
 
+@with_sections
 def save(plot: Plot | Figure, path: str | Path) -> None:
     """Write a figure as .png (300 dpi), .pdf (TrueType fonts embedded) or .svg, by the suffix of the path.
 
-    Parameters
-    ----------
-    plot : Plot or matplotlib figure
-        What is written.
-    path : str or Path
-        Where, ending in .png, .pdf or .svg. Folders that are missing are made.
+    plot (Plot or matplotlib figure): What is written.
+    path (str or Path): Where, ending in .png, .pdf or .svg. Folders that are missing are made.
 
-    Raises
-    ------
-    ValueError
-        For another suffix.
+    Raises: For another suffix.
 
     Examples
     --------
@@ -122,10 +116,7 @@ def overlaps(figure: Annotated[Figure, Kind("matplotlib figure"), Doc("It is dra
 
     Tick labels, axis labels, titles, legends and free texts are compared pairwise, and with the panels not their own.
 
-    Returns
-    -------
-    list of str
-        One line for each collision.
+    Returns (list of str): One line for each collision.
 
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()

@@ -63,59 +63,44 @@ def tune(
 ) -> Tuning:
     """Choose the settings of algorithms that have the lowest mean regret at the horizon, and report them on new seeds.
 
-    Parameters
-    ----------
-    algorithms : factory, str, list or dict
-        What is tuned, as in `sweep`. An algorithm that no key of the space reaches is reported as it is.
-    environment : Environment, factory, str or dict
-        Where they play, as in `sweep`; or ``{name: environment}``, a family on all of which one setting must do.
-    space : dict
-        ``{key: values}`` for arguments of the algorithms, with the keys of `sweep`: a bare key is chosen for every
-        algorithm that names it, each for itself; ``LABEL.x`` and ``base.x`` address one; the keys of a tuple get the
-        same value. Values are a list, a dict that names them, or a range ``(low, high)``, ``(low, high, "log")`` or
+    algorithms (factory, str, list or dict): What is tuned, as in `sweep`. An algorithm that no key of the space reaches
+        is reported as it is.
+    environment (Environment, factory, str or dict): Where they play, as in `sweep`; or ``{name: environment}``, a
+        family on all of which one setting must do.
+    space (dict): ``{key: values}`` for arguments of the algorithms, with the keys of `sweep`: a bare key is chosen for
+        every algorithm that names it, each for itself; ``LABEL.x`` and ``base.x`` address one; the keys of a tuple get
+        the same value. Values are a list, a dict that names them, or a range ``(low, high)``, ``(low, high, "log")`` or
         ``(low, high, "int")``, ends included.
-    seeds : int, range or sequence of int
-        The runs on which settings are chosen, as in `sweep`. The default: seeds 10,000 to 10,099.
-    report_seeds : int, range or sequence of int
-        The runs that the result reports. None of them may be among `seeds`; a count begins after them. The default:
-        1,000, after the default of `seeds` 10,100 to 11,099.
-    over : dict
-        A grid as in `sweep`; a setting is chosen for each of its points, such as the best rate for every epsilon.
-    unknown : sequence of str
-        Names of axes of `over` that the tuner may not look at: one setting must do for all of their values, as for a
-        family of environments.
-    method
-        "grid": all combinations; a range has nine evenly spaced values, or as many as `trials` allows.
-        "random": quasi-random settings. "halving": successive halving, the better half goes on to twice as many
-        seeds; it starts with the grid where the space has no ranges and `trials` is not given, else with quasi-random
-        settings. "optuna": settings that optuna proposes in eight generations; it needs the extra `tune`.
-    trials
-        How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole grid.
-    objective
-        Across a family: the mean of the mean regrets, the largest, or their quantile.
-    reward_adversary, message_adversary : Adversary, factory or str
-        Who corrupts rewards, and what clients send, as in `sweep`.
-    checkpoints : int or sequence of int
-        When the regret of the report is recorded, as in `sweep`.
-    sampler : callable
-        ``seed -> sampler`` of optuna for method "optuna". The default: a tree-structured Parzen estimator.
-        ``lambda seed: optuna.samplers.CmaEsSampler(seed=seed)`` is an evolutionary one.
-    store : str or path
-        A directory where finished chunks are kept. A search that was interrupted, however hard, goes on where it
-        stopped, and a larger one computes only what is new. The default: everything stays in memory.
+    seeds (int, range or sequence of int): The runs on which settings are chosen, as in `sweep`. The default: seeds
+        10,000 to 10,099.
+    report_seeds (int, range or sequence of int): The runs that the result reports. None of them may be among `seeds`; a
+        count begins after them. The default: 1,000, after the default of `seeds` 10,100 to 11,099.
+    over (dict): A grid as in `sweep`; a setting is chosen for each of its points, such as the best rate for every
+        epsilon.
+    unknown (sequence of str): Names of axes of `over` that the tuner may not look at: one setting must do for all of
+        their values, as for a family of environments.
+    method: "grid": all combinations; a range has nine evenly spaced values, or as many as `trials` allows. "random":
+        quasi-random settings. "halving": successive halving, the better half goes on to twice as many seeds; it starts
+        with the grid where the space has no ranges and `trials` is not given, else with quasi-random settings.
+        "optuna": settings that optuna proposes in eight generations; it needs the extra `tune`.
+    trials: How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole grid.
+    objective: Across a family: the mean of the mean regrets, the largest, or their quantile.
+    reward_adversary, message_adversary (Adversary, factory or str): Who corrupts rewards, and what clients send, as in
+        `sweep`.
+    checkpoints (int or sequence of int): When the regret of the report is recorded, as in `sweep`.
+    sampler (callable): ``seed -> sampler`` of optuna for method "optuna". The default: a tree-structured Parzen
+        estimator. ``lambda seed: optuna.samplers.CmaEsSampler(seed=seed)`` is an evolutionary one.
+    store (str or path): A directory where finished chunks are kept. A search that was interrupted, however hard, goes
+        on where it stopped, and a larger one computes only what is new. The default: everything stays in memory.
 
-    Returns
-    -------
-    Tuning
-        `best`, a DataFrame with a row for each algorithm at each point of `over`: `algorithm`, the keys of `over`, the
-        chosen values under their keys without a label, and from the report seeds `regret` with its 95% `interval`,
-        `default`, the regret with the algorithm's own values, and the `gain` over it with its 95% `gain_interval`
-        (paired); `undecided`, how many other settings may be as good; `edge`, whether a chosen number lies at an end
-        of its range or list. `trials`, a Dataset of every setting with `regret`, `objective` and `seeds`, how many it
-        was run on. `report`, the Dataset of a sweep of the chosen settings, with their values as coordinates, and of
-        the algorithms' own values under ``"LABEL (default)"``. `undecided`, a DataFrame of the settings that cannot be
-        told apart from the chosen one. `Tuning.grid()` and `Tuning.points()` go into `sweep`, `Tuning.toml()` into a
-        file.
+    Returns: `best`, a DataFrame with a row for each algorithm at each point of `over`: `algorithm`, the keys of `over`,
+    the chosen values under their keys without a label, and from the report seeds `regret` with its 95% `interval`,
+    `default`, the regret with the algorithm's own values, and the `gain` over it with its 95% `gain_interval` (paired);
+    `undecided`, how many other settings may be as good; `edge`, whether a chosen number lies at an end of its range or
+    list. `trials`, a Dataset of every setting with `regret`, `objective` and `seeds`, how many it was run on. `report`,
+    the Dataset of a sweep of the chosen settings, with their values as coordinates, and of the algorithms' own values
+    under ``"LABEL (default)"``. `undecided`, a DataFrame of the settings that cannot be told apart from the chosen one.
+    `Tuning.grid()` and `Tuning.points()` go into `sweep`, `Tuning.toml()` into a file.
 
     Raises
     ------
@@ -124,10 +109,8 @@ def tune(
     OSError, SweepError or ContractError
         As `sweep` raises them.
 
-    Notes
-    -----
-    The regret on the seeds of the search is the lowest of many noisy means, so it is biased downwards; that on the
-    report seeds is without bias. Of several settings of equal objective the first is chosen.
+    Notes: The regret on the seeds of the search is the lowest of many noisy means, so it is biased downwards; that on
+    the report seeds is without bias. Of several settings of equal objective the first is chosen.
 
     `undecided` holds the settings that no paired t test finds worse than any other one; the tests share the 5%. With
     normal regrets and objective "mean" the best setting is the chosen one or among them with a probability of at least

@@ -44,21 +44,13 @@ def report(
     the distribution over seeds, pulls, slopes beside those of the bounds, heat maps, sortable tables, claimed, spent
     and audited privacy, the configuration, provenance, what to cite, and the commands that make it again.
 
-    Parameters
-    ----------
-    ds : xarray.Dataset, str or path, dict or list
-        What `sweep` or `load` returned, the directory of a finished run, ``{label: either}`` for several, or a list of
-        directories. A directory also says its provenance, and its audit where `jaxbandits audit` wrote one into its
-        folder `audit`.
-    path : str or path
-        Where to write, ending in `.html`. Directories on the way are made, an earlier page is replaced.
-    title
-        The head of the page. The default: the labels.
+    ds (xarray.Dataset, str or path, dict or list): What `sweep` or `load` returned, the directory of a finished run,
+        ``{label: either}`` for several, or a list of directories. A directory also says its provenance, and its audit
+        where `jaxbandits audit` wrote one into its folder `audit`.
+    path (str or path): Where to write, ending in `.html`. Directories on the way are made, an earlier page is replaced.
+    title: The head of the page. The default: the labels.
 
-    Returns
-    -------
-    pathlib.Path
-        The path.
+    Returns (pathlib.Path): The path.
 
     Raises
     ------
@@ -68,10 +60,8 @@ def report(
     TypeError
         `ds` is no sweep's Dataset, or `path` no name of a file.
 
-    Notes
-    -----
-    The page loads nothing from a network, which its content security policy also forbids. The same results give the
-    same page. No code of a user is run: what algorithms of the user's own spend is not shown.
+    Notes: The page loads nothing from a network, which its content security policy also forbids. The same results give
+    the same page. No code of a user is run: what algorithms of the user's own spend is not shown.
 
     >>> import jaxbandits as jb, tempfile, xarray as xr
     >>> dims = ("algorithm", "seed", "t")
