@@ -1,4 +1,4 @@
-"""Classification as a bandit: the arm that is the label pays 1. `rows` reads the data."""
+"""Classification as a bandit: the arm that is the label pays 1. `labelled_rows` reads the data."""
 
 import math
 import warnings
@@ -12,8 +12,6 @@ import numpy as np
 
 from jaxbandits.declared import LATER, STATIC
 from jaxbandits.environments.labelled_rows import INTEGER, features_of, few, labels_of
-from jaxbandits.environments.labelled_rows import read_labelled as read_labelled
-from jaxbandits.environments.labelled_rows import read_losses as read_losses
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Matrix, Vector
@@ -152,8 +150,8 @@ def classification(
     _same_index(features, labels)
     x, columns = features_of(features)
     n, p = x.shape
-    classes, plain_labels = labels_of(labels, n)
-    num_arms = len(classes.names)
+    codes, names, plain_labels = labels_of(labels, n)
+    num_arms = len(names)
     if num_rounds(n) * n >= 2**32:
         raise ValueError(f"features has {n} rows, more than the shuffle can address: take at most 40 million")
     dim = num_arms * min(p, COMPONENTS) if dim is None else integer("dim", dim, num_arms)
@@ -163,10 +161,10 @@ def classification(
         )
     _say_constant(x, columns)
     facts = {"num_arms": num_arms, "dim": dim, "reward_range": (0.0, 1.0)}
-    if classes.names != tuple(map(str, range(num_arms))):
-        facts["arm_names"] = classes.names
-        if all(map(INTEGER.fullmatch, classes.names)):
-            arms = few([f"arm {arm} is the label {name}" for arm, name in enumerate(classes.names)])
+    if names != tuple(map(str, range(num_arms))):
+        facts["arm_names"] = names
+        if all(map(INTEGER.fullmatch, names)):
+            arms = few([f"arm {arm} is the label {name}" for arm, name in enumerate(names)])
             warnings.warn(
                 f"classification: {num_arms} classes are {num_arms} arms: {arms} (facts['arm_names'])", stacklevel=3
             )
@@ -175,7 +173,7 @@ def classification(
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], 1)
     parts = centred @ (axes * np.where(largest < 0, -1.0, 1.0)).T[:, : dim // num_arms]  # signs fixed: reproducible
     top = np.linalg.norm(parts, axis=1).max()
-    params = Params(parts / top if top > 0 else parts, classes.codes.astype(np.int32))
+    params = Params(parts / top if top > 0 else parts, codes.astype(np.int32))
     # what a DataFrame and labels in words are recorded as: arrays of numbers and of text
     config: dict[str, Any] = {} if isinstance(features, Sequence | np.ndarray | jax.Array) else {"features": x}
     if plain_labels.dtype.kind not in "biuf" or not isinstance(labels, Sequence | np.ndarray | jax.Array):

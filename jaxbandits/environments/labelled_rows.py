@@ -4,7 +4,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +43,6 @@ def named(x: np.ndarray[Any, Any], names: Iterable[str]) -> Named:
     return there
 
 
-class Classes(NamedTuple):
-    """Labels as the arms 0..K-1."""
-
-    codes: np.ndarray[Any, Any]  # [n] int64
-    names: tuple[str, ...]  # [K]
-
-
 def _say_identifiers(table: Table, x: np.ndarray[Any, Any]) -> None:
     """Warn of features that count the rows."""
     count = [name for name, column in zip(table.names, x.T, strict=True) if (np.diff(column) == 1).all()]
@@ -61,8 +54,8 @@ def _say_identifiers(table: Table, x: np.ndarray[Any, Any]) -> None:
         )
 
 
-def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> Classes:
-    """Labels of any kind, numbered in sorted order: as integers where all are integers, otherwise as text."""
+def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+    """Labels of any kind as arms [n] and the arms' names: in sorted order, of integers where all are, or of text."""
     for i, mark in enumerate(marks):
         if is_missing(mark) or (isinstance(mark, str) and not mark.strip()) or mark in (math.inf, -math.inf):
             raise ValueError(f"{where(i)}: the label {shown(mark)} is missing")
@@ -87,7 +80,7 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> Classes:
                 )
     distinct = sorted(set(values))
     code = {value: k for k, value in enumerate(distinct)}
-    return Classes(np.array([code[value] for value in values], np.int64), tuple(map(str, distinct)))
+    return np.array([code[value] for value in values], np.int64), tuple(map(str, distinct))
 
 
 def _name(mark: Any) -> str:
@@ -125,8 +118,8 @@ def features_of(features: Any) -> tuple[np.ndarray[Any, Any], list[str]]:
     return x, list(names or (f"features[:, {j}]" for j in range(x.shape[1])))
 
 
-def labels_of(labels: Any, n: int) -> tuple[Classes, np.ndarray[Any, Any]]:
-    """The labels of n rows as arms, and as a plain array: integers as integers, everything else as text."""
+def labels_of(labels: Any, n: int) -> tuple[np.ndarray[Any, Any], tuple[str, ...], np.ndarray[Any, Any]]:
+    """The labels of n rows as arms, the arms' names, and the labels as an array: of integers, otherwise of text."""
     try:
         shape = np.shape(labels)
     except ValueError:  # lists of different lengths
@@ -143,17 +136,16 @@ def labels_of(labels: Any, n: int) -> tuple[Classes, np.ndarray[Any, Any]]:
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":  # as below, for millions of rows
         plain = np.asarray(labels)
         distinct, codes = np.unique(plain, return_inverse=True)
-        classes = Classes(codes, tuple(map(str, distinct.tolist())))
+        classes = tuple(map(str, distinct.tolist()))
     else:
         marks = _marks(labels)
-        classes, plain = _classes(marks, _row_of(labels)), _plain(marks)
+        (codes, classes), plain = _classes(marks, _row_of(labels)), _plain(marks)
     names = labels.names if isinstance(labels, Named) else None
-    if names is not None and 0 <= int(classes.names[0]) and int(classes.names[-1]) < len(names):
-        # the numbers that `read_labelled` gave them
-        classes = Classes(classes.codes, tuple(names[int(code)] for code in classes.names))
-    if len(classes.names) < 2:
-        raise ValueError(f"labels must be of at least two classes, all of them are {classes.names[0]}")
-    return classes, plain
+    if names is not None and 0 <= int(classes[0]) and int(classes[-1]) < len(names):
+        classes = tuple(names[int(code)] for code in classes)  # the numbers that `read_labelled` gave them
+    if len(classes) < 2:
+        raise ValueError(f"labels must be of at least two classes, all of them are {classes[0]}")
+    return codes, classes, plain
 
 
 def _plain(marks: list[Any]) -> np.ndarray[Any, Any]:
@@ -268,6 +260,6 @@ def read_labelled(
     unlabelled = [mark is None for mark in marks]
     complete = table.complete_rows([str(label), *rest.names], np.column_stack([unlabelled, is_empty]), missing)
     rows = np.flatnonzero(complete)
-    classes = _classes([marks[i] for i in rows], lambda i: table.where(int(rows[i]), str(label)))
+    codes, classes = _classes([marks[i] for i in rows], lambda i: table.where(int(rows[i]), str(label)))
     _say_identifiers(rest, features)
-    return named(features[complete], rest.names), named(classes.codes, classes.names)
+    return named(features[complete], rest.names), named(codes, classes)

@@ -88,8 +88,8 @@ def _checked_gap(gap: Scalar, base: Scalar) -> float:
 # --- constant mean losses: fixed gap, Bernoulli
 
 
-class Constant(NamedTuple):
-    losses: Any  # [K]: mean losses
+class Given(NamedTuple):
+    losses: Any  # [K]: mean losses, or the table [T, K]
 
 
 def _constant_mean(params, t, action):
@@ -124,7 +124,7 @@ def fixed_gap_losses(
     best = integer("best", best, 0, num_arms - 1, remedy="arms are numbered from 0")
     losses = np.full(num_arms, base)
     losses[best] = base - _checked_gap(gap, base)
-    return make(num_arms, FIXED, Constant(losses), means=1 - losses)
+    return make(num_arms, FIXED, Given(losses), means=1 - losses)
 
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
@@ -139,14 +139,10 @@ def bernoulli_losses(
     means = np.asarray(means)
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
-    return make(len(means), BERNOULLI, Constant(means), means=1 - means, coins=means)
+    return make(len(means), BERNOULLI, Given(means), means=1 - means, coins=means)
 
 
 # --- a table
-
-
-class Table(NamedTuple):
-    losses: Any  # [T, K]
 
 
 def _table_mean(params, t, action):
@@ -185,7 +181,7 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc
     table = array("losses", losses, 2, 0.0, 1.0, remedy="one row for each play, one column for each arm")
     if table.shape[1] < 2:
         raise ValueError(f"losses has shape {table.shape}; it must be [T, K] with T >= 1 plays and K >= 2 arms")
-    return make(table.shape[1], TABLE, Table(table), max_horizon=len(table))
+    return make(table.shape[1], TABLE, Given(table), max_horizon=len(table))
 
 
 # --- switching
