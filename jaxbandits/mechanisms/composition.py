@@ -138,15 +138,7 @@ def other_event(
     >>> compose([other_event("binomial", "sums of a batch", 0.5, 1e-6, times=2)])
     (1.0, 2e-06)
     """
-    return Event(
-        mechanism=mechanism,
-        what=what,
-        sensitivity=float(sensitivity),
-        scale=float(scale),
-        times=times,
-        epsilon=float(epsilon),
-        delta=float(delta),
-    )
+    return Event(mechanism, what, float(sensitivity), float(scale), times, epsilon=float(epsilon), delta=float(delta))
 
 
 @checked(source="Asi, Raman and Talwar 2025, Lemma A.6: docs/formulas/private_adversarial.md#batched-exp4.")
@@ -319,21 +311,12 @@ def guarantee(
 
     Returns (Guarantee): For the field of an `Algorithm`.
 
-    Examples
-    --------
     >>> events = lambda scale: (laplace_event("reward in [0, 1]", 1.0, scale),)
     >>> guarantee("local", "reward", events, view_message).spend(0.5)
     (2.0, 0.0)
     """
-    return Guarantee(
-        model=model,
-        unit=unit,
-        spend=partial(_spend, events, delta),
-        view=view,
-        scales=scales,
-        bound=bound,
-        events=events,
-    )
+    spend = partial(_spend, events, delta)
+    return Guarantee(model=model, unit=unit, spend=spend, view=view, scales=scales, bound=bound, events=events)
 
 
 def given_delta(params: Any) -> float:

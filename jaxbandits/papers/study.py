@@ -166,12 +166,8 @@ def reproduce(
 
     Returns (Reproduction): Results, figures and claims, the files written, and the seconds that it took.
 
-    Raises
-    ------
-    ValueError
-        What `jb.sweep` raises; a claim whose evidence cannot decide anything.
-    TypeError
-        A claim with a verdict given by hand.
+    Raises: What `jb.sweep` raises; for a claim whose evidence cannot decide anything. A verdict given by hand is a
+    TypeError.
     """
     home = path_of(directory, "directory") / ("full" if full else "quick")
     began = time.perf_counter()
@@ -198,7 +194,7 @@ def reproduce(
         figure.data.to_csv(home / f"{name}.csv", index=False)
         for suffix in formats:
             plot.save(figure, home / f"{name}.{suffix}")
-    claims = judged(study.claims(results), full=full)
+    claims = [judged(claim, full) for claim in study.claims(results)]
     paths += [home / "claims.csv", home / "claims.md"]
     rows = [(claim.statement, claim.paper, claim.measured, claim.holds) for claim in claims]
     pd.DataFrame(rows, columns=["statement", "paper", "measured", "holds"]).to_csv(paths[-2], index=False)
@@ -266,15 +262,11 @@ def crossing(x: Vector, difference: Vector) -> float:
     return math.nan
 
 
-def judged(claims: Claims, *, full: bool) -> list[Claim]:
-    """The claims of a study with their intervals in what is measured; those of a quick run lose their evidence.
+def judged(claim: Claim, full: bool) -> Claim:
+    """The claim with its interval in what is measured; that of a quick run loses its evidence.
 
     The rule is that of docs/reproductions.md#verdicts. ValueError or TypeError for evidence that can decide nothing.
     """
-    return [_judged(claim, full) for claim in claims]
-
-
-def _judged(claim: Claim, full: bool) -> Claim:
     evidence, name = claim.evidence, f"claim {claim.statement!r}"
     if evidence is None:
         return claim

@@ -102,11 +102,8 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
     """The largest epsilon at which the printed noise of OnlineUCB keeps its claim.
 
     Returns: epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is looked
-    for in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger.
-
-    See Also
-    --------
-    printed_noise_delta : What the noise has instead.
+    for in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger. What the noise has beyond it is in
+    `printed_noise_delta`.
 
     >>> round(printed_noise_reach(0.1), 6), round(printed_noise_reach(1e-5, 2.0), 6)
     (4.356574, 0.364732)
@@ -223,18 +220,9 @@ def online_ucb_width(
         return slope * math.sqrt(math.log(horizon / failure_prob))
     if gradient_bound is None or curvature is None:
         raise ValueError("width = 'theory' needs gradient_bound and curvature")
-    regret = online_ucb_learner_regret(gradient_bound, curvature, horizon, theta_bound)
-    deviation = online_ucb_deviation(
-        gradient_bound,
-        curvature,
-        horizon,
-        failure_prob,
-        epsilon=epsilon,
-        delta=delta,
-        theta_bound=theta_bound,
-        perturbation=perturbation,
-    )
-    return math.sqrt(regret + deviation)
+    at, model = (gradient_bound, curvature, horizon), {"theta_bound": theta_bound, "perturbation": perturbation}
+    deviation = online_ucb_deviation(*at, failure_prob, epsilon=epsilon, delta=delta, **model)
+    return math.sqrt(online_ucb_learner_regret(*at, theta_bound) + deviation)
 
 
 def _slope(epsilon: Scalar, delta: Scalar, theta_bound: Scalar, perturbation: Scalar) -> float:
