@@ -25,21 +25,22 @@ STUDIES = {
         "figure-1": "figure_1",
     },
     "byzantine": {
-        "isolated": "regret:ISOLATED", "rate": "regret:GROWTH", "price": "price", "corruption": "regret:CORRUPTION",
-        "episodes": "regret:EPISODES", "privacy": "calibrations", "attacks": "attacks", "aggregate": "aggregate",
+        "isolated": "regret:ISOLATED", "rate": "regret:GROWTH", "price": "attacks:PRICE",
+        "corruption": "regret:CORRUPTION", "episodes": "regret:EPISODES", "privacy": "calibrations",
+        "attacks": "attacks", "aggregate": "aggregate",
     },
     "ldp_contextual": {
         "figure-1": "figure_1", "printed-form": "figure_1:PRINTED_FORM", "map": "readings", "widths": "figure_1:WIDE",
-        "favourable": "favourable", "equal-budget": "equal_budget", "noise-reach": "noise_reach",
+        "favourable": "favourable", "equal-budget": "equal_budget", "noise-reach": "equal_budget:REACH",
     },
     "across": {
         "named-epsilon": "named_epsilon", "coverage": "coverage", "believed": "believed", "counting": "better_counting",
-        "before-after": "before_after", "trust": "trust", "atlas": "atlas", "plain-thompson": "plain_thompson",
+        "before-after": "before_after", "trust": "atlas:TRUST", "atlas": "atlas", "plain-thompson": "plain_thompson",
         "worst-case": "worst_case",
     },
     "robust_frontier": {
         "budgets": "budgets", "corrupted-regime": "budgets:REGIME", "linear-budgets": "budgets:LINEAR",
-        "heavy-linear": "budgets:HEAVY", "shares": "shares", "delay": "late_feedback",
+        "heavy-linear": "budgets:HEAVY", "shares": "budgets:SHARES", "delay": "late_feedback",
     },
 }  # fmt: skip
 PAPERS = tuple(STUDIES)

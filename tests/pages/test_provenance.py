@@ -10,7 +10,7 @@ from test_citations import anchors
 
 from jaxbandits import algorithms, catalogue, papers
 from jaxbandits.papers import pages
-from jaxbandits.papers.across.mechanisms import GROUPS
+from jaxbandits.papers.across.named_epsilon import GROUPS
 from jaxbandits.provenance import KINDS, READ, Record, as_printed, of_algorithm, records
 from jaxbandits.sweeps.grid import signature_of
 

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import jaxbandits as jb
-from jaxbandits.papers.byzantine import price
+from jaxbandits.papers.byzantine.attacks import printed_bonus
 from jaxbandits.papers.ldp_contextual import favourable
 from jaxbandits.papers.private_adversarial import below_root, lemmas
 from jaxbandits.papers.private_robust_mab import moment_order
@@ -65,7 +65,7 @@ def test_the_two_sides_of_a_lemma_by_hand():
 
 
 def test_the_printed_bonus_is_above_the_largest_gap_until_late():
-    assert price.printed_bonus(1e6) > 2 > price.printed_bonus(1e9)
+    assert printed_bonus(1e6) > 2 > printed_bonus(1e9)
 
 
 @pytest.mark.parametrize("dim", [5, 20])

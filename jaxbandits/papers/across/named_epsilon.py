@@ -4,8 +4,10 @@ Every private mechanism of the five papers; then regret on two problems that two
 """
 
 import math
+import warnings
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,20 +15,127 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits import algorithms as a
+from jaxbandits import catalogue, privacy, provenance
 from jaxbandits import environments as e
-from jaxbandits import privacy
 from jaxbandits.auditing.audit import audit
 from jaxbandits.environments.linear import Params as LinearParams
 from jaxbandits.environments.linear import in_unit_ball, linear_world
-from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED
 from jaxbandits.papers.robust_linear.instance import batches, unit
 from jaxbandits.papers.shared import against, by_value, numbers, ratios
 from jaxbandits.papers.study import Claim, Claims, Evidence, Exact, Interval, Results, Study, Sweep, few, swept
-from jaxbandits.protocol import Environment, World
+from jaxbandits.protocol import Algorithm, Environment, World
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.typing import Matrix, Vector
 from jaxbandits.validation import array, factory
+
+DELTA = 1e-3  # of every claim that has one, but where a case says otherwise
+WINDOW = 20  # users of a batch in the shuffle model, as in the code of Chowdhury and Zhou
+NAMED = (0.1, 1.0, 10.0)
+
+
+class Mechanism(NamedTuple):
+    """A mechanism as a case of the catalogue, and whose it is.
+
+    From its record in provenance.toml follow what the study may hold against it and up to which epsilon.
+    """
+
+    source: provenance.Record
+    changes: Callable[[float], dict[str, Any]]  # named epsilon -> arguments that replace the catalogue's
+    environment: Callable[[], Environment] | None = None  # the rewards it is published for, where not the catalogue's
+
+    def built(self, epsilon: float) -> tuple[Algorithm, Environment]:
+        """The algorithm that is given this epsilon, and where it plays."""
+        settings = {**self.source.settings, **self.changes(epsilon)}
+        with warnings.catch_warnings():  # of what the study's table is about to say
+            warnings.simplefilter("ignore", UserWarning)
+            algorithm, environment = catalogue.case(self.source.algorithm, **settings)
+        return algorithm, environment if self.environment is None else self.environment()
+
+
+def _mechanism(record: str, changes: Callable[[float], dict[str, Any]], *environment: Any) -> Mechanism:
+    return Mechanism(provenance.records()[record], changes, *environment)
+
+
+def _pure(record: str, *environment: Any, **more: Any) -> Mechanism:
+    return _mechanism(record, lambda epsilon: {"epsilon": epsilon, **more}, *environment)
+
+
+def _approximate(record: str, **more: Any) -> Mechanism:
+    return _pure(record, delta=DELTA, **more)
+
+
+def _batches(epsilon: float) -> dict[str, Any]:
+    """Above an epsilon of 1 the theorem has no window, and one play is the shortest."""
+    return {"epsilon": epsilon} | ({"window": 1} if epsilon > 1 else {})
+
+
+def _user(epsilon: float) -> Any:
+    return partial(a.online_ucb, epsilon=epsilon, delta=DELTA, calibration="exact", learner="ogd")
+
+
+SUB_GAUSSIAN = partial(catalogue.linear, noise="gaussian")
+
+GROUPS = {
+    "rewards": {
+        # Asi et al.
+        "HTINF in batches": _mechanism("private_batched", _batches),
+        "LDP-EXP3": _pure("ldp_exp3"),
+        "experts as arms": _mechanism(
+            "bandit_to_experts", lambda epsilon: {"base": partial(a.private_batched, base=a.htinf, **_batches(epsilon))}
+        ),
+        "local EXP4": _pure("local_exp4"),
+        "batched EXP4": _approximate("batched_exp4"),
+        # Wu et al. and those it compares with
+        "PRM elimination": _pure("prm_elimination"),
+        "PRM-UCB": _pure("prm_ucb"),
+        "PRM-TS": _pure("prm_thompson"),
+        "DP-SE": _pure("dp_se"),
+        "AdaP-UCB": _pure("adap_ucb"),
+        "AdaP-KLUCB": _pure("adap_kl_ucb"),
+        "DPRSE": _pure("dprse"),
+        "LDP-UCB": _pure("ldp_ucb"),
+        "LDP-UCB, flipped bits": _pure("ldp_ucb", mechanism="randomized_response"),
+    },
+    "linear": {
+        # Charisopoulos et al. and those it compares with; rewards lie in [-1, 1] where the name does not say otherwise
+        "M1, sub-Gaussian rewards": _pure("robust_elimination", SUB_GAUSSIAN),
+        "M1, rewards in [-1, 1]": _pure("robust_elimination"),
+        "M2, sub-Gaussian rewards": _pure("robust_elimination", SUB_GAUSSIAN, model="M2"),
+        "M2, rewards in [-1, 1]": _pure("robust_elimination", model="M2"),
+        "phased elimination": _pure("phased_elimination"),
+        "central, Laplace": _pure("private_elimination_laplace", delta=None, num_batches=3),
+        "DP-DPE, Gaussian": _approximate("private_elimination_gaussian"),
+        "bucket medians": _pure("median_elimination"),
+        "trimmed means": _pure("trimmed_elimination"),
+        # Jadbabaie et al.
+        "Byzantine-UCB, reconstructed": _approximate("byzantine_ucb_reconstructed"),
+        "Byzantine-UCB, zCDP": _approximate("byzantine_ucb_ours", calibration="zcdp"),
+        "Byzantine-UCB, exact": _approximate("byzantine_ucb_ours", calibration="exact"),
+        "Byzantine-UCB, increments": _approximate("byzantine_ucb_ours", calibration="exact", privacy="increment"),
+    },
+    "users": {
+        # the locally private paper and those it compares with; code: that of Chowdhury and Zhou
+        "OnlineUCB, printed": _approximate("online_ucb"),
+        "OnlineUCB, noise of the code's LDP": _approximate("online_ucb_comparator_noise"),
+        "OnlineUCB, exact": _approximate("online_ucb_ours", calibration="exact"),
+        "OnlineUCB, reward only, classic": _approximate("online_ucb_ours", calibration="paper", private_features=False),
+        "OnlineUCB, reward only, exact": _approximate("online_ucb_ours", calibration="exact", private_features=False),
+        "doubling, exact": _mechanism("doubling", lambda epsilon: {"base": _user(epsilon)}),
+        "combiner, exact": _mechanism(
+            "bandit_combiner", lambda x: {"epsilon": x, "bases": [_user(x), partial(a.doubling, base=_user(x))]}
+        ),
+        "LDP-LinUCB, code": _approximate("ldp_linucb_code"),
+        "LDP-LinUCB, constants recalled": _approximate("ldp_linucb"),
+        "JDP-LinUCB, code": _approximate("jdp_linucb_code"),
+        "JDP-LinUCB, code's scale, binary tree": _approximate("jdp_linucb_binary"),
+        "JDP-LinUCB, constants recalled": _approximate("jdp_linucb"),
+        "SDP-Amp, code": _approximate("shuffle_linucb_code", protocol="amplified", window=WINDOW),
+        "SDP-Amp, constants recalled": _approximate("shuffle_linucb", window=WINDOW),
+        "SDP-Vec, code": _approximate("shuffle_linucb_code", protocol="vector", window=WINDOW),
+    },
+}
+
 
 AUDITED = 1.0  # the named epsilon at which each is audited
 CONFIDENCE = 0.999  # of one audit: all of them are valid together with a probability of 96%

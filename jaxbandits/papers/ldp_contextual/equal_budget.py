@@ -5,12 +5,19 @@ Everyone truly spends the same (epsilon, delta) on a user, whatever its formulas
 
 import math
 from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
 
 from jaxbandits import algorithms as a
-from jaxbandits.formatting import brackets
+from jaxbandits import theory
+from jaxbandits.formatting import brackets, number
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered, of_each
 from jaxbandits.papers.shared import REGRET, against, numbers, points, regrets
-from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
+from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, nothing, swept
+from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 
@@ -69,3 +76,61 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(__doc__, "Figure 1's algorithms, at what they truly spend", sweeps, {"budget": PICTURE}, claims)
+
+# ---- up to which epsilon the printed noise spends what it claims: what the pair of features and reward truly has is
+# known exactly, so that no run is needed
+
+RANGES = {"y public": 0.0, "y in [0, 1]": 1.0, "y in [-1, 1], as in the paper": 2.0}  # length of the rewards' range
+PAPER = list(RANGES)[-1]
+DELTAS = [0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8]
+CLASSICAL = 1.0  # the classical formula for Gaussian noise is proved up to this epsilon
+EVERY_EPSILON = 50.0  # up to where the reach is looked for: the theorem asks for all of them
+
+
+def reach_computed(full: bool) -> dict[str, Any]:
+    deltas = np.unique(np.r_[np.geomspace(DELTAS[-1], DELTAS[0], 141 if full else 29), DELTAS])
+    rows = [
+        {"delta": float(delta), "epsilon": theory.printed_noise_reach(delta, length), "rewards": words}
+        for words, length in RANGES.items()
+        for delta in deltas
+    ]
+    return {"reach": pd.DataFrame(rows)}
+
+
+def draw_reach(results: Results) -> plot.Plot:
+    picture = plot.lines(
+        results["reach"], "delta", "epsilon", line="rewards", log="x", width=6.0,
+        names={"delta": "claimed δ", "epsilon": "largest ε at which the claim is true"},
+        caption="Theorem 3.2: (ε, δ) is true below a curve and false above it; shaded: the classical formula is proved",
+    )  # fmt: skip
+    picture.figure.axes[0].axhspan(0, CLASSICAL, color="0.85", zorder=0, linewidth=0)
+    return picture
+
+
+def smallest_delta(epsilon: float, length: float) -> float:
+    """The smallest delta in [1e-8, 0.1] from which on the reach is at least this epsilon."""
+    beyond = lambda log_delta: theory.printed_noise_reach(math.exp(log_delta), length) - epsilon
+    low, high = math.log(DELTAS[-1]), math.log(DELTAS[0])
+    return DELTAS[-1] if beyond(low) >= 0 else math.exp(brentq(beyond, low, high))
+
+
+def reach_claims(results: Results) -> Claims:
+    for words, length in RANGES.items():
+        reach = [theory.printed_noise_reach(delta, length) for delta in DELTAS]
+        paper, evidence = "", None
+        if words == PAPER:
+            paper, evidence = "(ε, δ) for every ε (Theorem 3.2)", Exact(max(reach), at_least=EVERY_EPSILON)
+        measured = points(DELTAS, map(number, reach), "{y} at {x:g}")
+        yield Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence)
+    for words, length in RANGES.items():
+        delta = smallest_delta(CLASSICAL, length)
+        measured = f"{delta:.3g}" + (", the smallest looked at" if delta == DELTAS[-1] else "")
+        statement = f"smallest δ in [{DELTAS[-1]:g}, {DELTAS[0]:g}] with the claim true for all ε ≤ {CLASSICAL:g}"
+        yield Claim(f"{statement}: {words}", "", measured)
+
+
+REACH = Study(
+    "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2",
+    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration", nothing, {"reach": draw_reach}, reach_claims,
+    reach_computed,
+)  # fmt: skip

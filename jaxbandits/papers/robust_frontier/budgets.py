@@ -1,14 +1,17 @@
-"""Regret against what an attacker may spend: of arms, told of it or not, of linear bandits, and with heavy tails."""
+"""Regret against a budget or a share of corruption: of arms, told of it or not, and of linear bandits."""
 
 import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
+from jaxbandits.formatting import percent
 from jaxbandits.papers.shared import BUDGET, against, by_algorithm, points, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
@@ -117,6 +120,51 @@ REGIME = Study(
         for x in STRENGTHS
     },
     regime_claims,
+)  # fmt: skip
+
+# ---- a share: CRIMED, whose index knows it, against other robust indices, all told the true one
+
+NORMAL_MEANS = [1.0, 0.0, 0.0, -1.0]
+INDICES = {
+    "CRIMED": a.crimed,
+    "CR-UCB, trimmed": a.cr_ucb,
+    "CR-UCB, shorth": partial(a.cr_ucb, estimator="shorth"),
+    "Huber-UCB": a.huber_ucb,
+    "UCB1": a.ucb1,
+}
+SIZE = 10.0
+SHARE = "reward_adversary.corruption"
+
+
+def share_sweeps(full: bool) -> dict[str, Sweep]:
+    horizon, seeds = (3000, 200) if full else (300, 4)
+    shares = [0.0, 0.02, 0.05, 0.1] if full else [0.0, 0.05]
+    attack = partial(v.huber, kind="target", value=SIZE)
+    learners, arms = (
+        few(INDICES, full, ("CRIMED", "CR-UCB, trimmed", "UCB1")),
+        partial(e.gaussian_arms, means=NORMAL_MEANS),
+    )
+    grid = {(SHARE, "corruption_bound"): shares}
+    return {"shares": swept(learners, arms, horizon, seeds, grid=grid, reward_adversary=attack)}
+
+
+SHARE_PICTURE = against(
+    "shares", SHARE, names={SHARE: "share of corrupted rewards"}, width=6.0,
+    caption=f"Gaussian arms {NORMAL_MEANS}; a corrupted reward is {-SIZE:g} on the best arm and {SIZE:g} on others",
+)  # fmt: skip
+
+
+def share_claims(results: Results) -> Claims:
+    """Mean and median regret by share: a few runs may be bad."""
+    final = final_regret(results["shares"]).transpose("algorithm", SHARE, "seed")
+    for label in final["algorithm"].values:
+        both = [f"{row.mean():,.0f} (median {np.median(row):,.0f})" for row in final.sel(algorithm=label).values]
+        yield Claim(f"regret of {label}, by share", "", points(map(percent, final[SHARE].values), both, "{y} at {x}"))
+
+
+SHARES = Study(
+    "A share of corrupted rewards", "docs/formulas/robust_frontier.md#crimed", share_sweeps, {"shares": SHARE_PICTURE},
+    share_claims,
 )  # fmt: skip
 
 # ---- linear bandits: weights told C, told a wrong one, told nothing
