@@ -18,11 +18,11 @@ STUDIES = {
     },
     "private_robust_mab": {
         "raw-moments": "raw_moments", "central-moments": "central_moments", "bernoulli": "bernoulli",
-        "moment-order": "moment_order", "bounds": "raw_moments:BOUNDED", "outliers": "outliers",
+        "moment-order": "moment_order", "bounds": "raw_moments:BOUNDED", "outliers": "raw_moments:BREAKING",
     },
     "robust_linear": {
-        "regret": "both_models", "breakdown": "breakdown", "dimension": "dimension", "filter": "printed_filter",
-        "figure-1": "figure_1",
+        "regret": "both_models", "breakdown": "breakdown", "dimension": "dimension", "filter": "breakdown:FILTER",
+        "figure-1": "both_models:FIGURE_1",
     },
     "byzantine": {
         "isolated": "regret:ISOLATED", "rate": "regret:GROWTH", "price": "attacks:PRICE",

@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import REGRET, REWARD_SHARE, along, fitted, horizon_of, points, regrets
+from jaxbandits.papers.shared import RATIO, REGRET, REWARD_SHARE, along, fitted, horizon_of, points, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -163,4 +163,64 @@ def bounded_claims(results: Results) -> Claims:
 BOUNDED = Study(
     "Regret between the lower and the upper bound", "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
     bounded_sweeps, {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()}, bounded_claims,
+)  # fmt: skip
+
+# ---- rewards replaced by inf, NaN, a million or minus a million, of which the robust algorithms are told the share
+
+OUTLIERS = {
+    "inf": partial(v.huber, value="inf"), "NaN": partial(v.huber, value="nan"), "1e6": partial(v.huber, value=1e6),
+    "-1e6": partial(v.huber, value=-1e6), "swapped": partial(v.huber, kind="swapped"),
+}  # fmt: skip
+ALGORITHMS = {
+    "PRM elimination": partial(a.prm_elimination, epsilon=1.0, corruption_bound=SHARE),
+    "PRM-UCB": partial(a.prm_ucb, epsilon=1.0, corruption_bound=SHARE),
+    "robust UCB, truncated mean": RIVALS["robust UCB"],
+    "robust UCB, median of means": partial(RIVALS["robust UCB"], estimator="median_of_means"),
+    "robust UCB, Catoni": partial(RIVALS["robust UCB"], estimator="catoni"),
+    "Huber UCB": partial(a.huber_ucb, corruption_bound=SHARE),
+    "crUCB, trimmed mean": partial(a.cr_ucb, corruption_bound=SHARE),
+    "crUCB, shorth": partial(a.cr_ucb, estimator="shorth", corruption_bound=SHARE),
+    "UCB1": a.ucb1,
+}
+SAID = "the order does not depend on what replaces a reward (Theorem 6.2), constants hidden"
+STREAMING = ("PRM elimination", "PRM-UCB", "robust UCB, truncated mean", "UCB1")  # keep no rewards
+
+
+def outlier_sweeps(full: bool) -> dict[str, Sweep]:
+    """With each attack and without; algorithms that store all rewards take time as T^2: their T is short."""
+    long, short, seeds = (100_000, 4000, 100) if full else (2000, 1000, 8)
+    storing = {label: algorithm for label, algorithm in ALGORITHMS.items() if label not in STREAMING}
+    groups = {
+        "": ({label: ALGORITHMS[label] for label in STREAMING}, long),
+        "-kept": (few(storing, full, list(storing)[-1:]), short),
+    }
+    grid = {"reward_adversary.corruption": [0.0, SHARE]}
+    return {
+        name + group: swept(algorithms, PARETO, horizon, seeds, grid=grid, reward_adversary=attack)
+        for group, (algorithms, horizon) in groups.items()
+        for name, attack in few(OUTLIERS, full, ("inf", "1e6")).items()
+    }
+
+
+def outlier_claims(results: Results) -> Claims:
+    attacks = [name for name in results if not name.endswith("-kept")]
+    for group in ("", "-kept"):
+        first = results[attacks[0] + group]
+        means = {
+            name: regrets(results[name + group]).set_index(["reward_adversary.corruption", "algorithm"])["mean"]
+            for name in attacks
+        }
+        nonfinite = first["nonfinite_rewards"].isel({"reward_adversary.corruption": -1}).mean("seed")
+        for label in map(str, first["algorithm"].values):
+            measured = points(attacks, [means[name][SHARE, label] / means[name][0.0, label] for name in attacks], RATIO)
+            measured += f"; a non-finite reward {'left out, n stays' if label in PRM else 'counts as 0'}, "
+            measured += f"{float(nonfinite.sel(algorithm=label)):,.0f} of them a run"
+            clean = means[attacks[0]][0.0, label]
+            statement = f"{label}, T = {int(first.t[-1]):,}: regret {clean:,.0f} without; ratio with"
+            yield Claim(statement, SAID if label == "PRM elimination" else "", measured)
+
+
+BREAKING = Study(
+    "Five per cent of rewards replaced: who breaks", "docs/formulas/private_robust_mab.md#contamination",
+    outlier_sweeps, {}, outlier_claims,
 )  # fmt: skip
