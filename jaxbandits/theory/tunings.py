@@ -27,9 +27,7 @@ def window(epsilon: AtMostOne) -> int:
     >>> window(0.1), window(1 / 49), window(0.3)
     (10, 49, 4)
     """
-    length = 1 / float(epsilon)
-    nearest = round(length)
-    return nearest if abs(length - nearest) <= 1e-6 / epsilon else math.ceil(length)
+    return _guarded_ceil(1 / float(epsilon), 1e-6)
 
 
 @checked
@@ -301,6 +299,6 @@ def _positive_log(value: float, what: str) -> float:
     return math.log(value)
 
 
-def _guarded_ceil(value: float) -> int:
+def _guarded_ceil(value: float, rounding: float = 1e-9) -> int:
     nearest = round(value)
-    return nearest if abs(value - nearest) <= 1e-9 * max(value, 1.0) else math.ceil(value)
+    return nearest if abs(value - nearest) <= rounding * max(value, 1.0) else math.ceil(value)

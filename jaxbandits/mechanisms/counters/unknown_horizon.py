@@ -6,7 +6,7 @@ column norm is 1 for ever.
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -74,7 +74,8 @@ def _filled(t: Any) -> Any:
 
 def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
     """The form with counters of one form inside."""
-    made = [_inside(form, 2**epoch, error, buffers) for epoch in range(EPOCHS)]
+    inner: Any = {"tree": nodes.tree, "honaker": nodes.honaker, "blt": partial(blt.blt, error=error, buffers=buffers)}
+    made = [inner[form](_used(2**epoch), participations=1, separation=1) for epoch in range(EPOCHS)]
     if form == "blt":
         rows = max(len(np.asarray(one.params.gap)) for one in made)
         padded = [[np.pad(x, (0, rows - len(x))) for x in one.params] for one in made]
@@ -97,12 +98,6 @@ def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
 
     params = Params(1 / math.sqrt(share), scale, counters)
     return Form(params, *functions(inside), deviation=deviation, column_norm=1.0, size=made[-1].size + 1)
-
-
-def _inside(form: str, releases: int, error: str, buffers: int) -> Form:
-    if form == "blt":
-        return blt.blt(_used(releases), error, buffers, 1, 1)
-    return (nodes.tree if form == "tree" else nodes.honaker)(_used(releases), 1, 1)
 
 
 def _used(messages: int) -> int:
