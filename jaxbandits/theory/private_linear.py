@@ -220,8 +220,10 @@ def online_ucb_width(
         return slope * math.sqrt(math.log(horizon / failure_prob))
     if gradient_bound is None or curvature is None:
         raise ValueError("width = 'theory' needs gradient_bound and curvature")
-    at, model = (gradient_bound, curvature, horizon), {"theta_bound": theta_bound, "perturbation": perturbation}
-    deviation = online_ucb_deviation(*at, failure_prob, epsilon=epsilon, delta=delta, **model)
+    at = (gradient_bound, curvature, horizon)
+    deviation = online_ucb_deviation(
+        *at, failure_prob, epsilon=epsilon, delta=delta, theta_bound=theta_bound, perturbation=perturbation
+    )
     return math.sqrt(online_ucb_learner_regret(*at, theta_bound) + deviation)
 
 

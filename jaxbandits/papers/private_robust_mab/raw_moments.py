@@ -19,7 +19,7 @@ from jaxbandits.reports import plot
 MEANS = [0.5, 0.1, 0.9, 0.3, 0.7]  # best in the middle: some rivals play arm by arm, and barely finish one
 PARETO = partial(e.pareto_arms, means=MEANS, shape=3.5)  # E X^2 <= 0.97
 PRM = {"PRM elimination": a.prm_elimination, "PRM-UCB": a.prm_ucb, "PRM-TS": a.prm_thompson}
-RIVALS = {
+RIVALS: dict[str, Any] = {
     "DPRSE": partial(a.dprse, moment_order=2.0, moment_bound=1.0),
     "DP-SE": a.dp_se,
     "robust UCB": partial(a.robust_ucb, moment_order=2.0, moment_bound=1.0),
