@@ -195,14 +195,14 @@ def test_the_table_of_claims():
     ],
 )
 def test_a_verdict_follows_from_what_could_contradict_the_statement(evidence, verdict):
-    (claim,) = judged([Claim("s", "the paper", "m", evidence)], full=True)
+    claim = judged(Claim("s", "the paper", "m", evidence), full=True)
     assert claim.holds is verdict
-    assert judged([Claim("s", "the paper", "m", evidence)], full=False)[0].holds is None
+    assert judged(Claim("s", "the paper", "m", evidence), full=False).holds is None
 
 
 def test_a_verdict_shows_its_interval_and_a_quick_run_shows_it_without_one():
     for full in (True, False):
-        (mean,) = judged([Claim("s", "the paper", "m", Interval("ratio", 1.234, 1234.5, at_most=1e4))], full=full)
+        mean = judged(Claim("s", "the paper", "m", Interval("ratio", 1.234, 1234.5, at_most=1e4)), full=full)
         assert mean.measured == "m; ratio [1.23, 1,234]" and mean.holds is (True if full else None)
 
 
