@@ -13,21 +13,21 @@ import jax
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from jaxbandits.contract import is_program
+from jaxbandits.contract import is_array, is_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Traces:
-    """The first traces of one lane's functions. All are equal: a hash of them tells parts apart (`Parts.traced`)."""
+class Traces(dict[Any, "Trace"]):
+    """The first traces of one lane's functions, by function and shapes.
 
-    def __init__(self) -> None:
-        self.programs: dict[Any, Trace] = {}  # by function and shapes
+    All are equal: a hash of them tells parts apart (`Parts.traced`).
+    """
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Traces)
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(Traces)
 
 
@@ -71,9 +71,9 @@ def traced_once(function: F) -> F:
         leaves, structure = jax.tree.flatten(args)
         arrays, static = _divided(leaves)
         key = function, structure, repr(static), tuple(map(jax.typeof, arrays))
-        if key not in parts.traces.programs:
-            parts.traces.programs[key] = trace(functools.partial(function, parts), *args)
-        return parts.traces.programs[key](*args)
+        if key not in parts.traces:
+            parts.traces[key] = trace(functools.partial(function, parts), *args)
+        return parts.traces[key](*args)
 
     return cast(F, call)
 
@@ -81,11 +81,6 @@ def traced_once(function: F) -> F:
 def _divided(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
     """Arrays, and what is none with its places."""
     return [x for x in leaves if is_array(x)], [(i, x) for i, x in enumerate(leaves) if not is_array(x)]
-
-
-def is_array(x: Any) -> bool:
-    """Whether it has a shape and a type."""
-    return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
 # ---- without what nothing reads

@@ -358,17 +358,12 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
         ends |= {"open_low": asked.open_low, "open_high": asked.open_high, "finite": not row.infinite}
         check = functools.partial(number, name, **ends)
     optional, traced = row.default is None, TRACED in row.marks
-    return _unless(optional, traced, check) if optional or traced else check
 
-
-def _unless(optional: bool, traced: bool, check: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A check that lets None pass, or what is no number on the host."""
-
-    def unless(value: Any) -> Any:
+    def unless(value: Any) -> Any:  # None passes, and what is no number on the host
         passes = (optional and value is None) or (traced and not isinstance(value, Real | np.generic))
         return value if passes else check(value)
 
-    return unless
+    return unless if optional or traced else check
 
 
 def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:

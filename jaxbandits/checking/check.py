@@ -22,12 +22,11 @@ from annotated_doc import Doc
 from jaxbandits import catalogue
 from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone, short_audit, windows
 from jaxbandits.checking.subject import SLOTS, Subject
-from jaxbandits.contract import place_of, runs_own_code
+from jaxbandits.contract import described, name_of, one_line, place_of, runs_own_code
 from jaxbandits.declared import told_by
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import factory_of, signature_of
 from jaxbandits.sweeps.own_factory import own_factory
-from jaxbandits.sweeps.wording import described, name_of, one_line
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxbandits.auditing.audit import audit
 from jaxbandits.checking.subject import SLOTS, Subject
-from jaxbandits.contract import place_of
+from jaxbandits.contract import one_line, place_of
 from jaxbandits.environments.data import ORDER
 from jaxbandits.protocol import Environment, Guarantee
 from jaxbandits.random import Draws
@@ -25,7 +25,6 @@ from jaxbandits.sweeps.arguments import call, factory_of, part_factory, signatur
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import built, parts_in, with_horizon
-from jaxbandits.sweeps.wording import one_line
 
 Faults = Iterator[tuple[str, Any]]  # messages, and places or the functions that they are about
 

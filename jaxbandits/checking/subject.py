@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from jaxbandits import adversaries
+from jaxbandits.contract import name_of
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Call
 from jaxbandits.sweeps.engines.one_call import play_call
@@ -17,7 +18,6 @@ from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.part_checks.examination import Examination
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, parts_in, plan, stacked
 from jaxbandits.sweeps.simulate import History, flattened
-from jaxbandits.sweeps.wording import name_of
 
 CHECKPOINTS = 8
 MAX_WINDOW_SIZES = 6  # so many sizes of windows are traced at most

@@ -15,6 +15,7 @@ import pandas as pd
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
 from jaxbandits.checking.check import small_environment
+from jaxbandits.contract import described
 from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
@@ -24,7 +25,6 @@ from jaxbandits.sweeps.own_factory import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.toml_file import read_config
-from jaxbandits.sweeps.wording import described
 
 EXIT_REFUTED = 1
 OWN_HORIZON = 256  # plays of an algorithm that is not in the catalogue

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from annotated_doc import Doc
 
+from jaxbandits.contract import name_of
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods
@@ -23,7 +24,6 @@ from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.arguments import call, labelled, part_factory, public_name, signature_of, text
 from jaxbandits.sweeps.sweep import Seeds, sweep
-from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import Arguments, choice, integer, nearest, path_of, shown, told, unwrapped
 

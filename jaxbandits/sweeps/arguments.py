@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
+from jaxbandits.contract import described, name_of
 from jaxbandits.learners.transformations import is_transformation, maker, program_of
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refused
-from jaxbandits.sweeps.wording import described, name_of
 from jaxbandits.validation import Arguments, integer, nearest, said_of, shown, unwrapped
 
 MAX_CHECKPOINTS = 10**6

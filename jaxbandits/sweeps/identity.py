@@ -22,7 +22,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import simulator
-from jaxbandits.contract import operations, runs_own_code
+from jaxbandits.contract import at_line, first_line, operations, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation import executables, settings
@@ -30,7 +30,6 @@ from jaxbandits.sweeps.compilation.compiled import Compiled
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
-from jaxbandits.sweeps.wording import at_line, first_line
 from jaxbandits.traced_once import Traces
 from jaxbandits.validation import Arguments
 
@@ -54,7 +53,8 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     """
     about, known, groups = versions(platform), dict[Any, Any](), list[Group]()
     keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
-    for group in map(_with_traces, plan.groups):
+    for group in plan.groups:
+        group = group._replace(parts=group.parts._replace(traces=Traces()))  # it keeps its functions' first traces
         program: str | NoIdentity = ""
         if executables.code_name(group.parts) is None:  # only a trace names what is not this package's
             traced, program = _traced(group, plan, stored)
@@ -73,11 +73,6 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
                 keys[c] = _sha(uuid.uuid4().hex)
                 nameless[keys[c]] = f"{plan.cells[c].label}: {reason}"
     return Identified(plan._replace(groups=groups), keys, nameless)
-
-
-def _with_traces(group: Group) -> Group:
-    """A group that keeps its functions' first traces."""
-    return group._replace(parts=group.parts._replace(traces=Traces()))
 
 
 def _remembered(group: Group, plan: Plan, platform: str) -> str:
@@ -102,7 +97,8 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
     if stored or executables.usable():
         try:
             now = traced_now(group, cell, plan.dtype, lasting=True, batch=True)
-            if not now.startswith(traced_now(_with_traces(group), cell, plan.dtype, lasting=True, batch=False)):
+            anew = group._replace(parts=group.parts._replace(traces=Traces()))
+            if not now.startswith(traced_now(anew, cell, plan.dtype, lasting=True, batch=False)):
                 raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
             return now, now
         except NoIdentity as reason:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxbandits.sweeps.wording import described
+from jaxbandits.contract import described
 from jaxbandits.validation import unwrapped
 
 

@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.contract import name_of
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.simulator import case_of, parts_of
 from jaxbandits.spans import next_start
 from jaxbandits.sweeps import arguments
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
-from jaxbandits.sweeps.wording import name_of
 from jaxbandits.validation import integer, same, shown
 from jaxbandits.window import Parts
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.contract import name_of
 from jaxbandits.declared import with_sections
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
@@ -20,7 +21,6 @@ from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.engines.one_lane import play
 from jaxbandits.sweeps.identity import traced_now
 from jaxbandits.sweeps.part_checks import examination, fields
-from jaxbandits.sweeps.wording import name_of
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer

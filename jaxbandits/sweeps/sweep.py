@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import jax
 import numpy as np
 
+from jaxbandits.contract import name_of
 from jaxbandits.declared import with_sections
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, estimate
@@ -19,7 +20,6 @@ from jaxbandits.sweeps.execution import CheckedSweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
-from jaxbandits.sweeps.wording import name_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import Arguments, choice, path_of, shown
 

@@ -20,12 +20,11 @@ from jaxbandits.checking.check import found_by, small_environment
 from jaxbandits.checking.rules import RULES
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
-from jaxbandits.contract import place_of
+from jaxbandits.contract import one_line, place_of
 from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Program, Score, Span, Truth, World
-from jaxbandits.sweeps.wording import one_line
 from jaxbandits.validation import factory
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,11 +13,11 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits import statistics, theory
+from jaxbandits.contract import name_of
 from jaxbandits.reports.page.runs import Run
 from jaxbandits.reports.page.words import cut, key_name, number
 from jaxbandits.selection import grid_dims, tidy
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.wording import name_of
 
 MAX_ROWS = 400  # of a table; a page with more is slow on a phone
 MAX_PAIRED = 6  # algorithms of which all pairs are compared

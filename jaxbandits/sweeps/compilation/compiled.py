@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
+from jaxbandits.contract import first_line
 from jaxbandits.kernels.launch import Form, form_on, has_kernels
 from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
@@ -25,7 +26,6 @@ from jaxbandits.sweeps.compilation.caller import CallerLeft, about_to_compile, i
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.compiling_time import OF_LANES, number_of, warn_if_long
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.wording import first_line
 from jaxbandits.traced_once import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
@@ -273,8 +273,6 @@ def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> Lan
         except ValueError:
             pass
     record = size((lane.record.pulls_at, lane.record.regret_at))
-    # the largest of what a sweep traced once is a window of one play
-    traces = () if parts.traces is None else parts.traces.programs.values()
     return LaneShape(
         state=size(lane) - record,
         kept=size([getattr(lane.algorithm, name) for name in parts.program.hints.kept]),
@@ -283,6 +281,7 @@ def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> Lan
         counted=not lane.record.regret_at,
         arms=None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1]),
         slots=slots,
-        operations=round(OF_LANES * max((number_of(x.program) for x in traces), default=0)),
+        # the largest of what a sweep traced once is a window of one play
+        operations=round(OF_LANES * max((number_of(x.program) for x in (parts.traces or {}).values()), default=0)),
         diagnostics=tuple(sorted(diagnostics)),
     )

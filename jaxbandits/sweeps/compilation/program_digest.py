@@ -23,9 +23,8 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import version
-from jaxbandits.contract import expansion, place_of
+from jaxbandits.contract import expansion, not_traced, place_of
 from jaxbandits.numerics.device_forms import plain_program
-from jaxbandits.sweeps.wording import not_traced
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is
 # another parameter.

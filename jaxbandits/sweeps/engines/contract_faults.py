@@ -14,11 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import simulator
-from jaxbandits.contract import ContractError
+from jaxbandits.contract import ContractError, at_line
 from jaxbandits.lane_faults import NEVER, Faults
 from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.plan import Cell, host_case, parts_in, stacked
-from jaxbandits.sweeps.wording import at_line
 
 # Faults of a lane whose results are not stored. An earlier one explains the later ones.
 BREAKING = ("action", "pulls", "regret")

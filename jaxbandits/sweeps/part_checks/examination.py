@@ -18,14 +18,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits import simulator
-from jaxbandits.contract import REMEDY, constant_draws, place_of, place_of_caller, runs_own_code
+from jaxbandits import contract, simulator
+from jaxbandits.contract import at_line, is_array, not_traced, place_of, runs_own_code, shape_text, what
 from jaxbandits.protocol import Case, Program, Score, Truth
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.fields import KINDS, calls_of, check_claim
-from jaxbandits.sweeps.wording import at_line, not_traced, shape_text, what
-from jaxbandits.traced_once import is_array, trace
+from jaxbandits.traced_once import trace
 from jaxbandits.window import Parts, offer
 
 # Of functions that return several values: their names, and what to return where there is nothing to say.
@@ -52,6 +51,7 @@ NO_SEED = (
     "meets the same numbers"
 )
 ONE_KEY = "draws with a key that is the same in every lane"
+REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
 
 
 class Examination:
@@ -180,7 +180,7 @@ class Call:
         for text, fixed in alike:  # draws whose key depends on these arguments alone, which all lanes share
             pairs = zip(self.takes, self.args, strict=False)
             moving = [name not in fixed for name, arg in pairs for x in jax.tree.leaves(arg) if is_array(x)]
-            found = found or [(text, place) for place in constant_draws(first.program, moving)]
+            found = found or [(text, place) for place in contract.constant_draws(first.program, moving)]
         for text, place in found[:1]:
             one.doubts.append((f"{self.name} {text}; {REMEDY}", place_of(place, self.function)))
         del one.addresses[drawn:]  # those of the first trace are enough
@@ -297,11 +297,11 @@ def logged_draws(log: list[Any]) -> Iterator[None]:
     words, at = Draws.words, Draws.at
 
     def logged_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
-        log.append((self.path, first, first + max(math.prod(shape), 1), place_of_caller()))
+        log.append((self.path, first, first + max(math.prod(shape), 1), contract.place_of_caller()))
         return words(self, t, shape, first)
 
     def logged_at(self: Draws, t: Any, position: Any) -> Any:
-        log.append((self.path, 0, 1, place_of_caller()))
+        log.append((self.path, 0, 1, contract.place_of_caller()))
         return at(self, t, position)
 
     with mock.patch.object(Draws, "words", logged_words), mock.patch.object(Draws, "at", logged_at):

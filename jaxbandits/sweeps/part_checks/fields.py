@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, get_args, get_origin
 import jax
 import numpy as np
 
+from jaxbandits.contract import a_kind, at_line, first_line, name_of, what
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Hints, Program, Span, World
 from jaxbandits.spans import batch_length
-from jaxbandits.sweeps.wording import a_kind, at_line, first_line, name_of, what
 from jaxbandits.validation import nearest, shown
 
 # What fields must be, in words. The types are those of `protocol`, where also stands which fields are functions.
