@@ -341,7 +341,7 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
     """What checks an argument by its declaration and returns it; None where nothing is asked of it."""
     asked, name = row.range, row.name
     ends: dict[str, Any] = {} if asked is None else {"low": asked.low, "high": asked.high, "remedy": row.remedy}
-    check: Callable[..., Any]
+    check: Any
     if row.checked and row.kinds == [bool]:
         check = functools.partial(boolean, name)
     elif not row.checked or asked is None or (asked.kind == "choice" and len(row.kinds) > 1):
