@@ -177,7 +177,7 @@ def is_program(x: Any) -> bool:
 
 def is_array(x: Any) -> bool:
     """Whether it has a shape and a type."""
-    return hasattr(x, "shape") and hasattr(x, "dtype")
+    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, type)
 
 
 def shape_text(tree: Any) -> str:
@@ -231,6 +231,15 @@ def at_line(*about: Any) -> str:
 def not_traced(label: str, error: BaseException, where: Any) -> ValueError:
     """The error about a part that fails while it is traced, to be raised."""
     return ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {first_line(error)}{at_line(where)}")
+
+
+@contextlib.contextmanager
+def naming(label: str) -> Iterator[None]:
+    """An error inside a user's functions, while they are traced, becomes a ValueError with the label and the place."""
+    try:
+        yield
+    except Exception as error:
+        raise not_traced(label, error, error) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -292,10 +292,7 @@ def _short(value: Any) -> str:
 
 
 def sections(text: str | None) -> dict[str, str]:
-    """The sections of a numpydoc docstring by title; what stands before the first one has the title "".
-
-    An example at the end needs no title.
-    """
+    """The sections of a numpydoc docstring by title, "" for what stands first. An example at the end needs no title."""
     clean = inspect.cleandoc(text or "")
     if "\nExamples\n---" not in clean:
         clean = re.sub(r"\n\n(?=>>> )", "\n\nExamples\n--------\n", clean, count=1)

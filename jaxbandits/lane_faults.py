@@ -30,10 +30,7 @@ class Faults(NamedTuple):
 
 
 def begin(arms: int | None, own_world: bool, own_program: bool, state: Any) -> Faults:
-    """Before the first play. own_world, own_program: whether a user wrote them.
-
-    A state that begins with NaN means something by it, and is not watched.
-    """
+    """Before the first play. own_world, own_program: a user wrote them. A state that begins with NaN is not watched."""
     never = jnp.int32(NEVER)
     return Faults(
         action=() if arms is None else never,

@@ -12,8 +12,8 @@ from jaxbandits.declared import with_sections
 from jaxbandits.formatting import markdown as cells
 from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.sweeps.assumptions import overspent, spent
 from jaxbandits.sweeps.simulate import built_parts
-from jaxbandits.sweeps.spent import overspent, spent
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
 
 if TYPE_CHECKING:

@@ -19,10 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Traces(dict[Any, "Trace"]):
-    """The first traces of one lane's functions, by function and shapes.
-
-    All are equal: a hash of them tells parts apart (`Parts.traced`).
-    """
+    """First traces of a lane's functions, by function and shapes. All are equal: `Parts.traced` tells parts apart."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Traces)
@@ -32,7 +29,7 @@ class Traces(dict[Any, "Trace"]):
 
 
 class Trace(NamedTuple):
-    """A function as it was traced: of arrays. Numbers of Python among its arguments and results are static."""
+    """A function as it was traced: of arrays. What is none among its arguments and results is static."""
 
     program: ClosedJaxpr
     structure: Any  # of what it returns
@@ -86,22 +83,17 @@ def _divided(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
 # ---- without what nothing reads
 
 
-def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -> Callable[..., Any]:
+def without_unread(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as it is traced, without the operations whose results nothing reads, in loops and branches too.
 
-    static: the positions of arguments that are not traced. The result is the same, bit for bit; for use under
-    `jax.jit`. XLA leaves such code out by itself, but jax 0.10.2 dies of some of it (docs/decisions.md#unread).
+    The result is the same, bit for bit; for use under `jax.jit`. XLA leaves such code out by itself, but jax 0.10.2
+    dies of some of it (docs/decisions.md#unread).
     """
 
     @functools.wraps(function)
     def lean(*args: Any) -> Any:
-        def call(*arrays: Any) -> Any:
-            remaining = iter(arrays)
-            return function(*(x if i in static else next(remaining) for i, x in enumerate(args)))
-
-        arrays = [x for i, x in enumerate(args) if i not in static]
-        found = trace(call, *arrays)
-        return found._replace(program=_lean(found.program, {}))(*arrays)
+        found = trace(function, *args)
+        return found._replace(program=_lean(found.program, {}))(*args)
 
     return lean
 

@@ -201,13 +201,8 @@ def factory(
         ...
     TypeError: ucb1 has no argument 'num_armz' (did you mean 'num_arms'?); it takes ...
     """
-    made = functools.partial(_factory, plays_on=plays_on, example=example, source=source)
-    return made(function) if function else made
-
-
-def _factory(
-    function: Callable[..., Any], plays_on: str | None, example: Example | None, source: str
-) -> Callable[..., Any]:
+    if function is None:
+        return functools.partial(factory, plays_on=plays_on, example=example, source=source)
     name = function.__name__
     # what must be given comes first, also where it stands in a TypedDict
     rows = dict(sorted(declaration(function).items(), key=lambda row: not row[1].required))
@@ -261,10 +256,7 @@ def _factory(
 
 
 def typed(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Signature:
-    """A function's signature with types alone, where the marks of annotations are left to the docstring.
-
-    A TypedDict's arguments are keywords.
-    """
+    """A function's signature with types alone: docstrings have the marks. A TypedDict's arguments are keywords."""
     given, signature = inspect.Parameter, inspect.signature(function)
     returned = hints_of(function).get("return", signature.return_annotation)
     kinds = {key: p.kind for key, p in signature.parameters.items() if key in rows}
@@ -290,7 +282,29 @@ def checked(function: Any = None, /, *, source: str = "") -> Any:
 
     Its docstring gets the Parameters, Returns and Raises that follow, and `source` as its References, as in `factory`.
     """
-    return _checked(function, source) if function else functools.partial(_checked, source=source)
+    if function is None:
+        return functools.partial(checked, source=source)
+    # no program is compiled for a number of the host
+    rows = {key: row._replace(static=STATIC in row.marks) for key, row in declaration(function).items()}
+    signature = typed(function, rows)
+    checks = {key: check for key, row in rows.items() if (check := checker(row)) is not None}
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **given)
+        except TypeError as error:
+            if rows.keys() == inspect.signature(function).parameters.keys():
+                return function(*args, **given)  # Python says best what is missing or unknown
+            raise TypeError(f"{function.__name__}() {error}") from None
+        bound.apply_defaults()
+        for key, check in checks.items():
+            bound.arguments[key] = check(bound.arguments[key])
+        return function(*bound.args, **bound.kwargs)
+
+    marked: Any = call
+    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, documented(function, rows, source)
+    return call
 
 
 @overload
@@ -311,30 +325,6 @@ def told(function: Any = None, /, *, source: str = "", raises: str = "") -> Any:
     rows = {key: row._replace(static=False) for key, row in declaration(function).items()}
     function.__signature__, function.__doc__ = typed(function, rows), documented(function, rows, source, raises)
     return function
-
-
-def _checked(function: Callable[P, R], source: str) -> Callable[P, R]:
-    # no program is compiled for a number of the host
-    rows = {key: row._replace(static=STATIC in row.marks) for key, row in declaration(function).items()}
-    signature = typed(function, rows)
-    checks = {key: check for key, row in rows.items() if (check := checker(row)) is not None}
-
-    @functools.wraps(function)
-    def call(*args: P.args, **given: P.kwargs) -> R:
-        try:
-            bound = signature.bind(*args, **given)
-        except TypeError as error:
-            if rows.keys() == inspect.signature(function).parameters.keys():
-                return function(*args, **given)  # Python says best what is missing or unknown
-            raise TypeError(f"{function.__name__}() {error}") from None
-        bound.apply_defaults()
-        for key, check in checks.items():
-            bound.arguments[key] = check(bound.arguments[key])
-        return function(*bound.args, **bound.kwargs)
-
-    marked: Any = call
-    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, documented(function, rows, source)
-    return call
 
 
 def checker(row: Argument) -> Callable[[Any], Any] | None:

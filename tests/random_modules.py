@@ -153,8 +153,8 @@ def plan_of(module, **changes):
 
 def key_of(module, **changes) -> tuple[str, bool]:
     """The key of a module's cell, and whether no later run will find it."""
-    named = identified(plan_of(module, **changes), "cpu", stored=True)
-    return named.keys[0], bool(named.nameless)
+    _, (key,), nameless = identified(plan_of(module, **changes), "cpu", stored=True)
+    return key, bool(nameless)
 
 
 class Traced(NamedTuple):

@@ -144,7 +144,7 @@ def _one(setting: Setting, case: Case, seed):
 
 @partial(jax.jit, static_argnums=0)
 # docs/decisions.md#unread
-@partial(without_unread, static=(0,))
+@without_unread
 def _many(setting: Setting, params, environment, edits, seeds):
     def run(edit, seed):
         reacting = edit if setting.parts.reward_attack else ()

@@ -25,8 +25,7 @@ from jaxbandits.checking.subject import SLOTS, Subject
 from jaxbandits.contract import described, name_of, one_line, place_of, runs_own_code
 from jaxbandits.declared import told_by
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.arguments import factory_of, signature_of
-from jaxbandits.sweeps.own_factory import own_factory
+from jaxbandits.sweeps.arguments import factory_of, own_factory, signature_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
 

@@ -78,7 +78,7 @@ class Subject:
     @functools.cached_property
     def current(self) -> Plan:
         """The same plan, which knows what its functions compute now: nothing compiled before is used for other code."""
-        return identified(self.plan, "cpu", stored=False).plan
+        return identified(self.plan, "cpu", stored=False)[0]
 
     @property
     def cell(self) -> Cell:

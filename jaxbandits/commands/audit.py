@@ -21,7 +21,7 @@ from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.reports import plot
-from jaxbandits.sweeps.own_factory import here_first, own_factory
+from jaxbandits.sweeps.arguments import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.toml_file import read_config

@@ -1,7 +1,7 @@
 """`jaxbandits check module:factory`."""
 
 from jaxbandits.checking.check import check
-from jaxbandits.sweeps.own_factory import here_first
+from jaxbandits.sweeps.arguments import here_first
 
 EXIT_FOUND = 1
 

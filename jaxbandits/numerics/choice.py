@@ -62,10 +62,7 @@ def inverse_cdf(probabilities: Float[Array, "... n"], u: Float[Array, "..."]) ->
 
 
 def pick(x: Array, index: Int[Array, "..."], axis: int = -1) -> Array:
-    """x[..., index] over one axis, the index a batch of integers: [..., n], [...] -> [...].
-
-    Over another axis than the last one, as under `lanes_last`, the choices among a few are unrolled.
-    """
+    """x[..., index] over one axis: [..., n], [...] -> [...]. Under `lanes_last` choices among a few are unrolled."""
     if axis == -1 or x.shape[axis] > UNROLL:
         return jnp.squeeze(jnp.take_along_axis(x, jnp.expand_dims(index, axis), axis=axis), axis)
     chosen = jax.lax.index_in_dim(x, 0, axis, keepdims=False)
@@ -75,10 +72,7 @@ def pick(x: Array, index: Int[Array, "..."], axis: int = -1) -> Array:
 
 
 def tree_where(condition: Bool[Array, "..."], new: Tree, old: Tree) -> Tree:
-    """Of two equal trees, leaf by leaf, `new` where the condition holds and `old` elsewhere.
-
-    The condition broadcasts against every leaf; inside a lane it is a scalar.
-    """
+    """Leaf by leaf, `new` where the condition holds and `old` elsewhere. Inside a lane the condition is a scalar."""
     return cast(Tree, jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old))
 
 

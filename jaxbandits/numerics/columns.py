@@ -175,10 +175,7 @@ def inverse_cdf(x: Columns, u: Float[Array, ""]) -> Int[Array, ""]:
 
 
 class Kept(NamedTuple):
-    """Numbers of which a play changes that of one arm alone.
-
-    Lanes lie behind the arms while they play (`lanes_behind`), so that an arm's numbers are contiguous as in columns.
-    """
+    """Numbers of which a play changes one arm's alone. Lanes lie behind the arms while they play (`lanes_behind`)."""
 
     rows: Array  # [K]
 

@@ -43,10 +43,7 @@ def safe_norm(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
 
 @lanes_last
 def sweep_inverse(matrix: Float[Array, "d d ..."]) -> tuple[Float[Array, "d d ..."], Float[Array, "..."]]:
-    """Inverse of a symmetric positive definite [d, d], and its smallest pivot, which is > 0 if it was definite.
-
-    By Gauss-Jordan sweeps.
-    """
+    """Inverse of a symmetric definite [d, d] by Gauss-Jordan sweeps, and its smallest pivot: > 0 if it was definite."""
 
     def sweep(k, carry):
         a, smallest = carry

@@ -70,10 +70,7 @@ def count(mask: Bool[Array, "..."], axis: int = -1) -> Int[Array, "..."]:
 def two_sum(
     high: Float[Array, "..."], low: Float[Array, "..."], x: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Add x to the compensated sum (high, low).
-
-    Knuth's two-sum, then renormalised so that low stays below high's last bit.
-    """
+    """Add x to (high, low): Knuth's two-sum, then renormalised so that low stays below high's last bit."""
     total = high + x
     rounded_x = total - high  # the part of x that arrived in the total
     low = low + ((high - (total - rounded_x)) + (x - rounded_x))

@@ -1,4 +1,4 @@
-"""What an algorithm assumes of rewards, compared with what the environment pays, and what a run's dtype can hold.
+"""What an algorithm assumes of rewards and spends of privacy, what the environment pays, and what a dtype can hold.
 
 An assumption is never filled in from the environment. A wrong one is no error, but the user should know that the
 guarantee does not hold. Moments: docs/formulas/private_robust_mab.md#model. Bounded rewards:
@@ -7,16 +7,17 @@ docs/formulas/byzantine.md#names-and-edges.
 """
 
 import itertools
+import math
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.regret import gaps_of
-from jaxbandits.sweeps import spent
-from jaxbandits.sweeps.spent import overspent, paid, reach
+from jaxbandits.spending import TOLERANCE
 
 ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
 LARGEST_CHANGE = 0.01  # of a gap between arms, or of a probability, as a share
@@ -28,11 +29,49 @@ Doubts: TypeAlias = Iterator[Doubt]
 FATES = {"clip": "clips others", "zero": "counts others as 0", "accept": "takes others as they are"}
 
 
-def unread(algorithm: Algorithm, environment: Environment) -> Doubts:
-    """Whether the environment pays rewards outside the range that the algorithm reads, where both declare one.
+class Spent(NamedTuple):
+    """One run's privacy. Where nothing is promised: NaN, inf, 0."""
 
-    Nothing is said of what an adversary makes of rewards.
-    """
+    asked: float  # epsilon; NaN where none is named
+    epsilon: float
+    delta: float
+
+
+def paid(environment: Environment) -> tuple[float, float] | None:
+    """The range (low, high) of an environment's rewards: its `reward_range`, or +-`reward_bound`; None without both."""
+    facts = environment.facts
+    if "reward_range" in facts:
+        low, high = facts["reward_range"]
+        return float(low), float(high)
+    return (-facts["reward_bound"], facts["reward_bound"]) if "reward_bound" in facts else None
+
+
+def reach(environment: Environment) -> float:
+    """The largest absolute value of a reward; 0 where the environment does not say."""
+    low, high = paid(environment) or (0.0, 0.0)
+    return max(abs(low), abs(high))
+
+
+def spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
+    """What a run spends. Infinitely much where the environment pays rewards beyond those of the guarantee."""
+    claim = algorithm.guarantee
+    if claim.model == "none":
+        return Spent(math.nan, math.inf, 0.0)
+    epsilon, delta = map(float, claim.spend(algorithm.params))
+    if environment is not None and overspent(algorithm, environment):
+        epsilon = math.inf
+    asked = claimed_epsilon(algorithm)
+    return Spent(math.nan if asked is None else asked, epsilon, 0.0 if math.isinf(epsilon) else delta)
+
+
+def overspent(algorithm: Algorithm, environment: Environment) -> bool:
+    """Whether a finite epsilon is declared for smaller rewards than the environment pays, as far as that is known."""
+    beyond = reach(environment) > algorithm.guarantee.bound
+    return beyond and bool(np.isfinite(algorithm.guarantee.spend(algorithm.params)[0]))
+
+
+def unread(algorithm: Algorithm, environment: Environment) -> Doubts:
+    """Whether the environment, adversaries left aside, pays rewards outside the range that the algorithm reads."""
     read, pays = algorithm.rewards, paid(environment)
     if read is None or pays is None:
         return
@@ -113,6 +152,26 @@ def doubted(algorithm: Algorithm, environment: Environment) -> Doubts:
         yield "noise", share, text, "raise epsilon, the number of agents or the horizon, or lower window"
 
 
+def unasked(algorithm: Algorithm) -> Doubts:
+    """Where more privacy is spent than is asked for, or delta is large."""
+    if algorithm.guarantee.model == "none":
+        return
+    config = algorithm.config
+    try:
+        asked, epsilon, delta = spent(algorithm, None)
+    except Exception:  # a malformed guarantee is named by the checks of parts
+        return
+    if epsilon > (1 + TOLERANCE) * asked:
+        much = "infinity" if math.isinf(epsilon) else f"{epsilon:.3g}"
+        presets = (name for name in ("preset", "calibration") if config.get(name) not in (None, "exact"))
+        remedy = next((f"{name}='exact' keeps it" for name in presets), "ds.epsilon_spent has it for every point")
+        yield "spent", epsilon / asked, f"asked for epsilon {asked:g}, spends {much}", remedy
+    horizon, delta = config.get("horizon"), max(delta, float(config.get("delta") or 0))
+    if horizon and delta > 1.000001 / horizon:
+        text = f"delta = {delta:g} exceeds 1 / horizon = {1 / horizon:.3g}: it allows to publish one play's data whole"
+        yield "delta", delta * horizon, text, "bind a smaller one"
+
+
 def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
     """What a dtype cannot hold: arms that it takes for equal, rare rewards that it cannot draw, horizons too long."""
     means = environment.facts.get("means")
@@ -159,7 +218,7 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             checked[key] = list(exceeded(algorithm, environment))
         for about, *doubt in itertools.chain(
             checked[key], doubted(algorithm, environment), unread(algorithm, environment),
-            spent.doubts(algorithm), unheld(algorithm, environment, dtype),
+            unasked(algorithm), unheld(algorithm, environment, dtype),
         ):  # fmt: skip
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

@@ -17,9 +17,9 @@ from jaxbandits.regret import best_reward, has_best
 from jaxbandits.selection import TAKERS
 from jaxbandits.spending import NAMES
 from jaxbandits.sweeps.arguments import text
+from jaxbandits.sweeps.assumptions import overspent, spent
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.spent import overspent, spent
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
 from jaxbandits.validation import same
 from jaxbandits.version import __version__
@@ -154,11 +154,6 @@ class Results:
         self.put_best()
         data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}
         return xr.Dataset(data, self._coords(), self._attrs())
-
-    def close(self) -> None:
-        """Finish the file."""
-        if self.file is not None:
-            self.file.close()
 
     def _coords(self) -> dict[str, Any]:
         plan = self.plan

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits.formatting import duration, size
-from jaxbandits.sweeps.compilation.compiling_time import expected
+from jaxbandits.sweeps.compilation.compiled import expected
 from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, total_bytes, weight
 from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.plan import Plan

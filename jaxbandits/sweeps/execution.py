@@ -102,7 +102,7 @@ class CheckedSweep:
         recorded = max(map(len, plan.times.values()))
         check_room(work.total_bytes(plan), directory, len(plan.seeds), recorded)
         work.fitting(plan, work.owned(plan), engine.machine)  # raises now where the memory is too small
-        self.store = None if directory is None else Store(directory, block_of(recorded))
+        self.store = None if directory is None else Store(directory, block_of(recorded), self.began)
         if self.nameless:
             reason = next(iter(self.nameless.values()))
             warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
@@ -161,13 +161,9 @@ class CheckedSweep:
                     self._tidy(self.store)
                     ds = load(self.directory)
                     if self.store.spent is not None:
-                        self._note_seconds(last=True)
+                        self.store.note_seconds(last=True)
                     return ds
         raise self._damaged(self.store)
-
-    def _note_seconds(self, last: bool = False) -> None:
-        if self.store is not None:
-            self.store.note_seconds(time.perf_counter() - self.began, last)
 
     def _results(self, path: Path | None = None) -> Results:
         return Results(self.plan, self.config, self.notes, path)
@@ -205,7 +201,7 @@ class CheckedSweep:
             try:
                 self._run(wanted)
             finally:
-                self._note_seconds(last=True)
+                self.store.note_seconds(last=True)
         elif self.progress and shard is None:
             estimate.say(self.summary(self.lanes_computed))
 
@@ -233,7 +229,7 @@ class CheckedSweep:
             elif store is not None:
                 if outcome.regret is not None:
                     keep_outcome(store, call, outcome)
-                self._note_seconds()
+                store.note_seconds()
             if outcome.faults:
                 broken = broken_cells(outcome.faults)
                 if broken and not broken_cells(seen) and len(calls) > 1:
@@ -271,7 +267,7 @@ class CheckedSweep:
             results = self._results(part)
             if whole := self._read(store, results.put):
                 results.put_best()
-            results.close()
+            results.file.close()
             if whole:
                 self.left_out = left_out(self.directory / RESULTS, part)
                 os.replace(part, self.directory / RESULTS)

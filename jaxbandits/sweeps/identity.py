@@ -13,7 +13,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +22,12 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import simulator
-from jaxbandits.contract import at_line, first_line, operations, runs_own_code
+from jaxbandits.contract import at_line, first_line, naming, operations, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
-from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
+from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
 from jaxbandits.traced_once import Traces
@@ -36,20 +36,11 @@ from jaxbandits.validation import Arguments
 BASELINE_SEEDS = 8  # a baseline that depends on the seed is evaluated on so many
 
 
-class Identified(NamedTuple):
-    """A plan whose groups know what they compute, and the keys of its cells."""
-
-    plan: Plan
-    keys: list[str]
-    nameless: dict[str, str]  # keys that no later run will find, and why
-
-
-def identified(plan: Plan, platform: str, stored: bool) -> Identified:
-    """Tell what every group computes, and name every cell.
+def identified(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[str], dict[str, str]]:
+    """The plan with groups that know what they compute, its cells' keys, and of keys that no later run finds, why.
 
     platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own functions are
-    traced: they may have changed, and code that was compiled before the change must not be used again. Errors
-    inside a user's functions pass through.
+    traced: they may have changed, and code that was compiled before the change must not be used again.
     """
     about, known, groups = versions(platform), dict[Any, Any](), list[Group]()
     keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
@@ -72,21 +63,18 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
             except NoIdentity as reason:
                 keys[c] = _sha(uuid.uuid4().hex)
                 nameless[keys[c]] = f"{plan.cells[c].label}: {reason}"
-    return Identified(plan._replace(groups=groups), keys, nameless)
+    return plan._replace(groups=groups), keys, nameless
 
 
 def _remembered(group: Group, plan: Plan, platform: str) -> str:
-    """The program of a group of this package's functions, traced once for one state of the package.
-
-    What rules for `vmap` do is left to `KEYS`.
-    """
+    """The program of a group of this package's functions, traced once for one state of the package."""
     cell = plan.cells[group.cells[0]]
     leaves, treedef = jax.tree.flatten(stacked([host_case(cell)], plan.dtype)[0])
     shapes = [(x.shape, x.dtype.str) for x in leaves]
     about = (platform, kinds_of(group), shapes, str(treedef), executables.classes_of(treedef), len(group.times))
     return executables.remembered(
         executables.key_of(executables.name_of_parts(group.parts), None, "program", *about),
-        lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),
+        lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),  # of rules for `vmap` speaks `KEYS`
     )
 
 
@@ -190,11 +178,12 @@ def traced_now(group: Group, cell: Cell, dtype: str, *, lasting: bool, batch: bo
     trace what a batch of lanes computes. Errors inside a user's functions become a ValueError that names the cell.
     """
     case = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), stacked([host_case(cell)], dtype)[0])
-    with jax.enable_x64(dtype == "float64"), naming(cell.label):
-        program, results = _lane_program(group, case)
-        programs = [program]
-        if batch and "custom_vmap_call" in {one.primitive.name for one in operations(program.eqns)}:
-            programs += [*_batch_programs(group, case, False), *_batch_programs(group, case, True)]
+    with jax.enable_x64(dtype == "float64"):
+        with naming(cell.label):
+            program, results = _lane_program(group, case)
+            programs = [program]
+            if batch and "custom_vmap_call" in {one.primitive.name for one in operations(program.eqns)}:
+                programs += [*_batch_programs(group, case, False), *_batch_programs(group, case, True)]
         return fingerprint(programs, results, lasting=lasting)
 
 

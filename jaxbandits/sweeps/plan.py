@@ -126,13 +126,11 @@ def plan(
                 algorithm = built(factory, given, world, length, label, "")
                 cells.append(Cell(label, algorithm, world, first, second, length, index))
             places[(label, *place)] = built_at[index]
+    called = {slot: x for slot, x in zip(arguments.PARTS, parts, strict=True) if isinstance(x, Environment | Adversary)}
     asked = {
         "algorithms": factories, "horizon": horizon, "seeds": seeds, "grid": grid, "points": points,
-        "checkpoints": checkpoints, "dtype": dtype, **makers,
+        "checkpoints": checkpoints, "dtype": dtype, **makers, **called,
     }  # fmt: skip
-    for slot, part in zip(arguments.PARTS, parts, strict=True):
-        if isinstance(part, Environment | Adversary):
-            asked[slot] = part
     return Plan(
         labels=list(factories), axes=axes, cells=cells, places=places, groups=grouped(cells, times, dtype),
         times=times, constant_along=constant_along, takers=takers, seeds=seeds, dtype=dtype, given=asked,

@@ -228,10 +228,7 @@ def _seed(seed: Any) -> Any:
 def built_parts(
     algorithm: "Algorithm | AlgorithmFactory | str", environment: "Environment | EnvironmentFactory | str | None"
 ) -> tuple[Algorithm, Environment | None]:
-    """An algorithm and an environment, called where they are factories. ValueError where they do not fit together.
-
-    environment None: the algorithm's factory has all it needs bound to it.
-    """
+    """An algorithm and an environment, built and fitting. None: the factory has all it needs bound to it."""
     if environment is None:
         if isinstance(algorithm, Algorithm):
             return algorithm, None

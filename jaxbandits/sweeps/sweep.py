@@ -145,11 +145,7 @@ def prepared(
     progress: bool = True,
     fresh: bool = False,
 ) -> CheckedSweep:
-    """A sweep with all arguments checked and nothing written yet.
-
-    `.dataset()` of it computes what is missing, `.compute(shard)` a shard of that. settings: the other arguments of
-    `sweep`. fresh: compute everything, whatever the store holds.
-    """
+    """A checked sweep; nothing is written yet. settings: `sweep`'s other arguments. fresh: compute everything anew."""
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     check_flags()
     laid_out = plan(algorithms, environment, **settings)

@@ -14,8 +14,7 @@ import numpy as np
 
 from jaxbandits import algorithms, environments
 from jaxbandits.environments.labelled_rows import read_labelled, read_losses
-from jaxbandits.sweeps.arguments import KINDS, PARTS, readable, seed_range, signature_of, text
-from jaxbandits.sweeps.own_factory import own_factory
+from jaxbandits.sweeps.arguments import KINDS, PARTS, own_factory, readable, seed_range, signature_of, text
 from jaxbandits.sweeps.until import Until, refused, until
 from jaxbandits.validation import integer, nearest, path_of, said_of, shown
 

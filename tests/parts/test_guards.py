@@ -480,7 +480,7 @@ def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
     with pytest.warns(UserWarning, match=words) as caught:
         calls.check_parts(planned(own(**functions)))
     said = [str(w.message) for w in caught]
-    assert len(said) == 1 and contract.REMEDY in said[0]
+    assert len(said) == 1 and examination.REMEDY in said[0]
     (function,) = functions.values()  # the line of the draw in it
     assert said[0].endswith(f"{HERE}:{function.__code__.co_firstlineno + line})")
 

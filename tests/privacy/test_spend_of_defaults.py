@@ -9,8 +9,8 @@ import pytest
 
 from jaxbandits import catalogue
 from jaxbandits.mechanisms import gaussian_epsilon, zcdp
+from jaxbandits.sweeps.assumptions import spent
 from jaxbandits.sweeps.simulate import algorithm_for
-from jaxbandits.sweeps.spent import spent
 
 BUDGETS = (0.2, 1.0, 10.0, 50.0)
 HORIZONS = (1000, 20_000)

@@ -437,7 +437,7 @@ def test_two_cells_of_an_integer_and_a_float_stay_apart(tmp_path):
     text = algorithm("", value).replace("def mine(*, num_arms, horizon)", "def mine(*, num_arms, horizon, bias=0.0)")
     points = [{"bias": 1}, {"bias": 1.0}]
     with loaded(tmp_path, {"mine.py": text.replace("Params(), ", "Params(bias=bias), ")}) as module:
-        assert len(set(identified(plan_of(module, points=points), "cpu", stored=True).keys)) == 2
+        assert len(set(identified(plan_of(module, points=points), "cpu", stored=True)[1])) == 2
         kept = jb.sweep(module.mine, module.world, **SETTINGS, points=points)
         assert not np.array_equal(kept.total.isel(point=0), kept.total.isel(point=1))
 

@@ -36,7 +36,7 @@ PACKAGE = Path(jb.__file__).parent
 
 def key(algorithm=A.exp3, environment=ARMS, platform="cpu", **changes):
     laid_out = plan.plan({"x": algorithm}, environment, **(BASE | changes))
-    (name,) = identified(laid_out, platform, stored=True).keys
+    (name,) = identified(laid_out, platform, stored=True)[1]
     return name
 
 
@@ -363,7 +363,7 @@ def _again(*, num_arms, horizon):
 def test_labels_and_names_are_no_part_of_a_key():
     """Two algorithms that compute the same share what is finished, which holds nothing but what was computed."""
     laid_out = plan.plan({"x": A.exp3, "y": _again}, ARMS, **BASE)
-    assert len(set(identified(laid_out, "cpu", stored=True).keys)) == 1
+    assert len(set(identified(laid_out, "cpu", stored=True)[1])) == 1
 
 
 @functools.wraps(A.exp3)

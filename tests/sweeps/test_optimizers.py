@@ -64,9 +64,9 @@ def key(place, transformation):
     algorithm, environment = PLACES[place](transformation)
     settings = {"grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None}
     laid_out = plan.plan({"x": algorithm}, environment, **settings, **SMALL)
-    named = identified(laid_out, "cpu", stored=True)
-    assert not named.nameless
-    return named.keys[0]
+    _, keys, nameless = identified(laid_out, "cpu", stored=True)
+    assert not nameless
+    return keys[0]
 
 
 # of one program with two numbers, and of another program

@@ -65,7 +65,7 @@ def algorithm(number=drawn, arm=lambda draws, t: jnp.int32(0)):
 
 def key(part):
     laid_out = plan.plan({"x": part}, ARMS, **RUN)
-    (name,) = identified(laid_out, "cpu", stored=True).keys
+    (name,) = identified(laid_out, "cpu", stored=True)[1]
     return name
 
 

@@ -24,7 +24,7 @@ from dealt import dealt
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate, execution
-from jaxbandits.sweeps.compilation import compiling_time
+from jaxbandits.sweeps.compilation import compiled
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls, local, one_call
 from jaxbandits.sweeps.engines.calls import Call
@@ -342,8 +342,8 @@ def test_one_call_of_every_group_comes_first():
 def test_what_compiling_takes_is_said_before_it_begins(monkeypatch, capsys, tmp_path):
     """The size of a user's function is known once it is traced."""
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path))  # nothing was compiled before
-    monkeypatch.setattr(compiling_time, "SECONDS", 1.0)
-    monkeypatch.setattr(compiling_time, "BYTES", 2**50)
+    monkeypatch.setattr(compiled, "SECONDS", 1.0)
+    monkeypatch.setattr(compiled, "BYTES", 2**50)
 
     def written_out(*, num_arms, horizon):
         made = A.ucb1(num_arms=num_arms, horizon=horizon)
@@ -378,9 +378,9 @@ def test_operations_are_those_of_loops_and_functions_too():
     def looped(x):
         return jax.lax.fori_loop(0, 5, lambda _, y: jax.jit(lambda z: jnp.sin(z) + 1)(y), x) * 2
 
-    alone, inside = (compiling_time.number_of(jax.make_jaxpr(f)(1.0)) for f in (lambda x: jnp.sin(x) + 1, looped))
+    alone, inside = (compiled.number_of(jax.make_jaxpr(f)(1.0)) for f in (lambda x: jnp.sin(x) + 1, looped))
     assert alone == 2 and 2 < inside < 12
-    assert compiling_time.expected(2000)[0] < 5 < compiling_time.expected(20_000)[0] < compiling_time.LONG
+    assert compiled.expected(2000)[0] < 5 < compiled.expected(20_000)[0] < compiled.LONG
 
 
 def test_an_error_of_tracing_names_its_algorithm(tmp_path):

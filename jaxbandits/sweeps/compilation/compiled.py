@@ -5,6 +5,7 @@ points and is drawn once for all of them. Functions are compiled ahead of time, 
 """
 
 import gc
+import os
 import threading
 import warnings
 from functools import lru_cache, partial
@@ -15,16 +16,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import ClosedJaxpr
 
 from jaxbandits import simulator
-from jaxbandits.contract import first_line
+from jaxbandits.contract import first_line, operations
+from jaxbandits.formatting import duration, size
 from jaxbandits.kernels.launch import Form, form_on, has_kernels
 from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
 from jaxbandits.sweeps.compilation.caller import CallerLeft, about_to_compile, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
-from jaxbandits.sweeps.compilation.compiling_time import OF_LANES, number_of, warn_if_long
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.traced_once import without_unread
 from jaxbandits.window import Lane, Parts, streams
@@ -36,6 +38,13 @@ _lock = threading.Lock()
 # XLA takes vectors of 256 bits by default, also where a processor has 512. A processor that has less is not affected.
 # docs/decisions.md#wide-vectors
 WIDE_VECTORS: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
+# XLA compiles one core's program in time and memory that grow with its operations, hardly with what they are.
+# Measured on one core for programs of 600 to 7,000 operations: 0.8 to 1.6 ms and 45 to 95 kB an operation.
+# docs/decisions.md#compiling-time
+SECONDS = 0.0011
+BYTES = 70_000
+LONG = 300.0  # seconds
+OF_LANES = 1.2  # operations of a program of many lanes over those of one lane's window, measured: 1.1 to 1.6
 
 
 class Compiled:
@@ -107,7 +116,7 @@ class Compiled:
         self.parts, self.marks, self.checkpoints = parts, marks, checkpoints
         self.functions = {
             "begin": jax.jit(without_unread(begin)),
-            "advance": jax.jit(without_unread(advance, static=(0,)), static_argnums=0, donate_argnums=3),
+            "advance": jax.jit(without_unread(advance), static_argnums=0, donate_argnums=3),
             "kernel": jax.jit(by_kernel, static_argnums=(0, 1), donate_argnums=4),
             "close": jax.jit(without_unread(close), donate_argnums=2),
             "finish": jax.jit(without_unread(finish)),
@@ -227,6 +236,39 @@ def memory_maps() -> tuple[int, int]:
         return 0, 1
 
 
+# ---- how large programs are, and what that takes
+
+
+def number_of(program: ClosedJaxpr) -> int:
+    """Operations of a program, with those of the functions and loops inside."""
+    return sum(1 for _ in operations(program.jaxpr.eqns))
+
+
+def expected(number: int) -> tuple[float, int]:
+    """Seconds and bytes that compiling so many operations takes, about."""
+    return number * SECONDS, number * BYTES
+
+
+def warn_if_long(number: int) -> None:
+    """Say so where a program takes over five minutes or half of this machine's memory, and what helps."""
+    seconds, memory = expected(number)
+    if seconds > LONG or 2 * memory > _memory():
+        warnings.warn(
+            f"compiling {number:,} operations takes about {duration(seconds)} and {size(memory)}: write Python loops "
+            "over arms or features as array operations or with lax.fori_loop, or lower those sizes",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _memory() -> float:
+    """Bytes of this machine's memory; inf where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
 class LaneShape(NamedTuple):
     """What one lane holds and gives, known before anything runs."""
 
@@ -257,7 +299,7 @@ def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> Lan
         draws = streams(parts, seed)
         return parts.world.observe(case.environment, parts.world.init(case.environment, draws), draws, t)[0]
 
-    def size(tree: Any) -> int:
+    def size_of(tree: Any) -> int:
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
     seed = jax.ShapeDtypeStruct((), jnp.uint32)
@@ -272,12 +314,12 @@ def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> Lan
             context = ()
         except ValueError:
             pass
-    record = size((lane.record.pulls_at, lane.record.regret_at))
+    record = size_of((lane.record.pulls_at, lane.record.regret_at))
     return LaneShape(
-        state=size(lane) - record,
-        kept=size([getattr(lane.algorithm, name) for name in parts.program.hints.kept]),
+        state=size_of(lane) - record,
+        kept=size_of([getattr(lane.algorithm, name) for name in parts.program.hints.kept]),
         record=record,
-        context=size(context),
+        context=size_of(context),
         counted=not lane.record.regret_at,
         arms=None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1]),
         slots=slots,

@@ -250,21 +250,21 @@ def rebuilt(about: Any, call: Any) -> Any:
     True
     """
     own = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in _kinds(call) if hasattr(kind, "_fields")}
-    return _rebuilt(about, own)
 
+    def tree(about: Any) -> Any:
+        if about is None:
+            return _LEAF
+        name, keys, children = about
+        kind = _BUILT_IN.get(name) or own.get(name) or _named_tuple(name)
+        if kind is None:
+            raise ValueError(f"there is no NamedTuple {name}")
+        fields = getattr(kind, "_fields", children)
+        if len(fields) != len(children):
+            raise ValueError(f"{name} has {len(fields)} fields, not {len(children)}")
+        data = (kind, kind if hasattr(kind, "_fields") else keys)
+        return _LEAF.from_node_data_and_children(default_registry, data, [*map(tree, children)])
 
-def _rebuilt(about: Any, known: dict[str, type]) -> Any:
-    if about is None:
-        return _LEAF
-    name, keys, children = about
-    kind = _BUILT_IN.get(name) or known.get(name) or _named_tuple(name)
-    if kind is None:
-        raise ValueError(f"there is no NamedTuple {name}")
-    fields = getattr(kind, "_fields", children)
-    if len(fields) != len(children):
-        raise ValueError(f"{name} has {len(fields)} fields, not {len(children)}")
-    data = (kind, kind if hasattr(kind, "_fields") else keys)
-    return _LEAF.from_node_data_and_children(default_registry, data, [_rebuilt(child, known) for child in children])
+    return tree(about)
 
 
 def _named_tuple(name: str) -> type | None:

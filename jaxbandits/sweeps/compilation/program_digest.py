@@ -5,7 +5,6 @@ static arguments that its builder was called with. What else it reads is text of
 stands beside the names (`sources`). A function of anyone else has no such name.
 """
 
-import contextlib
 import dataclasses
 import enum
 import functools
@@ -23,7 +22,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import version
-from jaxbandits.contract import expansion, not_traced, place_of
+from jaxbandits.contract import expansion, place_of
 from jaxbandits.numerics.device_forms import plain_program
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is
@@ -44,17 +43,6 @@ _known: dict[int, core.Primitive] = {}  # operations of theirs, by id
 
 class NoIdentity(Exception):
     """What a lane computes cannot be told from its traced program; the text says why."""
-
-
-@contextlib.contextmanager
-def naming(label: str) -> Iterator[None]:
-    """An error inside a user's functions, while they are traced, becomes a ValueError with the label and the place."""
-    try:
-        yield
-    except NoIdentity:
-        raise
-    except Exception as error:
-        raise not_traced(label, error, error) from error
 
 
 def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: bool = True) -> str:

@@ -111,11 +111,7 @@ def entered(settings: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _holders() -> dict[str, Any]:
-    """The settings of JAX that a thread may replace, by name: each is its own context manager.
-
-    Not among them are those that a sweep sets itself, and where JAX keeps compiled programs: this package sets that for
-    the process, for a while.
-    """
+    """What a thread may replace, by name, each its own context manager; not what a sweep sets itself, nor caches."""
     config: Any = jax.config
     return {
         name: holder

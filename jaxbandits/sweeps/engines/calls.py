@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxbandits.contract import naming
 from jaxbandits.kernels.source import BLOCK
 from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
-from jaxbandits.sweeps.compilation.program_digest import naming
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import BegunCall

@@ -17,7 +17,7 @@ from jaxbandits.window import Lane, Parts, Window
 
 def _piece(function: Callable[..., Any], static: tuple[int, ...]) -> Callable[..., Any]:
     """The function, compiled by itself: many spans repeat few kinds of window. A caller's `jit` inlines it."""
-    return jax.jit(without_unread(function, static), static_argnums=static)
+    return jax.jit(without_unread(function), static_argnums=static)
 
 
 begin_lane = _piece(simulator.begin, (0, 3))

@@ -174,7 +174,7 @@ def _planned(digest: str, arguments: bytes) -> Plan:
     from ray import cloudpickle
 
     laid_out = plan(**cloudpickle.loads(arguments))
-    return identified(laid_out, jax.default_backend(), stored=False).plan
+    return identified(laid_out, jax.default_backend(), stored=False)[0]
 
 
 @functools.cache

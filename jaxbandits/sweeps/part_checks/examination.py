@@ -350,10 +350,7 @@ RULES: dict[str, tuple[Callable[[Call], None], ...]] = {
 
 
 def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
-    """What is doubtful about a user's functions, a line each; empty for parts of this package.
-
-    ValueError where a function or a guarantee is malformed. cell: algorithm, environment and label.
-    """
+    """What is doubtful about a user's functions, a line each. ValueError where a part of the cell is malformed."""
     algorithm, claim = cell.algorithm, cell.algorithm.guarantee
     own_claim = runs_own_code(claim.spend) or runs_own_code(claim.events)
     if own_claim and not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(algorithm.params)):

@@ -81,8 +81,8 @@ def block_of(checkpoints: int) -> int:
 class Store:
     """The chunks of one directory."""
 
-    def __init__(self, directory: Path, block: int = 1) -> None:
-        self.home, self.block = directory / CHUNKS, block  # seeds of a file
+    def __init__(self, directory: Path, block: int = 1, began: float = 0.0) -> None:
+        self.home, self.block, self.began = directory / CHUNKS, block, began  # seeds of a file, when this sweep began
         self.spent_here = self.home / "spent" / f"{uuid.uuid4().hex[:12]}.txt"
         self.reported: list[str] = []  # which files were set aside, and why
         self.spent: float | None = None  # the seconds of this process that were written down last
@@ -132,8 +132,9 @@ class Store:
                 total += float(path.read_text())
         return total
 
-    def note_seconds(self, seconds: float, last: bool = False) -> None:
+    def note_seconds(self, last: bool = False) -> None:
         """Write this process's seconds down if it is time; last: in any case. A full disk is no reason to stop."""
+        seconds = time.perf_counter() - self.began
         if last or self.spent is None or seconds - self.spent > WRITE_SECONDS:
             self.spent = seconds
             with contextlib.suppress(OSError):
