@@ -74,7 +74,7 @@ def _remembered(group: Group, plan: Plan, platform: str) -> str:
     about = (platform, kinds_of(group), shapes, str(treedef), executables.classes_of(treedef), len(group.times))
     return executables.remembered(
         executables.key_of(executables.name_of_parts(group.parts), None, "program", *about),
-        lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),  # of rules for `vmap` speaks `KEYS`
+        lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),  # `KEYS` covers rules for `vmap`
     )
 
 
