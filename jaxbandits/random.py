@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.numerics import columns, fixed_sum, inverse_cdf, materialize
+from jaxbandits.numerics import columns, fixed_sum, inverse_cdf, materialize, materialize_all
 from jaxbandits.typing import Array, Bool, Float, Int, UInt32
 
 # The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
@@ -168,6 +168,12 @@ class Draws:
         low, high = self.words(t, ((n + 1) // 2,))
         return jnp.concatenate([low, high], axis=-1)[..., :n].reshape(jnp.shape(t) + shape)
 
+    def _stored_bits(self, t, shape):
+        """`bits`, both words of a block computed together, where a CPU would compute the blocks once for each."""
+        n = math.prod(shape)
+        both = jnp.concatenate(materialize_all(self.words(t, ((n + 1) // 2,))), axis=-1)
+        return both[..., :n].reshape(jnp.shape(t) + shape)
+
     def columns(self, t: Int[Array, "..."], number: int) -> Any:
         """The words of `bits(t, (number,))` apart: as many arrays of t's shape, or one array beyond `columns.UNROLL`.
 
@@ -184,6 +190,8 @@ class Draws:
 
     def normal(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Standard normal."""
+        if math.prod(shape) > columns.UNROLL:
+            return materialize(to_normal(self._stored_bits(t, tuple(shape)), self.dtype), long=True)
         return materialize(to_normal(self.bits(t, shape), self.dtype), long=True)
 
     def normals(self, t: Int[Array, "..."], number: int) -> tuple[Float[Array, "..."], ...]:

@@ -10,6 +10,7 @@ Which function inverts or factors which symmetric matrix:
 | [d, d], any | inverse after raising its eigenvalues | `floored_inverse` |
 | [d, d], any | eigenvalues and eigenvectors | `symmetric_eigen` |
 | of `packed`, any | inverse | `packed.symmetric_inverse` |
+| of `packed`, any | <x, theta> and x' P x of few vectors | `packed.ridge_scores` |
 | of `packed`, perhaps indefinite | Cholesky factor, for products | `packed.cholesky` |
 | packed lanes, definite, at most 8 features | solutions, by Cholesky factors | `packed.cholesky_solver` |
 | [d, d], definite | projection onto a ball in the norm of the inverse | `learners.project_ellipsoid.onto_ball` |

@@ -14,6 +14,7 @@ are kept. Inverses and factors of matrices [d, d] of other code are in `numerics
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, reduce
 from typing import Any, TypeAlias
@@ -23,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.numerics.fusion import materialize, materialize_all
+from jaxbandits.numerics.fusion import lanes_first, materialize, materialize_all
 from jaxbandits.numerics.sums import added, dot, matvec, product
 from jaxbandits.typing import Array, Float, Tensor
 
@@ -38,6 +39,7 @@ Solve: TypeAlias = Callable[[Entries], list]
 
 MAX_UNROLLED_DIM = 8  # the largest d that is written out: an inverse has 540 operations
 BLOCK = 4  # pivots that are eliminated together where a matrix is an array
+STAGES = 4  # loops of an elimination, each on what the ones before have left
 
 
 # ---- the layout
@@ -96,7 +98,7 @@ def unfolded(numbers: Any, dim: int) -> tuple[Symmetric, Vector]:
     if isinstance(numbers, list | tuple):
         return tuple(numbers[:-dim]), tuple(numbers[-dim:])
     if dim > MAX_UNROLLED_DIM:
-        return numbers[..., _indices(dim)[2]], numbers[..., -dim:]
+        return materialize(numbers[..., _indices(dim)[2]]), numbers[..., -dim:]
     return unfolded([numbers[..., k] for k in range(numbers.shape[-1])], dim)
 
 
@@ -290,7 +292,82 @@ def ridge_estimate(gram: Symmetric, vector: Vector, ridge: Any) -> tuple[Symmetr
     return tuple(stored[:-dim]), tuple(stored[-dim:])
 
 
+def ridge_scores(gram: Symmetric, vector: Vector, ridge: Any, x: Vector) -> tuple[Any, Any]:
+    """<x, theta> and x' P x of `ridge_estimate`, of vectors x: of few in an array without an inverse."""
+    if isinstance(vector, list | tuple):
+        inverse, theta = ridge_estimate(gram, vector, ridge)
+        return inner(x, theta), quadratic_form(inverse, x)
+    flat = x.reshape(-1, x.shape[-1])
+    found = _scores_by_blocks(gram + scaled_identity(len(vector), ridge), vector, flat)
+    return found[0].reshape(x.shape[:-1]), found[1].reshape(x.shape[:-1])
+
+
+@lanes_first
+def _scores_by_blocks(
+    matrix: Float[Array, "... d d"], vector: Float[Array, "... d"], x: Float[Array, "... m d"]
+) -> tuple[Float[Array, "... m"], Float[Array, "... m"]]:
+    """u' A^-1 x and x' A^-1 x by elimination of A, with x and u as more columns beside it: A = L D L'.
+
+    Pivots as in `symmetric_inverse`. What `STAGES` loops have eliminated is cut off. Lanes are written out: under
+    vmap every slice would be a gather.
+    """
+    dim = matrix.shape[-1]
+    floor = _pivot_floor(jnp.max(jnp.abs(jnp.diagonal(matrix, axis1=-2, axis2=-1)), axis=-1))
+    more = -dim % BLOCK
+    left = jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + [(0, more)] * 2)
+    left = left + jnp.broadcast_to(jnp.asarray(np.diag(np.arange(dim + more) >= dim), left.dtype), left.shape)
+    right = jnp.swapaxes(jnp.concatenate([x, vector[..., None, :]], axis=-2), -1, -2)
+    right = jnp.pad(right, [(0, 0)] * (matrix.ndim - 2) + [(0, more), (0, 0)])
+
+    def eliminate(k, carry):
+        a, score, square = carry
+        n = a.shape[-2]
+        rows = lax.dynamic_slice_in_dim(a, k * BLOCK, BLOCK, axis=-2)
+        corner = lax.dynamic_slice_in_dim(rows, k * BLOCK, BLOCK, axis=-1)
+        low, reciprocals = _unit_factor({(i, j): corner[..., i, j] for i, j in pairs(BLOCK)}, floor)
+        panel: list = []
+        for j in range(BLOCK):
+            panel.append(_less(rows[..., j, :], ((low[j, i][..., None], panel[i]) for i in range(j))))
+        panel = materialize_all(panel)
+        scaled = materialize_all([row * r[..., None] for row, r in zip(panel, reciprocals, strict=True)])
+        both = list(zip(panel, scaled, strict=True))
+        score = reduce(lambda sum_, pair: sum_ + pair[0][..., n:-1] * pair[1][..., -1:], both, score)
+        square = reduce(lambda sum_, pair: sum_ + pair[0][..., n:-1] * pair[1][..., n:-1], both, square)
+        a = a - reduce(operator.add, (row[..., :n, None] * s[..., None, :] for row, s in both))
+        return a, score, square
+
+    blocks = (dim + more) // BLOCK
+    a = jnp.concatenate([left, right], axis=-1)
+    score = square = jnp.zeros(x.shape[:-1], a.dtype)
+    done = 0
+    for stage in range(1, STAGES + 1):
+        steps = blocks * stage // STAGES - done
+        a, score, square = lax.fori_loop(0, steps, eliminate, (a, score, square))
+        a, done = a[..., steps * BLOCK :, steps * BLOCK :], done + steps
+    return score, square
+
+
+def _unit_factor(a: dict[tuple[int, int], Any], floor: Any) -> tuple[dict[tuple[int, int], Any], list]:
+    """L below its diagonal of ones, and 1 / D, of the entries (i, j), i <= j, of L D L', written out."""
+    low: dict = {}
+    reciprocals = []
+    for k in range(BLOCK):
+        reciprocals.append(1 / _off_zero(a[k, k], floor))
+        for i in range(k + 1, BLOCK):
+            low[i, k] = a[k, i] * reciprocals[k]
+        for i, j in pairs(BLOCK):
+            if i > k:
+                a[i, j] = a[i, j] - low[i, k] * a[k, j]
+    stored = materialize_all([*reciprocals, *low.values()])
+    return dict(zip(low, stored[BLOCK:], strict=True)), stored[:BLOCK]
+
+
 # ---- inverses
+
+
+def _off_zero(pivot: Any, floor: Any) -> Any:
+    """A pivot, moved to the floor where it vanishes."""
+    return jnp.where(jnp.abs(pivot) < floor, jnp.where(pivot < 0, -floor, floor), pivot)
 
 
 def _pivot_floor(top: Any) -> Any:
@@ -322,9 +399,7 @@ def _swept(a: dict[tuple[int, int], Any], dim: int, floor: Any) -> dict[tuple[in
         return min(i, j), max(i, j)
 
     for k in range(dim):
-        pivot = a[k, k]
-        pivot = jnp.where(jnp.abs(pivot) < floor, jnp.where(pivot < 0, -floor, floor), pivot)
-        reciprocal = 1 / pivot
+        reciprocal = 1 / _off_zero(a[k, k], floor)
         row = {j: a[at(k, j)] * reciprocal for j in range(dim) if j != k}
         for i, j in pairs(dim):
             if k not in (i, j):

@@ -67,6 +67,7 @@ def everything(xs, ys, raw, limit):
         "outer": entries(packed.outer(x)),
         "each": packed.stacked(packed.each(lambda own, other: own - 2 * other, x, theta)),
         "rank_one": numbers,
+        "ridge_scores": jnp.stack(packed.ridge_scores(again, its_vector, jnp.asarray(0.5, xs.dtype), x)),
         "ridge_estimate": packed.folded(*estimate),
         "symmetric_inverse": entries(packed.symmetric_inverse(of_matrix(raw + raw.T), dim)),
         "cholesky": packed.stacked(packed.lower_product(packed.cholesky(definite, dim), x)),

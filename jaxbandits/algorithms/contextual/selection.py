@@ -1,8 +1,8 @@
 """Rules that choose an arm from an estimate (P, theta), and the linear bandit they make with `statistics`.
 
 A rule is `select(params, draws, t, estimate, features) -> action`. It gets its own numbers, the streams under
-`act`, the plays t of a window, an `Estimate`, and the features of the decision sets, both in the layout of
-`numerics.packed` for their d.
+`act`, the plays t of a window, an `Estimate` or a `Regression` that is one once solved, and the features of the
+decision sets, in the layout of `numerics.packed` for their d.
 
 Axes: [P] plays of a window, [A] arms, [d] features.
 """
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
-from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics, normals
+from jaxbandits.algorithms.contextual.statistics import Estimate, Regression, Statistics, normals
 from jaxbandits.numerics import argmax, materialize
-from jaxbandits.numerics.packed import Vector, apart, cholesky, each, inner, lower_product, quadratic_form, settled
+from jaxbandits.numerics.packed import Vector, apart, cholesky, each, inner, lower_product, settled
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int
@@ -47,11 +47,13 @@ def width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "..."]:
     return params.radius_scale * (wide + params.slope * jnp.sqrt(params.offset + jnp.log(1 + params.growth * time)))
 
 
-def ucb(params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Vector) -> Int[Array, " P"]:
+def ucb(
+    params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
+) -> Int[Array, " P"]:
     """argmax <x, theta> + w_t sqrt(max(x' P x, 0)): an indefinite P counts as no width. Ties go to the lowest arm."""
-    score = inner(features, estimate.theta)
+    score, square = estimate.scores(features)
     wide = width(params, t.astype(draws.dtype))[:, None]
-    return argmax(score + wide * jnp.sqrt(jnp.maximum(quadratic_form(estimate.inverse, features), 0)), TIE)
+    return argmax(score + wide * jnp.sqrt(jnp.maximum(square, 0)), TIE)
 
 
 class ThompsonParams(NamedTuple):
@@ -59,9 +61,10 @@ class ThompsonParams(NamedTuple):
 
 
 def thompson(
-    params: ThompsonParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Vector
+    params: ThompsonParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
 ) -> Int[Array, " P"]:
     """argmax <x, theta + v C z> with C C' = P and z [d] normal: draws act/posterior. Pivots of P below 0 count as 0."""
+    estimate = estimate.solved()
     dim = len(estimate.theta)
     factor = cholesky(estimate.inverse, dim)
     moved = lower_product(factor, normals(draws.child("posterior"), t, dim, dim))
@@ -74,10 +77,10 @@ class GreedyParams(NamedTuple):
 
 
 def greedy(
-    params: GreedyParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate, features: Vector
+    params: GreedyParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
 ) -> Int[Array, " P"]:
     """argmax <x, theta>, but an arm at random with probability min(1, rate / t): draws act/explore and act/arm."""
-    score = inner(features, estimate.theta)
+    score = inner(features, estimate.solved().theta)
     best, num_arms = argmax(score, TIE), score.shape[-1]
     arm = jnp.minimum((draws.child("arm").uniform(t) * num_arms).astype(jnp.int32), num_arms - 1)
     explores = draws.child("explore").uniform(t) * t.astype(draws.dtype) < params.rate

@@ -11,6 +11,7 @@ encode/rounding, [n] at t (vector).
 """
 
 import math
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.algorithms.contextual.selection import Params
-from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, add_total, bounded, local, report
+from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics, Sums, add_total, bounded, local, report
 from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
 from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, batch_noise, decode, encode, vector_epsilon
 from jaxbandits.numerics import fixed_sum, materialize
@@ -79,7 +80,7 @@ def amplified(dim: int) -> Statistics:
     def update(params, scale, state, draws, t, message, used):
         return add_total(state, message), ()
 
-    return single._replace(relay=relay, update=update)
+    return single._replace(relay=relay, update=update, estimate=solved(single))
 
 
 @cache
@@ -110,7 +111,12 @@ def vector(dim: int) -> Statistics:
         gram = jax.tree.map(lambda v: v * params.gram_unit, gram)
         return add_total(state, Sums(gram, jax.tree.map(lambda u: u * params.vector_unit, moved))), ()
 
-    return single._replace(encode=encode_users, update=update, relay=relay)
+    return single._replace(encode=encode_users, update=update, relay=relay, estimate=solved(single))
+
+
+def solved(single: Statistics) -> Callable[..., Estimate]:
+    """Its estimate with the inverse, which is less work where a batch has many arms."""
+    return lambda *args: single.estimate(*args).solved()
 
 
 # ---- host side: numbers and guarantee, for batches of `window` users

@@ -34,6 +34,30 @@ class Estimate(NamedTuple):
     theta: packed.Vector  # P u
     rest: Any = ()  # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
 
+    def solved(self) -> "Estimate":
+        """Itself."""
+        return self
+
+    def scores(self, x: packed.Vector) -> tuple[Array, Array]:
+        """<x, theta> and x' P x of arms x."""
+        return packed.inner(x, self.theta), packed.quadratic_form(self.inverse, x)
+
+
+class Regression(NamedTuple):
+    """V, u and the ridge of an `Estimate`, which a selection rule solves for what it needs."""
+
+    gram: packed.Symmetric
+    vector: packed.Vector
+    ridge: Any
+
+    def solved(self) -> Estimate:
+        """The estimate."""
+        return Estimate(*packed.ridge_estimate(*self))
+
+    def scores(self, x: packed.Vector) -> tuple[Array, Array]:
+        """<x, theta> and x' P x of few arms x."""
+        return packed.ridge_scores(*self, x)
+
 
 class Statistics(NamedTuple):
     """One way of learning (V, u): functions, for one lane.
@@ -48,7 +72,7 @@ class Statistics(NamedTuple):
     init: Callable[..., Any]  # params, draws -> state
     encode: Callable[..., Any]  # client: params, scale, draws, t, feature, reward, play -> message
     update: Callable[..., tuple[Any, Any]]  # server: params, scale, state, draws, t, message, used -> state, released
-    estimate: Callable[..., Estimate]  # server, once a window: params, scale, state, t -> Estimate
+    estimate: Callable[..., Estimate | Regression]  # server, once a window: params, scale, state, t -> Estimate
     relay: Callable[..., Any] = lambda params, scale, draws, t, message, play: message  # shuffler
     lockstep: bool = False  # as `Program.lockstep`
 
@@ -180,7 +204,7 @@ def local(dim: int) -> Statistics:
         return add(state, message, used), ()
 
     def estimate(params, scale, state, t):
-        return Estimate(*packed.ridge_estimate(state.gram, state.vector, ridge_at(params, t, state.vector[0].dtype)))
+        return Regression(state.gram, state.vector, ridge_at(params, t, state.vector[0].dtype))
 
     return Statistics(init, encode, update, estimate)
 
@@ -279,7 +303,7 @@ def joint(dim: int, form: str, nodes: Any) -> Statistics:
     def estimate(params, scale, state, t):
         # the noise is read from what is kept, and not handed over: its draws would be computed twice
         sums = released(params, scale, state, t - 1)
-        return Estimate(*packed.ridge_estimate(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype)))
+        return Regression(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype))
 
     # the noise of play t is that of a sum of t - 1 messages
     return Statistics(init, encode, update, estimate, lockstep=True)
