@@ -1,23 +1,28 @@
 """Parts of a sweep's Dataset: its grid, its points as rows, the values asked for, and the regret at the end."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
-import pandas as pd
-import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits.declared import Kind
 from jaxbandits.formatting import listed
 from jaxbandits.validation import nearest, shown
 
-Selected = TypeVar("Selected", xr.Dataset, xr.DataArray)
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    Selected = TypeVar("Selected", xr.Dataset, xr.DataArray)
+
 
 # What the public functions over a sweep say of it
-Swept: TypeAlias = Annotated[xr.Dataset, Kind("xarray.Dataset"), Doc("What `sweep` or `load` returned.")]
+Swept: TypeAlias = Annotated["xr.Dataset", Kind("xarray.Dataset"), Doc("What `sweep` or `load` returned.")]
 # Coordinates along `algorithm` and the grid: what is asked for and spent (`jaxbandits.spending`).
 SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
 TAKERS = "algorithms"  # attribute of a tied key's coordinate, where only some algorithms take it: their labels, as JSON
@@ -46,6 +51,8 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     >>> whole(ds.sel(algorithm="b"), "summary").regret.dims
     ('algorithm', 'seed', 't')
     """
+    import xarray as xr
+
     if not isinstance(ds, xr.Dataset) or "regret" not in ds.data_vars:
         what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
         what = "a Dataset without regret" if isinstance(ds, xr.Dataset) else what
@@ -139,6 +146,8 @@ def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
     >>> float(final_regret(ds).squeeze()), float(final_regret(ds, t=1).squeeze())
     (5.0, 1.0)
     """
+    import xarray as xr
+
     regret = ds["regret"].transpose("algorithm", *grid_dims(ds), "seed", "t")
     times = ds["t"].values
     horizon = ds.coords.get("horizon")
@@ -179,6 +188,8 @@ def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
     >>> tidy(xr.DataArray([5.0, 3.0], {"epsilon": [0.1, 1.0]}), {"regret": [5.0, 3.0]}).values.tolist()
     [[0.1, 5.0], [1.0, 3.0]]
     """
+    import pandas as pd
+
     index = np.indices(like.shape).reshape(like.ndim, math.prod(like.shape))
     frame: dict = {}
     for position, dim in enumerate(like.dims):

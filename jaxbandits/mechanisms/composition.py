@@ -311,6 +311,8 @@ def guarantee(
 
     Returns (Guarantee): For the field of an `Algorithm`.
 
+    Examples
+    --------
     >>> events = lambda scale: (laplace_event("reward in [0, 1]", 1.0, scale),)
     >>> guarantee("local", "reward", events, view_message).spend(0.5)
     (2.0, 0.0)

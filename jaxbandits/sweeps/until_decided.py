@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.statistics import holm
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.engines.calls import owned
@@ -51,6 +50,8 @@ class SequentialTest:
     @property
     def p_values(self) -> np.ndarray[Any, Any]:
         """P-values at any time, corrected for the number of comparisons, [M]."""
+        from jaxbandits.statistics import holm  # with it come pandas and scipy
+
         return holm(self.smallest)
 
     def add(self, differences: Float[np.ndarray, "M S"]) -> None:

@@ -831,7 +831,7 @@ def test_a_damaged_chunk_that_cannot_be_set_aside_is_named(tmp_path, monkeypatch
 def test_room_is_asked_for_only_where_it_is_short(tmp_path, monkeypatch, number, advice):
     jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
     monkeypatch.setattr(
-        Results, "close", lambda self: (_ for _ in ()).throw(RuntimeError(f"h5: {os.strerror(number)}"))
+        Results, "put_best", lambda self: (_ for _ in ()).throw(RuntimeError(f"h5: {os.strerror(number)}"))
     )
     with pytest.raises(OSError, match=rf"cannot write .*results\.nc .*: {advice} and run it again"):
         jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
