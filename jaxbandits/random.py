@@ -83,6 +83,13 @@ def to_laplace(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Ar
     return jnp.where((bits & np.uint32(1)) == 1, -magnitude, magnitude)
 
 
+def _entries(words, shape):
+    """The words of blocks, all first ones before all second ones, as an array of a shape."""
+    words = jnp.concatenate(words, axis=-1)
+    lead = words.ndim - 1
+    return words[..., : math.prod(shape[lead:])].reshape(shape)
+
+
 @partial(jax.tree_util.register_dataclass, data_fields=["seed", "shift"], meta_fields=["path", "dtype", "long"])
 @dataclass(frozen=True)
 class Draws:
@@ -164,15 +171,7 @@ class Draws:
         shape = tuple(shape)
         if math.prod(shape) == 1:
             return self.words(t, shape)[0]
-        n = math.prod(shape)
-        low, high = self.words(t, ((n + 1) // 2,))
-        return jnp.concatenate([low, high], axis=-1)[..., :n].reshape(jnp.shape(t) + shape)
-
-    def _stored_bits(self, t, shape):
-        """`bits`, both words of a block computed together, where a CPU would compute the blocks once for each."""
-        n = math.prod(shape)
-        both = jnp.concatenate(materialize_all(self.words(t, ((n + 1) // 2,))), axis=-1)
-        return both[..., :n].reshape(jnp.shape(t) + shape)
+        return _entries(self.words(t, ((math.prod(shape) + 1) // 2,)), jnp.shape(t) + shape)
 
     def columns(self, t: Int[Array, "..."], number: int) -> Any:
         """The words of `bits(t, (number,))` apart: as many arrays of t's shape, or one array beyond `columns.UNROLL`.
@@ -190,9 +189,12 @@ class Draws:
 
     def normal(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Standard normal."""
-        if math.prod(shape) > columns.UNROLL:
-            return materialize(to_normal(self._stored_bits(t, tuple(shape)), self.dtype), long=True)
-        return materialize(to_normal(self.bits(t, shape), self.dtype), long=True)
+        shape = tuple(shape)
+        if math.prod(shape) <= columns.UNROLL:
+            bits = self.bits(t, shape)
+        else:  # both words of a block are stored together: a CPU would compute the blocks once for each
+            bits = _entries(materialize_all(self.words(t, ((math.prod(shape) + 1) // 2,))), jnp.shape(t) + shape)
+        return materialize(to_normal(bits, self.dtype), long=True)
 
     def normals(self, t: Int[Array, "..."], number: int) -> tuple[Float[Array, "..."], ...]:
         """The entries of `normal(t, (number,))`, each an array of t's shape, as `columns` draws them."""
