@@ -201,10 +201,13 @@ class Loops(Scalars):
         """Part of an index as a number."""
         return number(i, dtype) if isinstance(i, int) else self.converted(Name(str(i), np.int32), dtype)
 
-    def over(self, shape: Iterable[Any], what: Callable[[Any], None], *before: str) -> None:
+    def over(self, shape: Iterable[Any], what: Callable[[Any], None], *before: Any) -> None:
         """Something for all indices of a shape."""
         if not (left := list(shape)):
             what(list(before))
+            return
+        if left[0] == 1:
+            self.over(left[1:], what, *before, 0)
             return
         i = self.fresh("i", np.int32)
         with self.block(f"ONCE for (int {i} = 0; {i} < {left[0]}; ++{i})"):

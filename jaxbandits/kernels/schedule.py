@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
+from jaxbandits.kernels.merged import merged, without_unread_arrays
 from jaxbandits.kernels.source import kernel
 from jaxbandits.kernels.text import NAMES, Block, Let, Statement, TooLong, Unsupported, changes, printed, reads
 
@@ -190,7 +191,7 @@ def written(stem: str, write: Write, traced: Any, largest: int, most: float = in
     """The kernel with arrays held apart up to a size. most: statements before `TooLong`."""
     run = Emitter(largest, most)
     arguments = write(run, traced)
-    body = sharing_memory(few_alive(without_unread(run.body)))
+    body = sharing_memory(few_alive(without_unread(without_unread_arrays(merged(without_unread(run.body))))))
     return Fitted(traced, "", kernel(stem, arguments, "\n".join(printed(body))), census_of(body), largest)
 
 

@@ -180,6 +180,16 @@ def printed(body: Iterable[Statement], depth: int = 1) -> Iterator[str]:
             yield f"{indent}{statement}"
 
 
+def lines(body: Iterable[Statement]) -> Iterator[str]:
+    """The texts of statements: heads of blocks, what variables begin with, and all others."""
+    for statement in body:
+        if isinstance(statement, Block):
+            yield statement.head
+            yield from lines(statement.body)
+        else:
+            yield statement.text if isinstance(statement, Let) else statement
+
+
 def reads(statement: Statement) -> set[str]:
     """The variables and arrays that a statement names, inside of it too, but those that it makes."""
     if isinstance(statement, Block):

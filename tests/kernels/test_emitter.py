@@ -102,6 +102,36 @@ def read_late(x, i):
     return y.at[i].set(9) - backwards, twice.at[i].set(7), y.at[0].add(twice[1])
 
 
+def one_after_another(x, y, i):
+    """Loops over the same indices that read what others made: at the same place, at another, and before it is set."""
+    a = x * y
+    b = a - y
+    first = jnp.pad(a, (0, 2))
+    after = jnp.pad(jnp.where(first[:5] > first.max() / 2, b, a), (0, 2))
+    rows = jnp.stack([a, b, a + b], 1)
+    turned = rows.T * y[None]
+    marked = after.at[i].set(a[i])
+    return (
+        first.max(),
+        after * marked,
+        jnp.cumsum(b)[::-1] * a,
+        rows[i],
+        turned,
+        (rows * rows[::-1]).sum(1),
+        a[1:] - a[:-1],
+    )
+
+
+def until(x):
+    """Loops before and after the place where a loop ends."""
+
+    def body(state):
+        y = state[0] * 0.5
+        return y, state[1] + y * state[0]
+
+    return lax.while_loop(lambda s: (s[0] * s[0]).max() > 0.1, body, (x, x - x))
+
+
 X, Y = numbers(4), numbers(4, seed=2)
 X[0, 1], X[1, :2], X[2, 3], X[3] = NAN, [NAN, INF], NAN, NAN
 Y[4, 0], Y[5] = NAN, -INF
@@ -132,6 +162,9 @@ CASES = {
     "read at a position": [*reading("clip", 9), *reading("fill", 9), *reading("promise_in_bounds", 5)],
     "written at a position": [*writing("clip"), *writing("drop")],
     "not written over while it is read": [(read_late, numbers(5), positions(low=0, high=5))],
+    "loops one after another": [
+        (one_after_another, numbers(5), numbers(5, seed=2), positions(low=0, high=5)), (until, numbers(5)),
+    ],
     "slices at a position": [
         (lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 3)), numbers(5, 4), positions()),
         (lambda x, i, v: lax.dynamic_update_slice(x, v, (i, 1)), numbers(5, 4), positions(), numbers(2, 3, seed=4)),
@@ -209,6 +242,16 @@ def test_an_array_is_written_over_where_nothing_else_reads_it():
     x = np.zeros(500, np.float32)
     assert kernel_of(marked, x).source.text.count("< 500") == 2
     assert kernel_of(lambda x: (x, marked(x)), x).source.text.count("< 500") == 3
+
+
+def test_what_the_next_loop_reads_at_the_same_place_is_in_no_memory():
+    def chain(x, y):
+        for _ in range(4):
+            x, y = x * y, x - y
+        return (x * y).sum()
+
+    census = kernel_of(chain, *np.ones((2, 500), np.float32)).census
+    assert census.loops == 1 and census.memory == 1  # the sum
 
 
 def test_what_is_known_while_writing_costs_nothing():
