@@ -285,18 +285,19 @@ def repeats(text: str, of_play: bool) -> float:
     of_play: whether only what is inside of a loop counts, as the loop over plays is.
     """
     once, run = 0, 0
-    turns = [0 if of_play else 1]  # of the loops and branches around a statement
+    turns, copies = [0 if of_play else 1], [1]  # of the loops and branches around a statement
     for statement in map(str.strip, text[text.index("void program(") :].splitlines()[1:]):
         if statement.startswith("#"):
             break
         if statement.startswith("}") and len(turns) > 1:
-            turns.pop()
+            turns.pop(), copies.pop()
         if statement.endswith("{"):
             known = re.search(r"\bfor \(.*; \w+ < (\d+);", statement)
             loop = re.search(r"\b(for|while|do)\b", statement)
             turns.append(int(known[1]) * turns[-1] if known else turns[-1] or int(bool(loop)))
+            copies.append((4 if statement.startswith("FOUR") else 1) * copies[-1])
         elif statement.endswith(";"):
-            once, run = once + (turns[-1] > 0), run + turns[-1]
+            once, run = once + (turns[-1] > 0) * copies[-1], run + turns[-1]
     return run / once if once else 1.0
 
 

@@ -22,6 +22,7 @@ from jaxbandits.kernels.source import Source
 # The lowest version of PTX that knows a device of a compute capability. NVRTC writes its own version, and drivers and
 # assemblers refuse those newer than themselves; what kernels say is older than all of these, but for hints.
 VERSIONS = {75: "6.4", 80: "7.0", 90: "7.8"}
+OPTIONS = ("--prec-div=false",)  # floats are divided to 2 units in the last place, as XLA does on a GPU
 NEWER = re.compile(r'^\s*\.pragma "used_bytes_mask.*\n', re.MULTILINE)  # hints that PTX 8.3 brought
 
 
@@ -58,7 +59,8 @@ def ptx(text: str, capability: int) -> str:
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None):
         raise RuntimeError("NVRTC makes no program")
     try:
-        options = (ctypes.c_char_p * 1)(f"--gpu-architecture=compute_{target}".encode())
+        asked = f"--gpu-architecture=compute_{target}", *OPTIONS
+        options = (ctypes.c_char_p * len(asked))(*(x.encode() for x in asked))
         if nvrtc.nvrtcCompileProgram(program, len(options), options):
             said = text_by(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
             raise RuntimeError(f"NVRTC does not compile a kernel: {said[:2000]}")

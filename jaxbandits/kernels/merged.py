@@ -8,10 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jaxbandits.kernels.text import NAMES, Block, Let, Statement, changes, lines, reads
+from jaxbandits.kernels.text import ELEMENT, LOOP, NAMES, Block, Let, Statement, changes, lines, reads
 
-LOOP = re.compile(r"ONCE for \(int (i\d+) = 0; i\d+ < (\d+); \+\+i\d+\)")
-ELEMENT = re.compile(r"(a\d+)\[([^\[\]]*)\]")
 STORED = re.compile(r"(a\d+\[[^\[\]]*\]) = (.*);")
 INDEX = re.compile(r"\bi\d+\b")
 FARTHEST = 500  # statements between two loops

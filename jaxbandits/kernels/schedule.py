@@ -13,12 +13,26 @@ from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
 from jaxbandits.kernels.merged import merged, without_unread_arrays
 from jaxbandits.kernels.source import kernel
-from jaxbandits.kernels.text import NAMES, Block, Let, Statement, TooLong, Unsupported, changes, printed, reads
+from jaxbandits.kernels.text import (
+    ELEMENT,
+    LOOP,
+    NAMES,
+    Block,
+    Let,
+    Statement,
+    TooLong,
+    Unsupported,
+    changes,
+    printed,
+    reads,
+)
 
 # Beyond these a program's arrays stay in memory and loops run over them, smaller and smaller ones until the program is
-# within them. A thread has 255 registers, and compilers spill nearly all numbers of much longer texts.
-# docs/decisions.md#counts-not-names
-MOST_STATEMENTS, MOST_ALIVE = 6_500, 280
+# within them. A thread has 255 registers, and compilers spill nearly all numbers of much longer texts. With up to
+# MOST_SPILLED numbers alive the form is taken that touches memory less often. docs/decisions.md#counts-not-names
+MOST_STATEMENTS, MOST_ALIVE, MOST_SPILLED = 6_500, 280, 600
+HELD = 220  # numbers in registers; of others each is stored and loaded about once a play
+LONGEST_UNROLLED = 500  # statements of a loop of which four turns are written out
 APART = (LARGEST, 64, 16, 4)  # elements of the largest array that is held apart
 
 
@@ -29,15 +43,50 @@ class Census(NamedTuple):
     alive: int  # the most numbers that are needed at once
     memory: int  # numbers in arrays of the thread's own memory
     loops: int
+    touched: int  # how often a play touches arrays, in every turn of its loops
+
+    @property
+    def in_memory(self) -> int:
+        """How often a play touches a thread's memory, about."""
+        return self.touched + 2 * max(0, self.alive - HELD)
 
 
 def census_of(body: list[Statement]) -> Census:
     """Count the statements of a program."""
     made = [life.let for life in _lives(body)]
+    again = [
+        x for x in body if isinstance(x, Block) and not LOOP.fullmatch(x.head)
+    ]  # what comes before and after: once
     return Census(
         operations=sum(not let.changing for let in made), alive=alive(body), memory=sum(let.size for let in made),
-        loops=sum("for (" in line for line in printed(body)),
+        loops=sum("for (" in line for line in printed(body)), touched=_touched(again or body),
     )  # fmt: skip
+
+
+def _touched(body: Iterable[Statement]) -> int:
+    found = 0
+    for statement in body:
+        if isinstance(statement, Block):
+            loop = LOOP.fullmatch(statement.head)
+            found += (int(loop[2]) if loop else 1) * _touched(statement.body)
+        else:
+            found += len(ELEMENT.findall(statement.text if isinstance(statement, Let) else statement))
+    return found
+
+
+def unrolled(body: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements, with four turns written out of loops without others in them: lanes wait for memory together."""
+    for statement in body:
+        if not isinstance(statement, Block):
+            yield statement
+        elif (
+            LOOP.fullmatch(statement.head)
+            and len(statement.body) <= LONGEST_UNROLLED
+            and not any(isinstance(each, Block) for each in statement.body)
+        ):
+            yield Block(statement.head.replace("ONCE", "FOUR"), statement.body)
+        else:
+            yield Block(statement.head, list(unrolled(statement.body)))
 
 
 class _Life(NamedTuple):
@@ -192,11 +241,13 @@ def written(stem: str, write: Write, traced: Any, largest: int, most: float = in
     run = Emitter(largest, most)
     arguments = write(run, traced)
     body = sharing_memory(few_alive(without_unread(without_unread_arrays(merged(without_unread(run.body))))))
-    return Fitted(traced, "", kernel(stem, arguments, "\n".join(printed(body))), census_of(body), largest)
+    text = "\n".join(printed(unrolled(body)))
+    return Fitted(traced, "", kernel(stem, arguments, text), census_of(body), largest)
 
 
 def fitted(stem: str, write: Write, traced: Any) -> Fitted:
     """The kernel with the largest arrays held apart that the bounds allow."""
+    spilling: Fitted | None = None
     for largest in APART:
         try:
             found = written(stem, write, traced, largest, inf if largest == APART[-1] else 2 * MOST_STATEMENTS)
@@ -204,6 +255,9 @@ def fitted(stem: str, write: Write, traced: Any) -> Fitted:
             continue
         except Unsupported as error:
             return Fitted(traced, f"there is no rule for {error}")
-        if found.census.operations <= MOST_STATEMENTS and found.census.alive <= MOST_ALIVE:
-            break
-    return found
+        if found.census.operations <= MOST_STATEMENTS:
+            if found.census.alive <= MOST_ALIVE:
+                break
+            if found.census.alive <= MOST_SPILLED and not spilling:
+                spilling = found
+    return spilling if spilling and spilling.census.in_memory < found.census.in_memory else found

@@ -31,6 +31,7 @@ PRELUDE = (
 #define DEVICE static __device__ __forceinline__
 #define TABLE static const
 #define ONCE _Pragma("unroll 1")
+#define FOUR _Pragma("unroll 4")
 #define BITS_f32(x) __float_as_uint(x)
 #define BITS_f64(x) ((unsigned long long)__double_as_longlong(x))
 #define OF_BITS_f32(x) __uint_as_float(x)
@@ -49,6 +50,7 @@ PRELUDE = (
 #define DEVICE static inline
 #define TABLE static const
 #define ONCE
+#define FOUR
 DEVICE unsigned BITS_f32(float x) { unsigned y; memcpy(&y, &x, 4); return y; }
 DEVICE unsigned long long BITS_f64(double x) { unsigned long long y; memcpy(&y, &x, 8); return y; }
 DEVICE float OF_BITS_f32(unsigned x) { float y; memcpy(&y, &x, 4); return y; }

@@ -19,6 +19,8 @@ TYPES = {
     "float64": "double",
 }  # fmt: skip
 NAMES = re.compile(r"\b[va]\d+\b")  # variables, arrays
+ELEMENT = re.compile(r"(a\d+)\[([^\[\]]*)\]")  # of an array, and its place
+LOOP = re.compile(r"ONCE for \(int (i\d+) = 0; i\d+ < (\d+); \+\+i\d+\)")  # of a known length
 ASSIGNED = re.compile(r"^(?:if \(.*\) )?([va]\d+)(?:\[.*?\])? = ")
 
 

@@ -305,6 +305,8 @@ def test_a_loop_of_known_length_repeats_its_statements(benchmarks):
     """
     assert gpu_static.repeats(text, of_play=True) == (1 + 10 + 10) / 3
     assert gpu_static.repeats(text, of_play=False) == (1 + 1 + 10 + 10) / 4
+    four = text.replace("ONCE", "FOUR")  # four turns are written out: as many statements more
+    assert gpu_static.repeats(four, of_play=True) == (1 + 10 + 10) / (1 + 4 + 4)
 
 
 def test_few_registers_and_lanes_bound_the_modelled_rate(benchmarks):
