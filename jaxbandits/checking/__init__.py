@@ -3,26 +3,9 @@
 What an algorithm, an environment or an adversary promises: each rule is a function that checks one promise.
 """
 
+from jaxbandits.checking import rules
 from jaxbandits.checking.check import Check, Finding, check
-from jaxbandits.checking.rules import (
-    actions,
-    addresses,
-    bad_rewards,
-    builds,
-    checkpoints,
-    chunks,
-    draws,
-    guarantee,
-    lane_alone,
-    plays,
-    shapes,
-    short_audit,
-    traces_once,
-    windows,
-)  # fmt: skip
+from jaxbandits.checking.rules import *  # noqa: F403 (they are named there, in their order)
 from jaxbandits.checking.subject import Subject
 
-__all__ = [
-    "check", "Check", "Finding", "Subject", "builds", "shapes", "traces_once", "draws", "addresses", "guarantee",
-    "short_audit", "plays", "actions", "lane_alone", "chunks", "checkpoints", "windows", "bad_rewards",
-]  # fmt: skip
+__all__ = ["check", "Check", "Finding", "Subject", *rules.__all__]

@@ -39,42 +39,22 @@ _inside = False
 
 
 class Finding(NamedTuple):
-    """One thing that breaks the contract of a part.
+    """One thing that breaks the contract of a part."""
 
-    Attributes
-    ----------
-    rule : str
-        Name of the rule that is broken, a function of `jaxbandits.checking`; its docstring says what it promises.
-    message : str
-        What is wrong and how to mend it, in one line.
-    where : str
-        ``file:line`` in the author's code, or an empty string where it is not known.
-    """
-
-    rule: str
-    message: str
-    where: str = ""
+    rule: str  # that is broken: a function of `jaxbandits.checking`, whose docstring says what it promises
+    message: str  # what is wrong and how to mend it, in one line
+    where: str = ""  # `file:line` in the author's code, where it is known
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.message}" + (f"\n    {self.where}" if self.where else "")
 
 
 class Check(NamedTuple):
-    """The findings of `jaxbandits.check`. Prints as a list of findings, or as one line where there are none.
+    """The findings of `jaxbandits.check`. Prints as a list of findings, or as one line where there are none."""
 
-    Attributes
-    ----------
-    about : str
-        What was checked, in words.
-    findings : tuple of Finding
-        Everything that breaks the contract, in the order of the rules.
-    rules : tuple of str
-        The rules that were looked at. Where a part cannot be built or traced, nothing of it is played.
-    """
-
-    about: str
-    findings: tuple[Finding, ...]
-    rules: tuple[str, ...]
+    about: str  # what was checked, in words
+    findings: tuple[Finding, ...]  # everything that breaks the contract, in the order of the rules
+    rules: tuple[str, ...]  # that were looked at: where a part cannot be built or traced, nothing of it is played
 
     @property
     def passed(self) -> bool:

@@ -3,7 +3,6 @@
 A rule yields what is wrong: a message, and the place in the author's code, or the function that it is about.
 """
 
-import functools
 import inspect
 import math
 import re
@@ -19,12 +18,17 @@ from jaxbandits.auditing.audit import audit
 from jaxbandits.checking.subject import SLOTS, Subject
 from jaxbandits.contract import one_line, place_of
 from jaxbandits.environments.data import ORDER
-from jaxbandits.protocol import Environment, Guarantee
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.arguments import call, factory_of, part_factory, signature_of
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import built, parts_in, with_horizon
+
+# The rules in their order. A sweep looks at the first two, too: `sweeps.part_checks`.
+__all__ = [
+    "builds", "shapes", "traces_once", "draws", "addresses", "guarantee", "short_audit", "plays", "actions",
+    "lane_alone", "chunks", "checkpoints", "windows", "bad_rewards",
+]  # fmt: skip
 
 Faults = Iterator[tuple[str, Any]]  # messages, and places or the functions that they are about
 
@@ -46,12 +50,12 @@ _WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()
 
 
 def _told(
-    subject: Subject, look: Callable[..., Any], *arguments: Any, about: Any = None
+    subject: Subject, look: Callable[..., Any], *arguments: Any, about: Any = None, head: str = ""
 ) -> Generator[tuple[str, str], None, Any]:
     """Call what raises an error about a part, as sweeps do before they run: its message, and the place that it names,
     else the part. Returns what the call gives, None where it fails.
 
-    about: the part's factory; None: the algorithm's.
+    about: the part's factory; None: the algorithm's. head: what the message begins with.
     """
     try:
         return look(*arguments)
@@ -63,9 +67,9 @@ def _told(
             text = text.removeprefix(label)
         named = _WITH_PLACE.fullmatch(one_line(text))
         if named is not None:
-            yield named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
+            yield head + named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
         else:
-            yield text, place_of(error.__cause__, subject.algorithm if about is None else about)
+            yield head + text, place_of(error.__cause__, subject.algorithm if about is None else about)
 
 
 # ---------------------------------------------------------------------------- what is built and traced
@@ -78,9 +82,11 @@ def builds(subject: Subject) -> Faults:
     """
     parts = {}
     for slot in SLOTS[1:]:
-        if getattr(subject, slot) is not None:
-            parts[slot] = yield from _built(subject, slot)
-    algorithm = None if None in parts.values() else (yield from _built(subject, "algorithm", **parts))
+        if (part := getattr(subject, slot)) is not None:
+            parts[slot] = yield from _told(subject, _built, subject, slot, about=part)
+    if None in parts.values():
+        return
+    algorithm = yield from _told(subject, _built, subject, "algorithm", parts["environment"])
     if algorithm is None:
         return
     version, names = algorithm.version, list(signature_of(subject.algorithm)[0])
@@ -93,34 +99,23 @@ def builds(subject: Subject) -> Faults:
     yield from _told(subject, lambda: subject.plan)  # they fit each other, or this says why not
 
 
-def _built(
-    subject: Subject, slot: str, environment: Environment | None = None, **others: Any
-) -> Generator[tuple[str, Any], None, Any]:
-    """Faults of a part's factory, as a sweep tells them; returns what it builds, None where that is no such part."""
+def _built(subject: Subject, slot: str, environment: Any = None) -> Any:
+    """What a part's factory builds, as a sweep builds it. environment: the built one, of an algorithm."""
     part, horizon = getattr(subject, slot), subject.horizon
-    look = functools.partial(_told, subject, about=part)
-    find = part_factory if environment is None else functools.partial(factory_of, argument=slot)
-    factory = yield from look(find, part, slot)
-    if factory is None:
-        return None
+    factory = factory_of(part, slot, slot) if slot == "algorithm" else part_factory(part, slot)
     for parameter in signature_of(factory)[0].values():
         if parameter.kind in UNNAMED:
-            yield f"{slot}: the factory takes {UNNAMED[parameter.kind]}", part
-            return None
-    if environment is not None:
-        return (yield from look(built, factory, {}, environment, horizon, subject.label))
-    factory = factory if slot == "environment" else with_horizon(factory, horizon, slot)
-    return (yield from look(call, factory, slot))
+            raise ValueError(f"{slot}: the factory takes {UNNAMED[parameter.kind]}")
+    if slot == "algorithm":
+        return built(factory, {}, environment, horizon, subject.label)
+    return call(factory if slot == "environment" else with_horizon(factory, horizon, slot), slot)
 
 
 def shapes(subject: Subject) -> Faults:
     """Functions take and return what the contract says, in windows of every size, in float32 and in float64."""
-    for dtype in ("float32", "float64"):
-        head = "" if dtype == "float32" else f"with dtype={dtype!r}, "
+    for dtype, head in (("float32", ""), ("float64", "with dtype='float64', ")):
         for slots in subject.sizes:
-            faults = [(head + text, place) for text, place in _told(subject, subject.traced, slots, dtype)]
-            if faults:
-                yield from faults
+            if (yield from _told(subject, subject.traced, slots, dtype, head=head)) is None:
                 return
     if subject.traced(subject.sizes[-1]).counted:
         yield from _told(subject, check_means, subject.cell.environment)
@@ -176,24 +171,16 @@ def guarantee(subject: Subject) -> Faults:
 
     Half the noise costs at least twice as much.
     """
-    claim, params = subject.cell.algorithm.guarantee, subject.cell.algorithm.params
-    faults = list(_told(subject, check_claim, subject.cell.algorithm, subject.label))
-    yield from faults
-    if faults:
+    algorithm, factory = subject.cell.algorithm, subject.algorithm
+    claim, params = algorithm.guarantee, algorithm.params
+    spent = yield from _told(subject, check_claim, algorithm, subject.label)
+    if spent is None:
         return
+    epsilon, delta = spent
     if claim.model == "none":
-        if not math.isinf(claim.spend(params)[0]):
-            text = "guarantee.spend is finite but the model is 'none': say which model the claim is about"
-            yield text, subject.algorithm
+        if not math.isinf(epsilon):
+            yield "guarantee.spend is finite but the model is 'none': say which model the claim is about", factory
         return
-    yield from _spending(claim, params, subject.algorithm)
-    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traced(subject.sizes[-1]).shown)):
-        text = "guarantee.view shows nothing: return what the theorem covers, of message, released and action"
-        yield text, place_of(claim.view, subject.algorithm)
-
-
-def _spending(claim: Guarantee, params: Any, factory: Any) -> Faults:
-    epsilon, delta = claim.spend(params)
     if not (0 < epsilon < math.inf and 0 <= delta < 1):
         text = f"guarantee.spend says epsilon = {epsilon}, delta = {delta}"
         yield f"{text}: a claim has 0 < epsilon < inf and 0 <= delta < 1", factory
@@ -206,6 +193,9 @@ def _spending(claim: Guarantee, params: Any, factory: Any) -> Faults:
             text = f"half of mechanism_scale spends epsilon = {halved:.6g}, all of it {epsilon:.6g}"
             remedy = "it must at least double, so events must follow params.mechanism_scale"
             yield f"{text}: {remedy}", place_of(claim.events, factory)
+    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traced(subject.sizes[-1]).shown)):
+        text = "guarantee.view shows nothing: return what the theorem covers, of message, released and action"
+        yield text, place_of(claim.view, factory)
 
 
 def short_audit(subject: Subject) -> Faults:
@@ -289,8 +279,10 @@ def windows(subject: Subject) -> Faults:
 def bad_rewards(subject: Subject) -> Faults:
     """Rewards that are infinite or NaN make no state NaN, and no action leave the arms."""
     program = subject.cell.algorithm.program
-    clean = [] if program.hints.tally else _with_nan(subject.watched(0.0, 0.0)[1])
-    for value in () if program.hints.tally else BAD_REWARDS:
+    if program.hints.tally:  # no single rewards are paid
+        return
+    clean = _with_nan(subject.watched(0.0, 0.0)[1])
+    for value in BAD_REWARDS:
         history, state = subject.watched(0.3, value)
         if fields := [name for name in _with_nan(state) if name not in clean]:
             text = f"a reward of {value} makes {', '.join(fields)} NaN, for good: rewards may be contaminated"
@@ -342,9 +334,5 @@ def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
     return ""
 
 
-# A sweep looks at the first two, too: `sweeps.part_checks`.
-RULES = (
-    builds, shapes, traces_once, draws, addresses, guarantee, short_audit, plays, actions, lane_alone, chunks,
-    checkpoints, windows, bad_rewards,
-)  # fmt: skip
+RULES: tuple[Callable[[Subject], Faults], ...] = tuple(globals()[name] for name in __all__)
 ENDING = (builds, shapes, plays)  # where one of these finds something, what follows could not run

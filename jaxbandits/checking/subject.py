@@ -29,28 +29,17 @@ class Subject:
     """An algorithm in its environment, perhaps under adversaries.
 
     Nothing is built, traced or played before a rule asks for it, and nothing twice.
-
-    Parameters
-    ----------
-    algorithm, environment, reward_adversary, message_adversary
-        As `jaxbandits.sweep` takes them: one factory, or a partial of one, each.
-    horizon, seeds : int
-        Plays of a lane, and lanes.
-    lanes : int, default 8
-        Lanes of a call, where a rule does not ask for another number.
-    audit : bool
-        Whether the rule `short_audit` is looked at.
     """
 
-    algorithm: Any
+    algorithm: Any  # these four as `jaxbandits.sweep` takes them: one factory, or a partial of one, each
     environment: Any
     reward_adversary: Any = None
     message_adversary: Any = None
     _: KW_ONLY
     horizon: int = 256
     seeds: int = 8
-    lanes: int = LEAST_LANES
-    audit: bool = False
+    lanes: int = LEAST_LANES  # of a call, where a rule does not ask for another number
+    audit: bool = False  # whether the rule `short_audit` is looked at
 
     def __post_init__(self) -> None:
         self._traced: dict[tuple[int, str], Examination] = {}

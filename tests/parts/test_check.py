@@ -655,7 +655,11 @@ def test_what_changed_since_the_last_check_is_seen():
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 7.0])
 def test_few_bits_of_a_uniform_are_no_broken_claim(epsilon):
-    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=epsilon, mechanism="randomized_response")
-    assert list(rules._spending(made.guarantee, made.params, "here")) == []
-    deaf = made.guarantee._replace(spend=lambda params: (epsilon, 0.0))
-    assert "double" in next(rules._spending(deaf, made.params, "here"))[0]
+    made = partial(jb.algorithms.ldp_ucb, epsilon=epsilon, mechanism="randomized_response")
+    assert look("guarantee", made) == []
+
+    def deaf(*, num_arms, horizon):
+        algorithm = made(num_arms=num_arms, horizon=horizon)
+        return algorithm._replace(guarantee=algorithm.guarantee._replace(spend=lambda params: (epsilon, 0.0)))
+
+    assert "double" in look("guarantee", deaf)[0].message
