@@ -14,7 +14,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import jax
@@ -83,27 +83,24 @@ def of_author(path: str) -> bool:
 def place_of(*about: Any) -> str:
     """The author's line of the first of these that has one: where an error was raised, or what raised it was called.
 
-    Of an operation of a traced program, the line that made it; of a function, or of one inside partials and decorators,
-    that where it is defined. A text is a place already.
+    Of a frame, the line that it runs; of an operation of a traced program, the line that made it; of a function, or of
+    one inside partials and decorators, that where it is defined. A text is a place already.
     """
-    places = (x if isinstance(x, str) else _innermost(_frames(x)) for x in about)
-    return next(filter(None, places), "")
+    for x in about:
+        if isinstance(x, str) and x:
+            return x
+        for path, line in _frames(x):
+            if of_author(path):
+                return f"{path}:{line}"
+    return ""
 
 
-def place_of_caller() -> str:
-    """The author's line that is being run."""
-    return _innermost((frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(sys._getframe()))
-
-
-def _innermost(frames: Iterable[tuple[str, int | None]]) -> str:
-    """The first place of files and lines that is an author's."""
-    return next((f"{path}:{line}" for path, line in frames if of_author(path)), "")
-
-
-def _frames(x: Any) -> list[tuple[str, int | None]]:
-    """The files and lines of an error, an operation or a function, the innermost first."""
+def _frames(x: Any) -> Iterable[tuple[str, int | None]]:
+    """The files and lines of an error, a frame, an operation or a function, the innermost first."""
     if isinstance(x, BaseException):
         return [(frame.filename, frame.lineno) for frame in reversed(traceback.extract_tb(x.__traceback__))]
+    if isinstance(x, FrameType):
+        return ((frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(x))
     if isinstance(x, JaxprEqn):
         return [(frame.file_name, frame.line_num) for frame in getattr(x.source_info.traceback, "frames", ())]
     for _ in range(20):  # wrappers inside wrappers; a mock object wraps itself for ever

@@ -7,13 +7,14 @@ too.
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -113,29 +114,27 @@ def check(
         algorithm, chosen, **{slot: looked_up(slot, part) for slot, part in others.items()},
         horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
     )  # fmt: skip
-    findings, rules = _in_child(subject) or _here(subject)
+    lines = _in_child(subject) or list(_here(subject))
+    findings, rules = [x for x in lines if isinstance(x, Finding)], [x for x in lines if isinstance(x, str)]
     return Check(f"{name_of(algorithm)} on {name_of(chosen)}", tuple(findings), tuple(rules))
 
 
-def _here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
-    """Findings and the rules looked at, in this process. report(rule) is told of every rule before it is looked at."""
-    findings: list[Finding] = []
-    rules: list[str] = []
+def _here(subject: Subject) -> Iterator[str | Finding]:
+    """The name of every rule before it is looked at, and what it finds."""
+    broken = set[str]()
     for rule in RULES:
-        broken = {finding.rule for finding in findings}
         if rule is short_audit and (not subject.audit or "guarantee" in broken):
             continue
         if rule in (lane_alone, chunks) and "draws" in broken:  # every program is compiled with other numbers
             continue
         if rule is windows and not runs_own_code(subject.cell.environment.world):
             continue
-        report(rule.__name__)
-        rules.append(rule.__name__)
-        found = found_by(rule, subject)
-        findings += found
-        if found and rule in ENDING:
+        yield rule.__name__
+        for finding in found_by(rule, subject):
+            broken.add(finding.rule)
+            yield finding
+        if rule in ENDING and rule.__name__ in broken:
             break
-    return findings, rules
 
 
 def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
@@ -174,20 +173,20 @@ def small_environment(algorithm: Any) -> EnvironmentFactory:
 
 
 def main(packed: bytes) -> None:
-    """What the child runs: it writes a line when it begins with a rule, and at the end one with what it found."""
+    """What the child runs: it writes a line for everything that a check tells, and at the end an empty list."""
     global _inside
     _inside = True
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a part prints is none of these lines
-    found = _here(pickle.loads(packed), lambda rule: print(json.dumps(rule), file=lines))
-    print(json.dumps(found), file=lines)
+    for line in itertools.chain(_here(pickle.loads(packed)), [()]):
+        print(json.dumps(line), file=lines)
 
 
-def _in_child(subject: Subject) -> tuple[list[Finding], list[str]] | None:
-    """The same in a child, with a finding more where it dies or takes too long; None where it cannot load the parts."""
+def _in_child(subject: Subject) -> list[str | Finding]:
+    """The same from a child, with a finding more where it dies or takes too long; nothing where it cannot be asked."""
     packed = None if _inside or not sys.executable else _packed(subject)
     if packed is None:
-        return None
+        return []
     try:
         ended: Any = subprocess.run(
             [sys.executable, "-c", START],
@@ -200,19 +199,18 @@ def _in_child(subject: Subject) -> tuple[list[Finding], list[str]] | None:
         code = ended.returncode
     except subprocess.TimeoutExpired as error:
         ended, code = error, None
-    rules = [json.loads(line) for line in (ended.stdout or b"").splitlines()]
-    if not rules:  # it could not load the parts
-        return None
-    last = rules[-1]
-    if code == 0 and isinstance(last, list):
-        return [Finding(*finding) for finding in last[0]], last[1]
+    written = [json.loads(line) for line in (ended.stdout or b"").splitlines()]
+    lines = [x if isinstance(x, str) else Finding(*x) for x in written if x]
+    if not lines or (code == 0 and not written[-1]):
+        return lines
     if code is None:
         how = f"was stopped after {TIME_LIMIT} seconds"
     else:
         how = f"died with signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     output = (ended.stderr or b"").decode(errors="replace").strip().splitlines()
     said = f" It said last: {output[-1]}" if output and code is not None and code > 0 else ""
-    return [Finding(last, f"the process {how} while the rule {last!r} was looked at.{said}")], rules
+    rule = next(x for x in reversed(lines) if isinstance(x, str))
+    return [*lines, Finding(rule, f"the process {how} while the rule {rule!r} was looked at.{said}")]
 
 
 def _packed(subject: Subject) -> bytes | None:

@@ -173,10 +173,11 @@ def guarantee(subject: Subject) -> Faults:
     """
     algorithm, factory = subject.cell.algorithm, subject.algorithm
     claim, params = algorithm.guarantee, algorithm.params
-    spent = yield from _told(subject, check_claim, algorithm, subject.label)
-    if spent is None:
+    faults = list(_told(subject, check_claim, algorithm, subject.label))
+    yield from faults
+    if faults:
         return
-    epsilon, delta = spent
+    epsilon, delta = claim.spend(params)
     if claim.model == "none":
         if not math.isinf(epsilon):
             yield "guarantee.spend is finite but the model is 'none': say which model the claim is about", factory

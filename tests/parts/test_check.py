@@ -483,6 +483,12 @@ def crashing(num_arms):
 def kills(*, num_arms, horizon):
     return private_greedy(num_arms=num_arms, horizon=horizon, epsilon=1.0)._replace(program=crashing(num_arms))
 
+def kills_later(*, num_arms, horizon):
+    made = private_greedy(num_arms=num_arms, horizon=horizon, epsilon=1.0)
+    another = made.program._replace(act=lambda *given: made.program.act(*given))
+    claim = made.guarantee._replace(spend=lambda params: os.kill(os.getpid(), signal.SIGSEGV))
+    return made._replace(program=another, guarantee=claim)
+
 def leaves(*, num_arms, horizon):
     raise SystemExit(3)
 """
@@ -495,6 +501,9 @@ def test_a_crash_is_a_finding(modules, monkeypatch):
     assert not found.passed and found.findings[-1].rule == found.rules[-1] == "shapes"
     assert "died with signal SIGSEGV while the rule 'shapes'" in found.findings[-1].message
     assert "1 finding" in repr(found) and "kills on bernoulli_arms" in repr(found)
+    later = jb.check(module.kills_later)  # what was found before stays
+    assert [finding.rule for finding in later.findings] == ["traces_once", "guarantee"]
+    assert later.rules[-1] == "guarantee" and "died with signal SIGSEGV" in later.findings[-1].message
 
 
 def test_the_private_example_passes_in_a_child(monkeypatch, capsys):

@@ -43,23 +43,21 @@ def found_in(
     cells: Sequence[int], first: int, watched: Faults, regret: Any, pulls: Any, times: Any
 ) -> tuple[Fault, ...]:
     """The faults of a call from seed `first` on. Watched plays, pulls (or None) and regret are [S, M, ...]."""
-    number, faults = len(regret), list[Fault]()
-    plays = {name: np.asarray(x)[:number] for name, x in watched._asdict().items() if not isinstance(x, tuple)}
-    wrong = {name: (0 < x) & (x < NEVER) for name, x in plays.items()}
-    clean = ~wrong["action"] if "action" in wrong else np.ones(regret.shape[:2], bool)
+    number, faults, clean = len(regret), list[Fault](), np.ones(regret.shape[:2], bool)
+    plays = {kind: np.asarray(x)[:number] for kind, x in watched._asdict().items() if not isinstance(x, tuple)}
     if pulls is not None:
-        wrong["pulls"] = clean & (np.einsum("smk->sm", pulls, dtype=np.int64) != times[-1])
-        plays["pulls"] = np.full(clean.shape, times[-1])
-        clean &= ~wrong["pulls"]
+        lost = np.einsum("smk->sm", pulls, dtype=np.int64) != times[-1]
+        plays["pulls"] = np.where(lost, times[-1], NEVER)
     if not np.isfinite(regret.sum()):  # one look at all of it costs nothing beside the plays
         infinite = ~np.isfinite(regret)
-        wrong["regret"] = clean & infinite.any(axis=-1)
-        plays["regret"] = np.asarray(times)[infinite.argmax(axis=-1)]
-    for kind, lanes in wrong.items():
-        for m, c in enumerate(cells):
-            if lanes[:, m].any():
-                s = int(lanes[:, m].argmax())
-                faults.append(Fault(c, kind, first + s, int(plays[kind][s, m]), int(lanes[:, m].sum())))
+        plays["regret"] = np.where(infinite.any(axis=-1), np.asarray(times)[infinite.argmax(axis=-1)], NEVER)
+    for kind, at in plays.items():
+        lanes = (0 < at) & (at < NEVER)
+        if kind in BREAKING:
+            lanes, clean = lanes & clean, clean & ~lanes
+        for m in map(int, np.flatnonzero(lanes.any(axis=0))):
+            s = int(lanes[:, m].argmax())
+            faults.append(Fault(cells[m], kind, first + s, int(at[s, m]), int(lanes[:, m].sum())))
     return tuple(faults)
 
 

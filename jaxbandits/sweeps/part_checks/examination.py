@@ -9,8 +9,10 @@ import collections
 import contextlib
 import inspect
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -79,10 +81,8 @@ class Examination:
             reward_attack=parts.reward_attack and self._with_rules(parts.reward_attack, "rewards"),
             message_attack=parts.message_attack and self._with_rules(parts.message_attack, "messages"),
         )
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), jax.typeof(x).dtype), case)
-        numbers = (jax.ShapeDtypeStruct((), dtype) for dtype in (jnp.uint32, jnp.int32, jnp.int32))
         # message, released and actions, as shapes
-        self.shown = jax.eval_shape(self._window, shapes, *numbers)
+        self.shown = jax.eval_shape(self._window, case, np.uint32(0), np.int32(0), np.int32(slots))
 
     def _window(self, case: Case, seed: Any, before: Any, limit: Any) -> Any:
         parts = self.parts
@@ -93,26 +93,21 @@ class Examination:
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
         if self.claim.model != "none" and (self.checked or runs_own_code(self.claim.view)):
-            self.look("Guarantee.view", self.claim.view)(*shown)
+            self.look("Guarantee.view", self.claim.view, None, "", *shown)
         return shown
 
     def _with_rules(self, part: Any, slot: str = "") -> Any:
         """The part, each of whose functions is looked at when it is first called. slot: what an attack attacks."""
         kind = type(part).__name__
-        functions = {field: getattr(part, field) for field in calls_of(KINDS[kind])}
-        looks = {x: self.look(f"{kind}.{x}", f, part, slot) for x, f in functions.items() if f is not None}
-        return part._replace(**looks)
+        functions = {x: f for x in calls_of(KINDS[kind]) if (f := getattr(part, x)) is not None}
+        return part._replace(**{x: partial(self.look, f"{kind}.{x}", f, part, slot) for x, f in functions.items()})
 
-    def look(self, name: str, function: Callable[..., Any], part: Any = None, slot: str = "") -> Callable[..., Any]:
-        """The function with its rules around it. They are its own form, its results, and those of `RULES`."""
-
-        def call(*args: Any) -> Any:
-            if (name, slot) in self.seen:  # an attack asks what another arm would pay
-                return function(*args)
-            self.seen.add((name, slot))
-            return Call(self, name, function, part, slot, args).returned
-
-        return call
+    def look(self, name: str, function: Callable[..., Any], part: Any, slot: str, *args: Any) -> Any:
+        """What a function returns, after a look at its form, at its results and by the rules of `RULES`."""
+        if (name, slot) in self.seen:  # an attack asks what another arm would pay
+            return function(*args)
+        self.seen.add((name, slot))
+        return Call(self, name, function, part, slot, args).returned
 
 
 class Call:
@@ -194,10 +189,9 @@ class Call:
         old_state, state = self.args[1], as_arrays(self.returned[names.index("state")] if names else self.returned)
         home = type(old_state).__name__ if hasattr(old_state, "_fields") else "the state"
         olds, structure = jax.tree_util.tree_flatten_with_path(old_state)
-        news, _ = jax.tree_util.tree_flatten_with_path(state)
         text = f"must return a state of the fields that init returns: {shape_text(old_state)}, not {shape_text(state)}"
         self.require(str(structure) == str(jax.tree.structure(state)), text)
-        for (path, old), (_, new) in zip(olds, news, strict=True):
+        for (path, old), new in zip(olds, jax.tree.leaves(state), strict=True):
             at, name = jax.tree_util.keystr(path), self.field
             shapes = f"{home}{at} is {shape_text(old)} from init and {shape_text(new)} from {name}"
             self.require(old.shape == new.shape, f"must keep the state's shapes: {shapes}")
@@ -235,7 +229,7 @@ class Call:
             text = f"names {field!r}, but the state that init returns is {shape_text(state)}"
             self.require(hasattr(state, field), text, "Hints.kept", one.given.program.init)
         if hints.rest is not None:
-            arm = one.look("Hints.rest", hints.rest)(params, state)
+            arm = one.look("Hints.rest", hints.rest, None, "", params, state)
             text = f"must return one arm, int32, it returns {shape_text(arm)}"
             self.require(is_scalar(arm, jnp.integer), text, "Hints.rest", hints.rest)
 
@@ -297,11 +291,11 @@ def logged_draws(log: list[Any]) -> Iterator[None]:
     words, at = Draws.words, Draws.at
 
     def logged_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
-        log.append((self.path, first, first + max(math.prod(shape), 1), contract.place_of_caller()))
+        log.append((self.path, first, first + max(math.prod(shape), 1), place_of(sys._getframe())))
         return words(self, t, shape, first)
 
     def logged_at(self: Draws, t: Any, position: Any) -> Any:
-        log.append((self.path, 0, 1, contract.place_of_caller()))
+        log.append((self.path, 0, 1, place_of(sys._getframe())))
         return at(self, t, position)
 
     with mock.patch.object(Draws, "words", logged_words), mock.patch.object(Draws, "at", logged_at):

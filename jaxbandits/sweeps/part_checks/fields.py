@@ -205,8 +205,8 @@ def check_means(environment: Environment) -> None:
     rules.must(right, "facts['means'] = {} must be {}", shown(facts["means"]), wanted)
 
 
-def check_claim(algorithm: Algorithm, label: str) -> tuple[Any, ...]:
-    """What a guarantee spends. ValueError unless `spend` and `events` return what they should, on the numbers given."""
+def check_claim(algorithm: Algorithm, label: str) -> None:
+    """Raise ValueError unless a guarantee's `spend` and `events` return what they should on the algorithm's numbers."""
     from jaxbandits.mechanisms.composition import Event
 
     for name in ("events", "spend"):
@@ -224,4 +224,3 @@ def check_claim(algorithm: Algorithm, label: str) -> tuple[Any, ...]:
             wanted = "(epsilon, delta), two numbers"
         text = f"Guarantee.{name} must return {wanted}, not {what(value)}"
         Rules(f"{label}: ", function).must(right, "{}", text)
-    return value
