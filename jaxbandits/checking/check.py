@@ -26,7 +26,7 @@ from jaxbandits.checking.subject import SLOTS, Subject
 from jaxbandits.contract import described, name_of, one_line, place_of, runs_own_code
 from jaxbandits.declared import told_by
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.arguments import factory_of, own_factory, signature_of
+from jaxbandits.sweeps.arguments import factory_of, own_factory, part_factory, signature_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
 
@@ -216,11 +216,10 @@ def _in_child(subject: Subject) -> list[str | Finding]:
 def _packed(subject: Subject) -> bytes | None:
     """The subject for another process; None where it holds what cannot be imported there by name."""
     subject = copy.copy(subject)
-    for slot in SLOTS:
-        part = getattr(subject, slot)
-        if isinstance(part, Environment | Adversary) and part.remake is not None:
-            setattr(subject, slot, part.remake)
     try:
+        for slot in SLOTS[1:]:
+            if isinstance(part := getattr(subject, slot), Environment | Adversary):
+                setattr(subject, slot, part_factory(part, slot))  # a part that was changed has none of a name
         packed = pickle.dumps(subject)
     except Exception:  # a closure, a lambda, a module object: whatever its own pickling raises
         return None

@@ -532,6 +532,13 @@ def test_parts_without_a_module_play_here(monkeypatch):
     assert jb.check(leaves).findings[0].message == "SystemExit: 3"
 
 
+def test_a_part_that_was_changed_is_the_one_that_is_checked():
+    arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    changed = arms._replace(facts={**arms.facts, "num_arms": 3})
+    assert "disagrees" in jb.check("ucb1", changed).findings[0].message
+    assert jb.check("ucb1", arms, horizon=HORIZON, seeds=2).passed
+
+
 class Called:
     """A factory that is no function."""
 
