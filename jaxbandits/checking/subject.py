@@ -60,8 +60,7 @@ class Subject:
         """The same, built anew."""
         return plan(
             {self.label: self.algorithm}, self.environment, reward_adversary=self.reward_adversary,
-            message_adversary=self.message_adversary, horizon=self.horizon, seeds=self.seeds, grid=None, points=None,
-            checkpoints=CHECKPOINTS, dtype="float32",
+            message_adversary=self.message_adversary, horizon=self.horizon, seeds=self.seeds, checkpoints=CHECKPOINTS,
         )  # fmt: skip
 
     @functools.cached_property

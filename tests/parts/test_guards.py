@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from wrong_parts import normal, said_by_sweep, wrong_parts
+from wrong_parts import normal, said_by_sweep, with_function, wrong_parts
 
 import jaxbandits as jb
 from jaxbandits import catalogue, cli, contract, simulator
@@ -587,3 +587,12 @@ def test_facts_that_an_environment_leaves_out():
 def test_parts_of_this_package_are_not_traced_twice(monkeypatch):
     monkeypatch.setattr(examination, "Examination", None)
     calls.check_parts(planned(jb.algorithms.ucb1))
+
+
+def test_no_diagnostic_is_called_as_what_every_result_holds():
+    sound = with_function("Program.diagnose", lambda params, state: {"best": state.mean.max()})
+    ds = jb.sweep(sound.algorithm, sound.environment, horizon=20, seeds=2, progress=False)
+    assert {"epsilon_spent", "regret", "arm"} < set(ds.variables)
+    for name in set(ds.variables) - {"best"}:
+        wrong = with_function("Program.diagnose", lambda params, state, name=name: {name: state.mean.max()})
+        assert "which a result cannot hold" in said_by_sweep(wrong)[-1], name

@@ -24,8 +24,9 @@ from jaxbandits import contract, simulator
 from jaxbandits.contract import at_line, is_array, not_traced, place_of, runs_own_code, shape_text, what
 from jaxbandits.protocol import Case, Program, Score, Truth
 from jaxbandits.random import Draws
+from jaxbandits.selection import SPENT
 from jaxbandits.sweeps.compilation.program_digest import first_difference
-from jaxbandits.sweeps.part_checks.fields import KINDS, calls_of, check_claim
+from jaxbandits.sweeps.part_checks.fields import calls_of, check_claim
 from jaxbandits.traced_once import trace
 from jaxbandits.window import Parts, offer
 
@@ -42,7 +43,7 @@ MAY_DRAW_ONCE = ("Program.init", "Attack.init", "World.init", "World.observe", "
 # A result has variables and axes of these names already: no diagnostic may be called so.
 RESERVED_NAMES = (
     "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
-    "nonfinite_rewards",
+    "nonfinite_rewards", *SPENT,
 )  # fmt: skip
 ANOTHER_PROGRAM = (
     "is another program every time it is traced: it calls np.random or reads a clock, so that all lanes and plays "
@@ -93,32 +94,31 @@ class Examination:
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
         if self.claim.model != "none" and (self.checked or runs_own_code(self.claim.view)):
-            self.look("Guarantee.view", self.claim.view, None, "", *shown)
+            self.look(self.claim, "view", "", *shown)
         return shown
 
     def _with_rules(self, part: Any, slot: str = "") -> Any:
         """The part, each of whose functions is looked at when it is first called. slot: what an attack attacks."""
-        kind = type(part).__name__
-        functions = {x: f for x in calls_of(KINDS[kind]) if (f := getattr(part, x)) is not None}
-        return part._replace(**{x: partial(self.look, f"{kind}.{x}", f, part, slot) for x, f in functions.items()})
+        fields = [field for field in calls_of(part.__class__) if getattr(part, field) is not None]
+        return part._replace(**{field: partial(self.look, part, field, slot) for field in fields})
 
-    def look(self, name: str, function: Callable[..., Any], part: Any, slot: str, *args: Any) -> Any:
-        """What a function returns, after a look at its form, at its results and by the rules of `RULES`."""
-        if (name, slot) in self.seen:  # an attack asks what another arm would pay
-            return function(*args)
-        self.seen.add((name, slot))
-        return Call(self, name, function, part, slot, args).returned
+    def look(self, part: Any, field: str, slot: str, *args: Any) -> Any:
+        """What a function of a part returns, after a look at its form, at its results and by the rules of `RULES`."""
+        if (type(part), field, slot) in self.seen:  # an attack asks what another arm would pay
+            return getattr(part, field)(*args)
+        self.seen.add((type(part), field, slot))
+        return Call(self, part, field, slot, args).returned
 
 
 class Call:
     """A function of a part in a window, what it is given and what it returned, which its rules have looked at."""
 
-    def __init__(self, of: Examination, name: str, function: Any, part: Any, slot: str, args: Any) -> None:
-        self.of, self.name, self.function, self.part, self.slot, self.args = of, name, function, part, slot, args
-        self.kind, _, self.field = name.partition(".")
-        self.takes = calls_of(KINDS[self.kind])[self.field]  # names of its arguments
+    def __init__(self, of: Examination, part: Any, field: str, slot: str, args: Any) -> None:
+        self.of, self.part, self.field, self.slot, self.args = of, part, field, slot, args
+        self.kind, self.function = type(part).__name__, getattr(part, field)
+        self.name, self.takes = f"{self.kind}.{field}", calls_of(part.__class__)[field]  # and its arguments' names
         self.returned: Any = self.result()
-        for rule in RULES.get(name, ()):
+        for rule in RULES.get(self.name, ()):
             rule(self)
 
     @property
@@ -229,7 +229,7 @@ class Call:
             text = f"names {field!r}, but the state that init returns is {shape_text(state)}"
             self.require(hasattr(state, field), text, "Hints.kept", one.given.program.init)
         if hints.rest is not None:
-            arm = one.look("Hints.rest", hints.rest, None, "", params, state)
+            arm = one.look(hints, "rest", "", params, state)
             text = f"must return one arm, int32, it returns {shape_text(arm)}"
             self.require(is_scalar(arm, jnp.integer), text, "Hints.rest", hints.rest)
 

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from jaxbandits.contract import a_kind, at_line, first_line, name_of, what
-from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Hints, Program, Span, World
+from jaxbandits.protocol import Algorithm, Attack, Environment, Program, Span, World
 from jaxbandits.spans import batch_length
 from jaxbandits.validation import nearest, shown
 
@@ -38,7 +38,6 @@ MUST_BE = {
     "Environment.config": "a dict of the arguments",
     "Adversary.config": "a dict of the arguments",
 }
-KINDS = {kind.__name__: kind for kind in (Program, Hints, Algorithm, Guarantee, Environment, World, Adversary, Attack)}
 IS_NONE = functools.partial(operator.is_, None)
 
 
