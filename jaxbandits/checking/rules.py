@@ -3,7 +3,6 @@
 A rule yields what is wrong: a message, and the place in the author's code, or the function that it is about.
 """
 
-import inspect
 import math
 import re
 import zlib
@@ -19,7 +18,7 @@ from jaxbandits.checking.subject import SLOTS, Subject
 from jaxbandits.contract import one_line, place_of
 from jaxbandits.environments.data import ORDER
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.arguments import call, factory_of, part_factory, signature_of
+from jaxbandits.sweeps.arguments import NAMED, call, factory_of, part_factory, signature_of
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import built, parts_in, with_horizon
@@ -32,12 +31,8 @@ __all__ = [
 
 Faults = Iterator[tuple[str, Any]]  # messages, and places or the functions that they are about
 
-ANY = "*args or **kwargs: name its arguments, they are filled in by name"
-UNNAMED = {
-    inspect.Parameter.VAR_POSITIONAL: ANY,
-    inspect.Parameter.VAR_KEYWORD: ANY,
-    inspect.Parameter.POSITIONAL_ONLY: "positional-only arguments: make them keyword-only, a * before them",
-}
+ANY_NAMES = "*args or **kwargs: name its arguments, they are filled in by name"
+NO_NAMES = "positional-only arguments: make them keyword-only, a * before them"
 # Of a short audit: one refutes a true claim once in a thousand times.
 AUDIT_RUNS, AUDIT_CONFIDENCE = 20_000, 0.999
 FEW_BITS = 0.01  # what uniforms of few bits may add to an epsilon, relatively: 0.0014 measured, at epsilon = 0.0001
@@ -104,8 +99,9 @@ def _built(subject: Subject, slot: str, environment: Any = None) -> Any:
     part, horizon = getattr(subject, slot), subject.horizon
     factory = factory_of(part, slot, slot) if slot == "algorithm" else part_factory(part, slot)
     for parameter in signature_of(factory)[0].values():
-        if parameter.kind in UNNAMED:
-            raise ValueError(f"{slot}: the factory takes {UNNAMED[parameter.kind]}")
+        if parameter.kind not in NAMED:
+            what = NO_NAMES if parameter.kind is parameter.POSITIONAL_ONLY else ANY_NAMES
+            raise ValueError(f"{slot}: the factory takes {what}")
     if slot == "algorithm":
         return built(factory, {}, environment, horizon, subject.label)
     return call(factory if slot == "environment" else with_horizon(factory, horizon, slot), slot)

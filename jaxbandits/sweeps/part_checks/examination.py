@@ -11,7 +11,7 @@ import inspect
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -285,9 +285,8 @@ class Call:
         self.require(mask, f"must return as `hit` False or a mask of agents, booleans, it returns {shape_text(hit)}")
 
 
-@contextlib.contextmanager
-def logged_draws(log: list[Any]) -> Iterator[None]:
-    """Note what is drawn meanwhile: path, positions from and to, and place."""
+def logged_draws(log: list[Any]) -> contextlib.AbstractContextManager[Any]:
+    """A context that notes what is drawn meanwhile: path, positions from and to, and place."""
     words, at = Draws.words, Draws.at
 
     def logged_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
@@ -298,8 +297,7 @@ def logged_draws(log: list[Any]) -> Iterator[None]:
         log.append((self.path, 0, 1, place_of(sys._getframe())))
         return at(self, t, position)
 
-    with mock.patch.object(Draws, "words", logged_words), mock.patch.object(Draws, "at", logged_at):
-        yield
+    return mock.patch.multiple(Draws, words=logged_words, at=logged_at)
 
 
 def is_scalar(x: Any, kind: Any) -> bool:
