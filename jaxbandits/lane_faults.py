@@ -4,7 +4,7 @@ The parts do not know of it: the engine checks actions, rewards, messages and st
 of a window, [N] agents.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -93,7 +93,7 @@ def state(
     bad = has_nan(sent) & (jnp.asarray(used) > 0) & ~from_rewards
     excused = from_rewards | has_nan(received)
     if attacked:
-        excused = excused | ~_all(jnp.isfinite(x) for x in _floats(received))
+        excused = excused | ~_all(received, jnp.isfinite)
     turned = has_nan(after) & (faults.state == NEVER)
     return faults._replace(
         message=jnp.minimum(faults.message, jnp.where(bad, last, NEVER)),
@@ -103,14 +103,11 @@ def state(
 
 def has_nan(tree: Any) -> Bool[Array, ""]:
     """Whether any floating-point number of a tree is NaN."""
-    return ~_all(~jnp.isnan(x) for x in _floats(tree))
+    return ~_all(tree, lambda x: ~jnp.isnan(x))
 
 
-def _floats(tree: Any) -> list[Any]:
+def _all(tree: Any, holds: Callable[[Any], Any]) -> Bool[Array, ""]:
+    """Whether something holds of every floating-point number of a tree."""
     dtypes = [(x, x.dtype if hasattr(x, "dtype") else np.result_type(x)) for x in jax.tree.leaves(tree)]
-    return [x for x, dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)]
-
-
-def _all(conditions: Iterable[Any]) -> Bool[Array, ""]:
-    every = [x.all() for x in conditions]
+    every = [holds(x).all() for x, dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)]
     return jnp.stack(every).all() if every else jnp.bool_(True)
