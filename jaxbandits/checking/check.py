@@ -22,11 +22,11 @@ from annotated_doc import Doc
 
 from jaxbandits import catalogue
 from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone, short_audit, windows
-from jaxbandits.checking.subject import SLOTS, Subject
+from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import described, name_of, one_line, place_of, runs_own_code
 from jaxbandits.declared import told_by
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.arguments import factory_of, own_factory, part_factory, signature_of
+from jaxbandits.sweeps.arguments import PARTS, factory_of, own_factory, part_factory, signature_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
 
@@ -217,7 +217,7 @@ def _packed(subject: Subject) -> bytes | None:
     """The subject for another process; None where it holds what cannot be imported there by name."""
     subject = copy.copy(subject)
     try:
-        for slot in SLOTS[1:]:
+        for slot in PARTS:
             if isinstance(part := getattr(subject, slot), Environment | Adversary):
                 setattr(subject, slot, part_factory(part, slot))  # a part that was changed has none of a name
         packed = pickle.dumps(subject)

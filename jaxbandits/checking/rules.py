@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.auditing.audit import audit
-from jaxbandits.checking.subject import SLOTS, Subject
+from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import one_line, place_of
 from jaxbandits.environments.data import ORDER
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.arguments import NAMED, call, factory_of, part_factory, signature_of
+from jaxbandits.sweeps.arguments import NAMED, PARTS, call, factory_of, part_factory, signature_of
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import built, parts_in, with_horizon
@@ -76,7 +76,7 @@ def builds(subject: Subject) -> Faults:
     They take named arguments, and none without a default is missing.
     """
     parts = {}
-    for slot in SLOTS[1:]:
+    for slot in PARTS:
         if (part := getattr(subject, slot)) is not None:
             parts[slot] = yield from _told(subject, _built, subject, slot, about=part)
     if None in parts.values():

@@ -1,7 +1,7 @@
 """What the rules look at: an algorithm in its environment, with what was traced and played of it so far."""
 
 import functools
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import jax
@@ -21,7 +21,6 @@ from jaxbandits.sweeps.simulate import History, flattened
 
 CHECKPOINTS = 8
 MAX_WINDOW_SIZES = 6  # so many sizes of windows are traced at most
-SLOTS = ("algorithm", "environment", "reward_adversary", "message_adversary")
 
 
 @dataclass(eq=False, repr=False)
@@ -40,10 +39,8 @@ class Subject:
     seeds: int = 8
     lanes: int = LEAST_LANES  # of a call, where a rule does not ask for another number
     audit: bool = False  # whether the rule `short_audit` is looked at
-
-    def __post_init__(self) -> None:
-        self._traced: dict[tuple[int, str], Examination] = {}
-        self._played: dict[tuple[Any, ...], dict[str, Any]] = {}
+    _traced: dict[tuple[int, str], Examination] = field(default_factory=dict, init=False)
+    _played: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict, init=False)
 
     @property
     def label(self) -> str:
@@ -51,17 +48,14 @@ class Subject:
         name = name_of(self.algorithm)
         return "algorithm" if name.split(".")[0] in (*PARTS, "base") else name
 
-    @functools.cached_property
-    def plan(self) -> Plan:
-        """The sweep that is checked: one cell."""
-        return self.again()
-
     def again(self) -> Plan:
-        """The same, built anew."""
+        """The sweep that is checked, of one cell, built anew."""
         return plan(
             {self.label: self.algorithm}, self.environment, reward_adversary=self.reward_adversary,
             message_adversary=self.message_adversary, horizon=self.horizon, seeds=self.seeds, checkpoints=CHECKPOINTS,
         )  # fmt: skip
+
+    plan = functools.cached_property(again)
 
     @functools.cached_property
     def current(self) -> Plan:
