@@ -6,7 +6,6 @@ too.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import os
@@ -15,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -215,12 +215,10 @@ def _in_child(subject: Subject) -> list[str | Finding]:
 
 def _packed(subject: Subject) -> bytes | None:
     """The subject for another process; None where it holds what cannot be imported there by name."""
-    subject = copy.copy(subject)
-    try:
-        for slot in PARTS:
-            if isinstance(part := getattr(subject, slot), Environment | Adversary):
-                setattr(subject, slot, part_factory(part, slot))  # a part that was changed has none of a name
-        packed = pickle.dumps(subject)
+    parts = {slot: getattr(subject, slot) for slot in PARTS}
+    called = {slot: part for slot, part in parts.items() if isinstance(part, Environment | Adversary)}
+    try:  # of a called part, what calls it again: for one that was changed since, that has no name
+        packed = pickle.dumps(replace(subject, **{slot: part_factory(part, slot) for slot, part in called.items()}))
     except Exception:  # a closure, a lambda, a module object: whatever its own pickling raises
         return None
     return None if b"__main__" in packed or b"__mp_main__" in packed else packed
