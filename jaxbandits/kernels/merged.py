@@ -74,22 +74,27 @@ def touched(statement: Statement) -> Touched:
 
 def merged(body: Sequence[Statement]) -> list[Statement]:
     """The statements with loops made one where that changes no result."""
+    if not any(isinstance(each, Block) for each in body):
+        return list(body)
     done = list[Touched]()
     for statement in body:
-        inner = Block(statement.head, merged(statement.body)) if isinstance(statement, Block) else statement
-        done = _placed(done, touched(inner))
+        here = touched(Block(statement.head, merged(statement.body)) if isinstance(statement, Block) else statement)
+        if here.loop is None:
+            done.append(here)
+        else:
+            done = _placed(done, here)
     return [each.statement for each in done]
 
 
 def _placed(done: list[Touched], here: Touched) -> list[Touched]:
-    """Statements and one that follows, as part of a loop among them where it may be."""
+    """Statements and a loop that follows, as part of one among them where it may be."""
     read, changed, starts = set[str](), set[str](), list[int]()  # of the statements between; what the loop begins with
     own = here
-    for k in range(len(done) - 1, max(-1, len(done) - 1 - FARTHEST), -1) if here.loop else ():
+    for k in range(len(done) - 1, max(-1, len(done) - 1 - FARTHEST), -1):
         each = done[k]
         if isinstance(each.statement, str) and "break;" in each.statement:
             break
-        if (one := _one(each, here)) is not None:
+        if each.loop and (one := _one(each, here)) is not None:
             if not (each.changes & (read | changed) or changed & each.reads):  # the first loop may come later
                 return _placed([*done[:k], *done[k + 1 :]], one)
             if not (own.changes & (read | changed) or changed & own.reads):  # the second one may come before
