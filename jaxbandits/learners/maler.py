@@ -14,7 +14,9 @@ a_c = 1 / (4 sqrt T), and the diameter is 2.
 Axes: [d] features, [N] pairs of sc and ec experts, N = ceil(log2(T) / 2) + 1, [E] all 2 N + 1: convex, sc, ec.
 """
 
+import itertools
 import math
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -30,6 +32,7 @@ from jaxbandits.numerics import count, dot, fixed_sum, materialize, materialize_
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, triangle
+from jaxbandits.numerics.sums import contraction, jaxbandits_strided_products
 from jaxbandits.typing import Array, Float, Int
 from jaxbandits.validation import checked, integer
 
@@ -84,28 +87,43 @@ def _kernel(dim: int, n: int):
     apart = dim <= MAX_UNROLLED_DIM
     newton_step = _newton_apart if apart else _newton_step
 
-    def clipped(x):
-        norm = jnp.sqrt(fixed_sum(x * x, axis=0))[None]
-        return x / jnp.maximum(norm, 1)
+    summed = _one_by_one if apart else _together
+
+    def clipped(points):
+        points, again = itertools.tee(points)
+        for x, square in zip(points, summed((x, x) for x in again), strict=True):
+            norm = jnp.sqrt(square)[None]
+            yield x / jnp.maximum(norm, 1)
 
     def update(state, g):
         dtype = g.dtype
+        g = g if apart else materialize(g)
         a = constants(0.1 * 2.0 ** -np.arange(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
         t = (state.t + 1).astype(dtype)
         log_weights = state.log_weights
+        away = cache(lambda: state.prediction[:, None] - state.strong)
+
+        def products():
+            yield state.prediction - state.convex, g
+            yield away(), away()
+            yield away(), g[:, None]
+            yield state.prediction[:, None] - state.newton, g[:, None]
+
         # surrogates at the experts' points before they move
-        away = state.prediction - state.convex
-        regret = fixed_sum(away * g, axis=0)
+        sums = summed(products())
+        regret = next(sums)
         convex_loss = (2 * state.tilt) ** 2 - state.tilt * regret
-        away = state.prediction[:, None] - state.strong
-        strong_loss = a * (a * fixed_sum(away * away, axis=0) - fixed_sum(away * g[:, None], axis=0))
-        regret = fixed_sum((state.prediction[:, None] - state.newton) * g[:, None], axis=0)
+        strong_loss = a * (a * next(sums) - next(sums))
+        regret = next(sums)
         newton_loss = a * regret * (a * regret - 1)
         losses = jnp.concatenate([convex_loss[None], strong_loss, newton_loss])
         log_weights = materialize(log_weights - losses)
 
-        convex = clipped(state.convex - (2 / jnp.sqrt(t))[None] * g)
-        strong = clipped(state.strong + (away - g[:, None] / (2 * a)[None]) / t[None, None])
+        def moved():
+            yield state.convex - (2 / jnp.sqrt(t))[None] * g
+            yield state.strong + (away() - g[:, None] / (2 * a)[None]) / t[None, None]
+
+        convex, strong = clipped(moved())
 
         # online Newton: A + h h', h = step g, by Sherman and Morrison
         newton, inverse = newton_step(state.newton, state.inverse, g, a * (1 - 2 * a * regret))
@@ -132,6 +150,21 @@ def _kernel(dim: int, n: int):
     return lane_kernel(update) if apart else update
 
 
+def _one_by_one(pairs: Iterable[tuple[Array, Array]]) -> Iterator[Array]:
+    """Sums of products over the features, the first axis; each is traced when it is asked for."""
+    for x, y in pairs:
+        yield fixed_sum(x * y, axis=0)
+
+
+def _together(pairs: Iterable[tuple[Array, Array]]) -> Iterator[Array]:
+    """`_one_by_one` of arrays of one lane, all in one sum, which compiles in the time of one."""
+    parts = [jaxbandits_strided_products(x, y, 0) for x, y in pairs]
+    total = materialize(fixed_sum(jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), axis=0))
+    ends = np.cumsum([math.prod(part.shape[1:]) for part in parts])
+    for x, part in zip(jnp.split(total, ends[:-1]), parts, strict=True):
+        yield x.reshape(part.shape[1:])
+
+
 def _newton_apart(newton, inverse, g, step):
     """The Newton experts after h = step g, and A^-1, by its entries; lanes last."""
     dim = len(g)
@@ -150,11 +183,11 @@ def _newton_apart(newton, inverse, g, step):
 
 def _newton_step(newton, inverse, g, step):
     """`_newton_apart` of arrays [N, d, d], for one lane."""
-    v = materialize(step[:, None] * fixed_sum(inverse * g[None, :, None], axis=1))
+    v = materialize(step[:, None] * contraction(inverse, g[None, :, None], axis=1))
     shrink = materialize(1 / (1 + step * dot(v, g[None])))
     inverse = inverse - v[:, :, None] * v[:, None, :] * shrink[:, None, None]
     y = newton.T - v * (shrink / CURVATURE)[:, None]
-    return jax.vmap(onto_ball)(materialize(y), inverse).T, inverse
+    return onto_ball(materialize(y), inverse).T, inverse
 
 
 @checked(

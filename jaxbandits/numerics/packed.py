@@ -25,7 +25,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.numerics.fusion import lanes_first, materialize, materialize_all
-from jaxbandits.numerics.sums import added, dot, matvec, product
+from jaxbandits.numerics.sums import added, contraction, dot, matvec, product
 from jaxbandits.typing import Array, Float, Tensor
 
 Entries: TypeAlias = Sequence[Any]
@@ -239,6 +239,8 @@ def symmetric_product(matrix: Symmetric, x: Vector) -> Vector:
         return [sum(matrix[place[i, j]] * x[j] for j in range(d)) for i in range(d)]
     if x.shape[-1] <= MAX_UNROLLED_DIM:
         return matvec(matrix, x)
+    if x.ndim == 1:
+        return materialize(contraction(matrix, x[:, None], axis=0))
     return materialize(product(x.reshape(-1, x.shape[-1]), matrix)).reshape(x.shape)
 
 

@@ -100,16 +100,51 @@ def moved_mean(
     return two_sum(mean, rest, ((value - mean) - rest) * inverse)
 
 
+@functools.partial(jax.jit, static_argnames="axis")  # traced once for all uses
+def jaxbandits_strided_products(x: Array, y: Array, axis: int) -> Array:
+    """Products summed over every 8th place of an axis (16th beyond 128): 8 sums are left of it.
+
+    Slices of the factors are multiplied. Slices of their product would make XLA store it first.
+    """
+    n = x.shape[axis]
+    stride = 8 if n <= 128 else 16
+    total = None
+    for k in range(0, n, stride):
+        a, b = (lax.slice_in_dim(factor, k, min(k + stride, n), axis=axis) for factor in (x, y))
+        part = a * b
+        if n - k < stride:
+            ends = [(0, 0, 0)] * part.ndim
+            ends[axis] = (0, stride - (n - k), 0)
+            part = lax.pad(part, jnp.zeros((), part.dtype), ends)
+        total = part if total is None else total + part
+    return total
+
+
+def contraction(x: Array, y: Array, axis: int = -1) -> Array:
+    """Sum of x * y over one axis, fixed order: left to right up to `UNROLL` terms.
+
+    Above, by strides: for features that is faster than the halves of `fixed_sum`, and compiles in half of the time.
+    """
+    if x.shape[axis] <= UNROLL:
+        return fixed_sum(x * y, axis)
+    return fixed_sum(jaxbandits_strided_products(x, y, axis % x.ndim), axis)
+
+
+def inner_products(*pairs: tuple[Float[Array, "... n"], Float[Array, "... n"]]) -> Float[Array, "p ..."]:
+    """Inner products over the last axis of pairs of vectors, all in one sum by strides."""
+    return fixed_sum(jnp.stack([jaxbandits_strided_products(x, y, x.ndim - 1) for x, y in pairs]))
+
+
 def dot(x: Float[Array, "... n"], y: Float[Array, "... n"]) -> Float[Array, "..."]:
     """Inner product over the last axis, fixed order."""
     rank = max(jnp.ndim(x), jnp.ndim(y))
-    return fixed_sum(lax.broadcast_to_rank(x, rank) * lax.broadcast_to_rank(y, rank))
+    return contraction(lax.broadcast_to_rank(x, rank), lax.broadcast_to_rank(y, rank))
 
 
 def matvec(matrix: Float[Array, "... m n"], vector: Float[Array, "... n"]) -> Float[Array, "... m"]:
     """[..., m, n] times [..., n], fixed order."""
     rank = max(jnp.ndim(matrix), jnp.ndim(vector) + 1)
-    return fixed_sum(lax.broadcast_to_rank(matrix, rank) * lax.broadcast_to_rank(vector[..., None, :], rank))
+    return contraction(lax.broadcast_to_rank(matrix, rank), lax.broadcast_to_rank(vector[..., None, :], rank))
 
 
 def product(x: Float[Array, "m d"], matrix: Float[Array, "d n"]) -> Float[Array, "m n"]:
@@ -130,8 +165,7 @@ def product(x: Float[Array, "m d"], matrix: Float[Array, "d n"]) -> Float[Array,
         rows = lax.dynamic_slice_in_dim(matrix, k * block, block)
         return total + terms(lax.dynamic_slice_in_dim(x, k * block, block, axis=1), rows)
 
-    total = terms(x[:, :block], matrix[:block])
-    total = lax.fori_loop(1, d // block, one_more, total)
+    total = lax.fori_loop(0, d // block, one_more, jnp.zeros((len(x), matrix.shape[1]), x.dtype))
     rest = d - d % block
     return total if rest == d else total + terms(x[:, rest:], matrix[rest:])
 

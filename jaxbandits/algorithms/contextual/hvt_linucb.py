@@ -50,7 +50,7 @@ class State(NamedTuple):
 
 def nearest(theta: Float[Array, " d"], inverse: Float[Array, "d d"]) -> Float[Array, " d"]:
     """The point of the unit ball nearest to theta in the norm of V."""
-    return nearest_apart(theta, inverse) if len(theta) <= MAX_UNROLLED_DIM else onto_ball(theta, inverse)
+    return nearest_apart(theta, inverse) if len(theta) <= MAX_UNROLLED_DIM else onto_ball(theta[None], inverse[None])[0]
 
 
 @lanes_last
