@@ -5,6 +5,7 @@ Phi(g/2 - epsilon/g) - e^epsilon Phi(-g/2 - epsilon/g) <= delta.
 """
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -48,6 +49,43 @@ def _log_delta(ratio: float, epsilon: float) -> float:
     # beyond the reach of a float the slope is 1 / x^2 and what is left of it is rounding
     difference = max(difference, ratio / (1 + far) ** 4)
     return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(difference)
+
+
+def _root(function: Callable[[float], float], low: float, high: float, absolute: float) -> float:
+    """The root between two points of different signs, by Brent's method, within 1e-15 of itself or `absolute`.
+
+    Bit for bit that of `scipy.optimize.brentq`, whose import would take as long as that of xarray.
+    """
+    before, now, across = low, high, low
+    f_before, f_now = function(before), function(now)
+    f_across = f_before
+    if f_before == 0:
+        return before
+    last = step = now - before
+    while True:
+        if f_before != 0 and f_now != 0 and (f_before < 0) != (f_now < 0):
+            across, f_across = before, f_before
+            last = step = now - before
+        if abs(f_across) < abs(f_now):
+            before, now, across = now, across, now
+            f_before, f_now, f_across = f_now, f_across, f_now
+        least, half = (absolute + 1e-15 * abs(now)) / 2, (across - now) / 2
+        if f_now == 0 or abs(half) < least:
+            return now
+        attempt = math.inf
+        if abs(last) > least and abs(f_now) < abs(f_before):
+            if before == across:
+                attempt = -f_now * (now - before) / (f_now - f_before)
+            else:
+                near, far = (f_before - f_now) / (before - now), (f_across - f_now) / (across - now)
+                attempt = -f_now * (f_across * far - f_before * near) / (far * near * (f_across - f_before))
+        if 2 * abs(attempt) < min(abs(last), 3 * abs(half) - least):
+            last, step = step, attempt
+        else:
+            last = step = half
+        before, f_before = now, f_now
+        now += step if abs(step) > least else math.copysign(least, half)
+        f_now = function(now)
 
 
 @checked(source="Bun and Steinke 2016, Proposition 1.3")
@@ -95,8 +133,6 @@ def gaussian_scale(
     >>> round(gaussian_scale(1.0, 0.5, 1e-5), 4), round(gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 4)
     (9.6896, 7.0318)
     """
-    from scipy.optimize import brentq
-
     sensitivity, epsilon, delta = float(sensitivity), float(epsilon), float(delta)
     if math.isinf(epsilon):
         return 0.0
@@ -112,7 +148,7 @@ def gaussian_scale(
         low *= 2
     while _log_delta(math.exp(high), epsilon) < math.log(delta):
         high *= 2
-    root = brentq(lambda x: _log_delta(math.exp(x), epsilon) - math.log(delta), low, high, xtol=1e-15, rtol=1e-15)
+    root = _root(lambda x: _log_delta(math.exp(x), epsilon) - math.log(delta), low, high, 1e-15)
     return sensitivity / math.exp(root)
 
 
@@ -144,8 +180,6 @@ def gaussian_epsilon(sensitivity: Sensitivity, scale: Deviation, delta: Delta) -
     >>> round(gaussian_epsilon(1.0, gaussian_scale(1.0, 0.5, 1e-5), 1e-5), 4)
     0.3526
     """
-    from scipy.optimize import brentq
-
     ratio = float(sensitivity / scale) if scale > 0 else math.inf
     if math.isinf(ratio):
         return math.inf
@@ -156,4 +190,4 @@ def gaussian_epsilon(sensitivity: Sensitivity, scale: Deviation, delta: Delta) -
     high = 1.0
     while _log_delta(ratio, high) > math.log(delta):
         high *= 2
-    return brentq(lambda x: _log_delta(ratio, x) - math.log(delta), 0.0, high, xtol=1e-300, rtol=1e-15)
+    return _root(lambda x: _log_delta(ratio, x) - math.log(delta), 0.0, high, 1e-300)

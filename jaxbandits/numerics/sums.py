@@ -108,16 +108,14 @@ def jaxbandits_strided_products(x: Array, y: Array, axis: int) -> Array:
     """
     n = x.shape[axis]
     stride = 8 if n <= 128 else 16
-    total = None
+    parts = []
     for k in range(0, n, stride):
         a, b = (lax.slice_in_dim(factor, k, min(k + stride, n), axis=axis) for factor in (x, y))
-        part = a * b
-        if n - k < stride:
-            ends = [(0, 0, 0)] * part.ndim
-            ends[axis] = (0, stride - (n - k), 0)
-            part = lax.pad(part, jnp.zeros((), part.dtype), ends)
-        total = part if total is None else total + part
-    return total
+        parts.append(a * b)
+    if n % stride:
+        short = [(0, stride - n % stride if i == axis else 0, 0) for i in range(x.ndim)]
+        parts[-1] = lax.pad(parts[-1], jnp.zeros((), x.dtype), short)
+    return functools.reduce(operator.add, parts)
 
 
 def contraction(x: Array, y: Array, axis: int = -1) -> Array:

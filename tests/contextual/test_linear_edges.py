@@ -4,6 +4,7 @@ and what their steps compile to.
 
 import json
 import math
+import sys
 import warnings
 from functools import partial
 
@@ -13,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
+from scipy.optimize import brentq
 
 import jaxbandits as jb
 from jaxbandits.mechanisms import gaussian_delta, gaussian_epsilon, gaussian_scale
+from jaxbandits.mechanisms.gaussian import _root
 from jaxbandits.simulator import advance, begin, case_of, parts_of
 from jaxbandits.spans import segment
 
@@ -67,6 +70,21 @@ def test_gaussian_noise_of_huge_budgets(epsilon):
         np.testing.assert_allclose(scale * math.sqrt(2) * math.sqrt(epsilon), 1, rtol=1e-4)
     if epsilon <= 1e9:
         np.testing.assert_allclose(gaussian_delta(1.0, scale, epsilon), 0.1, rtol=1e-5)
+
+
+def test_roots_are_those_of_scipy(monkeypatch):
+    def compared(function, low, high, absolute):
+        root = _root(function, low, high, absolute)
+        assert root == brentq(function, low, high, xtol=absolute, rtol=1e-15)
+        steps.append(root)
+        return root
+
+    steps, rng = [], np.random.default_rng(0)
+    monkeypatch.setattr(sys.modules[_root.__module__], "_root", compared)
+    for epsilon, delta, sensitivity, share in np.exp(rng.uniform((-12, -60, -8, -1), (9, -0.01, 8, 1), (200, 4))):
+        scale = gaussian_scale(sensitivity, epsilon, delta, "analytic")
+        gaussian_epsilon(sensitivity, share * scale, delta)
+    assert len(steps) > 300
 
 
 def test_one_play():
