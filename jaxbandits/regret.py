@@ -8,22 +8,30 @@ import numpy as np
 from jaxbandits.protocol import Environment
 from jaxbandits.typing import Float, Int, Tensor
 
+SUMS = 8192  # regrets that are added up together: they and their counts stay in a core's caches
 
-def gaps_of(means: Float[Tensor, " K"]) -> Float[np.ndarray, " K"]:
+
+def gaps_of(means: Float[Tensor, "... K"]) -> Float[np.ndarray, "... K"]:
     """What a pull of every arm costs against the best arm, in float64."""
     expected = np.asarray(means, np.float64)
-    return expected.max() - expected
+    return expected.max(axis=-1, keepdims=True) - expected
 
 
 # docs/decisions.md#regret-from-counts
-def regret_of_counts(counts: Int[Tensor, "... K"], means: Float[Tensor, " K"]) -> Float[np.ndarray, "..."]:
-    """What the pulls of every arm cost against the best arm: exact, in float64, arms added in their order."""
-    counts = np.asarray(counts)
-    regret: Any = np.zeros(counts.shape[:-1])
-    for arm, gap in enumerate(gaps_of(means)):
-        if gap != 0:
-            regret += counts[..., arm] * gap
-    return regret
+def regret_of_counts(counts: Int[Tensor, "... K"], means: Float[Tensor, "... K"]) -> Float[np.ndarray, "..."]:
+    """What the pulls of every arm cost against the best arm: exact, in float64, arms added in their order.
+
+    means: of the last axes of `counts`, such as one row for all of it.
+    """
+    counts, gaps = np.asarray(counts), gaps_of(means)
+    rows = counts.reshape(-1, *counts.shape[counts.ndim - gaps.ndim :])
+    regret: Any = np.zeros(rows.shape[:-1])
+    step = max(1, SUMS * len(rows) // max(1, regret.size))
+    for low in range(0, len(rows), step):
+        part, total = rows[low : low + step], regret[low : low + step]
+        for arm in np.flatnonzero(gaps.any(axis=tuple(range(gaps.ndim - 1)))):
+            total += part[..., arm] * gaps[..., arm]
+    return regret.reshape(counts.shape[:-1])
 
 
 def has_best(environment: Environment) -> bool:

@@ -267,12 +267,11 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
         high, low = (np.asarray(x)[: call.seeds] for x in record.regret_at)
         regret = np.add(high, low, dtype=np.float64)
     else:  # in compiled code where that saves time, with the same bits
-        means = [plan.cells[c].environment.facts["means"] for c in call.cells]
+        means = np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
         total = len(group.cells) * len(plan.seeds) * record.pulls_at.shape[2] * record.pulls_at.shape[3]
-        costs = compiled_regret(record.pulls_at, np.stack([gaps_of(mean) for mean in means]), total)
+        costs = compiled_regret(record.pulls_at, gaps_of(means), total)
         if costs is None:
-            counts = np.asarray(record.pulls_at)[: call.seeds]
-            costs = np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)
+            costs = regret_of_counts(np.asarray(record.pulls_at)[: call.seeds], means[:, None])
         regret = costs[: call.seeds]
     baseline = parts.world.baseline
     if baseline is not None:
