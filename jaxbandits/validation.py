@@ -209,6 +209,7 @@ def factory(
     marked = any(row.marks for row in rows.values())  # otherwise the function checks all of them itself
     checks = {key: check for key, row in rows.items() if marked and (check := checker(row)) is not None}
     defaults = {key: row.default for key, row in rows.items() if not row.required}
+    needed = rows.keys() - defaults.keys()
     home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
 
     @functools.wraps(function)
@@ -221,8 +222,8 @@ def factory(
                 raise TypeError(f"{name} has no argument {key!r}{nearest(key, rows)}; it takes {', '.join(rows)}")
             kwargs[key] = _copied(value)
         full = dict.fromkeys(rows) | defaults | kwargs
-        if missing := [key for key in rows if key not in defaults and key not in given]:
-            raise TypeError(f"{name} needs {', '.join(missing)}")
+        if not needed <= given.keys():
+            raise TypeError(f"{name} needs {', '.join(key for key in rows if key in needed - given.keys())}")
         try:
             passed = dict(full)
             for key, check in checks.items():
@@ -236,7 +237,8 @@ def factory(
                 "choose something nearer 1"
             ) from None
         # an environment may say how its arguments are recorded: a DataFrame as its numbers
-        plain = {key: x for key, x in part.config.items() if key in rows} if isinstance(part, Environment) else {}
+        recorded = part.config if isinstance(part, Environment) else {}
+        plain = {key: x for key, x in recorded.items() if key in rows} if recorded else {}
         _freeze((part.params, getattr(part, "facts", ()), kwargs, plain))
         if isinstance(part, Algorithm):
             version = (name, 1, ()) if part.version == () else part.version
@@ -288,19 +290,23 @@ def checked(function: Any = None, /, *, source: str = "") -> Any:
     rows = {key: row._replace(static=STATIC in row.marks) for key, row in declaration(function).items()}
     signature = typed(function, rows)
     checks = {key: check for key, row in rows.items() if (check := checker(row)) is not None}
+    positional = [key for key, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not p.empty}
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **given)
-        except TypeError as error:
+        placed = dict(zip(positional, args, strict=False))
+        passed = defaults | placed | given
+        if len(placed) < len(args) or passed.keys() != rows.keys() or not placed.keys().isdisjoint(given):
             if rows.keys() == inspect.signature(function).parameters.keys():
                 return function(*args, **given)  # Python says best what is missing or unknown
-            raise TypeError(f"{function.__name__}() {error}") from None
-        bound.apply_defaults()
+            try:
+                signature.bind(*args, **given)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
         for key, check in checks.items():
-            bound.arguments[key] = check(bound.arguments[key])
-        return function(*bound.args, **bound.kwargs)
+            passed[key] = check(passed[key])
+        return function(**passed)
 
     marked: Any = call
     marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, documented(function, rows, source)
@@ -454,6 +460,8 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
     'fixed'
     """
     known = list(known)
+    if isinstance(value, str) and value in known:
+        return value
     plain, *known = (x.item() if isinstance(x, np.generic) else x for x in (value, *known))
     # types first: an array would be compared entry by entry
     if not any(isinstance(plain, type(option)) and plain == option for option in known):

@@ -5,9 +5,10 @@ nothing (parallel composition), so an algorithm that forgets a batch once its no
 release, however many batches there are.
 """
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -80,11 +81,11 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
     >>> laplace_event("mean of a block", np.array([1.0, 0.5]), np.array([4.0, 1.0])).epsilon
     0.5
     """
-    sensitivity, scale = (np.ravel(x) for x in np.broadcast_arrays(sensitivity, scale))
-    costs = [_ratio(*pair) for pair in zip(sensitivity, scale, strict=True)]
-    costliest = int(np.argmax(costs))
-    at = {"sensitivity": sensitivity[costliest], "scale": scale[costliest]}
-    return other_event("laplace", what, costs[costliest], **at, times=times)
+    pairs = list(np.broadcast(sensitivity, scale))
+    costs = list(itertools.starmap(_ratio, pairs))
+    costliest = costs.index(max(costs))
+    sensitivity, scale = map(float, pairs[costliest])
+    return Event("laplace", what, sensitivity, scale, times, epsilon=costs[costliest])
 
 
 @checked
@@ -119,7 +120,7 @@ def response_event(what: What, scale: Scalar, times: Times = 1, bits: int | None
     if bits is not None and 0 < epsilon < math.inf:
         flipped = round(2.0**bits / (1 + math.exp(min(epsilon, 700.0))))
         epsilon = max(epsilon, math.log(2.0**bits / flipped - 1) if flipped else math.inf)
-    return other_event("randomized_response", what, epsilon, sensitivity=1.0, scale=scale, times=times)
+    return Event("randomized_response", what, 1.0, float(scale), times, epsilon=epsilon)
 
 
 @checked
@@ -185,25 +186,28 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
     >>> compose([nodes], 1e-5) == compose([sum_], 1e-5)
     True
     """
-    delta, entered = float(delta), _entered(events)
-    normal = [event for event in entered if event.mechanism == "gaussian"]
-    rest = [event for event in entered if event.mechanism != "gaussian"]
-    ratio = math.hypot(*(_normal_ratio(event) for event in normal))
-    epsilon = math.fsum(event.times * event.epsilon for event in rest)
-    used = math.fsum(event.times * event.delta for event in rest)
+    delta, ratios, rest, epsilons, deltas = float(delta), list[float](), list[Event](), list[float](), list[float]()
+    for event in _entered(events):
+        if event.mechanism == "gaussian":
+            ratios.append(_normal_ratio(event))
+        else:
+            rest.append(event)
+            epsilons.append(event.times * event.epsilon)
+            deltas.append(event.times * event.delta)
+    ratio, epsilon, used = math.hypot(*ratios), math.fsum(epsilons), math.fsum(deltas)
     if math.isinf(ratio) or math.isinf(epsilon):
         return math.inf, 0.0
-    if normal:
+    if ratios:
         left = number("delta", delta - used, 0.0, 1.0, open_low=True, remedy="Gaussian noise has no pure guarantee")
         epsilon += gaussian_epsilon(ratio, 1.0, left) if ratio > 0 else 0.0
         used = delta
-    if sum(event.times for event in rest) + bool(ratio) < 2 or delta == 0:
+    if delta == 0 or sum(event.times for event in rest) + bool(ratio) < 2:
         return epsilon, used
     releases = [Release(kind, own, size, times) for (kind, own, size), times in _counted(rest).items()]
     together = composed(tuple(releases + ([Release("gaussian", 0.0, ratio, 1)] if ratio > 0 else [])), delta)
-    epsilons = {event.epsilon for event in rest}
-    if used == 0 and len(epsilons) == 1:
-        together = min(together, composed_epsilon(epsilons.pop(), sum(event.times for event in rest), delta))
+    alike = {event.epsilon for event in rest}
+    if used == 0 and len(alike) == 1:
+        together = min(together, composed_epsilon(alike.pop(), sum(event.times for event in rest), delta))
     return (together, delta) if together < epsilon else (epsilon, used)
 
 
@@ -233,9 +237,11 @@ def zcdp(events: Events) -> float:
     return math.fsum(event.times * _squared(event) / 2 for event in _entered(events))
 
 
-def _entered(events: Iterable[Event]) -> list[Event]:
+def _entered(events: Iterable[Event]) -> Iterator[Event]:
     """The releases that a unit does enter."""
-    return [event for event in events if integer("times", event.times, 0) > 0]
+    for event in events:
+        if integer("times", event.times, 0) > 0:
+            yield event
 
 
 def _normal_ratio(event: Event) -> float:
