@@ -133,8 +133,8 @@ def call(factory: Any, slot: str, prefix: str | None = None, place: str = "", /,
     factory begins with, such as a label.
     """
     name, (names, bound) = name_of(factory), signature_of(factory)
-    needed = [key for key, p in names.items() if p.default is p.empty and p.kind in NAMED]
-    missing = [key for key in needed if key not in bound and key not in arguments]
+    there = bound.keys() | arguments.keys()
+    missing = [key for key, p in names.items() if p.default is p.empty and p.kind in NAMED and key not in there]
     if isinstance(factory, functools.partial) and factory.args:
         missing = missing[len(factory.args) :]
     if missing:
@@ -330,6 +330,8 @@ def text(x: Any) -> str:
 
 def jsonable(x: Any) -> Any:
     """Anything a config may hold, as JSON."""
+    if x is None or type(x) in (str, int, bool):
+        return x
     if isinstance(x, dict):
         return {str(k): jsonable(v) for k, v in x.items()}
     if type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "__array__"):
@@ -352,7 +354,7 @@ def jsonable(x: Any) -> Any:
         return jsonable(x.item())
     if isinstance(x, float) and not np.isfinite(x):
         return str(x)
-    return x if isinstance(x, str | int | float | bool) or x is None else str(x)
+    return x if isinstance(x, str | int | float) else str(x)
 
 
 def _numbers(x: Any) -> int:

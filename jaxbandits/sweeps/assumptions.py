@@ -66,8 +66,9 @@ def spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
 
 def overspent(algorithm: Algorithm, environment: Environment) -> bool:
     """Whether a finite epsilon is declared for smaller rewards than the environment pays, as far as that is known."""
-    beyond = reach(environment) > algorithm.guarantee.bound
-    return beyond and bool(np.isfinite(algorithm.guarantee.spend(algorithm.params)[0]))
+    claim = algorithm.guarantee
+    beyond = claim.bound < math.inf and reach(environment) > claim.bound
+    return beyond and bool(np.isfinite(claim.spend(algorithm.params)[0]))
 
 
 def unread(algorithm: Algorithm, environment: Environment) -> Doubts:

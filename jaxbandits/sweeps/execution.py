@@ -101,7 +101,8 @@ class CheckedSweep:
         self.plan = plan = work.measured(self.plan)
         recorded = max(map(len, plan.times.values()))
         check_room(work.total_bytes(plan), directory, len(plan.seeds), recorded)
-        work.fitting(plan, work.owned(plan), engine.machine)  # raises now where the memory is too small
+        self.whole = work.owned(plan)
+        self.fitted = work.fitting(plan, self.whole, engine.machine)  # raises now where the memory is too small
         self.store = None if directory is None else Store(directory, block_of(recorded), self.began)
         if self.nameless:
             reason = next(iter(self.nameless.values()))
@@ -148,7 +149,7 @@ class CheckedSweep:
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = self._results()
-            self._run(work.owned(self.plan), results.put)
+            self._run(self.whole, results.put)
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
             results = self._results()
@@ -193,7 +194,7 @@ class CheckedSweep:
             self.fresh = False
         self.store.claim(self.config, self.common)
         chunks = self.store.chunks(self.keys)
-        mine = work.owned(self.plan, shard, work.first_cells(self.keys).values())
+        mine = work.owned(self.plan, shard, set(work.first_cells(self.keys).values()))
         wanted = [work.without(x, chunks[key]) for key, x in zip(self.keys, mine, strict=True)]
         asked, missing = (sum(high - low for x in seeds for low, high in x) for seeds in (mine, wanted))
         self.lanes_stored = asked - missing
@@ -209,7 +210,7 @@ class CheckedSweep:
         """Compute the wanted seeds of every cell for `put`, or for the store; afterwards raise what went wrong."""
         plan, store, machine = self.plan, self.store, self.engine.machine
         before = [] if store is None else work.resumed(store.begun(), plan, self.keys, wanted, machine)
-        machine, calls = work.fitting(plan, wanted, machine)
+        machine, calls = self.fitted if wanted is self.whole else work.fitting(plan, wanted, machine)
         if store is not None:
             calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
         calls = work.one_of_each_first(calls, plan)

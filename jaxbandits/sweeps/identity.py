@@ -28,7 +28,7 @@ from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint
-from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
+from jaxbandits.sweeps.plan import Cell, Group, Plan, cast
 from jaxbandits.sweeps.storage.store import KEYS
 from jaxbandits.traced_once import Traces
 from jaxbandits.validation import Arguments
@@ -42,7 +42,7 @@ def identified(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[str]
     platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own functions are
     traced: they may have changed, and code that was compiled before the change must not be used again.
     """
-    about, known, groups = versions(platform), dict[Any, Any](), list[Group]()
+    about, known, groups = versions(platform) if stored else [], dict[Any, Any](), list[Group]()
     keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
     for group in plan.groups:
         group = group._replace(parts=group.parts._replace(traces=Traces()))  # it keeps its functions' first traces
@@ -69,7 +69,7 @@ def identified(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[str]
 def _remembered(group: Group, plan: Plan, platform: str) -> str:
     """The program of a group of this package's functions, traced once for one state of the package."""
     cell = plan.cells[group.cells[0]]
-    leaves, treedef = jax.tree.flatten(stacked([host_case(cell)], plan.dtype)[0])
+    leaves, treedef = jax.tree.flatten(group.case)
     shapes = [(x.shape, x.dtype.str) for x in leaves]
     about = (platform, kinds_of(group), shapes, str(treedef), executables.classes_of(treedef), len(group.times))
     return executables.remembered(
@@ -177,7 +177,7 @@ def traced_now(group: Group, cell: Cell, dtype: str, *, lasting: bool, batch: bo
     process too; NoIdentity where that cannot be had. batch: where a function has a rule of its own for `vmap`, also
     trace what a batch of lanes computes. Errors inside a user's functions become a ValueError that names the cell.
     """
-    case = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), stacked([host_case(cell)], dtype)[0])
+    case = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), group.case)
     with jax.enable_x64(dtype == "float64"):
         with naming(cell.label):
             program, results = _lane_program(group, case)

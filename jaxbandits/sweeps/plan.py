@@ -45,6 +45,7 @@ class Group(NamedTuple):
     schedule: tuple[Span, ...]  # as `as_played` has it
     times: np.ndarray[Any, Any]  # [C]
     cells: list[int]  # positions in Plan.cells
+    case: Case  # the params of the first of them, as they are computed with
     shape: Any = None  # `compiled.LaneShape`, once it is known
 
 
@@ -212,9 +213,11 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
     """The algorithm, if it was built for an environment of these facts; otherwise ValueError."""
     for name in FILLED:
         value = algorithm.config.get(name)
-        if value is not None and name in facts:
+        if value is None or value is facts.get(name):
+            continue
+        if name in facts:
             _agreed(label, name, value, facts[name], "the environment's")
-        elif value is not None and name in ("num_experts", "num_agents"):
+        elif name in ("num_experts", "num_agents"):
             raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 
@@ -244,7 +247,8 @@ def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dt
         schedule = as_played(cell.algorithm.schedule, cell.horizon)
         key = (parts, schedule, cell.horizon, shapes)
         if key not in groups:
-            groups[key] = Group(parts, schedule, times[cell.horizon], [])
+            numbers = jax.tree.map(functools.partial(cast, dtype=dtype), case)
+            groups[key] = Group(parts, schedule, times[cell.horizon], [], numbers)
         groups[key].cells.append(position)
     return list(groups.values())
 

@@ -168,7 +168,7 @@ def simulate(
         examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
     if code_name(parts) is None and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
-        group = plan.Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0])
+        group = plan.Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0], case)
         parts = group.parts._replace(traced=traced_now(group, cell, dtype, lasting=False, batch=False))
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
         record, lane, diagnostics, windows = play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)

@@ -7,6 +7,7 @@ thread that called it, and its workers take them over.
 import contextlib
 import functools
 import hashlib
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ _BREAKING: dict[str, tuple[tuple[Any, ...], Any, str]] = {
 def check_flags() -> None:
     """ValueError naming the first flag under which a sweep cannot work, with the call that sets it back."""
     config: Any = jax.config
-    for flag in config.values:
+    for flag in filter(operator.methodcaller("startswith", tuple(_BREAKING)), config.values):
         for beginning, (breaking, instead, why) in _BREAKING.items():
             if flag.startswith(beginning) and (value := getattr(config, flag, None)) in breaking:
                 raise ValueError(
@@ -92,32 +93,25 @@ def flags_in_force() -> tuple[Any, ...]:
 
 def of_this_thread() -> dict[str, Any]:
     """The settings that context managers have replaced in this thread, for `entered` in another one."""
-    replaced = {}
-    for name, holder in _holders().items():
-        here, usual = holder.value, holder.get_global()
-        if here is not usual and not (type(here) is type(usual) and here == usual):
-            replaced[name] = here
+    config: Any = jax.config
+    replaced: dict[str, Any] = {}
+    for name, holder in config._value_holders.items():
+        # not what a sweep sets itself, nor caches
+        if hasattr(holder, "get_global") and "cache" not in name and name not in _OF_A_SWEEP:
+            here, usual = holder.value, holder.get_global()
+            if here is not usual and not (type(here) is type(usual) and here == usual):
+                replaced[name] = here
     return replaced
 
 
 @contextlib.contextmanager
 def entered(settings: Mapping[str, Any]) -> Iterator[None]:
     """Inside, this thread has settings that `of_this_thread` read in another one."""
-    holders = _holders()
+    config: Any = jax.config
     with contextlib.ExitStack() as stack:
         for name, value in settings.items():
-            stack.enter_context(holders[name](value))
+            stack.enter_context(config._value_holders[name](value))
         yield
-
-
-def _holders() -> dict[str, Any]:
-    """What a thread may replace, by name, each its own context manager; not what a sweep sets itself, nor caches."""
-    config: Any = jax.config
-    return {
-        name: holder
-        for name, holder in config._value_holders.items()
-        if hasattr(holder, "get_global") and "cache" not in name and name not in _OF_A_SWEEP
-    }
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ and when.
 
 import heapq
 import itertools
+import operator
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from jaxbandits.contract import naming
 from jaxbandits.kernels.source import BLOCK
 from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.part_checks import examination, fields
-from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
+from jaxbandits.sweeps.plan import Group, Plan
 from jaxbandits.sweeps.storage.store import BegunCall
 
 LEAST_LANES = 16  # a vector of float32: the lanes of a call that do not fill one are rounded another way
@@ -59,7 +60,10 @@ def owned(
     Seeds are cut into equal stretches, and the cells of a stretch are dealt to `n / stretches` shards. Of the divisors
     of n that one is the number of stretches whose largest shard is the smallest.
     """
-    i, n = shard or (0, 1)
+    if shard is None:
+        all_seeds = plan.seeds.start, plan.seeds.stop
+        return [[all_seeds] if cells is None or c in cells else [] for c in range(len(plan.cells))]
+    i, n = shard
     plays = {c: int(group.times[-1]) for group in plan.groups for c in group.cells if cells is None or c in cells}
 
     def largest(stretches: int) -> int:
@@ -199,11 +203,9 @@ def bytes_of_call(call: Call, plan: Plan) -> int:
 def check_parts(plan: Plan) -> None:
     """Raise ValueError with its label where a user's part breaks the protocol; warn where that is doubtful."""
     with jax.enable_x64(plan.dtype == "float64"):
-        doubts = examination.doubts_of_builders(plan.cells)
+        doubts = list(examination.doubts_of_builders(plan.cells))
         for group in plan.groups:
-            cell = plan.cells[group.cells[0]]
-            case, _ = stacked([host_case(cell)], plan.dtype)
-            doubts += examination.doubts_of(cell, group.parts, case)
+            doubts += examination.doubts_of(plan.cells[group.cells[0]], group.parts, group.case)
         examination.warn(doubts, stacklevel=5)
 
 
@@ -211,8 +213,8 @@ def measured(plan: Plan) -> Plan:
     """A plan whose groups know the sizes of one of their lanes."""
     groups = []
     for group in plan.groups:
-        first, slots = plan.cells[group.cells[0]], max(span.slots for span in group.schedule)
-        leaves, treedef = jax.tree.flatten(stacked([host_case(first)], plan.dtype)[0])
+        first, slots = plan.cells[group.cells[0]], max(map(operator.attrgetter("slots"), group.schedule))
+        leaves, treedef = jax.tree.flatten(group.case)
         with jax.enable_x64(plan.dtype == "float64"), naming(first.label):
             shape = lane_shape(group.parts, tuple(map(jax.typeof, leaves)), treedef, len(group.times), slots)
         if shape.counted:
@@ -310,6 +312,8 @@ def weight(call: Call, plan: Plan) -> int:
 
 def one_of_each_first(calls: list[Call], plan: Plan) -> list[Call]:
     """Calls with one of every group first, small ones before large ones: how fast those are tells what remains."""
+    if len(plan.groups) == 1:
+        return calls
     first = {call.group: call for call in reversed(calls)}
     return sorted(first.values(), key=lambda call: weight(call, plan)) + [x for x in calls if x is not first[x.group]]
 
@@ -323,8 +327,8 @@ def blocks(first: int, stop: int, block: int) -> list[Interval]:
 def total_bytes(plan: Plan) -> int:
     """Size of the whole result."""
     times = len(np.unique(np.concatenate(list(plan.times.values()))))
-    lanes = np.empty(len(plan.cells), np.int64)
+    lanes, seeded = np.empty(len(plan.cells), np.int64), False
     for group in plan.groups:
+        seeded |= group.parts.world.seeded  # `best_reward` of every seed
         lanes[group.cells] = 8 * (times + len(group.shape.diagnostics)) + 4 * (group.shape.arms or 0)
-    seeded = any(cell.environment.world.seeded for cell in plan.cells)  # `best_reward` of every seed
     return len(plan.seeds) * (int(lanes[list(plan.places.values())].sum()) + 8 * times * seeded)

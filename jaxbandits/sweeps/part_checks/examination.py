@@ -356,18 +356,17 @@ def doubts_of(cell: Any, parts: Parts, case: Case) -> list[str]:
     return [f"{cell.label}: {text}{at_line(place)}" for look in looks for text, place in look.doubts]
 
 
-def doubts_of_builders(cells: Iterable[Any]) -> list[str]:
+def doubts_of_builders(cells: Iterable[Any]) -> Iterator[str]:
     """A line for every label whose program is built anew at every point, and would be compiled again at each."""
     programs = collections.defaultdict[tuple[str, str], dict[Program, None]](dict)
     for cell in cells:
         if runs_own_code(cell.algorithm.program):
             programs[cell.label, repr(cell.algorithm.version)][cell.algorithm.program] = None
-    return [
-        f"{label}: {len(known)} programs of one version {version}, compiled {len(known)} times: decorate the builder "
-        f"with functools.cache, and name in `version` the static values that it takes{at_line(next(iter(known)).act)}"
-        for (label, version), known in programs.items()
-        if len(known) > 1
-    ]
+    for (label, version), known in programs.items():
+        if len(known) > 1:
+            times = f"{len(known)} programs of one version {version}, compiled {len(known)} times"
+            remedy = "decorate the builder with functools.cache, and name in `version` the static values that it takes"
+            yield f"{label}: {times}: {remedy}{at_line(next(iter(known)).act)}"
 
 
 def warn(doubts: list[str], stacklevel: int) -> None:

@@ -83,7 +83,8 @@ class Rules(NamedTuple):
 
     def functions(self, part: Any, kind: Any, name: str) -> None:
         """It is a part of the kind, with functions for its functions, of which one gives the line."""
-        self.must_be(isinstance(part, kind), name, part, a_kind(kind))
+        if not isinstance(part, kind):
+            self.must_be(False, name, part, a_kind(kind))
         Rules(f"{self.head}{name}: ", next(filter(inspect.isfunction, part), None)).types(part, calls_of(kind))
 
     def types(self, part: Any, fields: Collection[str] = ()) -> None:
@@ -199,9 +200,9 @@ def check_means(environment: Environment) -> None:
         means = np.asarray(facts["means"], np.float64)
     except (TypeError, ValueError):
         means = np.empty((0, 0))
-    right = means.ndim == 1 and np.isfinite(means).all() and (not arms or len(means) == arms)
-    wanted = f"{arms or 'as many'} finite numbers, one an arm"
-    rules.must(right, "facts['means'] = {} must be {}", shown(facts["means"]), wanted)
+    if means.ndim != 1 or not np.isfinite(means).all() or (arms and len(means) != arms):
+        wanted = f"{arms or 'as many'} finite numbers, one an arm"
+        rules.must(False, "facts['means'] = {} must be {}", shown(facts["means"]), wanted)
 
 
 def check_claim(algorithm: Algorithm, label: str) -> None:
