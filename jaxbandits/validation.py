@@ -153,7 +153,8 @@ def _freeze(x: Any) -> None:
     if isinstance(x, np.ndarray):
         x.flags.writeable = False
     for item in x.values() if isinstance(x, dict) else x if isinstance(x, tuple | list) else ():
-        _freeze(item)
+        if isinstance(item, np.ndarray | dict | tuple | list):
+            _freeze(item)
 
 
 def _copied(x: Any) -> Any:
@@ -403,7 +404,7 @@ def number(
         ...
     ValueError: epsilon = 0 must be a number in (0, inf)
     """
-    inside = isinstance(value, Real) and not isinstance(value, NO_SCALARS)
+    inside = type(value) is float or (isinstance(value, Real) and not isinstance(value, NO_SCALARS))
     if inside:
         v = _float(value)
         inside = (v > low if open_low else v >= low) and (v < high if open_high else v <= high)
@@ -423,7 +424,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
     >>> integer("horizon", 1e3, 1)
     1000
     """
-    whole = isinstance(value, Integral | np.integer) and not isinstance(value, NO_SCALARS)
+    whole = type(value) is int or (isinstance(value, Integral | np.integer) and not isinstance(value, NO_SCALARS))
     whole = whole or (isinstance(value, float) and value.is_integer())
     if not whole or (low is not None and value < low) or (high is not None and value > high):
         most = "" if high is None or (high == MAX_INTEGER and not (whole and value > high)) else f", at most {high}"

@@ -173,8 +173,8 @@ def unasked(algorithm: Algorithm) -> Doubts:
         yield "delta", delta * horizon, text, "bind a smaller one"
 
 
-def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
-    """What a dtype cannot hold: arms that it takes for equal, rare rewards that it cannot draw, horizons too long."""
+def unheld(environment: Environment, dtype: str) -> Doubts:
+    """What a dtype cannot hold of an environment: arms that it takes for equal, rare rewards that it cannot draw."""
     means = environment.facts.get("means")
     if means is not None:  # arms whose means differ may be further apart or nearer once their means are rounded
         exact = np.asarray(means, np.float64)
@@ -188,6 +188,10 @@ def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts
     drawn = np.round(rare / GRID[dtype]) * GRID[dtype]
     text = f"a probability of {{:.3g}} is drawn as {{:.3g}}: uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
     yield from _changed("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
+
+
+def outlived(algorithm: Algorithm, dtype: str) -> Doubts:
+    """Whether a horizon is longer than the sums that a dtype holds."""
     horizon, plays = algorithm.config.get("horizon", 0), algorithm.program.float32_plays
     if dtype == "float32" and plays is not None and horizon > plays:
         text = (
@@ -212,14 +216,16 @@ def _changed(
 def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     """Give one warning for a label and subject, about the worst cell (label, algorithm, environment, ...)."""
     found: dict[tuple[str, str], list[list[Any]]] = {}
-    checked: dict[Any, list[Doubt]] = {}
+    checked, held = dict[Any, list[Doubt]](), dict[int, list[Doubt]]()
     for label, algorithm, environment, *_ in cells:
         key = id(environment), overspent(algorithm, environment), algorithm.tails
         if key not in checked:  # a grid over other arguments repeats the same assumption
             checked[key] = list(exceeded(algorithm, environment))
+        if id(environment) not in held:
+            held[id(environment)] = list(unheld(environment, dtype))
         for about, *doubt in itertools.chain(
             checked[key], doubted(algorithm, environment), unread(algorithm, environment),
-            unasked(algorithm), unheld(algorithm, environment, dtype),
+            unasked(algorithm), held[id(environment)], outlived(algorithm, dtype),
         ):  # fmt: skip
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

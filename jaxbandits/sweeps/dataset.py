@@ -121,7 +121,7 @@ class Results:
         """Put the arrays of a cell's seeds from `first` on in their places; seeds outside the sweep are left out."""
         seeds = self.plan.seeds
         cut = slice(max(seeds.start - first, 0), max(seeds.stop - first, 0))
-        times = self.plan.times[self.plan.cells[cell].horizon]
+        times, low = self.plan.times[self.plan.cells[cell].horizon], max(first, seeds.start) - seeds.start
         for name, x in arrays.items():
             name, x = name.removeprefix("diagnostic."), np.asarray(x)[cut]
             if name not in self.arrays:
@@ -130,11 +130,9 @@ class Results:
                 wide = np.full((len(x), len(self.t)), np.nan)
                 wide[:, np.searchsorted(self.t, times)] = x
                 x = wide
-            if name == "pulls":
-                x = np.pad(x, ((0, 0), (0, self.sizes["arm"] - x.shape[1])))
-            low = max(first, seeds.start) - seeds.start
+            within = slice(low, low + len(x)), *map(slice, x.shape[1:])  # fewer arms than others have
             for place in self.places[cell]:
-                self.arrays[name][(*place, slice(low, low + len(x)))] = x
+                self.arrays[name][(*place, *within)] = x
 
     def put_best(self) -> None:
         """Put the rewards that regret is measured against in their places: once, when everything else is there."""

@@ -311,7 +311,10 @@ def stacked(cases: Sequence[Case], dtype: str) -> tuple[Case, Case]:
     structure: Any = jax.tree.structure(cases[0])
     values, marks = [], []
     for column in zip(*map(structure.flatten_up_to, cases), strict=True):
-        numbers = [cast(x, dtype) for x in column]
-        marks.append(-1 if all(map(functools.partial(same, numbers[0]), numbers[1:])) else 0)
-        values.append(numbers[0] if marks[-1] else np.stack(numbers))
+        number, moves = cast(column[0], dtype), any(map(functools.partial(operator.is_not, column[0]), column))
+        if moves:
+            numbers = np.stack([cast(x, dtype) for x in column])
+            moves = not same(numbers, np.broadcast_to(number, numbers.shape))
+        values.append(numbers if moves else number)
+        marks.append(0 if moves else -1)
     return jax.tree.unflatten(structure, values), jax.tree.unflatten(structure, marks)

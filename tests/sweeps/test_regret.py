@@ -13,7 +13,7 @@ from jaxbandits.sweeps.compilation.regret_program import compiled_regret
 
 RNG = np.random.default_rng(7)
 LARGEST = 2**31 - 1
-MANY = regret_program.LEAST_COUNTS
+MANY = regret_program.LEAST_COUNTS["cpu"]
 # seeds, points, checkpoints, arms
 SHAPES = [
     (8, 1, 1, 1), (8, 1, 7, 2), (9, 3, 5, 3), (16, 2, 50, 4), (24, 1, 13, 5), (31, 1, 3, 7), (40, 16, 11, 8),
@@ -107,7 +107,7 @@ def test_sweeps_are_the_same_with_and_without_compiled_regret(monkeypatch, dtype
     means = {f"{i}": rng.random(5).tolist() for i in range(3)}
 
     def run(least):
-        monkeypatch.setattr(regret_program, "LEAST_COUNTS", least)
+        monkeypatch.setitem(regret_program.LEAST_COUNTS, "cpu", least)
         return jb.sweep(
             {"ucb1": jb.algorithms.ucb1, "exp3": jb.algorithms.exp3},
             jb.environments.bernoulli_arms(means=[0.1, 0.2, 0.3, 0.4, 0.5]),
@@ -126,7 +126,7 @@ def test_sweeps_are_the_same_with_and_without_compiled_regret(monkeypatch, dtype
 
 
 def test_the_result_of_a_sweep_can_be_written_into(monkeypatch):
-    monkeypatch.setattr(regret_program, "LEAST_COUNTS", 0)
+    monkeypatch.setitem(regret_program.LEAST_COUNTS, "cpu", 0)
     arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     ds = jb.sweep(jb.algorithms.ucb1, arms, horizon=20, seeds=8, checkpoints=3, progress=False)
     ds.regret[:] = 0

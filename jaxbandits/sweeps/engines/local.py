@@ -25,7 +25,7 @@ from jaxbandits.declared import with_sections
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory
-from jaxbandits.sweeps.engines.one_call import Outcome, Player, Progress, play_call, programs_of_calls, saved
+from jaxbandits.sweeps.engines.one_call import Outcome, Player, Programs, Progress, play_call, programs_of_calls, saved
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
@@ -115,15 +115,19 @@ class Local:
         """
         store, sink, failed, say, report, compiling, compiles = orders
         stop, threads = threading.Event(), machine.workers * machine.at_once
-        shared = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
+        known, laying_out = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan)), threading.Lock()
         free: queue.SimpleQueue[jax.Device] = queue.SimpleQueue()
         for device in machine.devices * (machine.at_once if len(machine.devices) > 1 else threads):
             free.put(device)
 
+        def shared(call: Call, device: jax.Device) -> Programs:
+            with laying_out:  # otherwise two threads would stack the same numbers
+                return known(call.group, call.cells, device)
+
         def work(call: Call) -> Outcome:
             device = free.get()
             try:
-                programs = shared(call.group, call.cells, device)
+                programs = shared(call, device)
                 resumed: Mapping[str, Any] = {} if store is None else saved(store, call)
                 return play_call(call, plan, device, programs=programs, stopped=stop.is_set, report=report, **resumed)
             finally:
@@ -132,7 +136,7 @@ class Local:
         # docs/decisions.md#threads
         caller, devices = Caller(compiles), list(dict.fromkeys(machine.devices))
         with Workers(1) as compiler, Workers(threads) as pool:
-            compiled = compiler.submit(_compile, plan, calls, devices, caller, stop, compiling)
+            compiled = compiler.submit(_compile, plan, calls, devices, shared, caller, stop, compiling)
             waiting, pending = iter(calls), dict[Future[Outcome], Call]()
             try:
                 while True:
@@ -181,6 +185,7 @@ def _compile(
     plan: Plan,
     calls: Sequence[Call],
     devices: Sequence[jax.Device],
+    shared: Callable[[Call, jax.Device], Programs],
     caller: Caller,
     over: threading.Event,
     tell: Callable[[int, int], None],
@@ -198,7 +203,7 @@ def _compile(
         return None
 
     def begun(call: Call, device: jax.Device) -> Any:
-        programs = programs_of_calls(plan, call.group, call.cells, device)
+        programs = shared(call, device)
         player = Player(call, plan, device, programs, programs.run.program)
         return (programs.run, device, call.lanes), player, player.begin().out_info
 

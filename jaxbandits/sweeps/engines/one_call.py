@@ -19,11 +19,11 @@ from jaxbandits.regret import gaps_of, regret_of_counts
 from jaxbandits.spans import next_start, segment, windows_offered
 from jaxbandits.sweeps.compilation.caller import in_caller
 from jaxbandits.sweeps.compilation.compiled import Compiled, compiled
-from jaxbandits.sweeps.compilation.regret_program import compiled_regret
+from jaxbandits.sweeps.compilation.regret_program import compiled_regret, program_of, saves_time
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, blocks
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, found_in
-from jaxbandits.sweeps.plan import Plan, host_case, stacked
+from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import BegunCall, Store
 from jaxbandits.validation import same
 from jaxbandits.window import Parts
@@ -172,6 +172,10 @@ class Player:
                 functions["close"] = partial(self.close, lane)
         if self.diagnosed:
             functions["finish"] = partial(self.finish, lane)
+        if not lane.record.regret_at:
+            shape = lane.record.pulls_at.shape
+            if saves_time(shape, all_counts(self.plan, self.group, shape), self.device):
+                functions["regret"] = partial(program_of, shape, self.device)
         return functions
 
     def play(self, begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None) -> Outcome:
@@ -268,8 +272,7 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
         regret = np.add(high, low, dtype=np.float64)
     else:  # in compiled code where that saves time, with the same bits
         means = np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
-        total = len(group.cells) * len(plan.seeds) * record.pulls_at.shape[2] * record.pulls_at.shape[3]
-        costs = compiled_regret(record.pulls_at, gaps_of(means), total)
+        costs = compiled_regret(record.pulls_at, gaps_of(means), all_counts(plan, group, record.pulls_at.shape))
         if costs is None:
             costs = regret_of_counts(np.asarray(record.pulls_at)[: call.seeds], means[:, None])
         regret = costs[: call.seeds]
@@ -287,6 +290,11 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
                     best[id(params)] = asked(partial(baseline, params, call.first + s, group.times))
                 regret[rows, m] -= best[id(params)]
     return regret
+
+
+def all_counts(plan: Plan, group: Group, shape: tuple[int, ...]) -> int:
+    """How many counts of pulls the whole sweep has of a group. shape: of those of one call, [S, M, C, K]."""
+    return len(group.cells) * len(plan.seeds) * shape[2] * shape[3]
 
 
 # ---- what the store gets: finished calls, and the lanes of running ones for the next run
