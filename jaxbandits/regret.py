@@ -18,20 +18,20 @@ def gaps_of(means: Float[Tensor, "... K"]) -> Float[np.ndarray, "... K"]:
 
 
 # docs/decisions.md#regret-from-counts
-def regret_of_counts(counts: Int[Tensor, "... K"], means: Float[Tensor, "... K"]) -> Float[np.ndarray, "..."]:
+def regret_of_counts(counts: Int[Tensor, "S ... K"], means: Float[Tensor, "... K"]) -> Float[np.ndarray, "S ..."]:
     """What the pulls of every arm cost against the best arm: exact, in float64, arms added in their order.
 
-    means: of the last axes of `counts`, such as one row for all of it.
+    means: one row, or of the last axes of `counts`, without its first.
     """
     counts, gaps = np.asarray(counts), gaps_of(means)
-    rows = counts.reshape(-1, *counts.shape[counts.ndim - gaps.ndim :])
-    regret: Any = np.zeros(rows.shape[:-1])
-    step = max(1, SUMS * len(rows) // max(1, regret.size))
-    for low in range(0, len(rows), step):
-        part, total = rows[low : low + step], regret[low : low + step]
-        for arm in np.flatnonzero(gaps.any(axis=tuple(range(gaps.ndim - 1)))):
-            total += part[..., arm] * gaps[..., arm]
-    return regret.reshape(counts.shape[:-1])
+    regret: Any = np.zeros(counts.shape[:-1])
+    step = max(1, SUMS * len(counts) // max(1, regret.size))
+    for low in range(0, len(counts), step):
+        part, total = counts[low : low + step], regret[low : low + step]
+        for arm in range(gaps.shape[-1]):
+            if gaps[..., arm].any():
+                total += part[..., arm] * gaps[..., arm]
+    return regret
 
 
 def has_best(environment: Environment) -> bool:

@@ -461,13 +461,12 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
     'fixed'
     """
     known = list(known)
-    if isinstance(value, str) and value in known:
-        return value
-    plain, *known = (x.item() if isinstance(x, np.generic) else x for x in (value, *known))
-    # types first: an array would be compared entry by entry
-    if not any(isinstance(plain, type(option)) and plain == option for option in known):
-        hint = nearest(value, known) if isinstance(value, str) else ""
-        raise ValueError(f"{name} = {shown(value)} must be one of {', '.join(map(repr, known))}{hint}")
+    if not (isinstance(value, str) and value in known):
+        plain, *known = (x.item() if isinstance(x, np.generic) else x for x in (value, *known))
+        # types first: an array would be compared entry by entry
+        if not any(isinstance(plain, type(option)) and plain == option for option in known):
+            hint = nearest(value, known) if isinstance(value, str) else ""
+            raise ValueError(f"{name} = {shown(value)} must be one of {', '.join(map(repr, known))}{hint}")
     return value
 
 

@@ -8,7 +8,7 @@ release, however many batches there are.
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -186,18 +186,15 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
     >>> compose([nodes], 1e-5) == compose([sum_], 1e-5)
     True
     """
-    delta, ratios, rest, epsilons, deltas = float(delta), list[float](), list[Event](), list[float](), list[float]()
-    for event in _entered(events):
-        if event.mechanism == "gaussian":
-            ratios.append(_normal_ratio(event))
-        else:
-            rest.append(event)
-            epsilons.append(event.times * event.epsilon)
-            deltas.append(event.times * event.delta)
-    ratio, epsilon, used = math.hypot(*ratios), math.fsum(epsilons), math.fsum(deltas)
+    delta, entered = float(delta), _entered(events)
+    normal = [event for event in entered if event.mechanism == "gaussian"]
+    rest = [event for event in entered if event.mechanism != "gaussian"]
+    ratio = math.hypot(*map(_normal_ratio, normal))
+    epsilon = math.fsum(event.times * event.epsilon for event in rest)
+    used = math.fsum(event.times * event.delta for event in rest)
     if math.isinf(ratio) or math.isinf(epsilon):
         return math.inf, 0.0
-    if ratios:
+    if normal:
         left = number("delta", delta - used, 0.0, 1.0, open_low=True, remedy="Gaussian noise has no pure guarantee")
         epsilon += gaussian_epsilon(ratio, 1.0, left) if ratio > 0 else 0.0
         used = delta
@@ -205,9 +202,9 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
         return epsilon, used
     releases = [Release(kind, own, size, times) for (kind, own, size), times in _counted(rest).items()]
     together = composed(tuple(releases + ([Release("gaussian", 0.0, ratio, 1)] if ratio > 0 else [])), delta)
-    alike = {event.epsilon for event in rest}
-    if used == 0 and len(alike) == 1:
-        together = min(together, composed_epsilon(alike.pop(), sum(event.times for event in rest), delta))
+    epsilons = {event.epsilon for event in rest}
+    if used == 0 and len(epsilons) == 1:
+        together = min(together, composed_epsilon(epsilons.pop(), sum(event.times for event in rest), delta))
     return (together, delta) if together < epsilon else (epsilon, used)
 
 
@@ -237,11 +234,9 @@ def zcdp(events: Events) -> float:
     return math.fsum(event.times * _squared(event) / 2 for event in _entered(events))
 
 
-def _entered(events: Iterable[Event]) -> Iterator[Event]:
+def _entered(events: Iterable[Event]) -> list[Event]:
     """The releases that a unit does enter."""
-    for event in events:
-        if integer("times", event.times, 0) > 0:
-            yield event
+    return [event for event in events if integer("times", event.times, 0) > 0]
 
 
 def _normal_ratio(event: Event) -> float:

@@ -330,8 +330,6 @@ def text(x: Any) -> str:
 
 def jsonable(x: Any) -> Any:
     """Anything a config may hold, as JSON."""
-    if x is None or type(x) in (str, int, bool):
-        return x
     if isinstance(x, dict):
         return {str(k): jsonable(v) for k, v in x.items()}
     if type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "__array__"):
@@ -354,7 +352,7 @@ def jsonable(x: Any) -> Any:
         return jsonable(x.item())
     if isinstance(x, float) and not np.isfinite(x):
         return str(x)
-    return x if isinstance(x, str | int | float) else str(x)
+    return x if isinstance(x, str | int | float | bool) or x is None else str(x)
 
 
 def _numbers(x: Any) -> int:

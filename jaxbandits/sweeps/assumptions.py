@@ -216,16 +216,15 @@ def _changed(
 def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     """Give one warning for a label and subject, about the worst cell (label, algorithm, environment, ...)."""
     found: dict[tuple[str, str], list[list[Any]]] = {}
-    checked, held = dict[Any, list[Doubt]](), dict[int, list[Doubt]]()
+    checked: dict[Any, tuple[list[Doubt], list[Doubt]]] = {}
     for label, algorithm, environment, *_ in cells:
         key = id(environment), overspent(algorithm, environment), algorithm.tails
         if key not in checked:  # a grid over other arguments repeats the same assumption
-            checked[key] = list(exceeded(algorithm, environment))
-        if id(environment) not in held:
-            held[id(environment)] = list(unheld(environment, dtype))
+            checked[key] = list(exceeded(algorithm, environment)), list(unheld(environment, dtype))
+        beyond, lost = checked[key]
         for about, *doubt in itertools.chain(
-            checked[key], doubted(algorithm, environment), unread(algorithm, environment),
-            unasked(algorithm), held[id(environment)], outlived(algorithm, dtype),
+            beyond, doubted(algorithm, environment), unread(algorithm, environment),
+            unasked(algorithm), lost, outlived(algorithm, dtype),
         ):  # fmt: skip
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

@@ -140,12 +140,10 @@ def plan(
 
 def _first_alike(axis: Axis, used: list[int]) -> list[int]:
     """For each entry of an axis, the first with equal values of the keys, `used`, that reach an algorithm."""
-
-    def plain(x: Any) -> Any:  # by type and value, as 1, 1.0 and True differ; everything else by identity
-        return (type(x), x) if isinstance(x, str | bool | int | float) else id(x)
-
-    seen = dict[tuple[Any, ...], int]()
-    return [seen.setdefault(tuple(plain(entry[j]) for j in used), i) for i, entry in enumerate(axis.values)]
+    # by type and value, as 1, 1.0 and True differ; everything else by identity
+    plain, seen = (str, bool, int, float), dict[tuple[Any, ...], int]()
+    entries = [[(type(x), x if isinstance(x, plain) else id(x)) for x in entry] for entry in axis.values]
+    return [seen.setdefault(tuple(entry[j] for j in used), i) for i, entry in enumerate(entries)]
 
 
 def _part(

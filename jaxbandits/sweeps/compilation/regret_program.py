@@ -20,8 +20,8 @@ from jaxbandits.typing import Array, Float, Int
 
 # On a CPU 0.1 to 0.5 ns a count, against 0.6 to 1.3 ns in NumPy, and 70 ms to compile for ten arms (3 ms an arm), or 7
 # ms where the program is on disk.
-# Of a whole sweep: below, NumPy is done in the time of compiling. A GPU's counts cross the bus to it, which takes longer
-# than to add them up. A TPU has no native float64.
+# Of a whole sweep: below, NumPy is done in the time of compiling. Those of a GPU cross the bus first, and that takes
+# longer than adding them up. A TPU has no native float64.
 LEAST_COUNTS = {"cpu": 1 << 24, "gpu": 1 << 22}
 MAX_ARMS = 64
 SMALLEST = 2.0**-1022  # XLA on a CPU takes smaller numbers for 0
@@ -29,23 +29,23 @@ _lock = threading.Lock()
 
 
 def compiled_regret(
-    counts: Int[Array, "S M C K"], gaps: Float[np.ndarray, "M K"], total: int
+    counts: Int[Array, "S M C K"], gaps: Float[np.ndarray, "M K"], lanes: int
 ) -> Float[np.ndarray, "S M C"] | None:
     """What the pulls of every arm cost, in float64, on the host; None where the host's own code is the better way.
 
-    counts: on a device. total: how many the whole sweep has. The array that is returned may be read-only.
+    counts: on a device. lanes: how many the whole sweep has of them. The array that is returned may be read-only.
     """
     device = next(iter(counts.devices()))
-    if not saves_time(counts.shape, total, device):
+    if not saves_time(counts.shape, lanes, device):
         return None
     with jax.enable_x64(True):
         there = _on_device(gaps.tobytes(), gaps.shape, device)
         return None if there is None else np.asarray(program_of(counts.shape, device)(counts, there))
 
 
-def saves_time(shape: tuple[int, ...], total: int, device: jax.Device) -> bool:
+def saves_time(shape: tuple[int, ...], lanes: int, device: jax.Device) -> bool:
     """Whether a program for counts of a shape is the better way, as `compiled_regret` has it."""
-    return total >= LEAST_COUNTS.get(device.platform, np.inf) and shape[-1] <= MAX_ARMS
+    return lanes * shape[2] * shape[3] >= LEAST_COUNTS.get(device.platform, np.inf) and shape[3] <= MAX_ARMS
 
 
 def program_of(shape: tuple[int, ...], device: jax.Device) -> Any:

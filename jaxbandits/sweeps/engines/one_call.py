@@ -23,7 +23,7 @@ from jaxbandits.sweeps.compilation.regret_program import compiled_regret, progra
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, blocks
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, found_in
-from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
+from jaxbandits.sweeps.plan import Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import BegunCall, Store
 from jaxbandits.validation import same
 from jaxbandits.window import Parts
@@ -174,7 +174,7 @@ class Player:
             functions["finish"] = partial(self.finish, lane)
         if not lane.record.regret_at:
             shape = lane.record.pulls_at.shape
-            if saves_time(shape, all_counts(self.plan, self.group, shape), self.device):
+            if saves_time(shape, len(self.group.cells) * len(self.plan.seeds), self.device):
                 functions["regret"] = partial(program_of, shape, self.device)
         return functions
 
@@ -272,7 +272,7 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
         regret = np.add(high, low, dtype=np.float64)
     else:  # in compiled code where that saves time, with the same bits
         means = np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
-        costs = compiled_regret(record.pulls_at, gaps_of(means), all_counts(plan, group, record.pulls_at.shape))
+        costs = compiled_regret(record.pulls_at, gaps_of(means), len(group.cells) * len(plan.seeds))
         if costs is None:
             costs = regret_of_counts(np.asarray(record.pulls_at)[: call.seeds], means[:, None])
         regret = costs[: call.seeds]
@@ -290,11 +290,6 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
                     best[id(params)] = asked(partial(baseline, params, call.first + s, group.times))
                 regret[rows, m] -= best[id(params)]
     return regret
-
-
-def all_counts(plan: Plan, group: Group, shape: tuple[int, ...]) -> int:
-    """How many counts of pulls the whole sweep has of a group. shape: of those of one call, [S, M, C, K]."""
-    return len(group.cells) * len(plan.seeds) * shape[2] * shape[3]
 
 
 # ---- what the store gets: finished calls, and the lanes of running ones for the next run
