@@ -334,6 +334,7 @@ def worker(given) -> int:
 
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
+    from jaxbandits.regret import has_best
     from jaxbandits.sweeps.sweep import prepared
     from jaxbandits.sweeps.toml_file import read_config, said_of_file
 
@@ -348,7 +349,7 @@ def _job(given, fresh: bool = False):
             settings["algorithms"], settings["environment"], rest, memory=settings.get("memory"), store=given.out,
             engine=given.engine, progress=not given.quiet, fresh=fresh,
         )  # fmt: skip
-    if (figure or {}).get("reward") and not job.has_best:
+    if (figure or {}).get("reward") and not all(has_best(cell.environment) for cell in job.plan.cells):
         raise ValueError(
             f"{given.file}: figure.reward: contexts decide which arm is best in this environment, so that only regret "
             "is known: leave it out"

@@ -210,7 +210,6 @@ def factory(
     marked = any(row.marks for row in rows.values())  # otherwise the function checks all of them itself
     checks = {key: check for key, row in rows.items() if marked and (check := checker(row)) is not None}
     defaults = {key: row.default for key, row in rows.items() if not row.required}
-    needed = rows.keys() - defaults.keys()
     home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
 
     @functools.wraps(function)
@@ -223,8 +222,8 @@ def factory(
                 raise TypeError(f"{name} has no argument {key!r}{nearest(key, rows)}; it takes {', '.join(rows)}")
             kwargs[key] = _copied(value)
         full = dict.fromkeys(rows) | defaults | kwargs
-        if not needed <= given.keys():
-            raise TypeError(f"{name} needs {', '.join(key for key in rows if key in needed - given.keys())}")
+        if missing := [key for key in rows if key not in defaults and key not in given]:
+            raise TypeError(f"{name} needs {', '.join(missing)}")
         try:
             passed = dict(full)
             for key, check in checks.items():
@@ -238,8 +237,7 @@ def factory(
                 "choose something nearer 1"
             ) from None
         # an environment may say how its arguments are recorded: a DataFrame as its numbers
-        recorded = part.config if isinstance(part, Environment) else {}
-        plain = {key: x for key, x in recorded.items() if key in rows} if recorded else {}
+        plain = {key: x for key, x in part.config.items() if key in rows} if isinstance(part, Environment) else {}
         _freeze((part.params, getattr(part, "facts", ()), kwargs, plain))
         if isinstance(part, Algorithm):
             version = (name, 1, ()) if part.version == () else part.version
@@ -296,9 +294,9 @@ def checked(function: Any = None, /, *, source: str = "") -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
-        placed = dict(zip(positional, args, strict=False))
-        passed = defaults | placed | given
-        if len(placed) < len(args) or passed.keys() != rows.keys() or not placed.keys().isdisjoint(given):
+        placed = dict(zip(positional, args, strict=False)) | given
+        passed = defaults | placed
+        if len(placed) < len(args) + len(given) or passed.keys() != rows.keys():
             if rows.keys() == inspect.signature(function).parameters.keys():
                 return function(*args, **given)  # Python says best what is missing or unknown
             try:

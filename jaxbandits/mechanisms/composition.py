@@ -5,7 +5,6 @@ nothing (parallel composition), so an algorithm that forgets a batch once its no
 release, however many batches there are.
 """
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -81,11 +80,8 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
     >>> laplace_event("mean of a block", np.array([1.0, 0.5]), np.array([4.0, 1.0])).epsilon
     0.5
     """
-    pairs = list(np.broadcast(sensitivity, scale))
-    costs = list(itertools.starmap(_ratio, pairs))
-    costliest = costs.index(max(costs))
-    sensitivity, scale = map(float, pairs[costliest])
-    return Event("laplace", what, sensitivity, scale, times, epsilon=costs[costliest])
+    sensitivity, scale = max(np.broadcast(sensitivity, scale), key=lambda pair: _ratio(*pair))
+    return Event("laplace", what, float(sensitivity), float(scale), times, epsilon=_ratio(sensitivity, scale))
 
 
 @checked

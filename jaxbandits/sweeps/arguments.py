@@ -340,8 +340,9 @@ def jsonable(x: Any) -> Any:
         return dict(_transformation(x))
     if callable(x):  # a factory or a partial
         return {"name": name_of(x), **{k: jsonable(v) for k, v in unwrapped(x).bound.items()}}
-    if isinstance(x, list | tuple | np.ndarray) and _numbers(x) > 1000:
-        return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x))}
+    with contextlib.suppress(ValueError):  # entries of different lengths, of which each is written by itself
+        if isinstance(x, list | tuple | np.ndarray) and np.size(x) > 1000:
+            return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x))}
     if isinstance(x, np.ndarray):
         return x.tolist()
     if isinstance(x, range):
@@ -353,14 +354,6 @@ def jsonable(x: Any) -> Any:
     if isinstance(x, float) and not np.isfinite(x):
         return str(x)
     return x if isinstance(x, str | int | float | bool) or x is None else str(x)
-
-
-def _numbers(x: Any) -> int:
-    """How many entries an array, or nested lists of one shape, hold. Of other lists each entry is written by itself."""
-    try:
-        return np.size(x)
-    except ValueError:  # entries of different lengths, such as the arms of an environment beside one number
-        return 0
 
 
 @functools.cache

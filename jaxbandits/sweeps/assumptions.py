@@ -66,9 +66,8 @@ def spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
 
 def overspent(algorithm: Algorithm, environment: Environment) -> bool:
     """Whether a finite epsilon is declared for smaller rewards than the environment pays, as far as that is known."""
-    claim = algorithm.guarantee
-    beyond = claim.bound < math.inf and reach(environment) > claim.bound
-    return beyond and bool(np.isfinite(claim.spend(algorithm.params)[0]))
+    bound, spend = algorithm.guarantee.bound, algorithm.guarantee.spend
+    return bound < math.inf and reach(environment) > bound and bool(np.isfinite(spend(algorithm.params)[0]))
 
 
 def unread(algorithm: Algorithm, environment: Environment) -> Doubts:
@@ -173,8 +172,8 @@ def unasked(algorithm: Algorithm) -> Doubts:
         yield "delta", delta * horizon, text, "bind a smaller one"
 
 
-def unheld(environment: Environment, dtype: str) -> Doubts:
-    """What a dtype cannot hold of an environment: arms that it takes for equal, rare rewards that it cannot draw."""
+def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
+    """What a dtype cannot hold: arms that it takes for equal, rare rewards that it cannot draw, horizons too long."""
     means = environment.facts.get("means")
     if means is not None:  # arms whose means differ may be further apart or nearer once their means are rounded
         exact = np.asarray(means, np.float64)
@@ -188,10 +187,6 @@ def unheld(environment: Environment, dtype: str) -> Doubts:
     drawn = np.round(rare / GRID[dtype]) * GRID[dtype]
     text = f"a probability of {{:.3g}} is drawn as {{:.3g}}: uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
     yield from _changed("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
-
-
-def outlived(algorithm: Algorithm, dtype: str) -> Doubts:
-    """Whether a horizon is longer than the sums that a dtype holds."""
     horizon, plays = algorithm.config.get("horizon", 0), algorithm.program.float32_plays
     if dtype == "float32" and plays is not None and horizon > plays:
         text = (
@@ -218,13 +213,14 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     found: dict[tuple[str, str], list[list[Any]]] = {}
     checked: dict[Any, tuple[list[Doubt], list[Doubt]]] = {}
     for label, algorithm, environment, *_ in cells:
-        key = id(environment), overspent(algorithm, environment), algorithm.tails
-        if key not in checked:  # a grid over other arguments repeats the same assumption
-            checked[key] = list(exceeded(algorithm, environment)), list(unheld(environment, dtype))
+        about_length = algorithm.config.get("horizon"), algorithm.program.float32_plays
+        key = id(environment), overspent(algorithm, environment), algorithm.tails, about_length
+        if key not in checked:  # a grid over other arguments repeats the same assumptions
+            checked[key] = list(exceeded(algorithm, environment)), list(unheld(algorithm, environment, dtype))
         beyond, lost = checked[key]
         for about, *doubt in itertools.chain(
             beyond, doubted(algorithm, environment), unread(algorithm, environment),
-            unasked(algorithm), lost, outlived(algorithm, dtype),
+            unasked(algorithm), lost,
         ):  # fmt: skip
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

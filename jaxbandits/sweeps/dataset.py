@@ -162,13 +162,12 @@ class Results:
         for axis in plan.axes:
             coords |= _riders(axis, coords, plan)
         # what every algorithm asks for and spends at every point
-        points = np.full((len(NAMES), len(plan.labels), *self.grid.values()), np.nan)
+        points = np.full((len(plan.labels), *self.grid.values(), len(NAMES)), np.nan)
         for c, places in self.places.items():
             numbers = spent(plan.cells[c].algorithm, plan.cells[c].environment)
             for place in places:
-                at: tuple[Any, ...] = (slice(None), *place)
-                points[at] = numbers
-        for name, values in zip(NAMES, points, strict=True):
+                points[place] = numbers
+        for name, values in zip(NAMES, np.moveaxis(points, -1, 0).copy(), strict=True):
             coords[name] = ("algorithm", *self.grid), values
         if "arm" in self.sizes:
             coords["arm"] = np.arange(self.sizes["arm"], dtype=np.int64)

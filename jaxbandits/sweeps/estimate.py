@@ -25,9 +25,7 @@ def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> li
     lanes = sum(call.seeds * len(call.cells) for call in calls)
     plays = sum(weight(call, plan) for call in calls)
     some = f"{lanes:,} lanes" if lanes == job.lanes else f"{lanes:,} of {job.lanes:,} lanes"
-    lines = []
-    if job.lanes_stored:
-        lines.append(f"{job.lanes_stored:,} lanes from the store")
+    lines = [f"{job.lanes_stored:,} lanes from the store"] if job.lanes_stored else []
     lines.append(
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
         f"{len({t.group for t in calls})} programs in {len(calls):,} calls, {plays:.2g} plays"
@@ -81,10 +79,9 @@ class Meter:
             if seconds is not None:  # of what was played: compiling is in no speed
                 more = duration(seconds / min(self.machine.workers, self.calls))
                 bar.set_postfix_str(f"about {more} more", refresh=False)
-            if time.monotonic() - self.compiled > LOOK and seconds is not None:
-                rest = duration(seconds / min(self.machine.workers, self.calls))
-                self.say(f"time: about {rest} more on {self.machine.workers} {unit(self.machine)}")
-                self.compiled = math.inf  # said once
+                if time.monotonic() - self.compiled > LOOK:
+                    self.say(f"time: about {more} more on {self.machine.workers} {unit(self.machine)}")
+                    self.compiled = math.inf  # said once
 
     def say(self, text: str) -> None:
         """Print a line above the bar, or in an output of a notebook with it."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jaxbandits.formatting import size
-from jaxbandits.regret import has_best
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, arrays_of
 from jaxbandits.sweeps.engines import calls as work
@@ -120,11 +119,6 @@ class CheckedSweep:
         """Lanes of the whole sweep. A cell under two labels, or repeated along an axis, counts once."""
         return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
 
-    @property
-    def has_best(self) -> bool:
-        """Whether the result will hold `best_reward`, from which rewards follow."""
-        return all(has_best(cell.environment) for cell in self.plan.cells)
-
     def summary(self, computed: int) -> str:
         """How many lanes come from the store and how many are computed, as text."""
         return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
@@ -132,12 +126,8 @@ class CheckedSweep:
     @property
     def replaced(self) -> str:
         """A line about what an earlier result held and this one does not; empty where it holds all of that."""
-        if not self.left_out:
-            return ""
-        return (
-            f"{self.directory}/{RESULTS} no longer holds {self.left_out}: finished chunks of it are kept, a run that "
-            "asks for it computes nothing twice"
-        )
+        rest = f"{self.left_out}: finished chunks of it are kept, a run that asks for it computes nothing twice"
+        return f"{self.directory}/{RESULTS} no longer holds {rest}" if self.left_out else ""
 
     @property
     def seconds(self) -> float:
@@ -148,11 +138,11 @@ class CheckedSweep:
     def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
-            results = self._results()
+            results = Results(self.plan, self.config, self.notes)
             self._run(self.whole, results.put)
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
-            results = self._results()
+            results = Results(self.plan, self.config, self.notes)
             if self._read(self.store, results.put):
                 return results.dataset()
         with self._resumable():
@@ -165,9 +155,6 @@ class CheckedSweep:
                         self.store.note_seconds(last=True)
                     return ds
         raise self._damaged(self.store)
-
-    def _results(self, path: Path | None = None) -> Results:
-        return Results(self.plan, self.config, self.notes, path)
 
     @contextlib.contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -265,7 +252,7 @@ class CheckedSweep:
         try:
             if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
-            results = self._results(part)
+            results = Results(self.plan, self.config, self.notes, part)
             if whole := self._read(store, results.put):
                 results.put_best()
             results.file.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.dataset import coordinate_values
+from jaxbandits.sweeps.dataset import Results, coordinate_values
 from jaxbandits.sweeps.engines.calls import owned
 from jaxbandits.sweeps.execution import TRIES, CheckedSweep
 from jaxbandits.sweeps.plan import Plan
@@ -127,7 +127,7 @@ class UntilDecided(CheckedSweep):
         self.notes = {"decisions": json.dumps(_outcome(test, comparisons, rule))}
         if self.store is not None:
             return super().dataset()
-        results = self._results()
+        results = Results(self.plan, self.config, self.notes)
         while kept:
             results.put(*kept.pop())
         return results.dataset()

@@ -186,7 +186,7 @@ class Player:
         if begun is not None and [(x.shape, x.dtype) for x in leaves] == [(x.shape, x.dtype) for x in begun[1]]:
             first_span, first_window = begun[0].span, begun[0].window
             lane = jax.device_put(jax.tree.unflatten(structure, begun[1]), self.device)
-            self._tell(_mean(lane.plays), restored=True)
+            self._tell(int(np.mean(lane.plays)), restored=True)
         for number, span in enumerate(self.group.schedule):
             if number >= first_span:
                 lane = self._play_span(number, lane, start, first_window if number == first_span else 0)
@@ -200,7 +200,7 @@ class Player:
         diagnostics, record = self.finish(lane)[1] if self.diagnosed else {}, lane.record
         self._tell(self.horizon)
         regret = regret_of(record, self.group.parts, self.plan, call)
-        pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: call.seeds]
+        pulls = None if isinstance(record.pulls, tuple) else np.asarray(record.pulls)[: call.seeds]
         return Outcome(
             regret=regret, pulls=pulls,
             diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
@@ -224,11 +224,12 @@ class Player:
                 raise Interrupted
             lane = self.advance(lane, number, start, first, count)
             plays, now = np.asarray(lane.plays), time.perf_counter()
-            self._tell(_mean(plays), 0.0 if self.since is None else now - self.since)
+            played = int(plays.sum(dtype=np.int64))
+            self._tell(played // plays.size, 0.0 if self.since is None else now - self.since)
             self.since = now
             if int(plays.min()) >= self.horizon:
                 return lane
-            last, before = before, int(plays.sum(dtype=np.int64))
+            last, before = before, played
             earlier, state = state, None if before != last else _on_host(lane.algorithm)
             if state is not None and earlier is not None and all(map(same, state, earlier)):
                 return lane
@@ -241,11 +242,6 @@ class Player:
         new, self.told = max(plays - self.told, 0), max(plays, self.told)
         lanes = self.call.seeds * len(self.call.cells)
         self.report(Progress(self.call.group, new * lanes, seconds, restored))
-
-
-def _mean(plays: Any) -> int:
-    plays = np.asarray(plays)
-    return int(plays.sum(dtype=np.int64)) // plays.size
 
 
 def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:

@@ -83,8 +83,7 @@ class Rules(NamedTuple):
 
     def functions(self, part: Any, kind: Any, name: str) -> None:
         """It is a part of the kind, with functions for its functions, of which one gives the line."""
-        if not isinstance(part, kind):
-            self.must_be(False, name, part, a_kind(kind))
+        self.must_be(isinstance(part, kind), name, part, a_kind(kind))
         Rules(f"{self.head}{name}: ", next(filter(inspect.isfunction, part), None)).types(part, calls_of(kind))
 
     def types(self, part: Any, fields: Collection[str] = ()) -> None:
