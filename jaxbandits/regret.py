@@ -25,12 +25,12 @@ def regret_of_counts(counts: Int[Tensor, "S ... K"], means: Float[Tensor, "... K
     """
     counts, gaps = np.asarray(counts), gaps_of(means)
     regret: Any = np.zeros(counts.shape[:-1])
+    costly = [arm for arm in range(gaps.shape[-1]) if gaps[..., arm].any()]
     step = max(1, SUMS * len(counts) // max(1, regret.size))
     for low in range(0, len(counts), step):
         part, total = counts[low : low + step], regret[low : low + step]
-        for arm in range(gaps.shape[-1]):
-            if gaps[..., arm].any():
-                total += part[..., arm] * gaps[..., arm]
+        for arm in costly:
+            total += part[..., arm] * gaps[..., arm]
     return regret
 
 
