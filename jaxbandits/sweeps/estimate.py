@@ -80,7 +80,8 @@ class Meter:
                 more = duration(seconds / min(self.machine.workers, self.calls))
                 bar.set_postfix_str(f"about {more} more", refresh=False)
                 if time.monotonic() - self.compiled > LOOK:
-                    self.say(f"time: about {more} more on {self.machine.workers} {unit(self.machine)}")
+                    one, workers = self.machine.platform.upper().replace("CPU", "core"), self.machine.workers
+                    self.say(f"time: about {more} more on {workers} {one}{'s' * (workers > 1)}")
                     self.compiled = math.inf  # said once
 
     def say(self, text: str) -> None:
@@ -163,12 +164,6 @@ class Left:
             return None
         usual = math.exp(sum(math.log(x / self.operations[group]) for group, x in speeds.items()) / len(speeds))
         return sum(plays * speeds.get(g, usual * self.operations[g]) for g, plays in self.plays.items())
-
-
-def unit(machine: Machine) -> str:
-    """The word for the machine's workers, such as `cores`."""
-    one = "core" if machine.platform == "cpu" else machine.platform.upper()
-    return one if machine.workers == 1 else f"{one}s"
 
 
 def say(text: str) -> None:
