@@ -56,7 +56,7 @@ class Meter:
     def __init__(self, plan: Plan, calls: list[Call], machine: Machine, lines: list[str]) -> None:
         self.left, self.calls, self.machine = Left(plan, calls), len(calls), machine
         self.lock, self.compiled = threading.Lock(), math.inf  # when the last program was compiled
-        self.operations, self.programs = 0, (0, 0)  # of what is compiled, and how many are, of how many
+        self.operations, self.programs = 0, (-1, 0)  # of what is compiled, and how many are, of how many
         self.lanes = f"{sum(call.seeds * len(call.cells) for call in calls):,} lanes"
         self.total = sum(self.left.plays.values())
         self.bar = progress_bar(
@@ -113,7 +113,7 @@ class Meter:
     def _describe(self) -> None:
         done, of = self.programs
         text = self.lanes
-        if done < of or not of:
+        if done < of:
             seconds, memory = expected(self.operations)
             text += f", compiling {done} of {of}" if of else ", compiling"
             text += f" (all about {duration(seconds)} and {size(memory)})" if self.operations else ""

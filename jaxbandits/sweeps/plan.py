@@ -211,11 +211,9 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
     """The algorithm, if it was built for an environment of these facts; otherwise ValueError."""
     for name in FILLED:
         value = algorithm.config.get(name)
-        if value is None or value is facts.get(name):
-            continue
-        if name in facts:
+        if value is not None and name in facts and value is not facts[name]:
             _agreed(label, name, value, facts[name], "the environment's")
-        elif name in ("num_experts", "num_agents"):
+        elif value is not None and name not in facts and name in ("num_experts", "num_agents"):
             raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 

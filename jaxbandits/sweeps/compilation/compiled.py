@@ -123,6 +123,7 @@ class Compiled:
         }
         self.programs: dict[Any, Any] = {}
         self.locks: dict[Any, threading.Lock] = {}
+        self.ready = set[Any]()  # device, schedule and lanes of calls whose functions are all compiled
         self.kernels = True  # until a device could not run one
 
     def __call__(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:

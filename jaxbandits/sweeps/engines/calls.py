@@ -60,20 +60,20 @@ def owned(
     Seeds are cut into equal stretches, and the cells of a stretch are dealt to `n / stretches` shards. Of the divisors
     of n that one is the number of stretches whose largest shard is the smallest.
     """
+    seeds = plan.seeds
     if shard is None:
-        all_seeds = plan.seeds.start, plan.seeds.stop
-        return [[all_seeds] if cells is None or c in cells else [] for c in range(len(plan.cells))]
+        return [[(seeds.start, seeds.stop)] if cells is None or c in cells else [] for c in range(len(plan.cells))]
     i, n = shard
     plays = {c: int(group.times[-1]) for group in plan.groups for c in group.cells if cells is None or c in cells}
 
     def largest(stretches: int) -> int:
-        padded = -(-len(plan.seeds) // (stretches * LEAST_LANES)) * LEAST_LANES
+        padded = -(-len(seeds) // (stretches * LEAST_LANES)) * LEAST_LANES
         return padded * max(sum(plays[c] for c in share) for share in _dealt(plays, n // stretches))
 
     # docs/decisions.md#shards
     stretches = min((d for d in range(n, 0, -1) if n % d == 0), key=largest)
     stretch, share = i % stretches, set(_dealt(plays, n // stretches)[i // stretches])
-    low, high = (plan.seeds.start + len(plan.seeds) * (stretch + k) // stretches for k in (0, 1))
+    low, high = (seeds.start + len(seeds) * (stretch + k) // stretches for k in (0, 1))
     return [[(low, high)] if c in share and low < high else [] for c in range(len(plan.cells))]
 
 

@@ -115,21 +115,20 @@ class Local:
         """
         store, sink, failed, say, report, compiling, compiles = orders
         stop, threads = threading.Event(), machine.workers * machine.at_once
-        known, laying_out = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan)), threading.Lock()
+        kept, laying_out = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan)), threading.Lock()
         free: queue.SimpleQueue[jax.Device] = queue.SimpleQueue()
         for device in machine.devices * (machine.at_once if len(machine.devices) > 1 else threads):
             free.put(device)
 
         def shared(call: Call, device: jax.Device) -> Programs:
             with laying_out:  # otherwise two threads would stack the same numbers
-                return known(call.group, call.cells, device)
+                return kept(call.group, call.cells, device)
 
         def work(call: Call) -> Outcome:
             device = free.get()
             try:
-                programs = shared(call, device)
-                resumed: Mapping[str, Any] = {} if store is None else saved(store, call)
-                return play_call(call, plan, device, programs=programs, stopped=stop.is_set, report=report, **resumed)
+                known: Mapping[str, Any] = {} if store is None else saved(store, call)
+                return play_call(call, plan, device, shared(call, device), stopped=stop.is_set, report=report, **known)
             finally:
                 free.put(device)
 
@@ -204,8 +203,11 @@ def _compile(
 
     def begun(call: Call, device: jax.Device) -> Any:
         programs = shared(call, device)
+        program = programs.run, device, plan.groups[call.group].schedule, call.lanes
+        if program[1:] in programs.run.ready:
+            return None
         player = Player(call, plan, device, programs, programs.run.program)
-        return (programs.run, device, call.lanes), player, player.begin().out_info
+        return program, player, player.begin().out_info
 
     with Workers(cores()) as pool:
         both = list(itertools.product(first.values(), devices))
@@ -221,6 +223,9 @@ def _compile(
         compiling = [pool.submit(compilation) for _, compilation in sorted(rest.values(), key=lambda x: x[0])]
         for done, _ in enumerate(as_completed(compiling), len(begins) + 1):
             tell(done, of)
+        if all(future.result() is not None for future in compiling):
+            for run, *about in begins:
+                run.ready.add(tuple(about))
 
 
 # ---- threads for which a process that was interrupted twice does not wait, as it does for those of an executor

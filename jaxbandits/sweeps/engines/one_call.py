@@ -78,8 +78,8 @@ def play_call(
     call: Call,
     plan: Plan,
     device: jax.Device,
-    *,
     programs: "Programs | None" = None,
+    *,
     begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None = None,
     **asked: Any,
 ) -> Outcome:
@@ -172,10 +172,9 @@ class Player:
                 functions["close"] = partial(self.close, lane)
         if self.diagnosed:
             functions["finish"] = partial(self.finish, lane)
-        if not lane.record.regret_at:
-            shape = lane.record.pulls_at.shape
-            if saves_time(shape, len(self.group.cells) * len(self.plan.seeds), self.device):
-                functions["regret"] = partial(program_of, shape, self.device)
+        shape = getattr(lane.record.pulls_at, "shape", None)
+        if shape and saves_time(shape, len(self.group.cells) * len(self.plan.seeds), self.device):
+            functions["regret"] = partial(program_of, shape, self.device)
         return functions
 
     def play(self, begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None) -> Outcome:
