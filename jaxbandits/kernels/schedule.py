@@ -30,7 +30,7 @@ from jaxbandits.kernels.text import (
 # Beyond these a program's arrays stay in memory and loops run over them, smaller and smaller ones until the program is
 # within them. A thread has 255 registers, and compilers spill nearly all numbers of much longer texts. With up to
 # MOST_SPILLED numbers alive the form is taken that touches memory less often. docs/decisions.md#counts-not-names
-MOST_STATEMENTS, MOST_ALIVE, MOST_SPILLED = 6_500, 280, 600
+MOST_STATEMENTS, MOST_ALIVE, MOST_SPILLED = 13_000, 280, 600
 HELD = 220  # numbers in registers; of others each is stored and loaded about once a play
 LONGEST_UNROLLED = 500  # statements of a loop of which four turns are written out
 APART = (LARGEST, 64, 16, 4)  # elements of the largest array that is held apart
@@ -250,7 +250,7 @@ def fitted(stem: str, write: Write, traced: Any) -> Fitted:
     spilling: Fitted | None = None
     for largest in APART:
         try:
-            found = written(stem, write, traced, largest, inf if largest == APART[-1] else 2 * MOST_STATEMENTS)
+            found = written(stem, write, traced, largest, inf if largest == APART[-1] else 1.5 * MOST_STATEMENTS)
         except TooLong:
             continue
         except Unsupported as error:

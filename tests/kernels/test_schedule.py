@@ -15,13 +15,14 @@ from jaxbandits.kernels import schedule
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
 from jaxbandits.kernels.over_lanes import write
-from jaxbandits.kernels.schedule import APART, MOST_STATEMENTS, fitted
+from jaxbandits.kernels.schedule import APART, fitted
 from jaxbandits.kernels.text import TooLong, printed
 
 X = np.zeros(4, np.float32)
 arms = partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 10))
 losses = partial(e.bernoulli_losses, means=np.linspace(0.1, 0.9, 10))
 contexts = partial(e.contextual_linear, num_arms=6, dim=3)
+FEW = 1_000  # statements, as a bound
 SLACK = 1.03  # other releases of JAX trace a few operations more
 # At most so many statements a play and numbers alive; whether some arrays are in memory.
 COUNTS = {
@@ -48,26 +49,29 @@ def test_what_a_play_does_and_holds(name):
 def long(x):
     """A program that adds up the squares of many numbers, a few thousand times."""
     y = jnp.broadcast_to(x[:1], (200,)) * jnp.arange(200, dtype=jnp.float32)
-    for _ in range(2 * MOST_STATEMENTS // 200):
+    for _ in range(2 * FEW // 200):
         y = jnp.sqrt(y) * y
     return y.sum()
 
 
-def test_what_is_too_long_stays_in_memory():
+def test_what_is_too_long_stays_in_memory(monkeypatch):
+    monkeypatch.setattr(schedule, "MOST_STATEMENTS", FEW)
     assert fitted("lanes", write, jax.make_jaxpr(long)(X)).largest == 64
     with pytest.raises(TooLong):
-        kernel_of(long, X, most=MOST_STATEMENTS)
-    assert kernel_of(long, X).census.operations > MOST_STATEMENTS
+        kernel_of(long, X, most=FEW)
+    assert kernel_of(long, X).census.operations > FEW
 
 
-def test_the_last_form_is_taken_whatever_its_length():
+def test_the_last_form_is_taken_whatever_its_length(monkeypatch):
+    monkeypatch.setattr(schedule, "MOST_STATEMENTS", FEW)
+
     def function(x):
-        for _ in range(2 * MOST_STATEMENTS):
+        for _ in range(2 * FEW):
             x = jnp.sin(x[:3] + 1)
         return x
 
     found = fitted("lanes", write, jax.make_jaxpr(function)(X))
-    assert found.largest == APART[-1] and found.census.operations > 2 * MOST_STATEMENTS
+    assert found.largest == APART[-1] and found.census.operations > 2 * FEW
 
 
 def body_of(function, *args):
