@@ -596,3 +596,14 @@ def test_no_diagnostic_is_called_as_what_every_result_holds():
     for name in set(ds.variables) - {"best"}:
         wrong = with_function("Program.diagnose", lambda params, state, name=name: {name: state.mean.max()})
         assert "which a result cannot hold" in said_by_sweep(wrong)[-1], name
+
+
+def test_no_diagnostic_is_called_as_what_is_varied():
+    def own(*, num_arms, horizon, bonus_scale=1.0):
+        built = jb.algorithms.ucb1(num_arms=num_arms, horizon=horizon, bonus_scale=bonus_scale)
+        program = built.program._replace(diagnose=lambda params, state: {"bonus_scale": params.bonus_scale})
+        return built._replace(program=program)
+
+    arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
+    with pytest.raises(ValueError, match=r"own: diagnose gives 'bonus_scale', which this sweep varies"):
+        jb.sweep({"own": own}, arms, horizon=9, seeds=2, grid={"bonus_scale": [0.5, 1.0]}, progress=False)

@@ -217,6 +217,8 @@ def measured(plan: Plan) -> Plan:
         leaves, treedef = jax.tree.flatten(group.case)
         with jax.enable_x64(plan.dtype == "float64"), naming(first.label):
             shape = lane_shape(group.parts, tuple(map(jax.typeof, leaves)), treedef, len(group.times), slots)
+        for name in {x for axis in plan.axes for x in (axis.name, *axis.keys)} & {*shape.diagnostics}:
+            raise ValueError(f"{first.label}: diagnose gives {name!r}, which this sweep varies: call it otherwise")
         if shape.counted:
             fields.check_means(first.environment)
         groups.append(group._replace(shape=shape))
