@@ -44,12 +44,11 @@ class Emitter(Loops):
 
     def inner(self, jaxpr: Any, consts: Sequence[Any], operands: Iterable[Array]) -> list[Array]:
         """What a traced function with constants beside it gives. Operands with a `memory` may be written over."""
+        values: dict[Any, Array] = dict(zip(jaxpr.invars, operands, strict=True))
+        for variable, array in zip(jaxpr.constvars, consts, strict=True):
+            values[variable] = constant(array, variable)
         used = [*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars]
-        left, values = Counter(x for x in used if not isinstance(x, Literal)), dict[Any, Array]()
-        for variable, x in zip(jaxpr.invars, operands, strict=True):
-            values[variable] = self.kept(x) if left[variable] > 1 else x
-        for variable, x in zip(jaxpr.constvars, consts, strict=True):
-            values[variable] = constant(x, variable)
+        left = Counter(x for x in used if not isinstance(x, Literal))
 
         def read(variables: Sequence[Any], writes: bool = False) -> list[Array]:
             """What some variables hold, with its memory where nothing reads that later, be it by way of others."""

@@ -32,6 +32,7 @@ from jaxbandits.kernels.text import (
 # MOST_SPILLED numbers alive the form is taken that touches memory less often. docs/decisions.md#counts-not-names
 MOST_STATEMENTS, MOST_ALIVE, MOST_SPILLED = 13_000, 280, 600
 HELD = 220  # numbers in registers; of others each is stored and loaded about once a play
+MOST_MEMORY = 12_000  # numbers in a thread's memory from which loops are made one only where it does not grow
 LONGEST_UNROLLED = 500  # statements of a loop of which four turns are written out
 APART = (LARGEST, 64, 16, 4)  # elements of the largest array that is held apart
 
@@ -58,7 +59,7 @@ def census_of(body: list[Statement]) -> Census:
         x for x in body if isinstance(x, Block) and not LOOP.fullmatch(x.head)
     ]  # what comes before and after: once
     return Census(
-        operations=sum(not let.changing for let in made), alive=alive(body), memory=sum(let.size for let in made),
+        operations=sum(not let.changing for let in made), alive=alive(body), memory=_memory(body),
         loops=sum("for (" in line for line in printed(body)), touched=_touched(again or body),
     )  # fmt: skip
 
@@ -236,11 +237,23 @@ class Fitted(NamedTuple):
 Write = Callable[[Emitter, Any], list[str]]  # writes what is traced, gives the kernel's arguments
 
 
+def _arranged(body: list[Statement]) -> list[Statement]:
+    return sharing_memory(few_alive(body))
+
+
+def _memory(body: Iterable[Statement]) -> int:
+    """How many numbers a thread's memory holds."""
+    return sum(_memory(x.body) if isinstance(x, Block) else x.size if isinstance(x, Let) else 0 for x in body)
+
+
 def written(stem: str, write: Write, traced: Any, largest: int, most: float = inf) -> Fitted:
     """The kernel with arrays held apart up to a size. most: statements before `TooLong`."""
     run = Emitter(largest, most)
     arguments = write(run, traced)
-    body = sharing_memory(few_alive(without_unread(without_unread_arrays(merged(without_unread(run.body))))))
+    plain = without_unread(run.body)
+    body = _arranged(without_unread(without_unread_arrays(merged(plain))))
+    if _memory(body) > MOST_MEMORY:  # arrays of loops that are one are needed at once
+        body = min(body, _arranged(plain), key=_memory)
     text = "\n".join(printed(unrolled(body)))
     return Fitted(traced, "", kernel(stem, arguments, text), census_of(body), largest)
 
