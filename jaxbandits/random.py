@@ -189,12 +189,14 @@ class Draws:
 
     def normal(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Standard normal."""
+        return materialize(to_normal(self.stored_bits(t, shape), self.dtype), long=True)
+
+    def stored_bits(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> UInt32[Array, "..."]:
+        """`bits`; many are stored, both words of a block together: a CPU would compute the blocks once for each."""
         shape = tuple(shape)
         if math.prod(shape) <= columns.UNROLL:
-            bits = self.bits(t, shape)
-        else:  # both words of a block are stored together: a CPU would compute the blocks once for each
-            bits = _entries(materialize_all(self.words(t, ((math.prod(shape) + 1) // 2,))), jnp.shape(t) + shape)
-        return materialize(to_normal(bits, self.dtype), long=True)
+            return self.bits(t, shape)
+        return _entries(materialize_all(self.words(t, ((math.prod(shape) + 1) // 2,))), jnp.shape(t) + shape)
 
     def normals(self, t: Int[Array, "..."], number: int) -> tuple[Float[Array, "..."], ...]:
         """The entries of `normal(t, (number,))`, each an array of t's shape, as `columns` draws them."""

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.numerics import fixed_sum, materialize, materialize_all
+from jaxbandits.numerics import materialize, materialize_all
+from jaxbandits.numerics.sums import feature_sum
 from jaxbandits.random import to_uniform
 from jaxbandits.typing import Array, Float, UInt32
 
@@ -82,7 +83,7 @@ def many_features(length: Any, angle: Any, dim: int, dtype: Any, unit: bool) -> 
     if 2 * blocks > dim:
         square = jnp.where(np.arange(blocks) == blocks - 1, square * cosine * cosine, square)
     cosine, sine, square = materialize_all([radius * cosine, radius * sine, square])
-    scale = materialize(jax.lax.rsqrt(fixed_sum(square))[..., None] if unit else jnp.asarray(math.sqrt(2), dtype))
+    scale = materialize(jax.lax.rsqrt(feature_sum(square))[..., None] if unit else jnp.asarray(math.sqrt(2), dtype))
     return jnp.concatenate([cosine, sine[..., : dim - blocks]], -1) * scale
 
 

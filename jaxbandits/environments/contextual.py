@@ -119,6 +119,8 @@ def contextual_world(
     def reward(params, state, draws, t, context, action):
         if contexts == "fixed":
             mean = pick(means_of(state, context), action)
+        elif dim > MAX_UNROLLED_DIM:  # as in `score`: XLA computes them once
+            mean = pick(materialize(means_of(state, context)), action)
         else:  # `score` computes the means of all arms; here the played arm's is enough
             mean = inner(each(lambda x: pick(x, action), apart(context)), state.theta)
         mean = rounded(mean, t)

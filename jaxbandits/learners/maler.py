@@ -32,7 +32,7 @@ from jaxbandits.numerics import count, dot, fixed_sum, materialize, materialize_
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, triangle
-from jaxbandits.numerics.sums import contraction, jaxbandits_strided_products
+from jaxbandits.numerics.sums import contraction, feature_sum
 from jaxbandits.typing import Array, Float, Int
 from jaxbandits.validation import checked, integer
 
@@ -46,7 +46,7 @@ class State(NamedTuple):
     prediction: Float[Array, " d"]
     convex: Float[Array, " d"]
     strong: Float[Array, "d N"]
-    newton: Float[Array, "d N"]
+    newton: Float[Array, "d N"]  # beside inverses that are arrays: [N, d]
     # A^-1 of the Newton experts: [n, N], the upper triangles by rows, or arrays [N, d, d] (`numerics.packed`)
     inverse: Any
     log_weights: Float[Array, " E"]  # of normalised weights
@@ -107,7 +107,7 @@ def _kernel(dim: int, n: int):
             yield state.prediction - state.convex, g
             yield away(), away()
             yield away(), g[:, None]
-            yield state.prediction[:, None] - state.newton, g[:, None]
+            yield state.prediction[:, None] - (state.newton if apart else state.newton.T), g[:, None]
 
         # surrogates at the experts' points before they move
         sums = summed(products())
@@ -134,7 +134,9 @@ def _kernel(dim: int, n: int):
         first = weights[0] * state.tilt
         pair = a * weights[1 : n + 1], a * weights[n + 1 :]
         total = first + fixed_sum(pair[0] + pair[1], axis=0)
-        prediction = first[None] * convex + fixed_sum(pair[0][None] * strong + pair[1][None] * newton, axis=1)
+        prediction = first[None] * convex + fixed_sum(
+            pair[0][None] * strong + pair[1][None] * (newton if apart else newton.T), axis=1
+        )
         t = jnp.minimum(state.t, 2**31 - 3) + 1
         return State(
             prediction=prediction / total[None],
@@ -158,11 +160,11 @@ def _one_by_one(pairs: Iterable[tuple[Array, Array]]) -> Iterator[Array]:
 
 def _together(pairs: Iterable[tuple[Array, Array]]) -> Iterator[Array]:
     """`_one_by_one` of arrays of one lane, all in one sum, which compiles in the time of one."""
-    parts = [jaxbandits_strided_products(x, y, 0) for x, y in pairs]
-    total = materialize(fixed_sum(jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), axis=0))
-    ends = np.cumsum([math.prod(part.shape[1:]) for part in parts])
-    for x, part in zip(jnp.split(total, ends[:-1]), parts, strict=True):
-        yield x.reshape(part.shape[1:])
+    products = [x * y for x, y in pairs]
+    total = materialize(feature_sum(jnp.concatenate([x.reshape(len(x), -1) for x in products], axis=1), axis=0))
+    ends = np.cumsum([math.prod(x.shape[1:]) for x in products])
+    for part, x in zip(jnp.split(total, ends[:-1]), products, strict=True):
+        yield part.reshape(x.shape[1:])
 
 
 def _newton_apart(newton, inverse, g, step):
@@ -186,8 +188,8 @@ def _newton_step(newton, inverse, g, step):
     v = materialize(step[:, None] * contraction(inverse, g[None, :, None], axis=1))
     shrink = materialize(1 / (1 + step * dot(v, g[None])))
     inverse = inverse - v[:, :, None] * v[:, None, :] * shrink[:, None, None]
-    y = newton.T - v * (shrink / CURVATURE)[:, None]
-    return onto_ball(materialize(y), inverse).T, inverse
+    y = newton - v * (shrink / CURVATURE)[:, None]
+    return onto_ball(materialize(y), inverse), inverse
 
 
 @checked(
@@ -247,7 +249,7 @@ def maler(
             prediction=zeros[:, 0],
             convex=zeros[:, 0],
             strong=zeros,
-            newton=zeros,
+            newton=zeros if dim <= MAX_UNROLLED_DIM else zeros.T,
             inverse=jnp.asarray(inverse, dtype),
             log_weights=log_weights,
             tilt=tilt,

@@ -89,10 +89,13 @@ def onto_ball(y: Float[Array, "n d"], inverse: Float[Array, "n d d"]) -> Float[A
     def after(k):
         return jnp.min(jnp.where(outside & (place > k), place, number))
 
+    def chosen(k):  # of few points; a gather of lanes would take longer to compile
+        return fixed_sum(jnp.where((place == k)[:, None], y, 0), axis=0)
+
     def step(carry):
         k, points, x, v, p, numbers = carry
         m, last, steps = numbers
-        point, matrix = (lax.dynamic_index_in_dim(array, k, keepdims=False) for array in (y, inverse))
+        point, matrix = chosen(k), lax.dynamic_index_in_dim(inverse, k, keepdims=False)
         w = materialize(contraction(matrix, p[:, None], axis=0))
         square, along = inner_products((p, p), (p, w))
         before = jnp.where(last > 0, last, square)
@@ -124,11 +127,11 @@ def onto_ball(y: Float[Array, "n d"], inverse: Float[Array, "n d d"]) -> Float[A
         x, v = x * scale, v * scale
         points = jnp.where((place == k)[:, None] & done, x[None], points)
         k = materialize(jnp.where(done, after(k), k))
-        p = jnp.where(done, lax.dynamic_index_in_dim(y, k, keepdims=False), point - x - m * v + turned * p)
+        p = jnp.where(done, chosen(k), point - x - m * v + turned * p)
         return k, points, jnp.where(done, 0, x), jnp.where(done, 0, v), p, numbers[:3]
 
     first, none = after(jnp.int32(-1)), jnp.zeros(dim, y.dtype)
-    start = first, y, none, none, lax.dynamic_index_in_dim(y, first, keepdims=False), jnp.zeros(3, y.dtype)
+    start = first, y, none, none, chosen(first), jnp.zeros(3, y.dtype)
     return lax.while_loop(lambda carry: carry[0] < number, step, start)[1]
 
 

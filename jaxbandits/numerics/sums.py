@@ -19,6 +19,8 @@ from jaxbandits.typing import Array, Bool, Float, Int
 
 UNROLL = 32  # above this many terms, halve instead of unrolling: compile time grows with the unrolled length
 
+FEW_FEATURES = 8  # features, and more than that are added by halves (`feature_sum`)
+
 # A float32 sum of so many numbers up to 1 has a last bit of a half: a number below a quarter is lost in it.
 SUMMED = 2**22
 # Longer runs keep what rounding leaves out of such sums (`left_out`): in shorter ones it is not seen.
@@ -100,37 +102,42 @@ def moved_mean(
     return two_sum(mean, rest, ((value - mean) - rest) * inverse)
 
 
-@functools.partial(jax.jit, static_argnames="axis")  # traced once for all uses
-def jaxbandits_strided_products(x: Array, y: Array, axis: int) -> Array:
-    """Products summed over every 8th place of an axis (16th beyond 128): 8 sums are left of it.
-
-    Slices of the factors are multiplied. Slices of their product would make XLA store it first.
-    """
-    n = x.shape[axis]
-    stride = 8 if n <= 128 else 16
-    parts = []
-    for k in range(0, n, stride):
-        a, b = (lax.slice_in_dim(factor, k, min(k + stride, n), axis=axis) for factor in (x, y))
-        parts.append(a * b)
-    if n % stride:
-        short = [(0, stride - n % stride if i == axis else 0, 0) for i in range(x.ndim)]
-        parts[-1] = lax.pad(parts[-1], jnp.zeros((), x.dtype), short)
-    return functools.reduce(operator.add, parts)
-
-
 def contraction(x: Array, y: Array, axis: int = -1) -> Array:
-    """Sum of x * y over one axis, fixed order: left to right up to `UNROLL` terms.
+    """Sum of x * y over an axis of features, in the order of `feature_sum`."""
+    return fixed_sum(x * y, axis) if x.shape[axis] <= FEW_FEATURES else jaxbandits_sum_by_halves(axis % x.ndim, x, y)
 
-    Above, by strides: for features that is faster than the halves of `fixed_sum`, and compiles in half of the time.
+
+def feature_sum(x: Array, axis: int = -1) -> Array:
+    """Sum over an axis of features in a fixed order: left to right up to `FEW_FEATURES`, by halves above.
+
+    `fixed_sum` of more than 8 terms is another order, which takes longer to compile and to run. It stands where
+    results are older.
     """
-    if x.shape[axis] <= UNROLL:
-        return fixed_sum(x * y, axis)
-    return fixed_sum(jaxbandits_strided_products(x, y, axis % x.ndim), axis)
+    return fixed_sum(x, axis) if x.shape[axis] <= FEW_FEATURES else jaxbandits_sum_by_halves(axis % x.ndim, x)
 
 
 def inner_products(*pairs: tuple[Float[Array, "... n"], Float[Array, "... n"]]) -> Float[Array, "p ..."]:
-    """Inner products over the last axis of pairs of vectors, all in one sum by strides."""
-    return fixed_sum(jnp.stack([jaxbandits_strided_products(x, y, x.ndim - 1) for x, y in pairs]))
+    """Inner products over the last axis of pairs of vectors, all in one sum."""
+    return feature_sum(jnp.stack([x * y for x, y in pairs]))
+
+
+@functools.partial(jax.jit, static_argnums=0)  # traced once for all uses
+def jaxbandits_sum_by_halves(axis: int, *factors: Array) -> Array:
+    """Sum of products over one axis, by halves.
+
+    Halves of the factors are multiplied: halves of their product would make XLA store it first.
+    """
+    n = factors[0].shape[axis]
+    while n > 1:
+        half = (n + 1) // 2
+        low, high = (
+            functools.reduce(operator.mul, (lax.slice_in_dim(x, *ends, axis=axis) for x in factors))
+            for ends in ((0, half), (half, n))
+        )
+        if n % 2:
+            high = lax.pad(high, jnp.zeros((), high.dtype), [(0, int(i == axis), 0) for i in range(high.ndim)])
+        factors, n = (low + high,), half
+    return lax.squeeze(factors[0], (axis,))
 
 
 def dot(x: Float[Array, "... n"], y: Float[Array, "... n"]) -> Float[Array, "..."]:

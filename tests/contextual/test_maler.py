@@ -290,9 +290,9 @@ def test_the_two_layouts_take_the_same_newton_step(dim):
     packed = np.stack([inverse[:, i, j] for i, j in pairs(dim)])
     with jax.enable_x64(True):
         apart, its_inverse = uncompiled(_newton_apart)(newton.T, packed, g, step)
-        arrays, full = uncompiled(_newton_step)(newton.T, inverse, g, step)
-    assert (np.linalg.norm(arrays, axis=0) > 1 - 1e-9).any() or dim == 1
-    np.testing.assert_allclose(arrays, apart, atol=1e-9)
+        arrays, full = uncompiled(_newton_step)(newton, inverse, g, step)
+    assert (np.linalg.norm(arrays, axis=1) > 1 - 1e-9).any() or dim == 1
+    np.testing.assert_allclose(arrays.T, apart, atol=1e-9)
     np.testing.assert_allclose(np.stack([full[:, i, j] for i, j in pairs(dim)]), its_inverse, atol=1e-12)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.arguments import Delta
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of, first_play, scores
-from jaxbandits.algorithms.contextual.statistics import bounded, normals
+from jaxbandits.algorithms.contextual.statistics import bounded
 from jaxbandits.declared import (
     HOST,
     LATER,
@@ -39,8 +39,18 @@ from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, given_delta, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
-from jaxbandits.numerics.packed import apart, each, inner, rank_one, scaled_identity, stacked, zero_vector
+from jaxbandits.numerics.packed import (
+    MAX_UNROLLED_DIM,
+    apart,
+    each,
+    inner,
+    rank_one,
+    scaled_identity,
+    stacked,
+    zero_vector,
+)
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
+from jaxbandits.random import to_normal
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer
@@ -119,15 +129,28 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         width = params.radius_scale * params.width
         score, square = scores(state, x)
         index = score + width * jnp.sqrt(jnp.maximum(square, 0))
+        index = materialize(index) if dim > MAX_UNROLLED_DIM else index
         return jnp.full(t.shape, materialize(argmax(index, TIE))), None, ()
+
+    def normals_of(feature, reward, t):
+        """The standard normals of features, and that of the reward; of arrays all in one, which compiles once."""
+        if dim <= MAX_UNROLLED_DIM:
+            yield feature.normals(t[0], dim)
+            yield reward.normal(t[0])
+        else:
+            bits = jnp.append(feature.stored_bits(t[0], (dim,)), reward.bits(t[0]))
+            both = materialize(to_normal(bits, feature.dtype), long=True)
+            yield both[:dim]
+            yield both[dim]
 
     def encode(params, note, draws, t, context, action, reward, play):
         feature = context[0, action[0]]  # the guarantee holds for features of norm L: longer ones are cut, not believed
         x, y = bounded(apart(feature), reward[0], params.feature_norm)
         noise = params.mechanism_scale * params.feature_noise
         spread = jnp.sqrt(noise * noise + params.perturbation**2)  # one draw has the law of both
-        z = normals(draws.child("feature"), t[0], dim, dim)
-        y = y + params.mechanism_scale * params.reward_noise * draws.child("reward").normal(t[0])
+        normals = normals_of(draws.child("feature"), draws.child("reward"), t)
+        z = next(normals)
+        y = y + params.mechanism_scale * params.reward_noise * next(normals)
         x = each(lambda own, drawn: own + spread * drawn, x, z)
         sent = materialize(stacked((*x, y)) if isinstance(x, tuple) else jnp.append(x, y), long=True)
         return Message(sent[:dim], sent[dim])
