@@ -159,6 +159,7 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         x, y = apart(message.feature), message.response
         good = inner(x, x) + y * y < MAX_SQUARED_NORM  # false for NaN too: a message may be attacked on its way
         x = each(lambda a: jnp.where(good, a, 0), x)
+        x = materialize(x) if dim > MAX_UNROLLED_DIM else x  # of arrays every sum would decide anew what is good
         tool = online(params, y.dtype)
         point = apart(tool.predict(state.learner))
         guess = materialize(inner(x, point))
