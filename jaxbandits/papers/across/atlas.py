@@ -1,7 +1,4 @@
-"""An atlas of private arms: regret over the lower bound.
-
-That of every pure-epsilon algorithm, on an easy and a hard instance.
-"""
+"""An atlas of private arms: regret over the lower bound."""
 
 import math
 from functools import partial

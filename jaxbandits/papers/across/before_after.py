@@ -1,7 +1,4 @@
-"""Corruption before or after local privacy.
-
-The setting of Zhou and Zhang (NeurIPS 2024), with algorithms of this package.
-"""
+"""Corruption before or after local privacy."""
 
 from functools import partial
 from typing import Any

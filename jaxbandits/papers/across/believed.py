@@ -1,7 +1,4 @@
-"""Believed against true corruption.
-
-Every regret is divided by that of the same algorithm which believes in no corruption, at the same true share.
-"""
+"""Believed against true corruption."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""What better counting buys.
-
-Agents who share their sums with a server, and users who trust one.
-"""
+"""What better counting buys."""
 
 from collections.abc import Iterator
 from functools import partial

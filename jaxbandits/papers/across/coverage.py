@@ -1,7 +1,4 @@
-"""Coverage of confidence sets and radii.
-
-What is measured is the error of an estimate over the radius of its set: above 1 the truth is outside.
-"""
+"""Coverage of confidence sets and radii."""
 
 from functools import cache, partial
 from itertools import product

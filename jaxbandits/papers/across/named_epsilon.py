@@ -1,7 +1,4 @@
-"""Named epsilon against spent epsilon, and regret at equal spent epsilon.
-
-Every private mechanism of the five papers; then regret on two problems that two papers share.
-"""
+"""Named epsilon against spent epsilon, and regret at equal spent epsilon."""
 
 import math
 import warnings

@@ -1,7 +1,4 @@
-"""How private is plain Thompson sampling?
-
-What its own draws deliver by composition, and what an audit proves. Nothing is simulated but what the audits play.
-"""
+"""How private is plain Thompson sampling?"""
 
 import math
 from functools import partial

@@ -1,7 +1,4 @@
-"""The worst attack found on every robust algorithm.
-
-A share of rewards, reports or agents is corrupted, or rewards up to a budget; how it is used is searched.
-"""
+"""The worst attack found on every robust algorithm."""
 
 import math
 from functools import partial

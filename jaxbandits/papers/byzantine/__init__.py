@@ -1,4 +1,1 @@
-"""Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
-
-The paper has no experiments: these are ours, see docs/reproductions/byzantine.md.
-"""
+"""Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits."""

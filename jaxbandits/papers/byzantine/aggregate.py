@@ -1,8 +1,4 @@
-"""How far the aggregate is from the honest mean.
-
-Lemmas 3, 11 and 13 bound the distance in all episodes of a run together; Lemma 10, from which they follow, is searched
-for a violation.
-"""
+"""How far the aggregate is from the honest mean."""
 
 from fractions import Fraction
 from functools import partial

@@ -1,7 +1,4 @@
-"""Regret at equal true budget.
-
-Everyone truly spends the same (epsilon, delta) on a user, whatever its formulas claim.
-"""
+"""Regret at equal true budget."""
 
 import math
 from functools import cache, partial

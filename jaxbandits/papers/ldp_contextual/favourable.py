@@ -1,8 +1,4 @@
-"""Where the favourable case ends.
-
-lambda_min is the least eigenvalue of E[x x'] under the policy that is being learned: Corollary 3.6 has its small regret
-where it is of order 1, a larger one where it is at most T^(-1/4).
-"""
+"""Where the favourable case ends."""
 
 import math
 from functools import partial

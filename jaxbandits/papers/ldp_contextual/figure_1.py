@@ -1,8 +1,4 @@
-"""Regret of OnlineUCB and its rivals at three privacy levels.
-
-Figure 1, as printed and with the reward alone perturbed. "As printed" is Algorithm 1's noise, and otherwise what
-favours the algorithm most.
-"""
+"""Regret of OnlineUCB and its rivals at three privacy levels."""
 
 from functools import partial
 from typing import Any

@@ -1,7 +1,4 @@
-"""Which orders of Figure 1 hold where: calibration, what is noised, clip, width, contexts, features, delta.
-
-The map over everything that the paper leaves open. Every setting is shown with the privacy that it truly delivers.
-"""
+"""Which orders of Figure 1 hold where: calibration, what is noised, clip, width, contexts, features, delta."""
 
 import math
 from functools import partial

@@ -1,7 +1,4 @@
-"""Central against local privacy below epsilon = 1 / sqrt(T).
-
-Epsilon falls with the horizon, as T^-a. Noise on every play is local privacy.
-"""
+"""Central against local privacy below epsilon = 1 / sqrt(T)."""
 
 from functools import partial
 

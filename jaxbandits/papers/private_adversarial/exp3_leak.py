@@ -1,8 +1,4 @@
-"""What plain EXP3 gives away.
-
-Under one forced history of actions two neighbouring loss sequences lead its probabilities to opposite ends. Where it
-plays by itself, an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play.
-"""
+"""What plain EXP3 gives away."""
 
 import math
 from functools import partial

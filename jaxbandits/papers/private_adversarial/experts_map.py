@@ -1,7 +1,4 @@
-"""Which expert algorithm is best where.
-
-Table 2, by the bounds over the whole range and measured on a small grid.
-"""
+"""Which expert algorithm is best where."""
 
 from functools import partial
 from itertools import product

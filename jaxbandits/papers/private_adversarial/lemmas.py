@@ -1,7 +1,4 @@
-"""The cited lemmas with explicit constants, enumerated.
-
-Every number is exact up to rounding: an expectation is a sum over all histories, a privacy loss one over all outputs.
-"""
+"""The cited lemmas with explicit constants, enumerated."""
 
 import itertools
 import math

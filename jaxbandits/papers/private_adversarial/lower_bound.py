@@ -1,8 +1,4 @@
-"""The lower bound of Lemma 5.1: two sequences, its statistics and the regret of every base.
-
-l costs (1/2, 1) always; l' the same up to play tau_0 and (1/2, 0) after it. The lemma is about algorithms for which
-some gamma, p and tau_0 satisfy its conditions: all three are searched, and the largest bound is drawn.
-"""
+"""The lower bound of Lemma 5.1: two sequences, its statistics and the regret of every base."""
 
 import math
 from functools import partial

@@ -1,8 +1,4 @@
-"""The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1.
-
-Arms: an adversary chooses the gap that costs the algorithm most, after it was tuned for the worst of them. Rates are
-the paper's exponents; bounds are min(bound, T), since most exceed T here.
-"""
+"""The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1."""
 
 import math
 from functools import partial

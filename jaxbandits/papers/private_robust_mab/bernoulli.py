@@ -1,7 +1,4 @@
-"""Bernoulli arms, as in papers on private bandits.
-
-E3, with everything that a reader would compare. What knows no epsilon runs once.
-"""
+"""Bernoulli arms, as in papers on private bandits."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""Rewards far from zero: a bound on the means and a central moment.
-
-E2: Student rewards under Cauchy contamination.
-"""
+"""Rewards far from zero: a bound on the means and a central moment."""
 
 from functools import partial
 from typing import Any

@@ -1,7 +1,4 @@
-"""Late feedback.
-
-What a delay costs learners that do not know of it, and one that does.
-"""
+"""Late feedback."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""Regret of both client models against plays, privacy level and corruption.
-
-Beside it stand the orders of the theorems, and the rivals.
-"""
+"""Regret of both client models against plays, privacy level and corruption."""
 
 from functools import partial
 from typing import Any

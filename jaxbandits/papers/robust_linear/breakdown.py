@@ -1,7 +1,4 @@
-"""Where each estimator breaks: corruption against the size of what is reported.
-
-As the paper prints it and as repaired.
-"""
+"""Where each estimator breaks: corruption against the size of what is reported."""
 
 from functools import partial
 from itertools import product

@@ -1,7 +1,4 @@
-"""What the dimension costs.
-
-Under both client models, and beside Bogunovic et al. with a known budget C. 4 d random unit arms, Gaussian rewards.
-"""
+"""What the dimension costs."""
 
 import math
 from functools import partial
