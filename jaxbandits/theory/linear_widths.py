@@ -1,14 +1,8 @@
 """Noise, ridges and widths of the linear comparators, computed on the host.
 
-These are LinUCB, its locally private form (Zheng, Cai, Huang, Li and Wang 2020), its jointly private form (Shariff
-and Sheffet 2018) and its form in the shuffle model (Chowdhury and Zhou 2022), in batches of B users. Formulas:
-`docs/formulas/ldp_contextual.md#comparators`.
-
-The preset "reference" is what the published code of Chowdhury and Zhou does
-(`docs/formulas/ldp_contextual.md#reference-presets`). "theory" is the papers' own constants, recalled and not read
-again. Widths and ridges of the shuffle model's theory presets are those of `tuning_of_users` at the noise of
-one user, a choice of this package. T is the horizon, d the dimension, L the largest norm of a feature, R = 1/2 the
-rewards' noise, D = 1 the bound on theta, alpha = 0.1 the theory's failure probability. `log` is natural.
+Their formulas are L34 to L44 of `docs/formulas/ldp_contextual.md#comparators`, in the letters that are used here: T is
+the horizon, d the dimension, B the users of a batch, L the largest norm of a feature, R = 1/2 the rewards' noise, D = 1
+the bound on theta, alpha = 0.1 the theory's failure probability.
 """
 
 import math
@@ -43,16 +37,13 @@ class Tuning(NamedTuple):
 
 
 def reference_width(horizon: int, dim: int, shift: float, feature_norm: float) -> Width:
-    """The width sqrt(shift d) + R sqrt(d log(T (1 + T L^2 / shift))), with Gamma as `shift`."""
+    """The width of L35, with Gamma as `shift`."""
     growth = math.log(horizon) + math.log1p(horizon * feature_norm**2 / shift)
     return Width(math.sqrt(shift * dim), slope=REWARD_SCALE * math.sqrt(dim), offset=growth)
 
 
 def plain_tuning(preset: str, horizon: int, dim: int, feature_norm: float) -> Tuning:
-    """LinUCB, without noise: `docs/formulas/ldp_contextual.md#linucb`.
-
-    "reference" has Gamma = 1 and the ridge 1e-4; "theory" the ridge 1 and w_t = D + R sqrt(d log((1 + t L^2) T)).
-    """
+    """LinUCB, without noise: L35 and L36."""
     if preset == "reference":
         return Tuning(ridge=PLAIN_RIDGE, width=reference_width(horizon, dim, 1.0, feature_norm))
     slope = REWARD_SCALE * math.sqrt(dim)
@@ -60,21 +51,13 @@ def plain_tuning(preset: str, horizon: int, dim: int, feature_norm: float) -> Tu
 
 
 def reference_tuning(scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> Tuning:
-    """The noise (Z + Z') / 2 on x x', with Z of scale s, and noise of scale s on x y.
-
-    The ridge is 2 Gamma, with Gamma = `shift`, and the width the reference one.
-    """
+    """The noise of L37 with scale s, and L35 with Gamma as `shift`."""
     width = reference_width(horizon, dim, shift, feature_norm)
     return Tuning(scale, scale / math.sqrt(2), scale, ridge=2 * shift, width=width)
 
 
 def tuning_of_users(preset: str, scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> Tuning:
-    """Noise of scale s from every user; "reference" has Gamma = `shift`.
-
-    "theory" is Zheng et al. 2020: independent noise on the upper triangle of x x', mirrored, and on x y.
-    Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(2 T / alpha)), rho_t = 2 Upsilon_t, w_t = 2 s sqrt(d log T) + (sqrt(3
-    Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T, a constant and a multiple of t^(1/4).
-    """
+    """Noise of scale s from every user: by L35 with Gamma as `shift`, or by L38."""
     if scale == 0:
         return plain_tuning(preset, horizon, dim, feature_norm)
     if preset == "reference":
@@ -85,11 +68,7 @@ def tuning_of_users(preset: str, scale: float, shift: float, horizon: int, dim: 
 
 
 def local_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float) -> Tuning:
-    """LinUCB with local privacy: `docs/formulas/ldp_contextual.md#local-privacy`.
-
-    "reference" has s = sqrt(log(2.5 / delta)) / epsilon and Gamma = s sqrt(T d); "theory" has
-    s = 4 sqrt(2 log(1.25 / delta)) / epsilon.
-    """
+    """LinUCB with local privacy: L35 and L38."""
     root = math.sqrt(math.log(2.5 / delta)) if preset == "reference" else 4 * math.sqrt(2 * math.log(1.25 / delta))
     scale = root / epsilon
     return tuning_of_users(preset, scale, scale * math.sqrt(horizon * dim), horizon, dim, feature_norm)
@@ -107,14 +86,7 @@ def joint_tuning(
     preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float,
     sums: RunningSums | None = None,
 ) -> Tuning:  # fmt: skip
-    """LinUCB with joint privacy: `docs/formulas/ldp_contextual.md#joint-privacy`.
-
-    "reference" has s = sqrt(log T) log(2.5 / delta) / epsilon and Gamma = s sqrt(d log T).
-
-    "theory" has m = ceil(log2 T) + 1 levels, s^2 = 16 m (L^2 + 1)^2 log(4 / delta)^2 / epsilon^2, and a node that
-    adds (Z + Z') / sqrt(2) to the Gram matrix of (x, y). With Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(2 T /
-    alpha)) the ridge is 2 Upsilon, and w_t = sqrt(3 Upsilon) D + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2 log(2 T /
-    alpha))) + R sqrt(2 log(2 / alpha) + d log(3 + t L^2 / (d Upsilon))).
+    """LinUCB with joint privacy: L35 and L40.
 
     sums: of another form than the tree. Its draws have the scale that spends as much, and ridge and width follow what
     its sums carry: in "theory" sqrt(m), the draws in a sum, is its largest deviation.
@@ -141,11 +113,7 @@ def joint_tuning(
 def amplified_tuning(
     preset: str, horizon: int, dim: int, epsilon: float, delta: float, window: int, feature_norm: float
 ) -> Tuning:
-    """LinUCB in the shuffle model, by amplification (SDP-Amp): `docs/formulas/ldp_contextual.md#shuffle-model`.
-
-    "reference" has s = sqrt(log(2.5 B / delta)) / (epsilon sqrt B) and Gamma = s sqrt(T d). "theory" has s = 4
-    sqrt(2 log(2.5 B / delta) log(2 / delta)) / (epsilon sqrt B), claimed for epsilon <= sqrt(log(2 / delta) / B).
-    """
+    """LinUCB in the shuffle model, by amplification (SDP-Amp): `docs/formulas/ldp_contextual.md#shuffle-model`."""
     log = math.log(2.5 * window / delta)
     root = math.sqrt(log / window) if preset == "reference" else 4 * math.sqrt(2 * log * math.log(2 / delta) / window)
     scale = root / epsilon
@@ -155,12 +123,7 @@ def amplified_tuning(
 def vector_tuning(
     preset: str, horizon: int, dim: int, epsilon: float, delta: float, window: int, feature_norm: float
 ) -> tuple[Tuning, VectorCode]:
-    """LinUCB in the shuffle model, by sums of vectors (SDP-Vec): `docs/formulas/ldp_contextual.md#vector-code`.
-
-    "reference" has Gamma = s sqrt(T d) / 4 with s = log(d / delta) / (epsilon sqrt B), which is a scale and not the
-    noise. "theory" has b with the proved constant 24e4 log^2(4 (d^2 + 1) / delta), and the noise sqrt(b p (1 - p))
-    L / g of a user.
-    """
+    """LinUCB in the shuffle model, by sums of vectors (SDP-Vec): L35, where s is no noise, and L44."""
     if preset == "reference":
         code = vector_code(feature_norm, window, dim, epsilon, delta)
         scale = math.log(dim / delta) / epsilon / math.sqrt(window)
@@ -175,13 +138,7 @@ def vector_tuning(
 def moment_sensitivity(feature_norm: float, weight: float = 1.0) -> float:
     """Largest change of (x x', sqrt(weight) x y) when one user's feature x and reward y change.
 
-    In Frobenius and Euclidean norm together, with L = feature_norm and k = weight: the root of 2 L^4 + 2 k L^2 + k^2 /
-    2 if 2 L^2 >= k, and of 4 k L^2 otherwise. It is attained for d >= 2. Rewards lie in [0, 1].
-
-    Let r and q be the norms of the two features, c their cosine, and both rewards 1. The squared change is r^4 +
-    q^4 - 2 r^2 q^2 c^2 + k (r^2 + q^2 - 2 r q c). If r q >= k / 2 its maximum over c is at c = -k / (2 r q) and
-    equals r^4 + q^4 + k (r^2 + q^2) + k^2 / 2; otherwise it is at c = -1. Both grow with r and q. Rewards inside
-    (0, 1) give less, since the change is convex in each and the pair (1, 0) stays below.
+    In Frobenius and Euclidean norm together, as L39 derives it; rewards lie in [0, 1].
 
     >>> [round(moment_sensitivity(1.0, k) ** 2, 9) for k in (1.0, 2.0)]
     [4.5, 8.0]
