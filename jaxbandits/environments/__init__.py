@@ -17,20 +17,7 @@ from jaxbandits.environments.losses import (
 )
 
 __all__ = [
-    "bernoulli_arms",
-    "gaussian_arms",
-    "student_arms",
-    "pareto_arms",
-    "lognormal_arms",
-    "linear_arms",
-    "contextual_linear",
-    "federated_linear",
-    "loss_table",
-    "fixed_gap_losses",
-    "switching_losses",
-    "sinusoid_losses",
-    "bernoulli_losses",
-    "lemma51_losses",
-    "rotating_experts",
-    "classification",
-]
+    "bernoulli_arms", "gaussian_arms", "student_arms", "pareto_arms", "lognormal_arms", "linear_arms",
+    "contextual_linear", "federated_linear", "loss_table", "fixed_gap_losses", "switching_losses",
+    "sinusoid_losses", "bernoulli_losses", "lemma51_losses", "rotating_experts", "classification",
+]  # fmt: skip

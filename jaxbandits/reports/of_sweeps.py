@@ -12,30 +12,7 @@ import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits import formatting, selection, spending, statistics
-from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import (
-    CENTRE,
-    DASHES,
-    GREY,
-    Axes,
-    Bands,
-    Caption,
-    Dotted,
-    Drawn,
-    File,
-    Names,
-    Select,
-    Titles,
-    Width,
-    done,
-    drawn,
-    errorbar,
-    measured,
-    over_seeds,
-    reduced,
-    styles_of,
-    value_text,
-)
+from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.layout import Plot
 from jaxbandits.selection import Swept
 from jaxbandits.validation import choice, shown
@@ -45,13 +22,13 @@ MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor 
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
 
-@drawn
+@drawing.drawn
 def regret(
-    ds: Swept, *, select: Select = None,
-    bands: Bands = "interval", log: Literal["x", "y", "both", "none"] | None = None,
-    dotted: Dotted = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
-    names: Titles = None,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+    ds: Swept, *, select: drawing.Select = None,
+    bands: drawing.Bands = "interval", log: Literal["x", "y", "both", "none"] | None = None,
+    dotted: drawing.Dotted = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
+    names: drawing.Titles = None,
+    caption: drawing.Caption = "", width: drawing.Width = None, ax: drawing.Axes = None, path: drawing.File = None,
 ) -> Plot:  # fmt: skip
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
 
@@ -75,25 +52,25 @@ def regret(
     >>> regret(ds).data["centre"].tolist()
     [4.5, 5.5, 6.5]
     """
-    choice("bands", bands, tuple(CENTRE))
+    choice("bands", bands, tuple(drawing.CENTRE))
     ds = selection.whole(ds, "plot.regret")
-    ds, panel_key = reduced(ds, select, 1)
+    ds, panel_key = drawing.reduced(ds, select, 1)
     frame = band_table(ds["regret"], bands).dropna(subset="centre")
     log, linear = _scales(frame, log)
     return _over_plays(
-        ds, panel_key, frame, _bounds(bounds, np.unique(frame["t"].to_numpy())), words=measured(ds), bands=bands,
-        log=log, linear=linear, dotted=dotted, names=names, caption=caption, width=width, ax=ax, path=path,
+        ds, panel_key, frame, _bounds(bounds, np.unique(frame["t"].to_numpy())), words=drawing.measured(ds),
+        bands=bands, log=log, linear=linear, dotted=dotted, names=names, caption=caption, width=width, ax=ax, path=path,
     )  # fmt: skip
 
 
-@drawn
+@drawing.drawn
 def reward(
     ds: Swept, *,
     total: Annotated[bool, Doc("Rewards summed over plays 1..t instead of their mean over these plays.")] = False,
-    select: Select = None, bands: Bands = "interval",
+    select: drawing.Select = None, bands: drawing.Bands = "interval",
     log: Annotated[Literal["x", "none"], Doc("Whether the axis of plays is logarithmic.")] = "none",
-    dotted: Dotted = (), names: Titles = None,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+    dotted: drawing.Dotted = (), names: drawing.Titles = None,
+    caption: drawing.Caption = "", width: drawing.Width = None, ax: drawing.Axes = None, path: drawing.File = None,
 ) -> Plot:  # fmt: skip
     """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
 
@@ -120,7 +97,7 @@ def reward(
     >>> reward(ds).data[["algorithm", "centre"]].values.tolist()
     [['ucb1', 0.5], ['ucb1', 0.5], ['best fixed arm', 0.6], ['best fixed arm', 0.6]]
     """
-    choice("bands", bands, tuple(CENTRE))
+    choice("bands", bands, tuple(drawing.CENTRE))
     choice("log", log, ("x", "none"))
     ds = selection.whole(ds, "plot.reward")
     if "best_reward" not in ds:
@@ -128,7 +105,7 @@ def reward(
             "ds has no best_reward: contexts decide which arm is best there and only regret is known, so draw "
             "plot.regret(ds); or an earlier release computed it, and the same sweep with its store adds best_reward"
         )
-    ds, panel_key = reduced(ds, select, 1)
+    ds, panel_key = drawing.reduced(ds, select, 1)
     best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
     frame = band_table(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
     expert = "expert" in ds["regret"].attrs.get("long_name", "")
@@ -159,12 +136,12 @@ def _over_plays(
     """
     values = [None] if panel_key is None else list(ds[panel_key].values)
     if len(values) > len(layout.SHAPES):
-        shown = ", ".join(map(value_text, values))
+        shown = ", ".join(map(drawing.value_text, values))
         raise ValueError(
             f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
         )
     labels = [str(a) for a in ds["algorithm"].values]
-    styles = styles_of(labels, dotted)
+    styles = drawing.styles_of(labels, dotted)
     panels = layout.panels(len(values), width, ax)
     for axes, value in zip(panels, values, strict=True):
         here = frame if value is None else frame[frame[panel_key] == value]
@@ -186,20 +163,20 @@ def _over_plays(
         _add(axes, limits, "t", log)
         if value is not None:
             key = (names or {}).get(str(panel_key), layout.key_words(panel_key))
-            axes.set_title(f"{key} = {value_text(value)}")
+            axes.set_title(f"{key} = {drawing.value_text(value)}")
     layout.name_axes(panels, "plays $t$", words, shared=panel_key != "horizon")
     order = labels + list(dict.fromkeys(line["algorithm"].iloc[0] for line in thin))
     table = pd.concat([frame.assign(kind="algorithm"), *thin]) if thin else frame
-    return done(table, panels[0], order, over_seeds(ds, bands), caption, ax, path, spending.legend(ds))
+    return drawing.done(table, panels[0], order, drawing.over_seeds(ds, bands), caption, ax, path, spending.legend(ds))
 
 
-@drawn
+@drawing.drawn
 def against(
-    ds: Swept, key: str, *, select: Annotated[Select, Doc("`{key: value}` for the other keys.")] = None,
-    dotted: Dotted = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
-    names: Names = None,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
-) -> Drawn:  # fmt: skip
+    ds: Swept, key: str, *, select: Annotated[drawing.Select, Doc("`{key: value}` for the other keys.")] = None,
+    dotted: drawing.Dotted = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
+    names: drawing.Names = None,
+    caption: drawing.Caption = "", width: drawing.Width = None, ax: drawing.Axes = None, path: drawing.File = None,
+) -> drawing.Drawn:  # fmt: skip
     """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
 
     An algorithm that does not depend on the key is a horizontal line; an infinite value stands apart at the right.
@@ -235,7 +212,7 @@ def against(
             )
         key = several[0]
     choice("key", key, keys)
-    ds, _ = reduced(ds, select, 0, key)
+    ds, _ = drawing.reduced(ds, select, 0, key)
     constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
     summary = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
     if spends:
@@ -248,7 +225,7 @@ def against(
         )
     frame = summary[["algorithm", axis, "centre", "low", "high"]].sort_values(axis, kind="stable", ignore_index=True)
     labels = [str(a) for a in ds["algorithm"].values]
-    styles = styles_of(labels, dotted)
+    styles = drawing.styles_of(labels, dotted)
     finite = values[np.isfinite(values)].astype(float)
     log_x = bool(finite[0] > 0)
     log_y = bool((frame["centre"] > 0).all())
@@ -266,18 +243,18 @@ def against(
         apart = np.isinf(line[axis])
         for part in (line[~apart], line[apart]):
             if len(part):
-                errorbar(axes, part[axis].where(np.isfinite(part[axis]), beyond), part, label, **style)
+                drawing.errorbar(axes, part[axis].where(np.isfinite(part[axis]), beyond), part, label, **style)
     x = (np.geomspace if log_x else np.linspace)(finite[0], finite[-1], 100)
     orders = [_line(name, axis, x, order(x), "reference") for name, order in (reference or {}).items()]
     layout.axis(axes.yaxis, frame[["centre", "low", "high"]].to_numpy(), log_y, also=[o["centre"] for o in orders])
     layout.axis(axes.xaxis, finite, log_x, ticks=finite if finite.size < MAX_TICKS else None, infinity=beyond)
     _add(axes, orders, axis)
     horizon = ds.coords.get("horizon", ds["t"][-1])
-    words = measured(ds, " after the horizon" if horizon.ndim else f" after {int(horizon):,} plays")
+    words = drawing.measured(ds, " after the horizon" if horizon.ndim else f" after {int(horizon):,} plays")
     layout.name_axes([axes], (names or {}).get(axis, layout.key_words(axis)), words)
     frame = pd.concat([frame.assign(kind="algorithm"), *orders])
     order, legend = labels + list(reference or {}), {} if spends else spending.legend(ds)
-    return done(frame, axes, order, over_seeds(ds, "interval"), caption, ax, path, legend)
+    return drawing.done(frame, axes, order, drawing.over_seeds(ds, "interval"), caption, ax, path, legend)
 
 
 def _line(name: str, key: str, x: Any, values: Any, kind: str) -> pd.DataFrame:
@@ -288,8 +265,10 @@ def _line(name: str, key: str, x: Any, values: Any, kind: str) -> pd.DataFrame:
 
 def _add(axes: Any, lines: list[pd.DataFrame], key: str, log: str = "none") -> None:
     """Draw thin grey lines, each with dashes of its own."""
-    for line, dashes in zip(lines, itertools.cycle(DASHES[1:])):
-        axes.plot(line[key], _visible(line["centre"], log), label=line["algorithm"].iloc[0], linestyle=dashes, **GREY)
+    for line, dashes in zip(lines, itertools.cycle(drawing.DASHES[1:])):
+        axes.plot(
+            line[key], _visible(line["centre"], log), label=line["algorithm"].iloc[0], linestyle=dashes, **drawing.GREY
+        )
 
 
 def _visible(centre: Any, log: str) -> Any:

@@ -14,16 +14,7 @@ from annotated_doc import Doc
 
 from jaxbandits.declared import Kind
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.searching import methods, population
-from jaxbandits.searching.tuning import (
-    Choice,
-    Tuning,
-    best_table,
-    choices,
-    trials_dataset,
-    undecided_table,
-    with_chosen,
-)
+from jaxbandits.searching import methods, population, tuning
 from jaxbandits.selection import final_regret
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.arguments import labelled, part_factory
@@ -60,7 +51,7 @@ def tune(
     store: str | os.PathLike[str] | None = None,
     seed: Annotated[int, Doc("Of the search's own draws.")] = 0,
     progress: Annotated[bool, Doc("Print the budget, then the progress of every sweep.")] = True,
-) -> Tuning:
+) -> tuning.Tuning:
     """Choose the settings of algorithms that have the lowest mean regret at the horizon, and report them on new seeds.
 
     algorithms (factory, str, list or dict): What is tuned, as in `sweep`. An algorithm that no key of the space reaches
@@ -165,7 +156,7 @@ def tune(
         )
     run = functools.partial(population.evaluate, problem, store=home and home / "trials", progress=progress)
     tried = methods.search(method, plan, problem.dimensions, run, points, searched, judge, trials, seed, sampler)
-    chosen = choices(tried, judge)
+    chosen = tuning.choices(tried, judge)
     reports, own = report(problem, chosen, defaults, reported, checkpoints, home and home / "report", progress)
     values = {str(label): judge(_family_last(final_regret(reports).sel(algorithm=label), problem)) for label in own}
     default_values = {label: values[label + DEFAULT] for label in defaults}
@@ -175,11 +166,11 @@ def tune(
         "method": method, "horizon": int(horizon), "objective": words[objective], "quantile": quantile,
         "seed": seed, "chosen_trials": json.dumps([one.trial + 1 for at in chosen.values() for one in at]),
     }  # fmt: skip
-    return Tuning(
-        best=best_table(problem, chosen, values, default_values),
-        trials=trials_dataset(problem, tried, judge, searched, about),
-        report=with_chosen(reports, problem, chosen, own),
-        undecided=undecided_table(problem, tried, chosen, judge),
+    return tuning.Tuning(
+        best=tuning.best_table(problem, chosen, values, default_values),
+        trials=tuning.trials_dataset(problem, tried, judge, searched, about),
+        report=tuning.with_chosen(reports, problem, chosen, own),
+        undecided=tuning.undecided_table(problem, tried, chosen, judge),
     )
 
 
@@ -250,7 +241,7 @@ def _check_built(problem: population.Problem, plan: methods.Plan, reported: rang
 
 
 def report(
-    problem: population.Problem, chosen: Mapping[str, list[Choice]], defaults: Sequence[str], seeds: range,
+    problem: population.Problem, chosen: Mapping[str, list[tuning.Choice]], defaults: Sequence[str], seeds: range,
     checkpoints: Any, store: Path | None, progress: bool,
 ) -> tuple[xr.Dataset, dict[str, str]]:  # fmt: skip
     """The sweep of the chosen and the default settings, and whose each label of it is."""

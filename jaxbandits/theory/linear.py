@@ -12,31 +12,20 @@ import math
 from typing import Annotated, Literal
 
 from jaxbandits.declared import LATER, Doc, FeatureNorm, Ge, Le, NonNegative
-from jaxbandits.theory.quantities import (
-    Epsilon,
-    FailureProb,
-    Features,
-    Length,
-    MaxGap,
-    NoiseScale,
-    Order,
-    Plays,
-    ThetaNorm,
-    clipped,
-)
+from jaxbandits.theory import quantities as q
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, number
 
 
 @checked(source="Theorem 1.3; `docs/formulas/robust_linear.md#bounds`.")
 def robust_linear_reward_bound(
-    dim: Features,
-    horizon: Length,
-    epsilon: Annotated[Epsilon, Doc("Privacy budget of a reward; inf: no privacy.")] = math.inf,
+    dim: q.Features,
+    horizon: q.Length,
+    epsilon: Annotated[q.Epsilon, Doc("Privacy budget of a reward; inf: no privacy.")] = math.inf,
     *,
     corruption: Annotated[Scalar, Ge(0), Le(0.5)] = 0.0,
-    max_gap: MaxGap | None = None,
-) -> Order:
+    max_gap: q.MaxGap | None = None,
+) -> q.Order:
     """Order of the regret in model M1, a client a reward; logarithms and constants are dropped.
 
     It is (sqrt(d T) + T max{sqrt(alpha d), alpha d}) (1 + 1 / epsilon).
@@ -54,20 +43,20 @@ def robust_linear_reward_bound(
     (200.0, 4400.0)
     """
     share = corruption * dim
-    return clipped(
+    return q.clipped(
         (math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon), horizon, max_gap
     )
 
 
 @checked(source="Equation 58 and Theorem 1.4; `docs/formulas/robust_linear.md#bounds`.")
 def robust_linear_action_bound(
-    dim: Features,
-    horizon: Length,
-    epsilon: Annotated[Epsilon, Doc("Privacy budget of a client; inf: no privacy.")] = math.inf,
+    dim: q.Features,
+    horizon: q.Length,
+    epsilon: Annotated[q.Epsilon, Doc("Privacy budget of a client; inf: no privacy.")] = math.inf,
     *,
     source: Literal["proof", "theorem"] = "proof",
-    max_gap: MaxGap | None = None,
-) -> Order:
+    max_gap: q.MaxGap | None = None,
+) -> q.Order:
     """Order of the regret in model M2, a client an action, without corruption and at weight_floor of about 1 / d.
 
     It is d sqrt(T) + d^(3/2) ln(T) / epsilon by the proof, and d sqrt(T) + d / epsilon in the informal theorem, which
@@ -85,7 +74,7 @@ def robust_linear_action_bound(
     440.0
     """
     private = dim if source == "theorem" else dim**1.5 * math.log(horizon)
-    return clipped(dim * math.sqrt(horizon) + private / epsilon, horizon, max_gap)
+    return q.clipped(dim * math.sqrt(horizon) + private / epsilon, horizon, max_gap)
 
 
 def weighted_radius(
@@ -112,16 +101,16 @@ def weighted_radius(
 
 @checked(source="`docs/formulas/robust_frontier.md#cw-oful`.")
 def cw_bound(
-    dim: Features,
-    horizon: Plays,
+    dim: q.Features,
+    horizon: q.Plays,
     corruption_budget: NonNegative | None = None,
     *,
     ridge: Annotated[Scalar, LATER, Doc("Of the regression, at least `feature_norm` squared.")] = 1.0,
-    noise_scale: NoiseScale = 0.5,
-    theta_norm: ThetaNorm = 1.0,
+    noise_scale: q.NoiseScale = 0.5,
+    theta_norm: q.ThetaNorm = 1.0,
     feature_norm: FeatureNorm = 1.0,
-    failure_prob: FailureProb | None = None,
-    max_gap: MaxGap | None = None,
+    failure_prob: q.FailureProb | None = None,
+    max_gap: q.MaxGap | None = None,
 ) -> float:
     """Upper bound on the regret of CW-OFUL, with its constants: it holds with probability 1 - failure_prob.
 
@@ -147,7 +136,7 @@ def cw_bound(
     )
     information = dim * math.log1p(horizon * feature_norm**2 / (dim * ridge))
     bound = 2 * radius * (math.sqrt(2 * horizon * information) + 2 * information / threshold)
-    return clipped(bound, horizon, max_gap)
+    return q.clipped(bound, horizon, max_gap)
 
 
 def __getattr__(name: str) -> object:
