@@ -17,8 +17,8 @@ STUDIES = {
         "lower-bound": "lower_bound",
     },
     "private_robust_mab": {
-        "raw-moments": "raw_moments", "central-moments": "central_moments", "bernoulli": "bernoulli",
-        "moment-order": "moment_order", "bounds": "raw_moments:BOUNDED", "outliers": "raw_moments:BREAKING",
+        "raw-moments": "experiments", "central-moments": "experiments:CENTRAL", "bernoulli": "experiments:BERNOULLI",
+        "moment-order": "moment_order", "bounds": "experiments:BOUNDED", "outliers": "experiments:BREAKING",
     },
     "robust_linear": {
         "regret": "both_models", "breakdown": "breakdown", "dimension": "dimension", "filter": "breakdown:FILTER",
@@ -26,7 +26,7 @@ STUDIES = {
     },
     "byzantine": {
         "isolated": "regret:ISOLATED", "rate": "regret:GROWTH", "price": "attacks:PRICE",
-        "corruption": "regret:CORRUPTION", "episodes": "regret:EPISODES", "privacy": "calibrations",
+        "corruption": "regret:CORRUPTION", "episodes": "regret:EPISODES", "privacy": "regret:PRIVACY",
         "attacks": "attacks", "aggregate": "aggregate",
     },
     "ldp_contextual": {
@@ -40,7 +40,7 @@ STUDIES = {
     },
     "robust_frontier": {
         "budgets": "budgets", "corrupted-regime": "budgets:REGIME", "linear-budgets": "budgets:LINEAR",
-        "heavy-linear": "budgets:HEAVY", "shares": "budgets:SHARES", "delay": "late_feedback",
+        "heavy-linear": "budgets:HEAVY", "shares": "budgets:SHARES", "delay": "budgets:DELAY",
     },
 }  # fmt: skip
 PAPERS = tuple(STUDIES)

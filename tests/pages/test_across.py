@@ -11,7 +11,7 @@ from jaxbandits.papers import watched as w
 from jaxbandits.papers.across import coverage, named_epsilon
 from jaxbandits.papers.across.named_epsilon import shown_linear
 from jaxbandits.papers.byzantine.instance import FEDERATED
-from jaxbandits.papers.private_robust_mab.raw_moments import MEANS, PARETO
+from jaxbandits.papers.private_robust_mab.experiments import MEANS, PARETO
 from jaxbandits.papers.robust_linear.instance import ACTIONS, PRIVATE, THETA
 
 a = jb.algorithms

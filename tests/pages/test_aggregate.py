@@ -8,7 +8,7 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits.papers.byzantine import aggregate
-from jaxbandits.papers.byzantine.calibrations import BOUNDED
+from jaxbandits.papers.byzantine.regret import BOUNDED
 
 PLAIN = partial(jb.algorithms.byzantine_ucb, window=10, failure_prob=0.05, noise_scale=0.3)
 SIZES = {"num_agents": 10, "num_arms": 10, "dim": 4}

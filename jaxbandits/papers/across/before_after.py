@@ -10,7 +10,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.formatting import percent
-from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
+from jaxbandits.papers.private_robust_mab.experiments import PARETO
 from jaxbandits.papers.shared import by_value, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot

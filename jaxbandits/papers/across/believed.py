@@ -9,7 +9,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.formatting import percent
 from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
-from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
+from jaxbandits.papers.private_robust_mab.experiments import PARETO
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
 from jaxbandits.papers.shared import points, ratio_interval, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept

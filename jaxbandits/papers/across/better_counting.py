@@ -8,7 +8,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number
-from jaxbandits.papers.byzantine.calibrations import BOUNDED, DP
+from jaxbandits.papers.byzantine.regret import BOUNDED, DP
 from jaxbandits.papers.shared import against, points, ratio_interval, times
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.selection import final_regret, grid_dims

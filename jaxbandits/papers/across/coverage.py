@@ -17,7 +17,7 @@ from jaxbandits.papers import watched as w
 from jaxbandits.papers.byzantine.instance import DIM as AGENT_DIM
 from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
-from jaxbandits.papers.private_robust_mab.raw_moments import MEANS, PARETO
+from jaxbandits.papers.private_robust_mab.experiments import MEANS, PARETO
 from jaxbandits.papers.robust_linear.instance import PRIVATE, THETA, batches, target
 from jaxbandits.papers.shared import MESSAGE_SHARE, REWARD_SHARE
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept

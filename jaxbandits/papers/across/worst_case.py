@@ -11,7 +11,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import number, percent
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES
-from jaxbandits.papers.private_robust_mab.raw_moments import PARETO, PRM
+from jaxbandits.papers.private_robust_mab.experiments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
 from jaxbandits.papers.study import Claim, Claims, Results, Search, Study, Sweep, swept
 from jaxbandits.searching import WorstCase

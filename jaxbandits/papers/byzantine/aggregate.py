@@ -17,7 +17,7 @@ from jaxbandits.numerics import count, fixed_sum, safe_norm
 from jaxbandits.numerics.linear_algebra import symmetric_eigen
 from jaxbandits.numerics.packed import unpack
 from jaxbandits.papers import watched as w
-from jaxbandits.papers.byzantine.calibrations import BOUNDED
+from jaxbandits.papers.byzantine.regret import BOUNDED
 from jaxbandits.papers.shared import MESSAGE_SHARE
 from jaxbandits.papers.study import Claim, Claims, Exact, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot

@@ -1,4 +1,4 @@
-"""Regret against a budget or a share of corruption: of arms, told of it or not, and of linear bandits."""
+"""Regret of arms and linear bandits against a budget or a share of corruption, told of it or not; late feedback."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import BUDGET, against, by_algorithm, points, ratios
+from jaxbandits.papers.shared import BUDGET, against, by_algorithm, numbers, points, ratios
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -248,4 +248,53 @@ HEAVY_PICTURES = {law: partial(draw_heavy, law) for law in ("gaussian", "student
 HEAVY = Study(
     "Linear bandits with heavy-tailed noise", "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb", heavy_sweeps,
     HEAVY_PICTURES, heavy_claims,
+)  # fmt: skip
+
+# ---- late feedback: learners that do not know of it, and one that does
+
+BASES = {
+    "UCB1": a.ucb1, "KL-UCB": a.kl_ucb, "Thompson sampling": a.thompson, "EXP3": a.exp3, "Tsallis-INF": a.tsallis_inf,
+    "hybrid Tsallis-INF": a.hybrid_tsallis_inf,
+}  # fmt: skip
+DELAYED = {label: partial(a.delayed, base=base) for label, base in BASES.items()}
+LOSSES = ("EXP3", "Tsallis-INF", "hybrid Tsallis-INF")
+MAX_DELAY = 1000  # of geometric delays: later feedback is lost
+
+
+def late_sweeps(full: bool) -> dict[str, Sweep]:
+    """Fixed and geometric delays of the same mean, on stochastic arms, and fixed ones where the best arm changes."""
+    horizon, seeds = (10_000, 200) if full else (500, 4)
+    means = [0, 1, 10, 30, 100, 300] if full else [0, 10]
+    chosen = few(DELAYED, full, ("UCB1", "Tsallis-INF", "hybrid Tsallis-INF"))
+    declared = {"fixed": swept(chosen, ARMS, horizon, seeds, grid={"delay": means})}
+    if full:
+        late = {label: partial(one, max_delay=MAX_DELAY) for label, one in chosen.items()}
+        laws = {f"{x}": ("geometric", float(x)) for x in means}
+        declared["geometric"] = swept(late, ARMS, horizon, seeds, grid={"delay": laws})
+        losses = {label: chosen[label] for label in LOSSES}
+        changing = partial(e.switching_losses, num_arms=4, cuts=[0, horizon // 2], arms=[0, 1])
+        declared["changing"] = swept(losses, changing, horizon, seeds, grid={"delay": means})
+    return declared
+
+
+def draw_late(name: str, what: str, results: Results, where: str = f"arms {MEANS}") -> plot.Plot:
+    ds = numbers(results[name if name in results else "fixed"], "delay")
+    return plot.against(ds, "delay", names={"delay": f"{what}, plays"}, caption=where, width=6.0)
+
+
+def late_claims(results: Results) -> Claims:
+    for name, ds in results.items():
+        yield from by_algorithm(numbers(ds, "delay"), "delay", f"{name}: regret of {{}}, by delay".format)
+
+
+DELAY = Study(
+    "Late feedback", "docs/formulas/robust_frontier.md#robust-frontier-delay", late_sweeps,
+    {
+        "fixed": partial(draw_late, "fixed", "delay"),
+        "geometric": partial(draw_late, "geometric", "mean delay"),
+        "changing": partial(
+            draw_late, "changing", "delay", where="four arms; another one is the best from the middle on"
+        ),
+    },
+    late_claims,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Heavy-tailed rewards with a bounded raw moment: E1, against private and robust rivals; E4, beside both bounds."""
+"""E1 to E4: raw moments, against private and robust rivals; central moments; Bernoulli arms; beside both bounds."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import RATIO, REGRET, REWARD_SHARE, along, fitted, horizon_of, points, regrets
+from jaxbandits.papers.shared import RATIO, REGRET, REWARD_SHARE, against, along, fitted, horizon_of, points, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -120,6 +121,126 @@ STUDY = Study(
         ),
     },
     claims,
+)  # fmt: skip
+
+# ---- E2: rewards far from zero, of which a bound on the means and a central moment are known; Cauchy contamination
+
+OFFSETS = np.array([-1.0, -3.0, 1.0, -2.0, 0.0])  # of the means from D / 2
+RAW = "PRM elimination, raw moment"
+
+
+def central_sweeps(full: bool) -> dict[str, Sweep]:
+    declared = {}
+    for bound in (10, 100, 1000) if full else (10,):
+        means = bound / 2 + OFFSETS
+        central: dict[str, Any] = {"moment": "central", "moment_bound": 1.0, "mean_bound": float(bound)}
+        algorithms = {label: partial(algorithm, **central) for label, algorithm in PRM.items()}
+        # all that a raw moment says of the same rewards
+        algorithms[RAW] = partial(a.prm_elimination, moment_bound=1 + float(max(means)) ** 2)
+        environment = partial(e.student_arms, means=means.tolist(), df=3.0, scale=3**-0.5)
+        declared[f"D-{bound}"] = along_both(algorithms, environment, partial(v.huber, kind="cauchy"), full)
+    return declared
+
+
+def bounds_of(results: Results) -> list[int]:
+    """The values of D that were run."""
+    return [int(name.removeprefix("D-")) for name in results]
+
+
+def draw_central_time(results: Results) -> plot.Plot:
+    bounds = bounds_of(results)
+    bound = bounds[len(bounds) // 2]
+    caption = f"Student rewards, means near {bound / 2:g}, D = {bound}; Cauchy contamination; ε = {EPSILON}"
+    return plot.regret(results[f"D-{bound}"], select={"epsilon": EPSILON}, log="both", names=AXES, caption=caption)
+
+
+def draw_bound(results: Results) -> plot.Plot:
+    bounds = pd.Index(np.array(bounds_of(results), float), name="mean_bound")
+    joined = xr.concat([ds[["regret"]].isel(t=[-1]) for ds in results.values()], bounds)
+    sizes = len(OFFSETS), int(joined.t[-1])
+    top = sizes[1] * float(OFFSETS.max() - OFFSETS.min())
+    order = lambda x: min(theory.prm_central_bound(*sizes, EPSILON, x, corruption_bound=SHARE), top)
+    reference = {"upper bound (order)": along(order, lambda x: (x,))}
+    return plot.against(
+        joined.assign_attrs(constant_along="{}"), "mean_bound", reference=reference, width=5.5,
+        select={"epsilon": EPSILON, "corruption_bound": SHARE}, names={"mean_bound": "bound D on the means"},
+        caption=f"Student rewards; {percent(SHARE)} contaminated: Cauchy; ε = {EPSILON}",
+    )  # fmt: skip
+
+
+def central_claims(results: Results) -> Claims:
+    own = {}
+    for bound in bounds_of(results):
+        cells = regrets(results[f"D-{bound}"]).set_index(["epsilon", "corruption_bound", "algorithm"])
+        mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
+        own[bound] = mean["PRM elimination"]
+        apart, ratio = high["PRM elimination"] < low[RAW], mean[RAW] / mean["PRM elimination"]
+        measured = f"in {int(apart.sum())} of {len(mean)} cells; {ratio.min():.1f} to {ratio.max():.1f} times less"
+        paper = "the upper bound adds a term in D instead of a factor D (Theorem 6.12 against 6.2)"
+        yield Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured)
+        for share, row in mean.loc[EPSILON].iterrows():
+            attack = f"{percent(share)} Cauchy" if share else "no contamination"
+            yield Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", points(row.index, row, REGRET))
+    ratio = own[max(own)] / own[min(own)]
+    measured = f"{ratio.min():.2f} to {ratio.max():.2f} times the regret of PRM elimination, over the cells"
+    yield Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured)
+
+
+CENTRAL = Study(
+    "Rewards far from zero: a bound on the means and a central moment",
+    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md", central_sweeps,
+    {"time": draw_central_time, "mean-bound": draw_bound}, central_claims,
+)  # fmt: skip
+
+# ---- E3: Bernoulli arms, as in papers on private bandits, with everything that a reader would compare; what knows no
+# epsilon runs once
+
+COINS = {"one close": [0.7, 0.7, 0.75, 0.7, 0.7], "spread": [0.5, 0.25, 0.75, 0.375, 0.625]}  # best in the middle
+PRIVATE = {
+    "PRM elimination": a.prm_elimination, "PRM-UCB": a.prm_ucb, "PRM-TS": a.prm_thompson, "DP-SE": a.dp_se,
+    "AdaP-UCB": a.adap_ucb, "AdaP-KLUCB": a.adap_kl_ucb, "LDP-UCB": a.ldp_ucb,
+    "LDP-UCB, randomised response": partial(a.ldp_ucb, mechanism="randomized_response"),
+}  # fmt: skip
+PLAIN = {"UCB1": a.ucb1, "KL-UCB": a.kl_ucb, "Thompson": a.thompson, "MOSS": a.moss}
+DRAWN = [*PRIVATE, "UCB1", "Thompson"]
+QUICKLY = {*PRIVATE, *PLAIN} - {"PRM-TS", "AdaP-KLUCB", "KL-UCB"}
+
+
+def bernoulli_sweeps(full: bool) -> dict[str, Sweep]:
+    horizon, seeds = (100_000, 200) if full else (2000, 16)
+    grid = {"environment.means": COINS, "epsilon": [0.1, 0.25, 0.5, 1.0] if full else [0.25, 1.0]}
+    algorithms = few(PRIVATE | PLAIN, full, QUICKLY)
+    return {"arms": swept(algorithms, e.bernoulli_arms, horizon, seeds, grid=grid, checkpoints=60)}
+
+
+def draw_coins(instance, epsilon, results: Results) -> plot.Plot:
+    ds = results["arms"]
+    shown = [label for label in DRAWN if label in ds["algorithm"].values]
+    select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}
+    caption = f"Bernoulli arms, {instance}: {COINS[instance]}; ε = {epsilon:g}"
+    return plot.regret(ds, select=select, log="both", caption=caption, width=5.5)
+
+
+def bernoulli_claims(results: Results) -> Claims:
+    """Mean regrets, best first."""
+    frame = regrets(results["arms"])
+    private = frame[frame["algorithm"].isin(PRIVATE)]
+    for (instance, epsilon), part in private.groupby(["environment.means", "epsilon"], sort=False):
+        ordered = part.sort_values("mean")
+        measured = points(ordered["algorithm"], ordered["mean"], REGRET)
+        yield Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured)
+
+
+BERNOULLI_PICTURES = {"time": partial(draw_coins, "spread", 1.0)} | {
+    instance.replace(" ", "-"): against(
+        "arms", "epsilon", select={"environment.means": instance}, caption=f"Bernoulli arms, {instance}: {means}",
+        width=5.5,
+    )
+    for instance, means in COINS.items()
+}  # fmt: skip
+BERNOULLI = Study(
+    "Bernoulli arms, as in papers on private bandits", "docs/reproductions/private_robust_mab.md", bernoulli_sweeps,
+    BERNOULLI_PICTURES, bernoulli_claims,
 )  # fmt: skip
 
 # ---- E4: against epsilon and against the share, between the lower and the upper bound
