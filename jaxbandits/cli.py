@@ -195,8 +195,13 @@ def main(arguments=None) -> int:
 def _main(given: argparse.Namespace) -> int:
     try:
         with contextlib.ExitStack() as after:
-            _terminable(after)
-            _plain_warnings(after)
+            if threading.current_thread() is threading.main_thread():
+                # a scheduler's SIGTERM is a Ctrl-C: finished chunks are kept and calls on their way are saved
+                before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+                after.callback(signal.signal, signal.SIGTERM, before)
+            # a warning is one line of its own words, without the line of the package that gave it
+            after.callback(setattr, warnings, "formatwarning", warnings.formatwarning)
+            warnings.formatwarning = lambda message, *_: f"jaxbandits: {' '.join(str(message).split())}\n"
             if "format" in given:
                 given.formats = formats(given.format)
             if "file" in given and given.out is None:
@@ -262,19 +267,6 @@ def _printable(after: contextlib.ExitStack) -> None:
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             after.callback(back, stream, stream.errors)
             stream.reconfigure(errors="jaxbandits")
-
-
-def _plain_warnings(after: contextlib.ExitStack) -> None:
-    """A warning is one line of its own words, without the line of the package that gave it."""
-    after.callback(setattr, warnings, "formatwarning", warnings.formatwarning)
-    warnings.formatwarning = lambda message, *_: f"jaxbandits: {' '.join(str(message).split())}\n"
-
-
-def _terminable(after: contextlib.ExitStack) -> None:
-    """A scheduler's SIGTERM is a Ctrl-C: finished chunks are kept and calls on their way are saved."""
-    if threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        after.callback(signal.signal, signal.SIGTERM, before)
 
 
 def formats(text: str) -> tuple[str, ...]:

@@ -56,13 +56,9 @@ def arms_world(num_arms: int, sample: Callable[..., Array], law: Callable[..., A
 
 
 def make_arms(
-    means: np.ndarray,
-    sample: Callable[..., Array],
-    moment: Callable[..., np.ndarray],
-    reward_range: tuple[float, float],
-    scale: Any = 1.0,
-    law: Callable[..., Any] | None = None,
-) -> Environment:
+    means: np.ndarray, sample: Callable[..., Array], moment: Callable[..., np.ndarray],
+    reward_range: tuple[float, float], scale: Any = 1.0, law: Callable[..., Any] | None = None,
+) -> Environment:  # fmt: skip
     """An environment of arms from validated means [K]. reward_range: (low, high) of what the arms pay.
 
     `facts["moment"](order, central=False)` is E|X|^order, or E|X - mean|^order, of each arm's law: [K] float64, inf

@@ -221,15 +221,9 @@ def panels(count: int, width: float | None, ax: Any = None) -> list[Any]:
 
 
 def axis(
-    axis: Any,
-    values: Any,
-    log: bool,
-    *,
-    also: Iterable[Any] = (),
-    ticks: Iterable[float] | None = None,
-    infinity: float | None = None,
-    linear: float | None = None,
-) -> None:
+    axis: Any, values: Any, log: bool, *, also: Iterable[Any] = (), ticks: Iterable[float] | None = None,
+    infinity: float | None = None, linear: float | None = None,
+) -> None:  # fmt: skip
     """Set the scale, the limits and few ticks of an axis. Limits that are set later get ticks of their own.
 
     `values [..., 3]` are centre, low, high, or all centres. `also` may widen the limits by a factor of 3, 30 if log.

@@ -50,13 +50,9 @@ def describes(directory: Path, config: dict[str, Any]) -> bool:
 
 
 def draw(
-    ds: xr.Dataset,
-    directory: Path,
-    *,
-    formats: Sequence[str],
-    figure: Mapping[str, Any] | None = None,
+    ds: xr.Dataset, directory: Path, *, formats: Sequence[str], figure: Mapping[str, Any] | None = None,
     caption: str = "",
-) -> list[Path]:
+) -> list[Path]:  # fmt: skip
     """Draw a run: regret against t, and final regret against the first numeric grid key (or `figure["against"]`).
 
     With `figure["reward"]` also the expected reward against t.

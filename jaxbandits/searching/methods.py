@@ -65,16 +65,6 @@ def planned(
     return Plan(first, stages, sum(lanes))
 
 
-def search(
-    method: str, plan: Plan, dimensions: Mapping[str, Sequence[Dimension]], evaluate: Evaluate, points: int,
-    seeds: range, judge: Callable[[Any], Any], trials: int | None, seed: int, sampler: Any = None,
-) -> Tried:  # fmt: skip
-    """Run a search. judge: regret [..., F, S] -> values [..., S]."""
-    if method == "optuna":
-        return by_optuna(dimensions, evaluate, points, seeds, judge, trials or TRIALS, seed, sampler)
-    return halving(plan, evaluate, points, seeds, judge)
-
-
 def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[Setting]:
     """All combinations of the listed values and of evenly spaced values of the ranges, both ends included.
 
@@ -131,7 +121,7 @@ def halving(plan: Plan, evaluate: Evaluate, points: int, seeds: range, judge: Ca
     """Successive halving over seeds: the better half of the settings goes on to twice as many seeds.
 
     Each algorithm halves at each point for itself; one stage is all settings on all seeds. The horizon is never
-    shortened: a shorter run is tuned otherwise.
+    shortened: a shorter run is tuned otherwise. judge: regret [..., F, S] -> values [..., S].
     """
     first, stages, _ = plan
     alive = {label: [np.arange(len(at)) for _ in range(points)] for label, at in first.items()}
@@ -185,13 +175,10 @@ class Distribution(NamedTuple):
 
 
 class CrossEntropy:
-    """The cross-entropy method: points are drawn, and the next ones are drawn like the best of them.
+    """The cross-entropy method of `docs/formulas/robust_frontier.md#robust-frontier-worst-case`.
 
-    `ask` draws some, `tell` gives what they cost, of which the least is sought. The first point is `start`, coordinates
-    [D], where it is given. Ranges are searched by normal draws of their unit coordinates, lists of values by the shares
-    of the best points that each value has; the same costs give the same points. Rubinstein 1999, "The cross-entropy
-    method for combinatorial and continuous optimization"; the constants are ours,
-    `docs/formulas/robust_frontier.md#robust-frontier-worst-case`.
+    `ask` draws points, `tell` gives what they cost, of which the least is sought; the same costs give the same points.
+    The first point is `start`, coordinates [D], where it is given.
     """
 
     def __init__(
@@ -220,11 +207,7 @@ class CrossEntropy:
 def first_generation(
     dimensions: Sequence[Dimension], size: int, start: Sequence[float] | None, rng: np.random.Generator
 ) -> Float[np.ndarray, "M D"]:
-    """The first generation: the start, corners, then uniform points, with each listed value about equally often.
-
-    The worst of attacks often is a corner of the ranges, which no normal distribution inside is likely to hit. Corners
-    are tried with all combinations of listed values if that is at most half of the generation, else alone if they are.
-    """
+    """The first generation: the start, corners, then uniform points, with each listed value about equally often."""
     coordinates = rng.random((size, len(dimensions)))
     for i, dimension in enumerate(dimensions):
         if not dimension.is_range:
@@ -294,10 +277,11 @@ class _Optuna(NamedTuple):
 
 def by_optuna(
     dimensions: Mapping[str, Sequence[Dimension]], evaluate: Evaluate, points: int, seeds: range,
-    judge: Callable[[Any], Any], trials: int, seed: int, sampler: Any = None,
+    judge: Callable[[Any], Any], trials: int | None, seed: int, sampler: Any = None,
 ) -> Tried:  # fmt: skip
     """Settings that optuna proposes in generations, for each algorithm at each point by a study of its own."""
     optuna = installed_optuna()
+    trials = trials or TRIALS
     size = math.ceil(trials / GENERATIONS)
     make = sampler or (
         lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True, n_startup_trials=size)

@@ -155,7 +155,10 @@ def tune(
             f"tune: at most {chosen_lanes:,} lanes to choose and {report_lanes:,} to report, {plays:.2g} plays"
         )
     run = functools.partial(population.evaluate, problem, store=home and home / "trials", progress=progress)
-    tried = methods.search(method, plan, problem.dimensions, run, points, searched, judge, trials, seed, sampler)
+    if method == "optuna":
+        tried = methods.by_optuna(problem.dimensions, run, points, searched, judge, trials, seed, sampler)
+    else:
+        tried = methods.halving(plan, run, points, searched, judge)
     chosen = tuning.choices(tried, judge)
     reports, own = report(problem, chosen, defaults, reported, checkpoints, home and home / "report", progress)
     values = {str(label): judge(_family_last(final_regret(reports).sel(algorithm=label), problem)) for label in own}

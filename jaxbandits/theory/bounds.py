@@ -1,9 +1,4 @@
-"""Regret bounds of Asi, Raman and Talwar (ICML 2025), on the host: K arms, N experts, T plays, n = epsilon T.
-
-A bound may exceed T: plot min(bound, T). Where the printed constants could not be read, or a step of a proof is
-missing, the docstring says which form is given.
-Formulas: `docs/formulas/private_adversarial.md#bounds`.
-"""
+"""Regret bounds of Asi, Raman and Talwar (ICML 2025), on the host: `docs/formulas/private_adversarial.md#bounds`."""
 
 import math
 from typing import Annotated

@@ -78,15 +78,9 @@ def robust_linear_action_bound(
 
 
 def weighted_radius(
-    dim: int,
-    horizon: int,
-    corruption_budget: Scalar | None,
-    ridge: float,
-    noise_scale: Scalar,
-    theta_norm: Scalar,
-    feature_norm: Scalar,
-    failure_prob: Scalar | None,
-) -> tuple[Scalar, Scalar]:
+    dim: int, horizon: int, corruption_budget: Scalar | None, ridge: float, noise_scale: Scalar, theta_norm: Scalar,
+    feature_norm: Scalar, failure_prob: Scalar | None,
+) -> tuple[Scalar, Scalar]:  # fmt: skip
     """(beta, alpha) of CW-OFUL, alpha = inf at C = 0."""
     corruption = math.sqrt(horizon) if corruption_budget is None else corruption_budget
     failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
