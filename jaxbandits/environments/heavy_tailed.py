@@ -4,12 +4,7 @@ Moments and settings: `docs/formulas/private_robust_mab.md#reward-laws`. One dra
 another arm would have paid is defined. Draws: the path `environment/reward` itself, one word for Pareto and
 log-normal, both words of one block for Student. Nothing is rejected, so a play's cost is fixed.
 
-The noise is added to linear mean rewards. It is Gaussian, or one of the laws less its mean and times a scale s
-(moments: `docs/formulas/robust_frontier.md#heavy-tailed-noise`):
-
-* "student": s t, t of Student's law with `df` degrees of freedom;
-* "pareto": s (X - 1), X of Pareto's law with exponent `shape` and mean 1, at least -s / shape;
-* "lognormal": s (X - 1), X = exp(sigma Z - sigma^2 / 2) of mean 1, above -s.
+The noise is added to linear mean rewards: `docs/formulas/robust_frontier.md#heavy-tailed-noise`.
 """
 
 import math
