@@ -34,9 +34,9 @@ STUDIES = {
         "favourable": "favourable", "equal-budget": "equal_budget", "noise-reach": "equal_budget:REACH",
     },
     "across": {
-        "named-epsilon": "named_epsilon", "coverage": "coverage", "believed": "believed", "counting": "better_counting",
-        "before-after": "before_after", "trust": "atlas:TRUST", "atlas": "atlas", "plain-thompson": "plain_thompson",
-        "worst-case": "worst_case",
+        "named-epsilon": "named_epsilon", "coverage": "coverage", "believed": "corruption:BELIEVED",
+        "counting": "better_counting", "before-after": "corruption:PLACES", "trust": "atlas:TRUST", "atlas": "atlas",
+        "plain-thompson": "plain_thompson", "worst-case": "worst_case",
     },
     "robust_frontier": {
         "budgets": "budgets", "corrupted-regime": "budgets:REGIME", "linear-budgets": "budgets:LINEAR",
