@@ -12,9 +12,8 @@ from jaxbandits.validation import nearest
 # paper -> figure -> its module, and which of its studies
 STUDIES = {
     "private_adversarial": {
-        "price-of-privacy": "price_of_privacy", "constants": "constants", "lemmas": "lemmas",
-        "below-root": "below_root", "experts-map": "experts_map", "exp3-leak": "exp3_leak",
-        "lower-bound": "lower_bound",
+        "price-of-privacy": "price_of_privacy", "constants": "two_arms:CONSTANTS", "lemmas": "lemmas",
+        "below-root": "two_arms", "experts-map": "experts_map", "exp3-leak": "exp3_leak", "lower-bound": "lower_bound",
     },
     "private_robust_mab": {
         "raw-moments": "experiments", "central-moments": "experiments:CENTRAL", "bernoulli": "experiments:BERNOULLI",

@@ -9,7 +9,7 @@ import xarray as xr
 import jaxbandits as jb
 from jaxbandits.papers.byzantine.attacks import printed_bonus
 from jaxbandits.papers.ldp_contextual import favourable
-from jaxbandits.papers.private_adversarial import below_root, lemmas
+from jaxbandits.papers.private_adversarial import lemmas, two_arms
 from jaxbandits.papers.private_robust_mab import moment_order
 from jaxbandits.papers.robust_linear import dimension
 
@@ -25,13 +25,11 @@ def test_shares_are_those_of_the_gap_that_costs_most():
     regret = np.zeros((2, 3, 4, 5, 1))  # algorithm, gap, epsilon, seed, t
     regret[0, 1], regret[0, 2], regret[1, 0] = 30.0, 10.0, 20.0
     dims = ("algorithm", "environment.gap", "epsilon", "seed", "t")
-    coordinates = {"algorithm": list(below_root.ALGORITHMS), "environment.gap": below_root.GAPS, "seed": range(5)}
+    coordinates = {"algorithm": list(two_arms.ALGORITHMS), "environment.gap": two_arms.GAPS, "seed": range(5)}
     ds = xr.Dataset({"regret": (dims, regret)}, coordinates | {"epsilon": [0.4, 0.3, 0.2, 0.1], "t": [100]})
     ds.attrs["constant_along"] = "{}"
-    share = below_root.shares({"100": ds})
-    assert (
-        share.dims == ("algorithm", "power", "horizon", "seed") and share["power"].values.tolist() == below_root.POWERS
-    )
+    share = two_arms.shares({"100": ds})
+    assert share.dims == ("algorithm", "power", "horizon", "seed") and share["power"].values.tolist() == two_arms.POWERS
     np.testing.assert_allclose(share[0], 30 / 50)
     np.testing.assert_allclose(share[1], 20 / 50)
 
