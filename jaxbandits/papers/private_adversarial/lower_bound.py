@@ -65,15 +65,11 @@ def plays_of_arm_1(regret, times, change=None) -> np.ndarray:
 
 
 def triples(plays, times, epsilon, sure=False) -> pd.DataFrame:
-    """The triples (gamma, p, tau_0) that satisfy the lemma, from plays of arm 1 under l, [S, C] at `times` [C].
+    """The triples (gamma, p, tau_0) that satisfy the lemma (A47), from plays of arm 1 under l, [S, C] at `times` [C].
 
-    The last time is T. The conditions are gamma <= 1/2, tau_0 < T/2, 2 gamma tau_0 <= p <= gamma (T - tau_0), and
-    probability 1/2 at least for both events: E_gamma, a share gamma of plays of arm 1, and E_p, at most p of them in
-    the floor(p / gamma) plays after tau_0 (whose end is rounded up to a checkpoint, which only makes E_p rarer). The
-    probabilities are shares of seeds; `sure`: the seeds must show it at 95%.
-
-    `calm` is the share of seeds in E_p; the worst-case regret is at least the larger of `first` (gamma T / 4, about l)
-    and `second` (about l').
+    The last time is T. Probabilities are shares of seeds; `sure`: the seeds must show them at 95%. The window of E_p
+    ends at a checkpoint, rounded up, which only makes E_p rarer. `calm` is the share of seeds in E_p; the worst-case
+    regret is at least the larger of `first` (gamma T / 4, about l) and `second` (about l').
     """
     times, horizon, seeds = np.asarray(times), int(times[-1]), len(plays)
     needed = seeds / 2
