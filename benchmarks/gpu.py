@@ -644,8 +644,9 @@ def main() -> None:
             raise SystemExit(f"gpu.py: no sweep runs here, so nothing was measured:\n{(out / 'log.txt').read_text()}")
     text = table(rows_of(out))
     print(text)
-    with (out / "report.md").open("a") as file:
-        file.write(f"\n{text}")
+    if not chosen.rows:
+        with (out / "report.md").open("a") as file:
+            file.write(f"\n{text}")
     if chosen.write:
         put_between(Path(chosen.write), "gpu-day", text)
     if failed:
