@@ -11,7 +11,8 @@
 
 Nothing here was measured on a GPU. A row says whether plays run as one kernel or as XLA compiles them, and how the
 kernel holds arrays: written out, each element a number, or some of them in memory with loops over them. Statements a
-play and numbers alive are the package's own counts, what is in a loop once. Where a window holds several plays, its
+play and numbers alive are the package's own counts, what is in a loop once; times in memory are loads and stores of a
+thread's memory in every turn of the loops, and of numbers that will find no register. Where a window holds several plays, its
 counts are shared out among them, as if every window were full. A row of an estimator (`estimator_cases.py`) is about
 one call where others are about one play.
 
@@ -224,7 +225,7 @@ def row_of(name: str, target: str, compiler: "Compiler | None") -> dict[str, Any
         "name": name, "of": found.of, "form": "xla" if reason else "kernel", "reason": reason,
         "plays_per_window": found.plays if found.of == "play" else None, "arrays": found.kernel and found.kernel.form,
         "operations_per_play": census and -(-census.operations // plays), "numbers_alive": census and census.alive,
-        "loops": census and census.loops,
+        "loops": census and census.loops, "in_memory_per_play": census and -(-census.in_memory // plays),
         "kernels_per_play": None, "host_syncs_per_segment": None, "registers": None, "spills": None, "stack": None,
         "instructions_per_play": None, "least_instructions_per_play": None, "repeats": None, "units_per_play": None,
         "compile_seconds": None, "bytes_per_play": None, "bound": None, "bound_plays_per_second": None,
@@ -574,7 +575,8 @@ class Compiler:
 
 HEADS = {
     "arrays": "arrays", "plays_per_window": "plays a window", "operations_per_play": "operations",
-    "numbers_alive": "numbers alive", "loops": "loops", "kernels_per_play": "kernels a play",
+    "numbers_alive": "numbers alive", "loops": "loops",
+    "in_memory_per_play": "times in memory", "kernels_per_play": "kernels a play",
     "host_syncs_per_segment": "host waits a segment", "registers": "registers", "spills": "spilled bytes",
     "stack": "bytes of a thread", "instructions_per_play": "instructions",
     "least_instructions_per_play": "at least", "compile_seconds": "seconds of compiling",

@@ -17,13 +17,11 @@ STAYS = re.compile(r"\((at|out)\d|.*break;")  # a line that writes what others r
 
 
 class Loop(NamedTuple):
-    """A loop of a known length, and what it touches outside of its body."""
+    """A loop of a known length."""
 
-    turn: str
+    turn: str  # the name of its index
     length: str
     block: Block
-    reads: set[str]
-    changes: set[str]
 
     def rows(self, array: str) -> set[tuple[str, int]]:
         """Which elements of an array a turn has to itself, by each statement: where all begin, and how many they are.
@@ -68,8 +66,7 @@ def touched(statement: Statement) -> Touched:
     if head is None or any(map(STAYS.match, lines(statement.body))):  # type: ignore[union-attr]
         return Touched(statement, read, changed)
     own = {each.name for each in statement.body if isinstance(each, Let)}  # type: ignore[union-attr]
-    loop = Loop(head[1], head[2], statement, read, changed - own)  # type: ignore[arg-type]
-    return Touched(statement, loop.reads, loop.changes, loop)
+    return Touched(statement, read, changed - own, Loop(head[1], head[2], statement))  # type: ignore[arg-type]
 
 
 def merged(body: Sequence[Statement]) -> list[Statement]:
@@ -94,7 +91,7 @@ def _placed(done: list[Touched], here: Touched) -> list[Touched]:
         each = done[k]
         if isinstance(each.statement, str) and "break;" in each.statement:
             break
-        if each.loop and (one := _one(each, here)) is not None:
+        if (one := _one(each, here)) is not None:
             if not (each.changes & (read | changed) or changed & each.reads):  # the first loop may come later
                 return _placed([*done[:k], *done[k + 1 :]], one)
             if not (own.changes & (read | changed) or changed & own.reads):  # the second one may come before
@@ -107,19 +104,19 @@ def _placed(done: list[Touched], here: Touched) -> list[Touched]:
     return [*done, here]
 
 
-def _shared(first: Loop, second: Loop) -> set[str] | None:
+def _shared(before: Touched, after: Touched) -> set[str] | None:
     """The arrays that a loop reads of what one before it makes, or harms; None where they cannot be one."""
-    shared = first.changes & (second.reads | second.changes) | first.reads & second.changes
-    if first.length != second.length or not first.changes & second.reads:
+    first, second = before.loop, after.loop
+    if first is None or second is None or first.length != second.length or not before.changes & after.reads:
         return None
+    shared = before.changes & (after.reads | after.changes) | before.reads & after.changes
     rows = [first.rows(x) | second.rows(x) for x in shared]  # none of a single number
     return shared if all(len(each) == 1 and min(each)[1] for each in rows) else None
 
 
 def _one(before: Touched, after: Touched) -> Touched | None:
     """Two loops as one, in which nothing is loaded that was stored in the same turn; None where they cannot be one."""
-    first, second = before.loop, after.loop
-    shared = None if first is None or second is None else _shared(first, second)
+    first, second, shared = before.loop, after.loop, _shared(before, after)
     if first is None or second is None or shared is None:
         return None
     index = re.compile(rf"\b{second.turn}\b")

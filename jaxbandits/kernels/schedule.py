@@ -55,9 +55,7 @@ class Census(NamedTuple):
 def census_of(body: list[Statement]) -> Census:
     """Count the statements of a program."""
     made = [life.let for life in _lives(body)]
-    again = [
-        x for x in body if isinstance(x, Block) and not LOOP.fullmatch(x.head)
-    ]  # what comes before and after: once
+    again = [x for x in body if isinstance(x, Block) and not LOOP.fullmatch(x.head)]  # all else is run once
     return Census(
         operations=sum(not let.changing for let in made), alive=alive(body), memory=_memory(body),
         loops=sum("for (" in line for line in printed(body)), touched=_touched(again or body),
