@@ -12,9 +12,9 @@
 Nothing here was measured on a GPU. A row says whether plays run as one kernel or as XLA compiles them, and how the
 kernel holds arrays: written out, each element a number, or some of them in memory with loops over them. Statements a
 play and numbers alive are the package's own counts, what is in a loop once; times in memory are loads and stores of a
-thread's memory in every turn of the loops, and of numbers that will find no register. Where a window holds several plays, its
-counts are shared out among them, as if every window were full. A row of an estimator (`estimator_cases.py`) is about
-one call where others are about one play.
+thread's memory in every turn of the loops, and of numbers that will find no register. Where a window holds several
+plays, its counts are shared out among them, as if every window were full. A row of an estimator (`estimator_cases.py`)
+is about one call where others are about one play.
 
 Where NVRTC and ptxas are installed (`jax[cuda12]` and `jax[cuda13]` bring both), kernels are compiled for the device,
 which need not be there: registers, spilled bytes, memory of a thread, seconds of one core; and with
