@@ -13,6 +13,7 @@ Every sum is in a fixed order. The two layouts agree to rounding.
 are kept. Inverses and factors of matrices [d, d] of other code are in `numerics.linear_algebra`.
 """
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -39,7 +40,7 @@ Solve: TypeAlias = Callable[[Entries], list]
 
 MAX_UNROLLED_DIM = 8  # the largest d that is written out: an inverse has 540 operations
 BLOCK = 4  # pivots that are eliminated together where a matrix is an array
-STAGES = 4  # loops of an elimination, each on what the ones before have left
+VECTOR = 8  # columns of an elimination are filled up to multiples of it: of others XLA computes the rest one by one
 
 
 # ---- the layout
@@ -98,7 +99,7 @@ def unfolded(numbers: Any, dim: int) -> tuple[Symmetric, Vector]:
     if isinstance(numbers, list | tuple):
         return tuple(numbers[:-dim]), tuple(numbers[-dim:])
     if dim > MAX_UNROLLED_DIM:
-        return materialize(numbers[..., _indices(dim)[2]]), numbers[..., -dim:]
+        return materialize(numbers.at[..., _indices(dim)[2]].get(mode="promise_in_bounds")), numbers[..., -dim:]
     return unfolded([numbers[..., k] for k in range(numbers.shape[-1])], dim)
 
 
@@ -308,53 +309,82 @@ def ridge_scores(gram: Symmetric, vector: Vector, ridge: Any, x: Vector) -> tupl
 def _scores_by_blocks(
     matrix: Float[Array, "... d d"], vector: Float[Array, "... d"], x: Float[Array, "... m d"]
 ) -> tuple[Float[Array, "... m"], Float[Array, "... m"]]:
-    """u' A^-1 x and x' A^-1 x by elimination of A, with x and u as more columns beside it: A = L D L'.
+    """u' A^-1 x and x' A^-1 x, from L^-1 u and L^-1 x, where A = L D L'. Pivots as in `symmetric_inverse`."""
+    arms = x.shape[-2]
+    floor = _pivot_floor(jnp.max(jnp.abs(jnp.diagonal(matrix, axis1=-2, axis2=-1)), axis=-1, keepdims=True))
+    beside = jnp.swapaxes(jnp.concatenate([vector[..., None, :], x], axis=-2), -1, -2)
+    strips, reciprocals = _eliminated(matrix, beside, lambda pivot: 1 / _off_zero(pivot, floor), 4)
+    halves = jnp.concatenate([strip[..., -arms - 1 :] for strip in strips], axis=-2)
+    scaled = halves * materialize(jnp.concatenate(reciprocals, axis=-1))[..., None]
+    both = contraction(scaled, halves[..., :1], axis=-2), contraction(scaled, halves, axis=-2)
+    return both[0][..., 1:], both[1][..., 1:]
 
-    Pivots as in `symmetric_inverse`. What `STAGES` loops have eliminated is cut off. Lanes are written out: under
-    vmap every slice would be a gather.
+
+# ---- elimination of matrices that are arrays
+
+
+def _eliminated(
+    matrix: Float[Array, "... d d"], beside: Float[Array, "... d m"], reciprocal: Callable[[Any], Any], pieces: int
+) -> tuple[list[Float[Array, "... q n"]], list[Float[Array, "... q"]]]:
+    """D L' with L^-1 B beside it, and what stands for 1 / D, of symmetric A = L D L' with columns B beside it.
+
+    In so many strips of rows, each from its diagonal on: only the upper half of A is computed. A loop eliminates the
+    rows of one strip, `BLOCK` at once, from itself and from those below. More strips compute less and take longer to
+    compile. reciprocal: of a pivot; 0 leaves it out. The first axes are lanes, written out: under vmap every slice
+    would be a gather.
     """
-    dim = matrix.shape[-1]
-    floor = _pivot_floor(jnp.max(jnp.abs(jnp.diagonal(matrix, axis1=-2, axis2=-1)), axis=-1))
-    more = -dim % BLOCK
-    left = jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + [(0, more)] * 2)
-    left = left + jnp.broadcast_to(jnp.asarray(np.diag(np.arange(dim + more) >= dim), left.dtype), left.shape)
-    right = jnp.swapaxes(jnp.concatenate([x, vector[..., None, :]], axis=-2), -1, -2)
-    right = jnp.pad(right, [(0, 0)] * (matrix.ndim - 2) + [(0, more), (0, 0)])
+    lead, dim = matrix.shape[:-2], matrix.shape[-1]
+    more, empty = -dim % BLOCK, -beside.shape[-1] % VECTOR
+    size = dim + more
+    matrix = jnp.pad(matrix, [(0, 0)] * len(lead) + [(0, more)] * 2)
+    matrix = matrix + jnp.broadcast_to(jnp.asarray(np.diag(np.arange(size) >= dim), matrix.dtype), matrix.shape)
+    beside = jnp.pad(beside, [(0, 0)] * len(lead) + [(0, more), (empty, 0)])
+    ends = sorted({size // BLOCK * piece // pieces * BLOCK for piece in range(pieces + 1)})
+    rows = list(itertools.pairwise(ends))
+    strips = [jnp.concatenate([matrix[..., i:j, i:], beside[..., i:j, :]], axis=-1) for i, j in rows]
+    done, reciprocals = [], []
+    for first, (begin, end) in enumerate(rows):
+        own = np.arange(end - begin, dtype=np.int32)
 
-    def eliminate(k, carry):
-        a, score, square = carry
-        n = a.shape[-2]
-        rows = lax.dynamic_slice_in_dim(a, k * BLOCK, BLOCK, axis=-2)
-        corner = lax.dynamic_slice_in_dim(rows, k * BLOCK, BLOCK, axis=-1)
-        low, reciprocals = _unit_factor({(i, j): corner[..., i, j] for i, j in pairs(BLOCK)}, floor)
-        panel: list = []
-        for j in range(BLOCK):
-            panel.append(_less(rows[..., j, :], ((low[j, i][..., None], panel[i]) for i in range(j))))
-        panel = materialize_all(panel)
-        scaled = materialize_all([row * r[..., None] for row, r in zip(panel, reciprocals, strict=True)])
-        both = list(zip(panel, scaled, strict=True))
-        score = reduce(lambda sum_, pair: sum_ + pair[0][..., n:-1] * pair[1][..., -1:], both, score)
-        square = reduce(lambda sum_, pair: sum_ + pair[0][..., n:-1] * pair[1][..., n:-1], both, square)
-        a = a - reduce(operator.add, (row[..., :n, None] * s[..., None, :] for row, s in both))
-        return a, score, square
+        def eliminate(k, carry, begin=begin, rows=rows[first:], own=own):
+            strips, found = carry
+            at = k * BLOCK
+            corner = lax.dynamic_slice(strips[0], (0,) * len(lead) + (at, at), (*lead, BLOCK, BLOCK))
+            low, scale = _unit_factor({(i, j): corner[..., i, j, None] for i, j in pairs(BLOCK)}, reciprocal)
+            panel: list = []
+            for j, row in enumerate(_block_of_rows(strips[0], at)):
+                panel.append(_less(row, ((low[j, i], panel[i]) for i in range(j))))
+            panel = materialize_all(panel)
+            scaled = [row * r for row, r in zip(panel, scale, strict=True)]
+            # of its own strip the rows above a pivot are done
+            masked = [jnp.where(own > at + n, x[..., : len(own)], 0) for n, x in enumerate(scaled)]
+            shares = [masked, *([x[..., i - begin : j - begin] for x in scaled] for i, j in rows[1:])]
+            left = []
+            for strip, share, (i, _) in zip(strips, shares, rows, strict=True):
+                known = (x[..., None] * row[..., None, i - begin :] for x, row in zip(share, panel, strict=True))
+                left.append(strip - reduce(operator.add, known))
+            return left, lax.dynamic_update_slice_in_dim(found, jnp.concatenate(scale, axis=-1), at, axis=-1)
 
-    blocks = (dim + more) // BLOCK
-    a = jnp.concatenate([left, right], axis=-1)
-    score = square = jnp.zeros(x.shape[:-1], a.dtype)
-    done = 0
-    for stage in range(1, STAGES + 1):
-        steps = blocks * stage // STAGES - done
-        a, score, square = lax.fori_loop(0, steps, eliminate, (a, score, square))
-        a, done = a[..., steps * BLOCK :, steps * BLOCK :], done + steps
-    return score, square
+        start = strips, jnp.zeros((*lead, len(own)), matrix.dtype)
+        (panels, *strips), found = lax.fori_loop(0, len(own) // BLOCK, eliminate, start)
+        done.append(panels)
+        reciprocals.append(found)
+    return done, reciprocals
 
 
-def _unit_factor(a: dict[tuple[int, int], Any], floor: Any) -> tuple[dict[tuple[int, int], Any], list]:
-    """L below its diagonal of ones, and 1 / D, of the entries (i, j), i <= j, of L D L', written out."""
+def _block_of_rows(a: Float[Array, "... n m"], first: Any) -> list[Float[Array, "... m"]]:
+    """`BLOCK` rows, each a slice: of one slice that is read several times XLA makes no vectors."""
+    return [lax.dynamic_index_in_dim(a, first + j, axis=-2, keepdims=False) for j in range(BLOCK)]
+
+
+def _unit_factor(
+    a: dict[tuple[int, int], Any], reciprocal: Callable[[Any], Any]
+) -> tuple[dict[tuple[int, int], Any], list]:
+    """L below its diagonal of ones, and what stands for 1 / D, of entries (i, j), i <= j, of L D L', written out."""
     low: dict = {}
     reciprocals = []
     for k in range(BLOCK):
-        reciprocals.append(1 / _off_zero(a[k, k], floor))
+        reciprocals.append(reciprocal(a[k, k]))
         for i in range(k + 1, BLOCK):
             low[i, k] = a[k, i] * reciprocals[k]
         for i, j in pairs(BLOCK):
@@ -426,8 +456,8 @@ def _inverse_by_blocks(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
 
     def sweep(k, a):
         first = k * BLOCK
-        rows = lax.dynamic_slice_in_dim(a, first, BLOCK)
-        pivots = lax.dynamic_slice_in_dim(rows, first, BLOCK, axis=1)
+        rows = jnp.stack(materialize_all(_block_of_rows(a, first)))
+        pivots = lax.dynamic_slice(a, (first, first), (BLOCK, BLOCK))
         swept = _swept({(i, j): pivots[i, j] for i, j in pairs(BLOCK)}, BLOCK, floor)
         corner = full(materialize_all([swept[pair] for pair in pairs(BLOCK)]), BLOCK)
         scaled = materialize(-product(corner, rows))
@@ -479,25 +509,20 @@ def cholesky(matrix: Symmetric, dim: int) -> Any:
     return materialize_all([pivots[i] * scale[i] if i == j else low[j, i] for i, j in pairs(dim)])
 
 
-def _cholesky_by_blocks(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """C' of `cholesky`, `BLOCK` pivots at once."""
-    dim, row = matrix.shape[0], np.arange(BLOCK, dtype=np.int32)[:, None]
-
-    def eliminate(k, carry):
-        a, found = carry
-        first = k * BLOCK
-        rows = lax.dynamic_slice_in_dim(a, first, BLOCK)
-        corner = lax.dynamic_slice_in_dim(rows, first, BLOCK, axis=1)
-        low, _, scale = _factor([corner[pair] for pair in pairs(BLOCK)], BLOCK, _root_or_zero)
-        panel: list = []
-        for j in range(BLOCK):
-            panel.append(sum((-low[j, k] * panel[k] for k in range(j)), rows[j]) * scale[j])
-        right = jnp.arange(a.shape[0], dtype=jnp.int32)[None] >= first + row
-        new = materialize(jnp.where(right, jnp.stack(panel), 0))
-        return a - product(new.T, new), lax.dynamic_update_slice_in_dim(found, new, first, axis=0)
-
-    a = _padded(matrix)
-    return lax.fori_loop(0, len(a) // BLOCK, eliminate, (a, jnp.zeros_like(a)))[1][:dim, :dim]
+@lanes_first
+def _cholesky_by_blocks(matrix: Float[Array, "... d d"]) -> Float[Array, "... d d"]:
+    """C' of `cholesky`, from L D L'."""
+    dim = matrix.shape[-1]
+    strips, reciprocals = _eliminated(
+        matrix, matrix[..., :0], lambda pivot: jnp.where(pivot > 0, 1 / jnp.where(pivot > 0, pivot, 1), 0), 2
+    )
+    found = jnp.zeros((*matrix.shape[:-2], *strips[0].shape[-1:] * 2), matrix.dtype)
+    end = 0
+    for strip, scale in zip(strips, reciprocals, strict=True):
+        rows = jnp.triu(strip * jnp.sqrt(scale)[..., None])
+        found = lax.dynamic_update_slice(found, rows, (0,) * (matrix.ndim - 2) + (end, end))
+        end += strip.shape[-2]
+    return found[..., :dim, :dim]
 
 
 def lower_product(factor: Any, x: Vector) -> Vector:

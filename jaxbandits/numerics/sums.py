@@ -159,20 +159,19 @@ def product(x: Float[Array, "m d"], matrix: Float[Array, "d n"]) -> Float[Array,
     """
     d = matrix.shape[0]
 
-    def terms(x, matrix):
-        return functools.reduce(operator.add, (x[:, i, None] * matrix[i][None] for i in range(len(matrix))))
+    def terms(first, number):
+        # one at a time: of a slice that is read several times XLA makes no vectors
+        columns = (lax.dynamic_slice_in_dim(x, first + i, 1, axis=1) for i in range(number))
+        rows = (lax.dynamic_slice_in_dim(matrix, first + i, 1) for i in range(number))
+        return functools.reduce(operator.add, map(operator.mul, columns, rows))
 
     if d <= UNROLL:
-        return terms(x, matrix)
+        return terms(0, d)
     block = UNROLL // 2
-
-    def one_more(k, total):
-        rows = lax.dynamic_slice_in_dim(matrix, k * block, block)
-        return total + terms(lax.dynamic_slice_in_dim(x, k * block, block, axis=1), rows)
-
-    total = lax.fori_loop(0, d // block, one_more, jnp.zeros((len(x), matrix.shape[1]), x.dtype))
-    rest = d - d % block
-    return total if rest == d else total + terms(x[:, rest:], matrix[rest:])
+    rest = d % block
+    total = jnp.zeros((len(x), matrix.shape[1]), x.dtype)
+    total = lax.fori_loop(0, d // block, lambda k, total: total + terms(k * block, block), total)
+    return total if rest == 0 else total + terms(d - rest, rest)
 
 
 def combine(matrix: Float[Array, "m n"], weights: Float[Array, " n"]) -> Float[Array, " m"]:
