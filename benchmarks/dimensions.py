@@ -90,8 +90,9 @@ def measured(folder: Path, name: str, dim: int, bits: bool = False) -> dict[str,
         one_thread = {key: "1" for key in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         paths = {"PYTHONPATH": str(folder), "JAXBANDITS_CACHE": cache, "XDG_CACHE_HOME": cache, "JAX_PLATFORMS": "cpu"}
         given = json.dumps([name, dim, SETTINGS[name], LANES, REPEATS, _horizon(dim), bits])
+        env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         run = subprocess.run(
-            [sys.executable, "-c", CHILD, given], env=os.environ | one_thread | paths, cwd=folder, text=True,
+            [sys.executable, "-c", CHILD, given], env=env | one_thread | paths, cwd=folder, text=True,
             capture_output=True,
         )  # fmt: skip
     if run.returncode:
@@ -117,6 +118,8 @@ def main(words: list[str]) -> None:
         for name, dim in asked:
             print(f"{name:16} d = {dim:3}: {'equal' if measured(HERE, name, dim, True)['bits'] else 'DIFFERENT'}")
         return
+    for folder in folders:  # bytecode of modules that only a first sweep imports, which is no compiling of programs
+        measured(folder, "linucb", 2)
     print(f"{'':16} {'d':>4} {'compile, s':>11} {'a play, us':>11} {'peak, MB':>9}" + "   of --of" * bool(given.of))
     plays: dict[tuple[str, int], float] = {}
     for name, dim in asked:

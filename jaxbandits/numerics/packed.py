@@ -316,19 +316,20 @@ def _scores_by_blocks(
     strips, reciprocals = _eliminated(matrix, beside, lambda pivot: 1 / _off_zero(pivot, floor), 4)
     halves = jnp.concatenate([strip[..., -arms - 1 :] for strip in strips], axis=-2)
     scaled = halves * materialize(jnp.concatenate(reciprocals, axis=-1))[..., None]
-    both = contraction(scaled, halves[..., :1], axis=-2), contraction(scaled, halves, axis=-2)
-    return both[0][..., 1:], both[1][..., 1:]
+    scores, squares = contraction(scaled, halves[..., :1], axis=-2), contraction(scaled, halves, axis=-2)
+    return scores[..., 1:], squares[..., 1:]
 
 
 # ---- elimination of matrices that are arrays
 
 
+# docs/decisions.md#strips
 def _eliminated(
     matrix: Float[Array, "... d d"], beside: Float[Array, "... d m"], reciprocal: Callable[[Any], Any], pieces: int
 ) -> tuple[list[Float[Array, "... q n"]], list[Float[Array, "... q"]]]:
     """D L' with L^-1 B beside it, and what stands for 1 / D, of symmetric A = L D L' with columns B beside it.
 
-    In so many strips of rows, each from its diagonal on: only the upper half of A is computed. A loop eliminates the
+    In `pieces` strips of rows, each from its diagonal on: only the upper half of A is computed. A loop eliminates the
     rows of one strip, `BLOCK` at once, from itself and from those below. More strips compute less and take longer to
     compile. reciprocal: of a pivot; 0 leaves it out. The first axes are lanes, written out: under vmap every slice
     would be a gather.
@@ -344,9 +345,9 @@ def _eliminated(
     strips = [jnp.concatenate([matrix[..., i:j, i:], beside[..., i:j, :]], axis=-1) for i, j in rows]
     done, reciprocals = [], []
     for first, (begin, end) in enumerate(rows):
-        own = np.arange(end - begin, dtype=np.int32)
+        numbers = np.arange(end - begin, dtype=np.int32)
 
-        def eliminate(k, carry, begin=begin, rows=rows[first:], own=own):
+        def eliminate(k, carry, begin=begin, rows=rows[first:], numbers=numbers):
             strips, found = carry
             at = k * BLOCK
             corner = lax.dynamic_slice(strips[0], (0,) * len(lead) + (at, at), (*lead, BLOCK, BLOCK))
@@ -357,7 +358,7 @@ def _eliminated(
             panel = materialize_all(panel)
             scaled = [row * r for row, r in zip(panel, scale, strict=True)]
             # of its own strip the rows above a pivot are done
-            masked = [jnp.where(own > at + n, x[..., : len(own)], 0) for n, x in enumerate(scaled)]
+            masked = [jnp.where(numbers > at + n, x[..., : len(numbers)], 0) for n, x in enumerate(scaled)]
             shares = [masked, *([x[..., i - begin : j - begin] for x in scaled] for i, j in rows[1:])]
             left = []
             for strip, share, (i, _) in zip(strips, shares, rows, strict=True):
@@ -365,8 +366,8 @@ def _eliminated(
                 left.append(strip - reduce(operator.add, known))
             return left, lax.dynamic_update_slice_in_dim(found, jnp.concatenate(scale, axis=-1), at, axis=-1)
 
-        start = strips, jnp.zeros((*lead, len(own)), matrix.dtype)
-        (panels, *strips), found = lax.fori_loop(0, len(own) // BLOCK, eliminate, start)
+        start = strips, jnp.zeros((*lead, len(numbers)), matrix.dtype)
+        (panels, *strips), found = lax.fori_loop(0, len(numbers) // BLOCK, eliminate, start)
         done.append(panels)
         reciprocals.append(found)
     return done, reciprocals
