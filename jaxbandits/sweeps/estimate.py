@@ -10,12 +10,14 @@ from jaxbandits.formatting import duration, size
 from jaxbandits.sweeps.compilation.compiled import expected
 from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, total_bytes, weight
 from jaxbandits.sweeps.engines.one_call import Progress
+from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
 
 if TYPE_CHECKING:
     from jaxbandits.sweeps.execution import CheckedSweep
 
 TEXT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} plays [{elapsed}{postfix}]"
+ASK_SHARE = 0.05  # asking what remains of many calls takes at most this share of the time
 LOOK = 5.0  # seconds after the last program is compiled until the time is said
 
 
@@ -53,12 +55,13 @@ def operations_of(calls: list[Call], plan: Plan) -> int:
 class Meter:
     """The bar of a sweep, which threads tell what is compiled and played, and its time, which is said once."""
 
-    def __init__(self, plan: Plan, calls: list[Call], machine: Machine, lines: list[str]) -> None:
-        self.left, self.calls, self.machine = Left(plan, calls), len(calls), machine
+    def __init__(self, plan: Plan, remaining: Remaining, machine: Machine, lines: list[str]) -> None:
+        self.remaining, self.machine = remaining, machine
         self.lock, self.compiled = threading.Lock(), math.inf  # when the last program was compiled
+        self.next = 0.0  # when the remaining time is asked for again
         self.operations, self.programs = 0, (-1, 0)  # of what is compiled, and how many are, of how many
-        self.lanes = f"{sum(call.seeds * len(call.cells) for call in calls):,} lanes"
-        self.total = sum(self.left.plays.values())
+        self.lanes = f"{sum(call.seeds * len(call.cells) for call in remaining.calls):,} lanes"
+        self.total = sum(weight(call, plan) for call in remaining.calls)
         self.bar = progress_bar(
             lines, total=self.total, unit="play", unit_scale=True, leave=False, desc=self.lanes,
             mininterval=0.1 if sys.stderr.isatty() else 30, bar_format=TEXT,
@@ -74,10 +77,14 @@ class Meter:
                 bar.n += plays
             else:
                 bar.update(plays)
-            self.left.note(played)
-            seconds = self.left.seconds()
+            self.remaining.note(played)
+            began = time.monotonic()
+            if began < self.next:
+                return
+            seconds = self.remaining.seconds()
+            self.next = time.monotonic() + (time.monotonic() - began) / ASK_SHARE
             if seconds is not None:  # of what was played: compiling is in no speed
-                more = duration(seconds / min(self.machine.workers, self.calls))
+                more = duration(seconds)
                 bar.set_postfix_str(f"about {more} more", refresh=False)
                 if time.monotonic() - self.compiled > LOOK:
                     one, workers = self.machine.platform.upper().replace("CPU", "core"), self.machine.workers
@@ -134,36 +141,6 @@ def progress_bar(lines: list[str], **settings: Any) -> Any:
     for line in lines:
         say(line)
     return tqdm(**settings)
-
-
-# docs/decisions.md#measured-time
-class Left:
-    """The seconds that a run still takes, from the speeds of the segments that were played."""
-
-    def __init__(self, plan: Plan, calls: list[Call]) -> None:
-        self.plays: dict[int, int] = {}  # of every group, not yet made
-        for call in calls:
-            self.plays[call.group] = self.plays.get(call.group, 0) + weight(call, plan)
-        self.timed: dict[int, tuple[int, float]] = {}  # plays of every group that were timed, and their seconds
-        self.operations = [max(1, group.shape.operations) for group in plan.groups]
-
-    def note(self, played: Progress) -> None:
-        """Count what was played."""
-        self.plays[played.group] -= played.plays
-        if played.seconds:
-            plays, seconds = self.timed.get(played.group, (0, 0.0))
-            self.timed[played.group] = plays + played.plays, seconds + played.seconds
-
-    def seconds(self) -> float | None:
-        """For one worker; None where nothing is known yet.
-
-        An operation of a group that was not timed is taken to be as fast as the geometric mean of the others.
-        """
-        speeds = {group: seconds / plays for group, (plays, seconds) in self.timed.items() if plays}
-        if not speeds:
-            return None
-        usual = math.exp(sum(math.log(x / self.operations[group]) for group, x in speeds.items()) / len(speeds))
-        return sum(plays * speeds.get(g, usual * self.operations[g]) for g, plays in self.plays.items())
 
 
 def say(text: str) -> None:

@@ -19,6 +19,7 @@ from jaxbandits.sweeps.engines import calls as work
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.engines.local import Orders
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
+from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, left_out, load
@@ -200,7 +201,7 @@ class CheckedSweep:
         machine, calls = self.fitted if wanted is self.whole else work.fitting(plan, wanted, machine)
         if store is not None:
             calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
-        calls = work.one_of_each_first(calls, plan)
+        remaining = Remaining(plan, calls, machine)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
 
@@ -225,15 +226,15 @@ class CheckedSweep:
                     warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
                 seen.extend(outcome.faults)
 
-        orders = Orders(store, finished, None if store is None else failed, estimate.say)
+        orders = Orders(store, finished, None if store is None else failed, estimate.say, remaining.note)
         if self.progress:
             lines = [] if self.announced else estimate.announcement(self, calls, machine)
-            meter = estimate.Meter(plan, calls, machine, lines)
+            meter = estimate.Meter(plan, remaining, machine, lines)
             orders = orders._replace(
                 say=meter.say, report=meter.report, compiling=meter.compiling, compiles=meter.compiles
             )
         with contextlib.closing(meter.bar) if self.progress else contextlib.nullcontext():
-            self.engine.run(plan, calls, machine, orders)
+            self.engine.run(plan, remaining, machine, orders)
         for call in calls:
             self.computed += work.weight(call, plan)
             self.lanes_computed += call.seeds * len(call.cells)

@@ -364,9 +364,10 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
 
     monkeypatch.setattr(tqdm, "tqdm", Bar)
 
-    def run(plan, calls, machine, orders):
-        orders.report(Progress(0, 200, restored=True))
-        orders.report(Progress(0, 56))
+    def run(plan, remaining, machine, orders):
+        call = remaining.take()
+        orders.report(Progress(call, 200, restored=True))
+        orders.report(Progress(call, 56))
 
     planned = execution.CheckedSweep(laid_out(), {}, {}, engine_of(run))
     planned._run(execution.work.owned(planned.plan), None)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 import tracemalloc
 from functools import partial
@@ -26,9 +27,11 @@ from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate, execution
 from jaxbandits.sweeps.compilation import compiled
 from jaxbandits.sweeps.dataset import Results
-from jaxbandits.sweeps.engines import calls, local, one_call
+from jaxbandits.sweeps.engines import calls, local, one_call, remaining
 from jaxbandits.sweeps.engines.calls import Call
+from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.engines.one_call import Progress
+from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.storage import dataset_file, store
 from jaxbandits.sweeps.storage.store import Damaged, Store, pack, unpack
 from jaxbandits.sweeps.sweep import prepared
@@ -317,26 +320,73 @@ def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsy
     said = capsys.readouterr().err
     assert said.count("time: about ") == 1 and " more on " in said
     assert "2 programs in 2 calls" in said
+
+
+def test_the_time_that_remains_is_that_of_the_core_that_is_done_last():
     plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
-    tasks = [Call(group, (group,), 0, 16, 10) for group in range(2)]
-    left, horizon = estimate.Left(plan, tasks), int(plan.groups[0].times[-1])
+    given, horizon = [Call(group, (group,), 0, 16, 10) for group in range(2)], int(plan.groups[0].times[-1])
+    left = Remaining(plan, given, this_machine(None, None)._replace(workers=1))
+    first, second = left.take(), left.take()
     assert left.seconds() is None
-    left.note(Progress(0, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
-    assert left.seconds() is None
-    left.note(
-        Progress(0, 4 * horizon, seconds=8.0 * horizon)
-    )  # two seconds a play; of the other group by its operations
-    share = left.operations[1] / left.operations[0]
+    left.note(Progress(first, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
+    left.note(Progress(first, 4 * horizon, seconds=8.0 * horizon))
+    assert left.seconds() is None  # nobody knows of the other group
+    left.tasted(second.group, None)  # two seconds a play; of the other group by its operations
+    share = plan.groups[second.group].shape.operations / plan.groups[first.group].shape.operations
     assert left.seconds() == pytest.approx(2.0 * (4 + 10 * share) * horizon)
-    left.note(Progress(1, 5 * horizon, seconds=5.0 * horizon))
+    left.tasted(second.group, 3.0)
+    assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 3.0 * 10 * horizon)
+    left.note(Progress(second, 5 * horizon, seconds=5.0 * horizon))
     assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 1.0 * 5 * horizon)
+    left.workers = 2
+    assert left.seconds() == pytest.approx(2.0 * 4 * horizon)
+    left.ended(first)
+    assert left.seconds() == pytest.approx(1.0 * 5 * horizon)
 
 
-def test_one_call_of_every_group_comes_first():
+def test_one_call_of_every_group_comes_first_and_the_longest_once_speeds_are_known():
     given = [Call(group, (group,), first, seeds, seeds) for group, seeds in ((0, 30), (1, 10)) for first in (0, seeds)]
     plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
-    found = calls.one_of_each_first(given, plan)
+    left = Remaining(plan, given, this_machine(None, None))
+    found = [left.take() for _ in given]
     assert [(call.group, call.first) for call in found] == [(1, 0), (0, 0), (0, 30), (1, 10)]
+    left = Remaining(plan, given, this_machine(None, None))
+    left.note(Progress(given[0], 10, seconds=1.0))
+    asked = left.compiled()  # what was timed beside compiling is forgotten
+    assert [(call.group, call.first) for call in asked] == [(1, 0), (0, 0)]
+    assert left.worth_a_taste(0) == 2 * 30 * int(plan.groups[0].times[-1]) // remaining.TASTE
+    left.tasted(0, 1.0)
+    left.tasted(1, 4.0)
+    found = [left.take() for _ in given]
+    assert [(call.group, call.first) for call in found] == [(1, 0), (1, 10), (0, 0), (0, 30)]
+    left.note(Progress(given[0], 10, seconds=1.0))
+    assert left.worth_a_taste(0) == 0
+
+
+def test_a_taste_of_a_group_that_waits_is_thrown_away(monkeypatch, whole):
+    tastes, compiled_all = [], threading.Event()
+
+    def waiting(windows, begin, done=0):
+        for i in range(done, windows):
+            yield i, 1
+            compiled_all.wait(60)
+
+    def compiled_now(self, compiled=Remaining.compiled):
+        asked = compiled(self)
+        compiled_all.set()
+        return asked
+
+    def noted(self, group, seconds, tasted=Remaining.tasted):
+        tastes.append((group, seconds))
+        tasted(self, group, seconds)
+
+    monkeypatch.setattr(local, "_cores", 1)
+    monkeypatch.setattr(one_call, "segments", waiting)
+    monkeypatch.setattr(remaining, "TASTE", 1)
+    monkeypatch.setattr(Remaining, "compiled", compiled_now)
+    monkeypatch.setattr(Remaining, "tasted", noted)
+    xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL).regret, whole.regret)
+    assert len(tastes) == 1 and tastes[0][1] > 0
 
 
 def test_what_compiling_takes_is_said_before_it_begins(monkeypatch, capsys, tmp_path):

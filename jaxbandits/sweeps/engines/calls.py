@@ -23,6 +23,8 @@ from jaxbandits.sweeps.storage.store import BegunCall
 
 LEAST_LANES = 16  # a vector of float32: the lanes of a call that do not fill one are rounded another way
 CPU_LANES = 2048
+SHARED_LANES = 512  # of calls of one group that are cut for other cores; with fewer EXP3 takes 1.3 times as long
+CALLS_A_CORE = 8  # so many calls of any length keep all cores busy to the end
 CPU_SLOTS = 2**15  # where a call waits for its slowest lane: plays a step, enough to fill the vector units
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 # Points of a call on a CPU. More would share draws a little further, in calls of fewer seeds and so in more files.
@@ -140,13 +142,23 @@ def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> list
         longest = max((high - low for c in cells for low, high in wanted[c]), default=0)
         if longest:
             sizes[g, cells] = call_shape(plan.groups[g], cells, plan, longest, machine)
+
+    def halve(company: Any) -> None:
+        seeds, points = sizes[company]
+        sizes[company] = rounded(seeds // 2, LEAST_LANES), points
+
+    # one group may take longer than all others: of few, each is cut for all cores
+    if on_cpu and len(sizes) < CALLS_A_CORE * machine.workers:
+        for one in list(sizes):
+            while sizes[one][0] >= 2 * SHARED_LANES and len(_cut(wanted, {one: sizes[one]}, on_cpu)) < machine.workers:
+                halve(one)
     # few calls leave cores idle: halve the largest until every worker has two
     calls = _cut(wanted, sizes, on_cpu)
     while len(calls) < 2 * machine.workers and machine.workers > 1:
         largest = max(sizes, key=lambda company: sizes[company][0], default=None)
         if largest is None or sizes[largest][0] < 8 * LEAST_LANES:
             break
-        sizes[largest] = (rounded(sizes[largest][0] // 2, LEAST_LANES), sizes[largest][1])
+        halve(largest)
         calls = _cut(wanted, sizes, on_cpu)
     return calls
 
@@ -310,14 +322,6 @@ def fitting(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> tuple
 def weight(call: Call, plan: Plan) -> int:
     """Plays of a call, over all lanes of its result."""
     return int(plan.groups[call.group].times[-1]) * len(call.cells) * call.seeds
-
-
-def one_of_each_first(calls: list[Call], plan: Plan) -> list[Call]:
-    """Calls with one of every group first, small ones before large ones: how fast those are tells what remains."""
-    if len(plan.groups) == 1:
-        return calls
-    first = {call.group: call for call in reversed(calls)}
-    return sorted(first.values(), key=lambda call: weight(call, plan)) + [x for x in calls if x is not first[x.group]]
 
 
 def blocks(first: int, stop: int, block: int) -> list[Interval]:

@@ -24,8 +24,18 @@ import jax
 from jaxbandits.declared import with_sections
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory
-from jaxbandits.sweeps.engines.one_call import Outcome, Player, Programs, Progress, play_call, programs_of_calls, saved
+from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, default_memory
+from jaxbandits.sweeps.engines.one_call import (
+    Outcome,
+    Player,
+    Programs,
+    Progress,
+    play_call,
+    programs_of_calls,
+    saved,
+    tasted,
+)
+from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
@@ -106,8 +116,8 @@ class Local:
     def __init__(self, devices: int | Sequence[jax.Device] | None, memory: int | None) -> None:
         self.machine = this_machine(devices, memory)
 
-    def run(self, plan: Plan, calls: list[Call], machine: Machine, orders: Orders) -> None:
-        """Run every call.
+    def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
+        """Run every call that remains.
 
         Programs are traced in the calling thread and compiled in threads of their own, while others play already. When
         the calling thread is interrupted, calls stop at their next segment, and those that are finished are still kept.
@@ -117,6 +127,7 @@ class Local:
         stop, threads = threading.Event(), machine.workers * machine.at_once
         kept, laying_out = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan)), threading.Lock()
         free: queue.SimpleQueue[jax.Device] = queue.SimpleQueue()
+        tastes: queue.SimpleQueue[Call] = queue.SimpleQueue()  # a call of every group that is compiled
         for device in machine.devices * (machine.at_once if len(machine.devices) > 1 else threads):
             free.put(device)
 
@@ -124,30 +135,50 @@ class Local:
             with laying_out:  # otherwise two threads would stack the same numbers
                 return kept(call.group, call.cells, device)
 
-        def work(call: Call) -> Outcome:
+        def work(begun: list[Call]) -> Outcome:
             device = free.get()
             try:
+                begun.append(call := remaining.take())
                 known: Mapping[str, Any] = {} if store is None else saved(store, call)
-                return play_call(call, plan, device, shared(call, device), stopped=stop.is_set, report=report, **known)
+                asked = partial(stopped, call, device)
+                return play_call(call, plan, device, shared(call, device), stopped=asked, report=report, **known)
             finally:
                 free.put(device)
+
+        def stopped(call: Call, device: jax.Device) -> bool:
+            """Whether a call is to stop. It is asked between two segments, the time for a taste of another group."""
+            with contextlib.suppress(queue.Empty):
+                other = tastes.get_nowait()
+                fits = bytes_of_call(call, plan) + bytes_of_call(other, plan) <= machine.memory
+                remaining.tasted(other.group, taste(other, device) if fits else None)
+            return stop.is_set()
+
+        def taste(call: Call, device: jax.Device) -> float | None:
+            with contextlib.suppress(Exception):  # a call of the group will meet it again
+                most = remaining.worth_a_taste(call.group)
+                return tasted(call, plan, device, shared(call, device), most, stop.is_set) if most else None
+            return None
 
         # docs/decisions.md#threads
         caller, devices = Caller(compiles), list(dict.fromkeys(machine.devices))
         with Workers(1) as compiler, Workers(threads) as pool:
-            compiled = compiler.submit(_compile, plan, calls, devices, shared, caller, stop, compiling)
-            waiting, pending = iter(calls), dict[Future[Outcome], Call]()
+            compiled = compiler.submit(_compile, plan, remaining.calls, devices, shared, caller, stop, compiling)
+            compiled.add_done_callback(lambda _: list(map(tastes.put, remaining.compiled())))
+            # the futures of calls, each with the call once it has begun
+            waiting, pending = iter(remaining.calls), dict[Future[Outcome], list[Call]]()
             try:
                 while True:
                     # few calls are in flight, so that memory does not grow with their number
-                    for call in itertools.islice(waiting, 2 * threads - len(pending)):
-                        future = pool.submit(caller.run_in_worker, work, call)
-                        pending[future] = call
+                    for _ in itertools.islice(waiting, 2 * threads - len(pending)):
+                        begun = list[Call]()
+                        future = pool.submit(caller.run_in_worker, work, begun)
+                        pending[future] = begun
                         future.add_done_callback(caller.tell)
                     if not pending:
                         return
                     future = caller.next_event()
-                    call, error = pending[future], future.exception()
+                    error, (call,) = future.exception(), pending[future]
+                    remaining.ended(call)
                     if error is None:
                         sink(call, future.result())
                         del pending[future]  # not before: a sink that was interrupted is called again below
@@ -167,7 +198,7 @@ class Local:
                     try:
                         for future in wait(pending).done:
                             if not future.cancelled() and future.exception() is None:
-                                sink(pending[future], future.result())
+                                sink(pending[future][0], future.result())
                         wait([compiled])
                     except KeyboardInterrupt:
                         wait(pending, LAST_SECONDS)  # a thread that plays while the process ends would abort it

@@ -1,5 +1,6 @@
 """One call: the lanes of some cells on some seeds, played to their horizon in segments, and what is kept of them."""
 
+import contextlib
 import operator
 import threading
 import time
@@ -30,6 +31,8 @@ from jaxbandits.window import Parts
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
 FIRST_SEGMENT = 256  # windows of a call's first segment, before its speed is known
+TASTE_SECONDS = 0.05  # of the last segment of a taste: many times what it waits for other threads
+TASTE_WINDOWS = 8  # of its first one
 # docs/decisions.md#saved-lanes
 KEEP_SECONDS = 60.0  # between two saves of a running call, or longer:
 KEEP_SHARE = 0.05  # saving takes at most this share of the time
@@ -43,7 +46,7 @@ class Interrupted(Exception):
 class Progress(NamedTuple):
     """Plays of a call since the last time it was told, over all lanes."""
 
-    group: int
+    call: Call
     plays: int
     seconds: float = 0.0  # they took; 0 where it is not known
     restored: bool = False  # an earlier run made them
@@ -100,6 +103,27 @@ def play_call(
         return player.play(begun)
 
 
+def tasted(
+    call: Call, plan: Plan, device: jax.Device, programs: "Programs", most: int, stopped: Callable[[], bool]
+) -> float | None:
+    """Seconds a play, by the first segments of a call, which are thrown away; None where nothing was timed.
+
+    They end once `most` plays were made or a segment took TASTE_SECONDS.
+    """
+    plays, seconds = [0], [0.0]
+
+    def note(played: Progress) -> None:
+        plays.append(played.plays)
+        seconds.append(played.seconds)
+
+    def enough() -> bool:
+        return stopped() or sum(plays) > most or seconds[-1] > TASTE_SECONDS
+
+    with contextlib.suppress(Interrupted):
+        Player(call, plan, device, programs, None, enough, note, first_segment=TASTE_WINDOWS).play(None)
+    return min((took / made for made, took in zip(plays, seconds, strict=True) if made and took), default=None)
+
+
 class Programs(NamedTuple):
     """What the calls of some cells have in common: their compiled functions, and numbers on the device."""
 
@@ -136,6 +160,7 @@ class Player:
     stopped: Callable[[], bool] = lambda: False
     report: Callable[[Progress], None] = lambda played: None
     keep: Callable[..., None] | None = None
+    first_segment: int = 0  # its windows; 0: FIRST_SEGMENT
 
     def __post_init__(self) -> None:
         run, self.case, self.times = self.programs
@@ -215,12 +240,14 @@ class Player:
         span, before, state = self.group.schedule[number], -1, None
         windows = windows_offered(span, len(self.times))
         # the windows for checkpoints that cut others come last and often are not needed: the first segment ends before
-        first_segment = FIRST_SEGMENT if span.full else min(FIRST_SEGMENT, span.repeats + 8)
-        for first, count in segments(windows, first_segment, done):
+        begin = self.first_segment or FIRST_SEGMENT
+        begin = begin if span.full else min(begin, span.repeats + 8)
+        for first, count in segments(windows, begin, done):
             if self.stopped():
                 if self.keep is not None:
                     self.keep(number, first, partial(_on_host, lane), last=True)
                 raise Interrupted
+            self.since = self.since and time.perf_counter()  # without what was done between segments
             lane = self.advance(lane, number, start, first, count)
             plays, now = np.asarray(lane.plays), time.perf_counter()
             played = int(plays.sum(dtype=np.int64))
@@ -240,7 +267,7 @@ class Player:
         """Report the plays that lanes have made, in the mean. A call that is played anew tells nothing twice."""
         new, self.told = max(plays - self.told, 0), max(plays, self.told)
         lanes = self.call.seeds * len(self.call.cells)
-        self.report(Progress(self.call.group, new * lanes, seconds, restored))
+        self.report(Progress(self.call, new * lanes, seconds, restored))
 
 
 def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:

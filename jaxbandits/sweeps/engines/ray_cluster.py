@@ -26,6 +26,7 @@ from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_th
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weight
 from jaxbandits.sweeps.engines.local import Orders, described
 from jaxbandits.sweeps.engines.one_call import Outcome, Progress, keep_outcome, play_call, saved
+from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.identity import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
@@ -67,7 +68,7 @@ class Ray:
         self.replaced = of_this_thread()
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
 
-    def run(self, plan: Plan, calls: list[Call], machine: Machine, orders: Orders) -> None:
+    def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
         """As `Local.run`."""
         import ray
 
@@ -76,11 +77,12 @@ class Ray:
         arguments = ray.put(self.arguments)
         digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()
         place = None if store is None else (str(store.home.parent.resolve()), store.token, store.block)
-        waiting, pending = iter(calls), dict[Any, Call]()
+        waiting, pending = iter(remaining.calls), dict[Any, Call]()
         try:
             while True:
                 slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
-                for call in islice(waiting, max(2 * slots - len(pending), 0)):
+                for _ in islice(waiting, max(2 * slots - len(pending), 0)):
+                    call = remaining.take()
                     traced = plan.groups[call.group].parts.traced
                     told = digest, self.versions, self.replaced, traced, call, place
                     pending[remote_call.remote(arguments, *told)] = call
@@ -96,11 +98,12 @@ class Ray:
                         outcome, error = None, described(lost)
                     if error is None:
                         sink(call, outcome)
-                        report(Progress(call.group, weight(call, plan)))
+                        report(Progress(call, weight(call, plan)))
                     elif failed is None:
                         raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
                         failed(call, *error)
+                    remaining.ended(call)
                     del pending[reference]
         except BaseException as stop:
             if isinstance(stop, KeyboardInterrupt):
