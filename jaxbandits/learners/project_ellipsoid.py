@@ -13,8 +13,9 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.numerics import dot, fixed_sum, inverse_cholesky, materialize, materialize_all, matvec, safe_norm
+from jaxbandits.numerics.eliminations import cholesky_solver
 from jaxbandits.numerics.few import at_the_few
-from jaxbandits.numerics.packed import cholesky_solver, pairs, symmetric_product
+from jaxbandits.numerics.packed import pairs, symmetric_product
 from jaxbandits.numerics.sums import contraction, inner_products
 from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
 from jaxbandits.validation import array, checked, number

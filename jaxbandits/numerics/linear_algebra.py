@@ -9,15 +9,15 @@ Which function inverts or factors which symmetric matrix:
 | [d, d], definite | logarithm of its determinant | `log_determinant` |
 | [d, d], any | inverse after raising its eigenvalues | `floored_inverse` |
 | [d, d], any | eigenvalues and eigenvectors | `symmetric_eigen` |
-| of `packed`, any | inverse | `packed.symmetric_inverse` |
-| of `packed`, any | <x, theta> and x' P x of few vectors | `packed.ridge_scores` |
-| of `packed`, perhaps indefinite | Cholesky factor, for products | `packed.cholesky` |
-| packed lanes, definite, at most 8 features | solutions, by Cholesky factors | `packed.cholesky_solver` |
+| of `packed`, any | inverse | `eliminations.symmetric_inverse` |
+| of `packed`, any | <x, theta> and x' P x of few vectors | `least_squares.ridge_scores` |
+| of `packed`, perhaps indefinite | Cholesky factor, for products | `eliminations.cholesky` |
+| packed lanes, definite, at most 8 features | solutions, by Cholesky factors | `eliminations.cholesky_solver` |
 | [d, d], definite | projection onto a ball in the norm of the inverse | `learners.project_ellipsoid.onto_ball` |
 
 Functions of [d, d] loop over d pivots: their compile time does not grow with d, as that of a factorisation
 written out does (40 s at d = 10). Those of `packed` take a matrix in the layout of its d: written out up to
-`packed.MAX_UNROLLED_DIM` features, which is faster to run there, and an array of which `packed.BLOCK` pivots are
+`packed.MAX_UNROLLED_DIM` features, which is faster to run there, and an array of which `eliminations.BLOCK` pivots are
 eliminated together above. No two agree to the last bit, and none replaces another where results are pinned.
 """
 

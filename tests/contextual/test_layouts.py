@@ -11,7 +11,7 @@ from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.checking.subject import Subject
-from jaxbandits.numerics import packed
+from jaxbandits.numerics import eliminations, least_squares, packed
 
 a = jb.algorithms
 LEARNERS = {
@@ -53,12 +53,12 @@ def everything(xs, ys, raw, limit):
 
     state = (packed.scaled_identity(dim, jnp.ones((), xs.dtype)), packed.zero_vector(dim, xs.dtype), ())
     for x, y in zip(xs, ys, strict=True):
-        state = packed.rank_one(*state, packed.apart(x), y)
+        state = least_squares.rank_one(*state, packed.apart(x), y)
     inverse, theta, _ = state
     x = packed.apart(xs[0])
     numbers = packed.folded(inverse, theta)
     again, its_vector = packed.unfolded(numbers, dim)
-    estimate = packed.ridge_estimate(again, its_vector, jnp.asarray(0.5, xs.dtype))
+    estimate = least_squares.ridge_estimate(again, its_vector, jnp.asarray(0.5, xs.dtype))
     definite = of_matrix(raw @ raw.T)
     return {
         "inner": packed.inner(x, theta),
@@ -67,10 +67,10 @@ def everything(xs, ys, raw, limit):
         "outer": entries(packed.outer(x)),
         "each": packed.stacked(packed.each(lambda own, other: own - 2 * other, x, theta)),
         "rank_one": numbers,
-        "ridge_scores": jnp.stack(packed.ridge_scores(again, its_vector, jnp.asarray(0.5, xs.dtype), x)),
+        "ridge_scores": jnp.stack(least_squares.ridge_scores(again, its_vector, jnp.asarray(0.5, xs.dtype), x)),
         "ridge_estimate": packed.folded(*estimate),
-        "symmetric_inverse": entries(packed.symmetric_inverse(of_matrix(raw + raw.T), dim)),
-        "cholesky": packed.stacked(packed.lower_product(packed.cholesky(definite, dim), x)),
+        "symmetric_inverse": entries(eliminations.symmetric_inverse(of_matrix(raw + raw.T), dim)),
+        "cholesky": packed.stacked(packed.lower_product(eliminations.cholesky(definite, dim), x)),
     }
 
 

@@ -16,7 +16,8 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits.algorithms.contextual.selection import GreedyParams, ThompsonParams, greedy, thompson
 from jaxbandits.algorithms.contextual.statistics import Estimate
-from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, apart, cholesky, lower_product, pairs
+from jaxbandits.numerics.eliminations import cholesky
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, apart, lower_product, pairs
 from jaxbandits.random import Draws
 
 CONTEXTS = jb.environments.contextual_linear(num_arms=6, dim=3)

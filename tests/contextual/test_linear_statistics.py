@@ -20,7 +20,8 @@ from jaxbandits.algorithms.contextual.selection import width
 from jaxbandits.algorithms.contextual.statistics import TREES, bounded, joint, local, tree_nodes
 from jaxbandits.environments import contextual_linear
 from jaxbandits.mechanisms import gaussian_scale
-from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, symmetric_inverse
+from jaxbandits.numerics.eliminations import symmetric_inverse
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs
 from jaxbandits.random import Draws
 from jaxbandits.theory.linear_widths import moment_sensitivity
 

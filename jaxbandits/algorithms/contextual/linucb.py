@@ -23,7 +23,8 @@ from jaxbandits.declared import (
     Positive,
 )
 from jaxbandits.numerics import argmax, left_out, materialize, materialize_all, pick
-from jaxbandits.numerics.packed import Vector, apart, inner, quadratic_form, stacked, weighted_rank_one
+from jaxbandits.numerics.least_squares import weighted_rank_one
+from jaxbandits.numerics.packed import Vector, apart, inner, quadratic_form, stacked
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar

@@ -39,16 +39,8 @@ from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, given_delta, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
-from jaxbandits.numerics.packed import (
-    MAX_UNROLLED_DIM,
-    apart,
-    each,
-    inner,
-    rank_one,
-    scaled_identity,
-    stacked,
-    zero_vector,
-)
+from jaxbandits.numerics.least_squares import rank_one
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, apart, each, inner, scaled_identity, stacked, zero_vector
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
 from jaxbandits.random import to_normal
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width

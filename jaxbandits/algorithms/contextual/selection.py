@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import Estimate, Regression, Statistics, normals
 from jaxbandits.numerics import argmax, materialize
-from jaxbandits.numerics.packed import Vector, apart, cholesky, each, inner, lower_product, settled
+from jaxbandits.numerics.eliminations import cholesky
+from jaxbandits.numerics.packed import Vector, apart, each, inner, lower_product, settled
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int

@@ -23,7 +23,7 @@ from jax import lax
 
 from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.tree import tree, tree_levels
-from jaxbandits.numerics import added, fixed_sum, left_out, packed, safe_norm
+from jaxbandits.numerics import added, fixed_sum, least_squares, left_out, packed, safe_norm
 from jaxbandits.typing import Array, Float, Int
 
 
@@ -52,11 +52,11 @@ class Regression(NamedTuple):
 
     def solved(self) -> Estimate:
         """The estimate."""
-        return Estimate(*packed.ridge_estimate(*self))
+        return Estimate(*least_squares.ridge_estimate(*self))
 
     def scores(self, x: packed.Vector) -> tuple[Array, Array]:
         """<x, theta> and x' P x of few arms x."""
-        return packed.ridge_scores(*self, x)
+        return least_squares.ridge_scores(*self, x)
 
 
 class Statistics(NamedTuple):
@@ -183,7 +183,7 @@ def none(dim: int) -> Statistics:
         return jax.tree.map(lambda x: x[0], feature), jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
 
     def update(params, scale, state, draws, t, message, used):
-        return Estimate(*packed.rank_one(*state, *message)), ()
+        return Estimate(*least_squares.rank_one(*state, *message)), ()
 
     return Statistics(init, encode, update, lambda params, scale, state, t: state)
 
