@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxbandits import simulator
 from jaxbandits.contract import first_line, operations
@@ -295,7 +296,7 @@ def lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints:
 
 
 def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
-    def observe(case, seed, before=0):
+    def observe(case, seed, before):
         t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
         draws = streams(parts, seed)
         return parts.world.observe(case.environment, parts.world.init(case.environment, draws), draws, t)[0]
@@ -306,15 +307,12 @@ def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> Lan
     seed = jax.ShapeDtypeStruct((), jnp.uint32)
     lane = jax.eval_shape(partial(simulator.begin, parts, checkpoints=checkpoints), case, seed)
     diagnostics = jax.eval_shape(partial(simulator.finish, parts), case, lane)[1]
-    context = jax.eval_shape(observe, case, seed)
-    seeds, plays = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((2,), jnp.int32)
-    # whether the context is the same for all seeds, or at all plays
-    for axes, given in (((None, 0), (seeds,)), ((None, None, 0), (seed, plays))):
-        try:  # vmap raises ValueError where out_axes None would leave out an axis that is there
-            jax.eval_shape(jax.vmap(observe, axes, None), case, *given)
-            context = ()
-        except ValueError:
-            pass
+    observed = jax.make_jaxpr(observe)(case, seed, jax.ShapeDtypeStruct((), jnp.int32))
+    context = observed.out_avals
+    # the context is the same for all seeds, or at all plays, where it is computed without them
+    *_, by_seed, by_play = dce_jaxpr(observed.jaxpr, [True] * len(context))[1]
+    if not (by_seed and by_play):
+        context = ()
     record = size_of((lane.record.pulls_at, lane.record.regret_at))
     return LaneShape(
         state=size_of(lane) - record,
