@@ -25,10 +25,10 @@ def bits(ds):
     return {name: np.ascontiguousarray(ds[name].values).tobytes() for name in sorted(ds.data_vars)}
 
 
-def laid_out(**changes):
+def laid_out(algorithms=None, **changes):
     settings = {"grid": None, "points": None, "reward_adversary": None, "message_adversary": None, "dtype": "float32"}
     settings |= {"horizon": 120, "seeds": 40, "checkpoints": 12} | changes
-    return plan({"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **settings)
+    return plan(algorithms or {"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,15 @@ def test_chunk_sizes_really_differ():
         memory: {task.lanes for task in calls_of(measured(laid_out()), wanted, m)} for memory, m in machines.items()
     }
     assert lanes == {"12KB": {16}, "24KB": {32}, "40KB": {64}, None: {64}}
+
+
+@pytest.mark.parametrize(("workers", "lanes"), [(1, 2048), (2, 1024), (4, 512), (8, 512)])
+def test_each_of_few_groups_is_cut_for_all_cores(workers, lanes):
+    """One of them may take longer than all others; calls of fewer lanes would be slower."""
+    four = {"ucb1": jb.algorithms.ucb1, "moss": jb.algorithms.moss, "thompson": jb.algorithms.thompson, "exp3": EXP3}
+    groups = measured(laid_out(four, seeds=2048))
+    found = calls_of(groups, owned(groups), Machine([], workers, "cpu", 10**9))
+    assert {call.lanes for call in found} == {lanes} and len(found) == 4 * 2048 // lanes
 
 
 def test_a_lane_is_the_same_whatever_else_runs(whole):

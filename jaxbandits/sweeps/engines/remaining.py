@@ -54,7 +54,7 @@ class Remaining:
     def compiled(self) -> list[Call]:
         """Note that all is compiled, and forget what was timed beside that. Gives a call of every group, for a taste.
 
-        None where there is but one group: its first segments tell.
+        Empty where there is but one group: its first segments tell.
         """
         with self._lock:
             if len(self._plays) == 1:
