@@ -23,7 +23,7 @@ from jaxbandits.sweeps.storage.store import BegunCall
 
 LEAST_LANES = 16  # a vector of float32: the lanes of a call that do not fill one are rounded another way
 CPU_LANES = 2048
-SHARED_LANES = 512  # of calls of one group that are cut for other cores; with fewer EXP3 takes 1.3 times as long
+SHARED_LANES = 512  # of calls that are cut for other cores, at least: EXP3 takes 1.25 times as long as with 2,048
 CALLS_A_CORE = 8  # so many calls of any length keep all cores busy to the end
 CPU_SLOTS = 2**15  # where a call waits for its slowest lane: plays a step, enough to fill the vector units
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache

@@ -52,9 +52,9 @@ class Remaining:
             return call
 
     def compiled(self) -> list[Call]:
-        """Note that all is compiled, and forget what was timed beside that. Gives a call of every group, for a taste.
+        """Note that all is compiled, and forget what was timed beside that. Gives a waiting call of each group.
 
-        Empty where there is but one group: its first segments tell.
+        Of one group alone there is none: its own segments tell.
         """
         with self._lock:
             if len(self._plays) == 1:
@@ -89,7 +89,7 @@ class Remaining:
             self._begun.pop(call, None)
 
     def seconds(self) -> float | None:
-        """Until all calls are played; None where some group is not known yet."""
+        """Seconds until all calls are played; None where some group is not known yet."""
         with self._lock:
             if not self._all_known():
                 return None
@@ -102,7 +102,7 @@ class Remaining:
         return max(free)
 
     def _all_known(self) -> bool:
-        """Whether every group that has calls left was timed, or is not worth it."""
+        """Whether every group that has calls left was timed, or could not be by a taste, and some group was."""
         left = {call.group for call in self._begun} | {group for group, calls in self._waiting.items() if calls}
         return left <= self._timed.keys() | self._tasted.keys() and bool(self._known())
 
