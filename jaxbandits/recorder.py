@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxbandits.numerics import columns, count, fixed_sum, one_hot, two_sum
+from jaxbandits.numerics import columns, count, fixed_sum, materialize_all, one_hot, two_sum
 
 # The checkpoints that a window of one arm may hold. So many rows are written in every window; with fewer, checkpoints
 # cut more windows short.
@@ -66,7 +66,7 @@ def add(record: Record, window: Window, keep: Bool[Array, " P"] | None) -> tuple
         pulls = pulls.at[window.arm].add(plays)
     if window.regret is not None:
         new = window.regret[0] if keep is None else fixed_sum(jnp.where(keep, window.regret, 0))
-        regret = two_sum(regret[0], regret[1], new)
+        regret = tuple(materialize_all(two_sum(regret[0], regret[1], new)))  # one loop writes both
     return pulls, regret
 
 

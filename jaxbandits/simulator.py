@@ -6,10 +6,8 @@ Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Int
@@ -20,7 +18,7 @@ from jaxbandits.numerics import SHORT, count
 from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Program
 from jaxbandits.recorder import Record, Times, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
-from jaxbandits.traced_once import traced_once
+from jaxbandits.traced_once import shapes, traced_once
 from jaxbandits.window import Lane, Parts, offer, played, spoiled_before, streams
 
 Kind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
@@ -67,7 +65,7 @@ def case_of(
 def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     """A lane before its first play."""
     lane = begun(parts, case, seed)
-    window = jax.eval_shape(partial(played, parts, case, seed, 1, lane, jnp.int32(0), None))[1]
+    window = shapes(played, parts, case, seed, 1, lane, jnp.int32(0), None)[1]
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 

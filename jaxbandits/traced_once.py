@@ -6,7 +6,8 @@ calls over many lanes are then made of the same operations.
 """
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
@@ -14,6 +15,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxbandits.contract import is_array, is_program
+from jaxbandits.garbage import uncollected
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +29,9 @@ class Traces(dict[Any, "Trace"]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(Traces)
 
+    def __repr__(self) -> str:  # JAX writes out a function that it traces, with all that it is given
+        return f"<{len(self)} traces>"
+
 
 class Trace(NamedTuple):
     """A function as it was traced: of arrays. What is none among its arguments and results is static."""
@@ -36,7 +41,14 @@ class Trace(NamedTuple):
     static: list[tuple[int, Any]]  # what is no array of that, with places
 
     def __call__(self, *args: Any) -> Any:
-        leaves = list(jaxpr_as_fun(self.program)(*_divided(jax.tree.leaves(args))[0]))
+        return self._returned(jaxpr_as_fun(self.program)(*_divided(jax.tree.leaves(args))[0]))
+
+    def shapes(self) -> Any:
+        """What it returns, with shapes for arrays."""
+        return self._returned([jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.program.out_avals])
+
+    def _returned(self, arrays: Iterable[Any]) -> Any:
+        leaves = list(arrays)
         for i, x in self.static:
             leaves.insert(i, x)
         return jax.tree.unflatten(self.structure, leaves)
@@ -55,7 +67,8 @@ def trace(function: Callable[..., Any], *args: Any) -> Trace:
         form[:] = structure_of_results, static
         return returned
 
-    return Trace(jax.make_jaxpr(traced)(*map(jax.typeof, arrays)), *form)
+    with uncollected():
+        return Trace(jax.make_jaxpr(traced)(*map(jax.typeof, arrays)), *form)
 
 
 def traced_once(function: F) -> F:
@@ -63,16 +76,29 @@ def traced_once(function: F) -> F:
 
     @functools.wraps(function)
     def call(parts: Any, *args: Any) -> Any:
-        if parts.traces is None:
-            return function(parts, *args)
-        leaves, structure = jax.tree.flatten(args)
-        arrays, static = _divided(leaves)
-        key = function, structure, repr(static), tuple(map(jax.typeof, arrays))
-        if key not in parts.traces:
-            parts.traces[key] = trace(functools.partial(function, parts), *args)
-        return parts.traces[key](*args)
+        return function(parts, *args) if parts.traces is None else _first(function, parts, args)(*args)
 
     return cast(F, call)
+
+
+def shapes(function: Callable[..., Any], parts: Any, *args: Any) -> Any:
+    """What a function that is traced once returns, with shapes for arrays; of a known trace nothing is done again."""
+    function = inspect.unwrap(function)
+    return (_first if parts.traces is not None else _traced)(function, parts, args).shapes()
+
+
+def _first(function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Trace:
+    """The trace that parts keep."""
+    leaves, structure = jax.tree.flatten(args)
+    arrays, static = _divided(leaves)
+    key = function, structure, repr(static), tuple(map(jax.typeof, arrays))
+    if key not in parts.traces:
+        parts.traces[key] = _traced(function, parts, args)
+    return parts.traces[key]
+
+
+def _traced(function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Trace:
+    return trace(functools.partial(function, parts), *args)
 
 
 def _divided(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:

@@ -41,8 +41,9 @@ def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit
     """The `dim` components [..., rows] of directions, uniform on the unit sphere of R^dim, at each play t.
 
     Up to `MAX_UNROLLED_DIM` features, the constant one included, components are separate arrays, computed in one loop,
-    so that a reader of one feature reads a contiguous array. More are one array [..., rows, dim]. Where they are not
-    `unit`, components are normal, independent and of variance 1 / (4 dim).
+    so that a reader of one feature reads a contiguous array. More are one array [..., rows, dim], which is not stored:
+    it is a product of what is. Where they are not `unit`, components are normal, independent and of variance
+    1 / (4 dim).
     """
     t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
     if dim < MAX_UNROLLED_DIM:
@@ -51,7 +52,8 @@ def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit
     else:
         blocks = np.uint32(rows) * jnp.arange((dim + 1) // 2, dtype=jnp.uint32)
         x = many_features(*draws.words_at(t[..., None], position[:, None] + blocks[None]), dim, draws.dtype, unit)
-    return settled(x if unit else each(lambda z: z / (2 * math.sqrt(dim)), x))
+    x = x if unit else each(lambda z: z / (2 * math.sqrt(dim)), x)
+    return settled(x) if isinstance(x, tuple) else x
 
 
 def drawn_together(spread: Any, own: Vector, common: Vector, unit: bool) -> Vector:
@@ -94,7 +96,7 @@ def contextual_world(
             arm, j = np.arange(num_arms)[:, None], np.arange(dim)
             heads = apart(jnp.asarray((arm == j) | (j == dim - 1), draws.dtype))
             x = each(lambda x, head: jnp.where(np.arange(num_arms) < dim, head, x), x, heads)
-        return x
+        return x if isinstance(x, tuple) else settled(x)
 
     def init(params, draws):
         u = random_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)

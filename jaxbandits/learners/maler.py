@@ -14,10 +14,8 @@ a_c = 1 / (4 sqrt T), and the diameter is 2.
 Axes: [d] features, [N] pairs of sc and ec experts, N = ceil(log2(T) / 2) + 1, [E] all 2 N + 1: convex, sc, ec.
 """
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -32,7 +30,7 @@ from jaxbandits.numerics import count, dot, fixed_sum, materialize, materialize_
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, triangle
-from jaxbandits.numerics.sums import contraction, feature_sum
+from jaxbandits.numerics.sums import contraction
 from jaxbandits.typing import Array, Float, Int
 from jaxbandits.validation import checked, integer
 
@@ -41,22 +39,37 @@ LOG_ZERO = -1e30  # log prior of an expert that an epoch does not have
 
 
 class State(NamedTuple):
-    """Points in the unit ball, the feature axis first."""
+    """Up to `MAX_UNROLLED_DIM` features: points in the unit ball, the feature axis first."""
 
     prediction: Float[Array, " d"]
     convex: Float[Array, " d"]
     strong: Float[Array, "d N"]
-    newton: Float[Array, "d N"]  # beside inverses that are arrays: [N, d]
-    # A^-1 of the Newton experts: [n, N], the upper triangles by rows, or arrays [N, d, d] (`numerics.packed`)
-    inverse: Any
+    newton: Float[Array, "d N"]
+    inverse: Float[Array, "n N"]  # A^-1 of the Newton experts, the upper triangles by rows (`numerics.packed`)
     log_weights: Float[Array, " E"]  # of normalised weights
     tilt: Float[Array, ""]  # a_c
     t: Int[Array, ""]  # plays so far
 
 
+class ArrayState(NamedTuple):
+    """`State` of more features: the feature axis last."""
+
+    prediction: Float[Array, " d"]
+    points: Float[Array, "E d"]
+    inverse: Float[Array, "N d d"]
+    log_weights: Float[Array, " E"]
+    tilts: Float[Array, " E"]  # the step sizes of all experts
+    t: Int[Array, ""]
+
+
 def num_pairs(horizon: int) -> int:
     """N: how many step sizes a_0, a_1, ... Maler takes for T rounds."""
     return 1 + ((horizon - 1).bit_length() + 1) // 2
+
+
+def steps(n: int) -> np.ndarray[Any, Any]:
+    """The step sizes a_i of n pairs."""
+    return 0.1 * 2.0 ** -np.arange(n)
 
 
 def log_priors(n: int, num_rounds: Any, dtype: Any) -> Float[Array, " E"]:
@@ -84,87 +97,85 @@ def _kernel(dim: int, n: int):
 
     Written out, lanes are last, [...] any number of them. Of arrays this is one lane.
     """
-    apart = dim <= MAX_UNROLLED_DIM
-    newton_step = _newton_apart if apart else _newton_step
-
-    summed = _one_by_one if apart else _together
-
-    def clipped(points):
-        points, again = itertools.tee(points)
-        for x, square in zip(points, summed((x, x) for x in again), strict=True):
-            norm = jnp.sqrt(square)[None]
-            yield x / jnp.maximum(norm, 1)
-
-    def update(state, g):
-        dtype = g.dtype
-        g = g if apart else materialize(g)
-        a = constants(0.1 * 2.0 ** -np.arange(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
-        t = (state.t + 1).astype(dtype)
-        log_weights = state.log_weights
-        away = cache(lambda: state.prediction[:, None] - state.strong)
-
-        def products():
-            yield state.prediction - state.convex, g
-            yield away(), away()
-            yield away(), g[:, None]
-            yield state.prediction[:, None] - (state.newton if apart else state.newton.T), g[:, None]
-
-        # surrogates at the experts' points before they move
-        sums = summed(products())
-        regret = next(sums)
-        convex_loss = (2 * state.tilt) ** 2 - state.tilt * regret
-        strong_loss = a * (a * next(sums) - next(sums))
-        regret = next(sums)
-        newton_loss = a * regret * (a * regret - 1)
-        losses = jnp.concatenate([convex_loss[None], strong_loss, newton_loss])
-        log_weights = materialize(log_weights - losses)
-
-        def moved():
-            yield state.convex - (2 / jnp.sqrt(t))[None] * g
-            yield state.strong + (away() - g[:, None] / (2 * a)[None]) / t[None, None]
-
-        convex, strong = clipped(moved())
-
-        # online Newton: A + h h', h = step g, by Sherman and Morrison
-        newton, inverse = newton_step(state.newton, state.inverse, g, a * (1 - 2 * a * regret))
-
-        # predict: weights times tilts; log weights are of normalised weights, so that nothing overflows
-        weights = materialize(jnp.exp(log_weights))
-        log_weights = log_weights - jnp.log(fixed_sum(weights, axis=0))[None]
-        first = weights[0] * state.tilt
-        pair = a * weights[1 : n + 1], a * weights[n + 1 :]
-        total = first + fixed_sum(pair[0] + pair[1], axis=0)
-        prediction = first[None] * convex + fixed_sum(
-            pair[0][None] * strong + pair[1][None] * (newton if apart else newton.T), axis=1
-        )
-        t = jnp.minimum(state.t, 2**31 - 3) + 1
-        return State(
-            prediction=prediction / total[None],
-            convex=convex,
-            strong=strong,
-            newton=newton,
-            inverse=inverse,
-            log_weights=log_weights,
-            tilt=state.tilt,
-            t=t,
-        )
-
-    return lane_kernel(update) if apart else update
+    return lane_kernel(partial(_update_apart, n)) if dim <= MAX_UNROLLED_DIM else partial(_update, n)
 
 
-def _one_by_one(pairs: Iterable[tuple[Array, Array]]) -> Iterator[Array]:
-    """Sums of products over the features, the first axis; each is traced when it is asked for."""
-    for x, y in pairs:
-        yield fixed_sum(x * y, axis=0)
+def _update_apart(n: int, state: State, g: Float[Array, "d ..."]) -> State:
+    dtype = g.dtype
+    a = constants(steps(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
+    t = (state.t + 1).astype(dtype)
+    log_weights = state.log_weights
+
+    def clipped(x):
+        norm = jnp.sqrt(_squared(x))[None]
+        return x / jnp.maximum(norm, 1)
+
+    # surrogates at the experts' points before they move
+    regret = fixed_sum((state.prediction - state.convex) * g, axis=0)
+    convex_loss = (2 * state.tilt) ** 2 - state.tilt * regret
+    away = state.prediction[:, None] - state.strong
+    strong_loss = a * (a * _squared(away) - fixed_sum(away * g[:, None], axis=0))
+    regret = fixed_sum((state.prediction[:, None] - state.newton) * g[:, None], axis=0)
+    newton_loss = a * regret * (a * regret - 1)
+    losses = jnp.concatenate([convex_loss[None], strong_loss, newton_loss])
+    log_weights = materialize(log_weights - losses)
+
+    convex = clipped(state.convex - (2 / jnp.sqrt(t))[None] * g)
+    strong = clipped(state.strong + (away - g[:, None] / (2 * a)[None]) / t[None, None])
+
+    # online Newton: A + h h', h = step g, by Sherman and Morrison
+    newton, inverse = _newton_apart(state.newton, state.inverse, g, a * (1 - 2 * a * regret))
+
+    # predict: weights times tilts; log weights are of normalised weights, so that nothing overflows
+    weights = materialize(jnp.exp(log_weights))
+    log_weights = log_weights - jnp.log(fixed_sum(weights, axis=0))[None]
+    first = weights[0] * state.tilt
+    pair = a * weights[1 : n + 1], a * weights[n + 1 :]
+    total = first + fixed_sum(pair[0] + pair[1], axis=0)
+    prediction = first[None] * convex + fixed_sum(pair[0][None] * strong + pair[1][None] * newton, axis=1)
+    prediction = prediction / total[None]
+    return State(prediction, convex, strong, newton, inverse, log_weights, state.tilt, _next(state.t))
 
 
-def _together(pairs: Iterable[tuple[Array, Array]]) -> Iterator[Array]:
-    """`_one_by_one` of arrays of one lane, all in one sum, which compiles in the time of one."""
-    products = [x * y for x, y in pairs]
-    total = materialize(feature_sum(jnp.concatenate([x.reshape(len(x), -1) for x in products], axis=1), axis=0))
-    ends = np.cumsum([math.prod(x.shape[1:]) for x in products])
-    for part, x in zip(jnp.split(total, ends[:-1]), products, strict=True):
-        yield part.reshape(x.shape[1:])
+def _squared(x: Float[Array, "d ..."]) -> Float[Array, "..."]:
+    return fixed_sum(x * x, axis=0)
+
+
+def _next(t: Int[Array, "..."]) -> Int[Array, "..."]:
+    return jnp.minimum(t, 2**31 - 3) + 1  # does not wrap
+
+
+def _update(n: int, state: ArrayState, g: Float[Array, " d"]) -> ArrayState:
+    """`_update_apart` of arrays. What all experts do is one operation, since every kernel takes time to compile."""
+    tilts, a, g = state.tilts, constants(steps(n), g.dtype), materialize(g)
+    away = state.prediction - state.points
+    regrets, squares = dot(away, g[None]), dot(away[1 : n + 1], away[1 : n + 1])
+    sums = materialize(jnp.concatenate([regrets, squares]))
+    regrets, squares = sums[: 2 * n + 1], sums[2 * n + 1 :]
+    # surrogates a (a s - r) at the points before they move: s is 4, the squared distance, or the squared regret r
+    squares = jnp.concatenate([jnp.full(1, 4, g.dtype), squares, regrets[n + 1 :] ** 2])
+    log_weights = materialize(state.log_weights - tilts * (tilts * squares - regrets))
+
+    # how far the points of the convex and the strongly convex experts move to the prediction, and against the gradient
+    t = (state.t + 1).astype(g.dtype)
+    share, rate = materialize_all(
+        [
+            jnp.where(np.arange(n + 1) > 0, 1 / t, 0),
+            jnp.concatenate([(2 / jnp.sqrt(t))[None], 1 / (2 * t * a)]),
+        ]
+    )
+    moved = state.points[: n + 1] + share[:, None] * away[: n + 1] - rate[:, None] * g
+    newton, inverse = _newton_step(state.points[n + 1 :], state.inverse, g, a * (1 - 2 * a * regrets[n + 1 :]))
+    moved = materialize(jnp.concatenate([moved, newton]))
+    square = materialize(dot(moved, moved))
+    scaled = jnp.where(np.arange(2 * n + 1) <= n, jnp.maximum(jnp.sqrt(square), 1), 1)
+    points = onto_ball(materialize(moved / scaled[:, None]), square[n + 1 :] > 1, inverse)
+
+    weights = materialize(jnp.exp(log_weights))
+    tilted = weights * tilts
+    size, total = materialize_all([jnp.log(fixed_sum(weights)), fixed_sum(tilted)])
+    prediction = fixed_sum(tilted[:, None] * points, axis=0) / total
+    return ArrayState(prediction, points, inverse, log_weights - size, tilts, _next(state.t))
 
 
 def _newton_apart(newton, inverse, g, step):
@@ -184,12 +195,10 @@ def _newton_apart(newton, inverse, g, step):
 
 
 def _newton_step(newton, inverse, g, step):
-    """`_newton_apart` of arrays [N, d, d], for one lane."""
+    """`_newton_apart` of arrays [N, d, d], for one lane; its points may lie outside the ball."""
     v = materialize(step[:, None] * contraction(inverse, g[None, :, None], axis=1))
     shrink = materialize(1 / (1 + step * dot(v, g[None])))
-    inverse = inverse - v[:, :, None] * v[:, None, :] * shrink[:, None, None]
-    y = newton - v * (shrink / CURVATURE)[:, None]
-    return onto_ball(materialize(y), inverse), inverse
+    return newton - v * (shrink / CURVATURE)[:, None], inverse - v[:, :, None] * v[:, None, :] * shrink[:, None, None]
 
 
 @checked(
@@ -244,17 +253,13 @@ def maler(
             inverse = np.stack([inverse[:, i, j] for i, j in pairs(dim)])
         rounds = num_rounds.astype(dtype) if isinstance(num_rounds, jax.Array) else float(num_rounds)
         tilt = jnp.asarray(0.25 / jnp.sqrt(rounds), dtype)
-        zeros, log_weights = jnp.zeros((dim, n), dtype), log_priors(n, num_rounds, dtype)
-        return State(
-            prediction=zeros[:, 0],
-            convex=zeros[:, 0],
-            strong=zeros,
-            newton=zeros if dim <= MAX_UNROLLED_DIM else zeros.T,
-            inverse=jnp.asarray(inverse, dtype),
-            log_weights=log_weights,
-            tilt=tilt,
-            t=jnp.int32(0),
-        )
+        inverse, log_weights, t = jnp.asarray(inverse, dtype), log_priors(n, num_rounds, dtype), jnp.int32(0)
+        if dim > MAX_UNROLLED_DIM:
+            tilts = jnp.concatenate([tilt[None], *[constants(steps(n), dtype)] * 2])
+            points = jnp.zeros((2 * n + 1, dim), dtype)
+            return ArrayState(jnp.zeros(dim, dtype), points, inverse, log_weights, tilts, t)
+        zeros = jnp.zeros((dim, n), dtype)
+        return State(zeros[:, 0], zeros[:, 0], zeros, zeros, inverse, log_weights, tilt, t)
 
     def predict(state):
         return radius * state.prediction

@@ -5,6 +5,7 @@ one m > 0 that gives |x| = D. Newton on 1 / |x(m)| - 1 / D, which is concave, ri
 it (Moré and Sorensen 1983).
 """
 
+from functools import reduce
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from jaxbandits.numerics.eliminations import cholesky_solver
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import pairs, symmetric_product
 from jaxbandits.numerics.sums import contraction, inner_products
-from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
+from jaxbandits.typing import Array, Bool, Float, Matrix, Scalar, Vector
 from jaxbandits.validation import array, checked, number
 
 ITERATIONS = 16  # Newton steps of the public function; 8 leave an error of 4e-6 at condition number 1e3
@@ -75,23 +76,27 @@ def _until_there(y: Float[Array, "d L"], inverse: Float[Array, "n L"]) -> Float[
     return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)[None]
 
 
-def onto_ball(y: Float[Array, "n d"], inverse: Float[Array, "n d d"]) -> Float[Array, "n d"]:
-    """`into_unit_ball` for the few points of one lane, of any d: their x = (I + m P)^-1 y, with P = A^-1.
+def onto_ball(
+    y: Float[Array, "n d"], outside: Bool[Array, " N"], inverse: Float[Array, "N d d"]
+) -> Float[Array, "n d"]:
+    """`into_unit_ball` for the last N of the few points of one lane, of any d: x = (I + m P)^-1 y, with P = A^-1.
+
+    outside: which of them lie outside the ball.
 
     Conjugate gradients solve for x at an m, beginning with m = 0, whose x is y. Wherever what is left is small beside
     |x| - 1, m moves by what would be right if x were an eigenvector. That is never too far, since t / (1 + m t) is
     concave in t. x is then divided by its norm, from where the new m leaves little to solve: Maler's steps take two
     products with P. The points come one after the other, and each lane goes at its own pace.
     """
-    number, dim = y.shape
-    enough, place = 16 * jnp.finfo(y.dtype).eps, jnp.arange(number, dtype=jnp.int32)
-    outside = materialize(dot(y, y)) > 1
+    number, dim = len(inverse), y.shape[1]
+    before, enough = len(y) - number, 16 * jnp.finfo(y.dtype).eps
+    place = np.arange(-before, number, dtype=np.int32)
 
     def after(k):
-        return jnp.min(jnp.where(outside & (place > k), place, number))
+        return jnp.min(jnp.where(outside & (place[before:] > k), place[before:], number))
 
     def chosen(k):  # of few points; a gather of lanes would take longer to compile
-        return fixed_sum(jnp.where((place == k)[:, None], y, 0), axis=0)
+        return reduce(lambda x, i: jnp.where(k == i, y[before + i], x), range(1, number), y[before])
 
     def step(carry):
         k, points, x, v, p, numbers = carry
@@ -99,11 +104,11 @@ def onto_ball(y: Float[Array, "n d"], inverse: Float[Array, "n d d"]) -> Float[A
         point, matrix = chosen(k), lax.dynamic_index_in_dim(inverse, k, keepdims=False)
         w = materialize(contraction(matrix, p[:, None], axis=0))
         square, along = inner_products((p, p), (p, w))
-        before = jnp.where(last > 0, last, square)
-        before, rate = materialize_all([before, before / (square + m * along)])
+        last = jnp.where(last > 0, last, square)
+        last, rate = materialize_all([last, last / (square + m * along)])
         x, v = x + rate * p, v + rate * w
         left = point - x - m * v
-        xx, xv, vv, remaining = inner_products((x, x), (x, v), (v, v), (left, left))
+        xx, xv, vv, remaining = materialize(inner_products((x, x), (x, v), (v, v), (left, left)))
         size, slope = jnp.sqrt(xx), xv / xx
         excess, growth = size - 1, 1 + m * slope
         limit = (enough * growth * size) ** 2
@@ -118,7 +123,7 @@ def onto_ball(y: Float[Array, "n d"], inverse: Float[Array, "n d d"]) -> Float[A
                     jnp.where(done | turn, 0, remaining),
                     jnp.where(done, 0, steps + 1),
                     jnp.where(done | turn, 1 / size, 1),
-                    jnp.where(turn, 0, remaining / before),
+                    jnp.where(turn, 0, remaining / last),
                     done.astype(m.dtype),
                 ]
             )
@@ -131,7 +136,7 @@ def onto_ball(y: Float[Array, "n d"], inverse: Float[Array, "n d d"]) -> Float[A
         p = jnp.where(done, chosen(k), point - x - m * v + turned * p)
         return k, points, jnp.where(done, 0, x), jnp.where(done, 0, v), p, numbers[:3]
 
-    first, none = after(jnp.int32(-1)), jnp.zeros(dim, y.dtype)
+    first, none = jnp.min(jnp.where(outside, place[before:], number)), jnp.zeros(dim, y.dtype)
     start = first, y, none, none, chosen(first), jnp.zeros(3, y.dtype)
     return lax.while_loop(lambda carry: carry[0] < number, step, start)[1]
 

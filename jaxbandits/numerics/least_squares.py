@@ -41,7 +41,7 @@ def weighted_rank_one(
 
     Last come P x before the play, w / (1 + w x' P x), and the play's error times that.
     """
-    v = materialize(symmetric_product(inverse, x))
+    v = symmetric_product(inverse, x)
     shrink = 1 / (1 + dot(x, v)) if isinstance(weight, tuple) else weight / (1 + weight * dot(x, v))
     error = y - dot(x, theta)
     shrink, error = materialize_all([shrink, error * shrink])

@@ -24,7 +24,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.numerics.fusion import materialize, materialize_all
-from jaxbandits.numerics.sums import contraction, dot, matvec, product
+from jaxbandits.numerics.sums import contraction, dot, inner_products, matvec, product
 from jaxbandits.typing import Array, Float, Tensor
 
 Entries: TypeAlias = Sequence[Any]
@@ -211,6 +211,13 @@ def inner(x: Vector, y: Vector) -> Any:
     if isinstance(x, list | tuple):
         return sum(x[j] * y[j] for j in range(len(x)))
     return dot(x, y)
+
+
+def inners(*pairs: tuple[Vector, Vector]) -> Any:
+    """<x, y> of each pair; of arrays all in one sum, which compiles in the time of one, and stored."""
+    if isinstance(pairs[0][0], list | tuple):
+        return [inner(x, y) for x, y in pairs]
+    return materialize(inner_products(*pairs))
 
 
 def quadratic_form(matrix: Symmetric, x: Vector) -> Any:

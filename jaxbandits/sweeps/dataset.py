@@ -11,6 +11,7 @@ import jax
 import jaxlib
 import numpy as np
 
+from jaxbandits.garbage import uncollected
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.protocol import Environment
 from jaxbandits.regret import best_reward, has_best
@@ -147,7 +148,8 @@ class Results:
 
     def dataset(self) -> "xr.Dataset":
         """The filled arrays, where they are in memory."""
-        import xarray as xr
+        with uncollected():
+            import xarray as xr
 
         self.put_best()
         data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}

@@ -50,7 +50,9 @@ class State(NamedTuple):
 
 def nearest(theta: Float[Array, " d"], inverse: Float[Array, "d d"]) -> Float[Array, " d"]:
     """The point of the unit ball nearest to theta in the norm of V."""
-    return nearest_apart(theta, inverse) if len(theta) <= MAX_UNROLLED_DIM else onto_ball(theta[None], inverse[None])[0]
+    if len(theta) <= MAX_UNROLLED_DIM:
+        return nearest_apart(theta, inverse)
+    return onto_ball(theta[None], materialize(dot(theta, theta))[None] > 1, inverse[None])[0]
 
 
 @lanes_last

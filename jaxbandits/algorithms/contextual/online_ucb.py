@@ -40,7 +40,16 @@ from jaxbandits.mechanisms.composition import Event, gaussian_event, given_delta
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.least_squares import rank_one
-from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, apart, each, inner, scaled_identity, stacked, zero_vector
+from jaxbandits.numerics.packed import (
+    MAX_UNROLLED_DIM,
+    apart,
+    each,
+    inner,
+    inners,
+    scaled_identity,
+    stacked,
+    zero_vector,
+)
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
 from jaxbandits.random import to_normal
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
@@ -144,17 +153,19 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         z = next(normals)
         y = y + params.mechanism_scale * params.reward_noise * next(normals)
         x = each(lambda own, drawn: own + spread * drawn, x, z)
-        sent = materialize(stacked((*x, y)) if isinstance(x, tuple) else jnp.append(x, y), long=True)
-        return Message(sent[:dim], sent[dim])
+        if isinstance(x, tuple):
+            sent = materialize(stacked((*x, y)), long=True)
+            return Message(sent[:dim], sent[dim])
+        return Message(materialize(x, long=True), materialize(y, long=True))
 
     def update(params, state, draws, t, note, message, used):
         x, y = apart(message.feature), message.response
-        good = inner(x, x) + y * y < MAX_SQUARED_NORM  # false for NaN too: a message may be attacked on its way
-        x = each(lambda a: jnp.where(good, a, 0), x)
-        x = materialize(x) if dim > MAX_UNROLLED_DIM else x  # of arrays every sum would decide anew what is good
         tool = online(params, y.dtype)
         point = apart(tool.predict(state.learner))
-        guess = materialize(inner(x, point))
+        square, guess = inners((x, x), (x, point))
+        good = square + y * y < MAX_SQUARED_NORM  # false for NaN too: a message may be attacked on its way
+        x = each(lambda a: jnp.where(good, a, 0), x)
+        guess = materialize(jnp.where(good, guess, 0))
 
         # loss (<x, theta> - y)^2 - Sigma-norm^2: without the second term the noise on x would shrink theta
         noise = params.mechanism_scale * params.feature_noise

@@ -22,6 +22,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jaxbandits import simulator
 from jaxbandits.contract import first_line, operations
 from jaxbandits.formatting import duration, size
+from jaxbandits.garbage import uncollected
 from jaxbandits.kernels.launch import Form, form_on, has_kernels
 from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
@@ -172,7 +173,8 @@ class Compiled:
             if device.platform == "cpu":
                 warn_if_long(number)
             about_to_compile(number)
-            lowered = program.lower()
+            with uncollected():
+                lowered = program.lower()
             with programs_on_disk() if found is None else compiled_anew():
                 return lowered.compile(compiler_options=options)
 
