@@ -289,17 +289,18 @@ def _choice(parts: Parts, leaves: Any, treedef: Any, checkpoints: int, kind: Kin
 def advance(
     chosen: Fitted, marks: tuple[int, ...], case: Case, seeds: Any, lane: Lane, times: Any, segment: Segment, form: Form
 ) -> Lane:
-    """The lanes [S, M, ...] after a segment of a span.
+    """The lanes [S, M, ...] after a segment of a span, of one point [S, ...].
 
     marks: of each leaf of the case, below 0 where its numbers are the same for all points. The state of the environment
     is [S, ...] where points share it.
     """
     window: Traced = chosen.traced
-    lanes = seeds.shape[0], lane.plays.shape[1]
+    lanes = seeds.shape[0], lane.plays.shape[1] if lane.plays.ndim > 1 else 1
     carried, treedef = jax.tree.flatten((with_rows(lane), rows(lane)))
     own = jax.tree.leaves((window.lane, window.rows))
     shared_case = [k for k, mark in enumerate(marks) if mark < 0]
-    shared_lane = [k for k, (x, one) in enumerate(zip(carried, own, strict=True)) if x.ndim == one.ndim + 1]
+    pairs = zip(carried, own, strict=True)
+    shared_lane = [k for k, (x, one) in enumerate(pairs) if x.ndim < one.ndim + lane.plays.ndim]
     source = written("stretch", partial(write, shared=(shared_case, shared_lane)), window, chosen.largest).source
     limits = jnp.stack([jnp.asarray(x, jnp.int32) for x in (*lanes, times.shape[0], *segment)])
     given = [limits, times, seeds, *jax.tree.leaves(case)]
@@ -311,5 +312,5 @@ def advance(
     if window.rest is None:
         return after
     axes = jax.tree.unflatten(jax.tree.structure(case), [None if mark < 0 else mark for mark in marks])
-    of_points = jax.vmap(window.rest, (axes, 0, None))
+    of_points = window.rest if lane.plays.ndim == 1 else jax.vmap(window.rest, (axes, 0, None))
     return jax.vmap(of_points, (None, 0, None))(case, after, times)

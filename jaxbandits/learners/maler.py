@@ -101,6 +101,7 @@ def _kernel(dim: int, n: int):
 
 
 def _update_apart(n: int, state: State, g: Float[Array, "d ..."]) -> State:
+    """The step written out, lanes last. Kept as it is, to the bit, beside `_update`."""
     dtype = g.dtype
     a = constants(steps(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
     t = (state.t + 1).astype(dtype)
@@ -148,7 +149,7 @@ def _next(t: Int[Array, "..."]) -> Int[Array, "..."]:
 def _update(n: int, state: ArrayState, g: Float[Array, " d"]) -> ArrayState:
     """`_update_apart` of arrays. What all experts do is one operation, since every kernel takes time to compile."""
     tilts, a, g = state.tilts, constants(steps(n), g.dtype), materialize(g)
-    away = state.prediction - state.points
+    away = state.prediction[None] - state.points
     regrets, squares = dot(away, g[None]), dot(away[1 : n + 1], away[1 : n + 1])
     sums = materialize(jnp.concatenate([regrets, squares]))
     regrets, squares = sums[: 2 * n + 1], sums[2 * n + 1 :]
@@ -164,7 +165,7 @@ def _update(n: int, state: ArrayState, g: Float[Array, " d"]) -> ArrayState:
             jnp.concatenate([(2 / jnp.sqrt(t))[None], 1 / (2 * t * a)]),
         ]
     )
-    moved = state.points[: n + 1] + share[:, None] * away[: n + 1] - rate[:, None] * g
+    moved = state.points[: n + 1] + share[:, None] * away[: n + 1] - rate[:, None] * g[None]
     newton, inverse = _newton_step(state.points[n + 1 :], state.inverse, g, a * (1 - 2 * a * regrets[n + 1 :]))
     moved = materialize(jnp.concatenate([moved, newton]))
     square = materialize(dot(moved, moved))

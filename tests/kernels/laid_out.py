@@ -77,7 +77,7 @@ def records(lane: Any, reached: Any) -> list[Any]:
     at, high_and_low = jax.tree.leaves(lane.record.pulls_at), lane.record.regret_at
     if high_and_low:
         at.append(sum(map(np.float64, high_and_low)).astype(high_and_low[0].dtype))
-    rows = [x * reached.reshape(*reached.shape, *(1,) * (x.ndim - 3)) for x in at]
+    rows = [x * reached.reshape(*reached.shape, *(1,) * (x.ndim - reached.ndim)) for x in at]
     return [lane.plays, np.minimum(lane.next, reached.shape[-1]), *jax.tree.leaves(lane.record.pulls), *rows]
 
 

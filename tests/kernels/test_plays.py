@@ -18,6 +18,10 @@ pytestmark = [needs_cc, pytest.mark.compiles(60)]
 # The least share of lanes that take the same actions, where that is not all of them, and why.
 NOT_EQUAL = {
     "kl_ucb": (0.97, "entropies differ in the last bit, as XLA has another logarithm than the C library"),
+    **dict.fromkeys(
+        ["doubling by momentum", "hvt_linucb", "linear_thompson", "online_ucb by adam"],
+        (0.97, "XLA that optimizes little, as in tests, rounds otherwise on some processors; optimized fully, all are"),
+    ),
 }
 # In every run: single plays, full and counted windows, with loops in a play, and large arrays.
 ALWAYS = {"ucb1", "exp3", "thompson", "linucb", "batched_exp4", "adap_ucb", "private_batched"}
@@ -54,7 +58,7 @@ def test_points_have_numbers_of_their_own(algorithm, environment, grid):
     assert both.actions.all()
     [alone] = Played(laid_out(algorithm, environment, grid), (1,)).spans()
     for x, y in zip(jax.tree.leaves(both.ours.record), jax.tree.leaves(alone.ours.record), strict=True):
-        np.testing.assert_array_equal(x[:, 1], y[:, 0])
+        np.testing.assert_array_equal(x[:, 1], y)
 
 
 @pytest.mark.parametrize("algorithm", [a.ucb1, partial(a.adap_ucb, epsilon=1.0)], ids=["ucb1", "adap_ucb"])
@@ -71,7 +75,7 @@ def test_full_windows_hold_several_checkpoints():
     [both] = played.spans(first=4)
     jax.tree.map(np.testing.assert_array_equal, both.ours, both.wanted)
     assert (both.ours.plays == 96).all() and len(played.group.times) == 8
-    np.testing.assert_array_equal(both.ours.record.pulls_at.sum(-1)[0, 0], played.group.times)
+    np.testing.assert_array_equal(both.ours.record.pulls_at.sum(-1)[0], played.group.times)
 
 
 @pytest.mark.parametrize("counted", [False, True])

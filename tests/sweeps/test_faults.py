@@ -344,9 +344,9 @@ ray.shutdown()
     (tmp_path / "my_module.py").write_text(
         "import jax\nimport jaxbandits as jb\n\n\ndef mine(*, num_arms, horizon):\n"
         "    return jb.algorithms.ucb1(num_arms=num_arms, horizon=horizon)\n\n\n"
-        # only for one point: what fails for one lane, or for two points, is said before the run
+        # only for the seeds of a call: what fails for one lane, or for two points, is said before the run
         "@jax.custom_batching.custom_vmap\ndef closing(x):\n    return x\n\n\n"
-        "@closing.def_vmap\ndef _(points, batched, x):\n    if points == 1:\n"
+        "@closing.def_vmap\ndef _(lanes, batched, x):\n    if lanes in range(16, 1000):\n"
         "        raise ZeroDivisionError('never closed')\n    return x, batched[0]\n\n\n"
         "def close(params, state, draws, t):\n    return jax.tree.map(closing, state)\n\n\n"
         "def broken(*, num_arms, horizon):\n    made = mine(num_arms=num_arms, horizon=horizon)\n"

@@ -280,8 +280,8 @@ def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatc
     closing = jax.custom_batching.custom_vmap(lambda x: x)
 
     @closing.def_vmap
-    def _(points, batched, x):
-        if points == 1:  # two points are traced before the run, and what fails there is said there
+    def _(lanes, batched, x):
+        if lanes in range(16, 1000):  # other numbers are traced before the run, and what fails there is said there
             raise ZeroDivisionError("never closed")
         return x, batched[0]
 
@@ -386,7 +386,7 @@ def test_a_taste_of_a_group_that_waits_is_thrown_away(monkeypatch, whole):
     monkeypatch.setattr(Remaining, "compiled", compiled_now)
     monkeypatch.setattr(Remaining, "tasted", noted)
     xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL).regret, whole.regret)
-    assert len(tastes) == 1 and tastes[0][1] > 0
+    assert 1 <= len(tastes) <= 2 and all(seconds > 0 for _, seconds in tastes)  # both may wait
 
 
 def test_what_compiling_takes_is_said_before_it_begins(monkeypatch, capsys, tmp_path):

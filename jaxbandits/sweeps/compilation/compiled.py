@@ -1,4 +1,4 @@
-"""The compiled functions of a group: begin, advance, close and finish over [seeds, points] lanes.
+"""The compiled functions of a group: begin, advance, close and finish over [seeds, points] lanes, or [seeds].
 
 The inner `vmap` is over points, the outer over seeds: a draw that depends on the seed alone then has no axis of
 points and is drawn once for all of them. Functions are compiled ahead of time, once for a shape and device.
@@ -52,7 +52,8 @@ OF_LANES = 1.2  # operations of a program of many lanes over those of one lane's
 class Compiled:
     """The jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...].
 
-    marks: 0 for params that differ between points, -1 for those that do not.
+    Of one point all are [S, ...]: JAX would carry an axis of one through every operation. marks: 0 for params that
+    differ between points, -1 for those that do not.
     """
 
     def __init__(self, parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> None:
@@ -62,8 +63,11 @@ class Compiled:
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
         lane_axes = Lane(*[0] * len(Lane._fields))._replace(environment=0 if environment_moves else None)
 
+        def over_points(function, axes, out=0):
+            return jax.vmap(function, axes, out, axis_size=points) if points > 1 else function
+
         def over(function, inner, outer, out=0):
-            return jax.vmap(jax.vmap(partial(function, parts), inner, out, axis_size=points), outer)
+            return jax.vmap(over_points(partial(function, parts), inner, out), outer)
 
         def begin(case, seeds):
             one = partial(simulator.begin, checkpoints=checkpoints)
@@ -76,7 +80,7 @@ class Compiled:
                 inner_out, outer_out = (inside, outside) if out is None else (out, out)
                 if beside:
                     inner_out, outer_out = (inner_out, None), (outer_out, None)
-                inner = jax.vmap(function, (axes, None, inside), inner_out, axis_size=points)
+                inner = over_points(function, (axes, None, inside), inner_out)
                 return jax.vmap(inner, (None, 0, outside), outer_out)(case, seeds, lane)
 
             lane = columns.lanes_behind(lane)

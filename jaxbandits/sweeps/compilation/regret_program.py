@@ -29,11 +29,12 @@ _lock = threading.Lock()
 
 
 def compiled_regret(
-    counts: Int[Array, "S M C K"], gaps: Float[np.ndarray, "M K"], lanes: int
+    counts: Int[Array, "S ... C K"], gaps: Float[np.ndarray, "M K"], lanes: int
 ) -> Float[np.ndarray, "S M C"] | None:
     """What the pulls of every arm cost, in float64, on the host; None where the host's own code is the better way.
 
-    counts: on a device. lanes: how many the whole sweep has of them. The array that is returned may be read-only.
+    counts: on a device; those of one point without an axis of points. lanes: how many the whole sweep has of them. The
+    array that is returned may be read-only.
     """
     device = next(iter(counts.devices()))
     if not saves_time(counts.shape, lanes, device):
@@ -45,7 +46,7 @@ def compiled_regret(
 
 def saves_time(shape: tuple[int, ...], lanes: int, device: jax.Device) -> bool:
     """Whether a program for counts of a shape is the better way, as `compiled_regret` has it."""
-    return lanes * shape[2] * shape[3] >= LEAST_COUNTS.get(device.platform, np.inf) and shape[3] <= MAX_ARMS
+    return lanes * shape[-2] * shape[-1] >= LEAST_COUNTS.get(device.platform, np.inf) and shape[-1] <= MAX_ARMS
 
 
 def program_of(shape: tuple[int, ...], device: jax.Device) -> Any:
@@ -66,14 +67,15 @@ def _program(shape: tuple[int, ...], device: jax.Device) -> Any:
     """The program for counts of a shape, compiled under `jax.enable_x64`."""
     there = jax.sharding.SingleDeviceSharding(device)
     counts = jax.ShapeDtypeStruct(shape, np.int32, sharding=there)
-    gaps = jax.ShapeDtypeStruct((shape[1], shape[3]), np.float64, sharding=there)
+    gaps = jax.ShapeDtypeStruct((shape[1] if len(shape) > 3 else 1, shape[-1]), np.float64, sharding=there)
     with programs_on_disk():
         lowered = jax.jit(regret).lower(counts, gaps)
         return lowered.compile(compiler_options=WIDE_VECTORS if device.platform == "cpu" else None)
 
 
-def regret(counts: Int[Array, "S M C K"], gaps: Float[Array, "M K"]) -> Float[Array, "S M C"]:
+def regret(counts: Int[Array, "S ... C K"], gaps: Float[Array, "M K"]) -> Float[Array, "S M C"]:
     """Sum of counts times gaps over the arms, traced in float64. Adding 0 where a gap is 0 changes no bit."""
+    counts = counts.reshape(len(counts), len(gaps), *counts.shape[-2:])
     total = jnp.zeros(counts.shape[:-1], jnp.float64)
     for arm in range(counts.shape[-1]):
         count = lax.index_in_dim(counts, arm, axis=3, keepdims=False)

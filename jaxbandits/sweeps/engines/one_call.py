@@ -224,11 +224,11 @@ class Player:
         diagnostics, record = self.finish(lane)[1] if self.diagnosed else {}, lane.record
         self._tell(self.horizon)
         regret = regret_of(record, self.group.parts, self.plan, call)
-        pulls = None if isinstance(record.pulls, tuple) else np.asarray(record.pulls)[: call.seeds]
+        pulls = None if isinstance(record.pulls, tuple) else of_call(record.pulls, call)
         return Outcome(
             regret=regret, pulls=pulls,
-            diagnostics={name: np.asarray(x)[: call.seeds] for name, x in diagnostics.items()},
-            faults=found_in(call.cells, call.first, lane.faults, regret, pulls, self.group.times),
+            diagnostics={name: of_call(x, call) for name, x in diagnostics.items()},
+            faults=found_in(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
         )  # fmt: skip
 
     def _play_span(self, number: int, lane: Any, start: int, done: int) -> Any:
@@ -270,6 +270,16 @@ class Player:
         self.report(Progress(self.call, new * lanes, seconds, restored))
 
 
+def of_call(tree: Any, call: Call) -> Any:
+    """What lanes hold, [S, M, ...] on the host, of the call's seeds."""
+
+    def on_host(x: Any) -> np.ndarray[Any, Any]:
+        x = np.asarray(x)[: call.seeds]
+        return x if len(call.cells) > 1 else x[:, None]
+
+    return jax.tree.map(on_host, tree)
+
+
 def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(x) for x in jax.tree.leaves(tree)]
 
@@ -290,13 +300,13 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
     """Regret [S, M, C] in float64 on the host: exact from counts where losses do not change, else compensated sums."""
     group = plan.groups[call.group]
     if record.regret_at:
-        high, low = (np.asarray(x)[: call.seeds] for x in record.regret_at)
+        high, low = of_call(record.regret_at, call)
         regret = np.add(high, low, dtype=np.float64)
     else:  # in compiled code where that saves time, with the same bits
         means = np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
         costs = compiled_regret(record.pulls_at, gaps_of(means), len(group.cells) * len(plan.seeds))
         if costs is None:
-            costs = regret_of_counts(np.asarray(record.pulls_at)[: call.seeds], means[:, None])
+            costs = regret_of_counts(of_call(record.pulls_at, call), means[:, None])
         regret = costs[: call.seeds]
     baseline = parts.world.baseline
     if baseline is not None:
