@@ -243,3 +243,13 @@ class Draws:
         """A `jax.random` key for one play: slower than the draws above, still addressed."""
         low, high = self.words(t)
         return jax.random.wrap_key_data(jnp.stack([low, high], axis=-1), impl="threefry2x32")
+
+
+def joined_bits(*streams: tuple[Draws, int], t: Int[Array, ""]) -> UInt32[Array, " n"]:
+    """`Draws.bits(t, (n,))` of streams of one lane, each with its n, behind one another and from one loop."""
+    blocks = [(number + 1) // 2 for _, number in streams]
+    seed, names = zip(*(draws._key() for draws, _ in streams), strict=True)
+    counter = streams[0][0]._play(t), np.concatenate([np.arange(number, dtype=np.uint32) for number in blocks])
+    words = materialize_all(threefry2x32((seed[0], np.repeat(names, blocks)), counter))
+    parts = zip(*(jnp.split(word, np.cumsum(blocks)[:-1]) for word in words), strict=True)
+    return jnp.concatenate([_entries(part, (number,)) for part, (_, number) in zip(parts, streams, strict=True)])

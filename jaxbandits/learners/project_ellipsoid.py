@@ -88,7 +88,7 @@ def onto_ball(
     concave in t. x is then divided by its norm, from where the new m leaves little to solve: Maler's steps take two
     products with P. The points come one after the other, and each lane goes at its own pace.
     """
-    number, dim = len(inverse), y.shape[1]
+    number = len(inverse)
     before, enough = len(y) - number, 16 * jnp.finfo(y.dtype).eps
     place = np.arange(-before, number, dtype=np.int32)
 
@@ -104,6 +104,7 @@ def onto_ball(
         point, matrix = chosen(k), lax.dynamic_index_in_dim(inverse, k, keepdims=False)
         w = materialize(contraction(matrix, p[:, None], axis=0))
         square, along = inner_products((p, p), (p, w))
+        x, v = jnp.where(steps > 0, x, 0), jnp.where(steps > 0, v, 0)
         last = jnp.where(last > 0, last, square)
         last, rate = materialize_all([last, last / (square + m * along)])
         x, v = x + rate * p, v + rate * w
@@ -134,10 +135,11 @@ def onto_ball(
         points = jnp.where((place == k)[:, None] & done, x[None], points)
         k = materialize(jnp.where(done, after(k), k))
         p = jnp.where(done, chosen(k), point - x - m * v + turned * p)
-        return k, points, jnp.where(done, 0, x), jnp.where(done, 0, v), p, numbers[:3]
+        return k, points, x, v, p, numbers[:3]
 
-    first, none = jnp.min(jnp.where(outside, place[before:], number)), jnp.zeros(dim, y.dtype)
-    start = first, y, none, none, chosen(first), jnp.zeros(3, y.dtype)
+    first = jnp.min(jnp.where(outside, place[before:], number))
+    p = chosen(first)
+    start = first, y, p, p, p, jnp.zeros(3, y.dtype)  # x and v of the first step are not read
     return lax.while_loop(lambda carry: carry[0] < number, step, start)[1]
 
 

@@ -12,7 +12,7 @@ from numpy_draws import NumpyDraws
 from scipy import stats
 from uncompiled import uncompiled
 
-from jaxbandits.random import Draws, threefry2x32, to_exponential, to_laplace, to_normal, to_uniform
+from jaxbandits.random import Draws, joined_bits, threefry2x32, to_exponential, to_laplace, to_normal, to_uniform
 
 N = 40_000
 LAWS = {"uniform": stats.uniform(), "normal": stats.norm(), "exponential": stats.expon(), "laplace": stats.laplace()}
@@ -76,6 +76,16 @@ def test_oracles_draw_what_the_simulator_draws():
                 for x, y in zip(jax.tree.leaves(given[name]), jax.tree.leaves(draw), strict=True):
                     exact = name.split()[0] not in ("normal", "exponential", "laplace")
                     np.testing.assert_allclose(x, y, rtol=0 if exact else 30 * np.finfo(dtype).eps, err_msg=name)
+
+
+def test_bits_of_several_streams_are_theirs():
+    draws, numbers = Draws(np.uint32(SEED), "a").shifted(np.int32(5)), {"b": 7, "c": 1, "d": 4}
+
+    def both(t):
+        streams = [(draws.child(name), number) for name, number in numbers.items()]
+        return joined_bits(*streams, t=t), jnp.concatenate([stream.bits(t, (number,)) for stream, number in streams])
+
+    np.testing.assert_array_equal(*jax.jit(both)(np.int32(17)))
 
 
 @functools.cache

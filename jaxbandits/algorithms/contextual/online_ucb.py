@@ -51,7 +51,7 @@ from jaxbandits.numerics.packed import (
     zero_vector,
 )
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
-from jaxbandits.random import to_normal
+from jaxbandits.random import joined_bits, to_normal
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer
@@ -136,22 +136,18 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
     def normals_of(feature, reward, t):
         """The standard normals of features, and that of the reward; of arrays all in one, which compiles once."""
         if dim <= MAX_UNROLLED_DIM:
-            yield feature.normals(t[0], dim)
-            yield reward.normal(t[0])
-        else:
-            bits = jnp.append(feature.stored_bits(t[0], (dim,)), reward.bits(t[0]))
-            both = materialize(to_normal(bits, feature.dtype), long=True)
-            yield both[:dim]
-            yield both[dim]
+            return feature.normals(t[0], dim), reward.normal(t[0])
+        bits = joined_bits((feature, dim), (reward, 1), t=t[0])
+        both = materialize(to_normal(bits, feature.dtype), long=True)
+        return both[:dim], both[dim]
 
     def encode(params, note, draws, t, context, action, reward, play):
         feature = context[0, action[0]]  # the guarantee holds for features of norm L: longer ones are cut, not believed
         x, y = bounded(apart(feature), reward[0], params.feature_norm)
         noise = params.mechanism_scale * params.feature_noise
         spread = jnp.sqrt(noise * noise + params.perturbation**2)  # one draw has the law of both
-        normals = normals_of(draws.child("feature"), draws.child("reward"), t)
-        z = next(normals)
-        y = y + params.mechanism_scale * params.reward_noise * next(normals)
+        z, last = normals_of(draws.child("feature"), draws.child("reward"), t)
+        y = y + params.mechanism_scale * params.reward_noise * last
         x = each(lambda own, drawn: own + spread * drawn, x, z)
         if isinstance(x, tuple):
             sent = materialize(stacked((*x, y)), long=True)
