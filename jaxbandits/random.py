@@ -246,7 +246,10 @@ class Draws:
 
 
 def joined_bits(*streams: tuple[Draws, int], t: Int[Array, ""]) -> UInt32[Array, " n"]:
-    """`Draws.bits(t, (n,))` of streams of one lane, each with its n, behind one another and from one loop."""
+    """The words `draws.bits(t, (n,))` of each (draws, n), one stream after the other, all drawn in one loop.
+
+    The streams are children of one stream: they differ in their paths alone.
+    """
     blocks = [(number + 1) // 2 for _, number in streams]
     seed, names = zip(*(draws._key() for draws, _ in streams), strict=True)
     counter = streams[0][0]._play(t), np.concatenate([np.arange(number, dtype=np.uint32) for number in blocks])

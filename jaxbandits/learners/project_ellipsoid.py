@@ -104,7 +104,7 @@ def onto_ball(
         point, matrix = chosen(k), lax.dynamic_index_in_dim(inverse, k, keepdims=False)
         w = materialize(contraction(matrix, p[:, None], axis=0))
         square, along = inner_products((p, p), (p, w))
-        x, v = jnp.where(steps > 0, x, 0), jnp.where(steps > 0, v, 0)
+        x, v = jnp.where(steps > 0, x, 0), jnp.where(steps > 0, v, 0)  # 0 where a point begins, whatever was carried
         last = jnp.where(last > 0, last, square)
         last, rate = materialize_all([last, last / (square + m * along)])
         x, v = x + rate * p, v + rate * w
@@ -139,7 +139,7 @@ def onto_ball(
 
     first = jnp.min(jnp.where(outside, place[before:], number))
     p = chosen(first)
-    start = first, y, p, p, p, jnp.zeros(3, y.dtype)  # x and v of the first step are not read
+    start = first, y, p, p, p, jnp.zeros(3, y.dtype)
     return lax.while_loop(lambda carry: carry[0] < number, step, start)[1]
 
 

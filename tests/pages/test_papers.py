@@ -737,7 +737,8 @@ def shape(text, labels):
     """A text with @ for a label and # for a number, or for a list of them: of both a full run has more."""
     for label in labels:
         text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "@", text)
-    text = re.sub(r"∞|\binf\b|(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?%?", "#", text)
+    number = r"(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+|[kMGT]\b)?%?"  # an axis has 100M, another 10G
+    text = re.sub(rf"∞|\binf\b|{number}", "#", text)
     text = re.sub(r"([@#])(?:(?:, | and |; | )[@#])+", r"\1", text)
     # what is spent, where it is not what was asked for, which depends on the size
     return re.sub(r" \(spends [^)]*\)|ε spent: (?:[@#] \(asked #\)(?: \.\.\.)?[,;] )+", "", text)
@@ -746,6 +747,7 @@ def shape(text, labels):
 def test_the_shape_of_a_text():
     assert shape("target: trimmed mean at 0, 0.1, 0.2", ["trimmed mean"]) == "target: @ at #"
     assert shape("M1, M2 and UCB1 at ε = ∞, 5% of ±30", ["M1", "M2"]) == "@ and UCB1 at ε = # of #"
+    assert shape("100M", []) == shape("10G", []) == "#" and shape("3 GB, 2 Gaussians", []) == "# GB, # Gaussians"
     assert shape("below JDP", ["JDP"]) != shape("above JDP", ["JDP"])
     spent = "3 seeds; ε spent: JDP ∞ (asked 1), 2.7 (asked 2) ...; LDP 3 (asked 4); two arms"
     assert shape(spent, ["JDP", "LDP"]) == "# seeds; two arms" and shape("JDP (spends ε = ∞)", ["JDP"]) == "@"
