@@ -200,7 +200,7 @@ def published_table(found: dict[str, Any]) -> str:
         epsilon, delta = row["claimed"]
         spent = "∞" if row["spent"] == "inf" else f"{row['spent']:.4g}"
         says = "**refutes**" if row["refuted"] else "does not refute"
-        known = provenance.records()[row["source"]].known_from()
+        known = provenance.records()[row["source"]].kind_and_source()
         cells = (name, known, f"{epsilon:g}", f"{delta:g}", spent, f"{row['proven']:.2f}", says, row["repair"])
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

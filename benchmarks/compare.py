@@ -16,7 +16,7 @@ import sweeps
 import until
 
 from jaxbandits import intervals
-from jaxbandits.formatting import markdown
+from jaxbandits.formatting import markdown_table
 
 RUNS, LEVEL = 4_000, 0.05
 CELLS = [("student", 8), ("student", 32), ("student", 200), ("bootstrap-t", 32), ("bootstrap-t", 200), ("anytime", 200)]
@@ -50,7 +50,7 @@ def main() -> None:
     given = reading.parse_args()
     measure.one_core()
     rows = list(levels(given.runs))
-    table = markdown(rows, right=len(rows[0]) - 1) + "\n"
+    table = markdown_table(rows, right=len(rows[0]) - 1) + "\n"
     print(f"\n{table}", flush=True)
     if given.write is not None:
         sweeps.put_between(given.write, "compare-levels", table)

@@ -56,7 +56,7 @@ def spectral_filter(dim: int = 3) -> Case:
         return np.arange(lanes, dtype=np.uint32), values, np.broadcast_to(directions, (lanes, arms, dim))
 
     def one(seed: Any, *args: Any) -> Any:
-        return filter_kernel.one(0)(Draws(seed, "filter"), *args)
+        return filter_kernel.one_lane_filter(0)(Draws(seed, "filter"), *args)
 
     def kernel() -> Fitted:
         _, values, directions = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), batches(1))

@@ -267,7 +267,7 @@ def swept(name: str, seeds: Any, horizon: int, form: Any, where: Any = None) -> 
     from jaxbandits.kernels import launch
 
     algorithm, environment, *_ = cases()[name]
-    with launch.forced(form), warnings.catch_warnings():
+    with launch.force_form(form), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return jb.sweep({name: algorithm}, environment, horizon=horizon, seeds=seeds, checkpoints=min(50, horizon),
                         progress=False, devices=[where or device()])  # fmt: skip
@@ -329,25 +329,25 @@ class Plays:
         import numpy as np
 
         from jaxbandits.kernels import launch
-        from jaxbandits.sweeps.compilation.compiled import compiled
-        from jaxbandits.sweeps.plan import host_case, plan, stacked
+        from jaxbandits.sweeps.compilation.compiled import functions_of_group
+        from jaxbandits.sweeps.plan import host_case, plan, stack_cases
 
         algorithm, environment, self.horizon, _ = cases()[name]
         laid_out = plan({name: algorithm}, environment, horizon=self.horizon, seeds=lanes, checkpoints=20)
         (group,) = laid_out.groups
-        host, marks = stacked([host_case(laid_out.cells[0])], laid_out.dtype)
+        host, marks = stack_cases([host_case(laid_out.cells[0])], laid_out.dtype)
         leaves, treedef = jax.tree.flatten(marks)
-        run = compiled(group.parts, tuple(leaves), treedef, 1, len(group.times))
+        run = functions_of_group(group.parts, tuple(leaves), treedef, 1, len(group.times))
         self.host, self.times = jax.device_put((host, group.times.astype(np.int32)), device())
         self.seeds, self.marks = np.arange(lanes, dtype=np.uint32), group.times
         self.span = max(group.schedule, key=lambda span: span.repeats)
         kind, began = (self.span.slots, self.span.full, self.span.whole), time.perf_counter()
-        with launch.forced(form):
+        with launch.force_form(form):
             self.begin = run.program("begin", device(), self.host, self.seeds)
             lane = self.begin.out_info
             given = self.host, self.seeds, lane, self.times, self.segment(1)
             self.program = run.program("advance", device(), *given, kind=kind)
-        self.compile_seconds, self.reason = time.perf_counter() - began, run.choice(kind, self.host).reason
+        self.compile_seconds, self.reason = time.perf_counter() - began, run.fit_kernel(kind, self.host).reason
 
     def segment(self, windows: int) -> Any:
         from jaxbandits.spans import segment
@@ -482,7 +482,7 @@ def catalogue(share: str) -> None:
         for form in (kernel_form(), "scan"):
             began = time.perf_counter()
             try:
-                with launch.forced(form), warnings.catch_warnings(record=True) as said:
+                with launch.force_form(form), warnings.catch_warnings(record=True) as said:
                     warnings.simplefilter("always")
                     ds = jb.sweep({name: case.algorithm}, case.environment, horizon=case.horizon,
                                   seeds=48 if TINY else 2_048, reward_adversary=case.reward_adversary,
@@ -550,7 +550,7 @@ def estimators(name: str) -> None:
         for key, form in (("kernel", "cc" if TINY else None), ("xla", "xla")):  # a row each: XLA may take minutes
             began, figures = time.perf_counter(), dict[str, Any]()
             try:
-                with device_forms.forced(form):
+                with device_forms.force_device_form(form):
                     program = jax.jit(jax.vmap(case.function)).lower(*arrays).compile()
                 figures["compile_seconds"] = time.perf_counter() - began
                 with alone():

@@ -162,8 +162,8 @@ def laid_out(name: str) -> tuple[Any, Any, Any, Any]:
     """The group of an algorithm's case, its compiled functions, and its numbers as shapes, without a device."""
     import jax
 
-    from jaxbandits.sweeps.compilation.compiled import compiled
-    from jaxbandits.sweeps.plan import host_case, plan, stacked
+    from jaxbandits.sweeps.compilation.compiled import functions_of_group
+    from jaxbandits.sweeps.plan import host_case, plan, stack_cases
 
     row = program(name)
     laid_out = plan(
@@ -171,9 +171,9 @@ def laid_out(name: str) -> tuple[Any, Any, Any, Any]:
         reward_adversary=row.reward_adversary, message_adversary=row.message_adversary, checkpoints=8, dtype="float32",
     )  # fmt: skip
     group = laid_out.groups[0]
-    host, marks = stacked([host_case(laid_out.cells[0])], laid_out.dtype)
+    host, marks = stack_cases([host_case(laid_out.cells[0])], laid_out.dtype)
     marked, treedef = jax.tree.flatten(marks)
-    run = compiled(group.parts, tuple(marked), treedef, 1, len(group.times))
+    run = functions_of_group(group.parts, tuple(marked), treedef, 1, len(group.times))
     return group, run, jax.tree.map(jax.typeof, host), max(group.schedule, key=lambda span: span.repeats)
 
 
@@ -199,7 +199,7 @@ def counted(name: str) -> Counted:
         moved = bytes_of((one.traced.in_avals, one.traced.out_avals))
         return Counted(None if one.reason else one, one.reason, 1, moved, "call")
     group, run, case, span = laid_out(name)
-    choice = run.choice(span.kind, case)
+    choice = run.fit_kernel(span.kind, case)
     lane = jax.eval_shape(run.functions["begin"], case, np.zeros(1, np.uint32))
     record = lane.record
     kept = bytes_of((record.pulls_at, record.regret_at))
@@ -500,7 +500,7 @@ def compiled_text(name: str, target: str, form: str) -> str:
                 for x in jax.tree.leaves(case.arrays(1))
             ]
             given = jax.tree.unflatten(jax.tree.structure(case.arrays(1)), lanes)
-            with device_forms.forced("xla" if form == "xla" else None):
+            with device_forms.force_device_form("xla" if form == "xla" else None):
                 return jax.jit(jax.vmap(case.function)).lower(*given).compile().as_text()
         group, run, case, span = laid_out(name)
         kind = span.kind

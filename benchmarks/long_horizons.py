@@ -23,7 +23,7 @@ import sweeps
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.formatting import markdown
+from jaxbandits.formatting import markdown_table
 
 LANES, HORIZON = 16, 20_000_000
 MEANS = [0.9, 0.8]
@@ -103,7 +103,7 @@ def main() -> None:
     head = ["algorithm", "as good", "plays", "float32", "float64", "error of the difference"]
     if arguments.write is not None:
         put = sweeps.put_rows if arguments.names else sweeps.put_between
-        put(arguments.write, "long-horizons", markdown([head, *lines], right=4))
+        put(arguments.write, "long-horizons", markdown_table([head, *lines], right=4))
 
 
 if __name__ == "__main__":

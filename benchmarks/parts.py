@@ -27,10 +27,10 @@ from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program
 from jaxbandits.simulator import arms_of
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS, Compiled
-from jaxbandits.sweeps.engines.calls import fitting, owned
+from jaxbandits.sweeps.engines.calls import fitting, seeds_of_shard
 from jaxbandits.sweeps.engines.one_call import Programs, play_call, programs_of_calls
-from jaxbandits.sweeps.plan import host_case, stacked
-from jaxbandits.sweeps.sweep import prepared
+from jaxbandits.sweeps.plan import host_case, stack_cases
+from jaxbandits.sweeps.sweep import prepare_sweep
 from jaxbandits.traced_once import without_unread
 
 # What is counted. An operation of the traced step belongs to one kind; `KIND_OF` says to which.
@@ -218,7 +218,7 @@ class Counting:
 
 def first_call(job: Any) -> Any:
     """The first call of a sweep."""
-    return fitting(job.plan, owned(job.plan), job.engine.machine)[1][0]
+    return fitting(job.plan, seeds_of_shard(job.plan), job.engine.machine)[1][0]
 
 
 def counted(job: Any) -> np.ndarray:
@@ -227,7 +227,7 @@ def counted(job: Any) -> np.ndarray:
     group = plan.groups[task.group]
     shared = programs_of_calls(plan, task.group, task.cells, jax.devices()[0])
     parts = group.parts._replace(program=scoped(group.parts.program), traces=None)
-    leaves, tree = jax.tree.flatten(stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)[1])
+    leaves, tree = jax.tree.flatten(stack_cases([host_case(plan.cells[c]) for c in task.cells], plan.dtype)[1])
     counting = Counting(Compiled(parts, tuple(leaves), tree, len(task.cells), len(group.times)))
     play_call(task, plan, jax.devices()[0], programs=Programs(counting, *shared[1:]))
     return counting.counts / (task.lanes * int(group.times[-1]))
@@ -536,7 +536,7 @@ def sweep_of(case: Any, horizon: int, seeds: int, checkpoints: int = 200) -> Any
         "horizon": horizon, "seeds": seeds, "checkpoints": checkpoints, "reward_adversary": case.reward_adversary,
         "message_adversary": case.message_adversary,
     }  # fmt: skip
-    return prepared({"algorithm": case.algorithm}, case.environment, settings, progress=False)
+    return prepare_sweep({"algorithm": case.algorithm}, case.environment, settings, progress=False)
 
 
 def busy(function: Callable[[], Any]) -> float:

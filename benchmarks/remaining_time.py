@@ -45,7 +45,7 @@ def measured(name: str) -> None:
     class Heard(estimate.Meter):
         def report(self, played: Any) -> None:
             super().report(played)
-            seconds = self.remaining.seconds()
+            seconds = self.remaining.seconds_left()
             if seconds is not None:
                 said.append((time.monotonic(), self.bar.n / self.total, seconds))
 

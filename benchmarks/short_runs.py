@@ -102,11 +102,11 @@ def metered() -> Meter:
     kinds = {"begin": PLAYS, "advance": PLAYS, "close": PLAYS}
     meter.wrap(Compiled, "__call__", lambda _, name, *args: kinds.get(name, FINISH), jax.block_until_ready)
     meter.wrap(one_call, "regret_of", REGRET)
-    meter.wrap(one_call, "found_in", FAULTS)
+    meter.wrap(one_call, "find_faults", FAULTS)
     meter.wrap(local, "play_call", CALLS)
     for method in ("__post_init__", "put", "dataset"):
         meter.wrap(execution.Results, method, DATASET)
-    meter.wrap(sweep, "prepared", PLANNING)
+    meter.wrap(sweep, "prepare_sweep", PLANNING)
     meter.wrap(Store, "write", WRITING)
     meter.wrap(execution.CheckedSweep, "_merge", MERGING)
     return meter

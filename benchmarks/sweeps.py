@@ -145,13 +145,13 @@ def on_disk(directory) -> tuple[int, int]:
 def points(directory: str, side: int, seeds: int, horizon: int, checkpoints: int) -> dict:
     """Plan and run EXP3 on side x side settings; in a directory that is complete, plan and merge alone."""
     import jaxbandits as jb
-    from jaxbandits.sweeps.sweep import prepared
+    from jaxbandits.sweeps.sweep import prepare_sweep
 
     started()
     grid = {"learning_rate": list(np.geomspace(1e-3, 1, side)), "mixing": list(np.geomspace(1e-3, 0.5, side))}
     settings = {"horizon": horizon, "seeds": seeds, "checkpoints": checkpoints, "grid": grid}
     arms, began = jb.environments.bernoulli_arms(means=MEANS), time.perf_counter()
-    job = prepared(jb.algorithms.exp3, arms, settings, store=directory, progress=False)
+    job = prepare_sweep(jb.algorithms.exp3, arms, settings, store=directory, progress=False)
     planned, before = time.perf_counter() - began, peak()
     seconds = timed(job.dataset)
     files, size = on_disk(directory)

@@ -25,7 +25,7 @@ import sweeps
 from scipy import optimize, stats
 
 import jaxbandits as jb
-from jaxbandits.formatting import markdown
+from jaxbandits.formatting import markdown_table
 from jaxbandits.sweeps.until_decided import SequentialTest
 
 RUNS, MOST, ERROR = 4_000, 10_000, 0.05
@@ -180,7 +180,7 @@ def main() -> None:
     measure.one_core()
     for name in given.sections or SECTIONS:
         rows = list(SECTIONS[name](given.runs))
-        table = markdown(rows, right=len(rows[0]) - 1) + "\n"
+        table = markdown_table(rows, right=len(rows[0]) - 1) + "\n"
         print(f"\n{name}\n\n{table}", flush=True)
         if given.write is not None:
             sweeps.put_between(given.write, f"until-{name}", table)

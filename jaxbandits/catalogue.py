@@ -47,7 +47,7 @@ def experts(num_experts: int = 6, means: Any = (0.2, 0.5, 0.7)) -> Environment:
     return e.rotating_experts(losses=e.bernoulli_losses(means=means), num_experts=num_experts, rotation=20)
 
 
-def labelled() -> Environment:
+def three_classes() -> Environment:
     """Thirty labelled rows of three classes."""
     rng = np.random.default_rng(5)
     labels = np.arange(30) % 3
@@ -79,10 +79,10 @@ def natural(kind: str, arguments: Mapping[str, Any]) -> EnvironmentFactory:
     return partial(environment, **sizes) if sizes else environment
 
 
-def _bound(given: Any, module: Any) -> Any:
+def _resolve_factory(given: Any, module: Any) -> Any:
     """A factory of a module: given by its name, or as {"name": ..., arguments}, or a list of such."""
     if isinstance(given, list):
-        return [_bound(one, module) for one in given]
+        return [_resolve_factory(one, module) for one in given]
     if isinstance(given, str):
         return getattr(module, given)
     name, keywords = given["name"], {key: value for key, value in given.items() if key != "name"}
@@ -91,17 +91,17 @@ def _bound(given: Any, module: Any) -> Any:
 
 def _arguments(given: dict[str, Any]) -> dict[str, Any]:
     """Arguments with the algorithms among them by themselves, not by name."""
-    return {key: _bound(value, a) if key in ("base", "bases") else value for key, value in given.items()}
+    return {key: _resolve_factory(value, a) if key in ("base", "bases") else value for key, value in given.items()}
 
 
-def _declared(name: str) -> SmallSweep:
+def _case_of_factory(name: str) -> SmallSweep:
     """The case that an algorithm's factory declares."""
     factory: Any = getattr(a, name)
     small = factory.example or declared.Example()
     world = small.world or NATURAL[plays_on(factory)]
     named, changes = (world, {}) if isinstance(world, str) else world
     environment: Any = WORLDS.get(named) or getattr(e, named)
-    attacks = [None if x is None else _bound(x, v) for x in (small.reward_adversary, small.message_adversary)]
+    attacks = [None if x is None else _resolve_factory(x, v) for x in (small.reward_adversary, small.message_adversary)]
     return SmallSweep(
         algorithm=partial(factory, **_arguments(small.arguments)) if small.arguments else factory,
         environment=partial(environment, **changes) if changes else environment,
@@ -111,7 +111,7 @@ def _declared(name: str) -> SmallSweep:
     )
 
 
-ALGORITHMS: dict[str, SmallSweep] = {name: _declared(name) for name in a.__all__}
+ALGORITHMS: dict[str, SmallSweep] = {name: _case_of_factory(name) for name in a.__all__}
 
 # Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.
 OPTIMIZED: dict[str, SmallSweep] = {
@@ -146,7 +146,7 @@ ENVIRONMENTS: dict[str, SmallSweep] = {
     "bernoulli_losses": SmallSweep(a.exp3_ix, losses),
     "lemma51_losses": SmallSweep(a.exp3_ix, partial(e.lemma51_losses, change=40, primed=True)),
     "rotating_experts": SmallSweep(partial(a.bandit_to_experts, base=a.exp3), experts),
-    "classification": SmallSweep(a.exp3, labelled),
+    "classification": SmallSweep(a.exp3, three_classes),
 }
 
 ADVERSARIES: dict[str, SmallSweep] = {

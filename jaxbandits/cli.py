@@ -244,7 +244,7 @@ def _open_streams() -> None:
                 setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
 
 
-_SIGNS = {"±": "+-", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "…": "..."}
+_ASCII_SIGNS = {"±": "+-", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "…": "..."}
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
@@ -252,7 +252,7 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end]
-    return "".join(_SIGNS.get(x, x.encode("ascii", "backslashreplace").decode()) for x in signs), error.end
+    return "".join(_ASCII_SIGNS.get(x, x.encode("ascii", "backslashreplace").decode()) for x in signs), error.end
 
 
 def _printable(after: contextlib.ExitStack) -> None:
@@ -283,17 +283,17 @@ def run(given) -> int:
     job, figure, caption = _job(given, fresh=given.fresh)
     from jaxbandits import statistics
     from jaxbandits.reports import output
-    from jaxbandits.sweeps.toml_file import moved
+    from jaxbandits.sweeps.toml_file import config_for_directory
 
     if given.fresh:
-        output.clear(job.directory)
+        output.clear_outputs(job.directory)
     ds = job.dataset()
-    done = job.summary(job.lanes_computed)
+    done = job.lanes_in_words(job.lanes_computed)
     if job.locked:
         print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))
         return 0
-    (job.directory / "config.toml").write_bytes(moved(given.file, job.directory, given.seeds))
+    (job.directory / "config.toml").write_bytes(config_for_directory(given.file, job.directory, given.seeds))
     picture = {"formats": given.formats, "figure": figure, "caption": caption}
     if job.computed or not output.describes(job.directory, job.config):
         output.write_run(ds, job.directory, seconds=job.store.seconds, lanes=job.lanes, **picture)
@@ -327,8 +327,8 @@ def worker(given) -> int:
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
     from jaxbandits.regret import has_best
-    from jaxbandits.sweeps.sweep import prepared
-    from jaxbandits.sweeps.toml_file import read_config, said_of_file
+    from jaxbandits.sweeps.sweep import prepare_sweep
+    from jaxbandits.sweeps.toml_file import name_file_in_errors, read_config
 
     settings = read_config(given.file)
     figure, caption = settings.pop("figure", None), settings.pop("caption", "")
@@ -336,8 +336,8 @@ def _job(given, fresh: bool = False):
         settings["seeds"] = given.seeds
     _check_figure(figure, settings)
     rest = {key: x for key, x in settings.items() if key not in ("algorithms", "environment", "memory")}
-    with said_of_file(given.file, settings):
-        job = prepared(
+    with name_file_in_errors(given.file, settings):
+        job = prepare_sweep(
             settings["algorithms"], settings["environment"], rest, memory=settings.get("memory"), store=given.out,
             engine=given.engine, progress=not given.quiet, fresh=fresh,
         )  # fmt: skip
@@ -392,9 +392,9 @@ def reproduce(given) -> int:
         if not given.full or "png" not in given.formats:
             raise ValueError(f"--docs {given.docs}: the pages show full runs and png: add --full, and keep png")
         for name in studies:  # before any work
-            pages.written(name, given.docs)
+            pages.study_text(name, given.docs)
     for name, study in studies.items():
-        home = _home(given, name, studies)
+        home = _study_directory(given, name, studies)
         print(f"{name}: {study.title} ({study.source})", flush=True)
         began = time.perf_counter()
         done = papers.reproduce(study, home, full=given.full, formats=given.formats, progress=not given.quiet)
@@ -402,18 +402,18 @@ def reproduce(given) -> int:
         written = sorted({path.name for path in done.paths})
         print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
         if given.docs:
-            paths = pages.write(name, done, given.docs, verdicts.worded(name, given.docs))
+            paths = pages.write_study(name, done, given.docs, verdicts.word_finder(name, given.docs))
             print(f"and into {', '.join(map(str, paths))}")
         if not given.full:
             print(
                 "This was the quick size, too small for the paper's claims: --full runs the sizes of the documentation."
             )
     if given.docs:
-        print(f"and the verdicts into {verdicts.write(given.docs, papers.known())[0]}")
+        print(f"and the verdicts into {verdicts.write_verdicts(given.docs, papers.all_studies())[0]}")
     return 0
 
 
-def _home(given, name: str, studies) -> Path:
+def _study_directory(given, name: str, studies) -> Path:
     """Where a study is written: the directory that was given if it is the only one, else one of its own in it."""
     if not given.out:
         return (Path("runs/reproductions") if given.docs else Path("runs")) / name
@@ -426,7 +426,7 @@ def listing(given) -> int:
     """`jaxbandits list [WHAT]`: names and what they are, or all about one of them."""
     from jaxbandits.commands import listing
 
-    print(listing.as_json(given.what) if given.json else listing.listed(given.what))
+    print(listing.as_json(given.what) if given.json else listing.listing_text(given.what))
     return 0
 
 
@@ -434,11 +434,11 @@ def draw(given) -> int:
     """`jaxbandits plot DIR`."""
     from jaxbandits.reports import output
     from jaxbandits.sweeps import load
-    from jaxbandits.sweeps.toml_file import parsed
+    from jaxbandits.sweeps.toml_file import parse_toml
 
     ds = load(given.directory)
     kept = given.directory / "config.toml"
-    settings = parsed(kept) if kept.exists() else {}
+    settings = parse_toml(kept) if kept.exists() else {}
     figure = dict(settings.get("figure", {}))
     if given.against:
         if given.against not in ds.regret.dims:

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
-from jaxbandits.validation import unwrapped
+from jaxbandits.validation import unwrap_factory
 
 # Functions of these packages, and of the standard library, are not a user's own.
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
@@ -104,7 +104,7 @@ def _frames(x: Any) -> Iterable[tuple[str, int | None]]:
     if isinstance(x, JaxprEqn):
         return [(frame.file_name, frame.line_num) for frame in getattr(x.source_info.traceback, "frames", ())]
     for _ in range(20):  # wrappers inside wrappers; a mock object wraps itself for ever
-        x = unwrapped(x).function
+        x = unwrap_factory(x).function
         x = getattr(x, "__wrapped__", x)
     code = getattr(x, "__code__", None)
     return [] if code is None else [(code.co_filename, code.co_firstlineno)]
@@ -212,7 +212,7 @@ def a_kind(kind: type) -> str:
 
 def name_of(part: Any) -> str:
     """What a factory, a partial of one or a called part is called."""
-    part = unwrapped(part).function
+    part = unwrap_factory(part).function
     config = getattr(part, "config", None)
     if isinstance(config, dict) and "name" in config:
         return str(config["name"])
@@ -250,6 +250,6 @@ def one_line(text: object) -> str:
     return words.split(" -------------------- For simplicity, JAX has removed")[0]
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error as a line of text."""
     return f"{type(error).__name__}: {one_line(error)}"

@@ -61,7 +61,7 @@ PLAYS_ON = {
 # the argument that says so where a factory does not, in this order
 TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed set", "dim": "decision set"}
 UNIONS = (Union, UnionType)
-NUMBERS = (float, np.floating[Any], np.integer[Any])  # of which `Scalar` is made
+NUMBER_TYPES = (float, np.floating[Any], np.integer[Any])  # of which `Scalar` is made
 TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of a docstring's section
 SHORT_TITLE = re.compile(r"(Returns|Raises|Warns|Notes|Warnings)(?: \((.*?)\))?: ")  # and how it begins without a rule
 RAISED = {"Raises": "ValueError", "Warns": "UserWarning"}
@@ -163,7 +163,13 @@ class Argument(NamedTuple):
     @property
     def entry(self) -> str:
         """Its entry of a docstring's Parameters."""
-        after = "" if self.required else ", optional" if self.default is None else f", default {_short(self.default)}"
+        after = (
+            ""
+            if self.required
+            else ", optional"
+            if self.default is None
+            else f", default {_repr_or_name(self.default)}"
+        )
         paragraphs = [textwrap.fill(" ".join(text.split()), WIDTH - 4) for text in self.about.split("\n\n")]
         return f"{self.name} : {self.kind}{after}\n" + textwrap.indent("\n\n".join(paragraphs), "    ")
 
@@ -179,7 +185,7 @@ class Example(NamedTuple):
     message_adversary: dict[str, Any] | None = None
 
 
-def told_by(names: Container[str]) -> str:
+def plays_on_by_names(names: Container[str]) -> str:
     """What an algorithm plays on that has arguments of these names, and does not say so itself."""
     return next((kind for name, kind in TOLD_BY.items() if name in names), "arms")
 
@@ -224,7 +230,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[str, str]]) -> Argument:
     """What an annotation and the texts of a docstring declare."""
-    hint, marks = _unmarked(annotation)
+    hint, marks = _split_marks(annotation)
     default = next((mark.value for mark in marks if isinstance(mark, Default)), default)
     kinds = _alternatives(hint, TRACED in marks)
     options = tuple(option for kind in kinds if get_origin(kind) is Literal for option in get_args(kind))
@@ -235,7 +241,7 @@ def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[s
     axes = found.mark(Axes)
     called = getattr(found.mark(Kind), "words", "") or getattr(axes, "words", "")
     found = found._replace(kind=kind or called or _in_words(kinds), text=text)
-    numeric = bool(marks) and all(kind in (int, *NUMBERS) for kind in kinds)
+    numeric = bool(marks) and all(kind in (int, *NUMBER_TYPES) for kind in kinds)
     if options or not (numeric or axes):
         return found
     asked = "array" if axes else "integer" if kinds == [int] else "number"
@@ -246,17 +252,17 @@ def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[s
     return found._replace(range=Range(asked, bottom, top, isinstance(low, Gt), isinstance(high, Lt)))
 
 
-def _unmarked(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+def _split_marks(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     """An annotation and its marks, those inside a union among them."""
     if get_origin(annotation) in (Required, NotRequired):
-        return _unmarked(get_args(annotation)[0])
+        return _split_marks(get_args(annotation)[0])
     if get_origin(annotation) is Annotated:
         hint, *marks = get_args(annotation)
-        hint, inner = _unmarked(hint)
+        hint, inner = _split_marks(hint)
         return getattr(hint, "__forward_arg__", hint), (*inner, *marks)
     if get_origin(annotation) not in UNIONS:
         return annotation, ()
-    hints, marked = zip(*map(_unmarked, get_args(annotation)), strict=True)
+    hints, marked = zip(*map(_split_marks, get_args(annotation)), strict=True)
     return functools.reduce(operator.or_, hints), tuple(mark for marks in marked for mark in marks)
 
 
@@ -271,20 +277,22 @@ def _in_words(kinds: list[Any]) -> str:
     words = []
     for kind in kinds:
         if get_origin(kind) is Literal:
-            words.append(f"{{{', '.join(map(_short, get_args(kind)))}}}")
+            words.append(f"{{{', '.join(map(_repr_or_name, get_args(kind)))}}}")
         else:
-            words.append("float" if kind in NUMBERS else "callable" if get_origin(kind) is Callable else _named(kind))
+            words.append(
+                "float" if kind in NUMBER_TYPES else "callable" if get_origin(kind) is Callable else _type_name(kind)
+            )
     return " or ".join(dict.fromkeys(words))
 
 
-def _named(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     if hasattr(kind, "dim_str"):  # of jaxtyping
         return f"{kind.__name__.partition('[')[0].lower()} array of shape [{', '.join(kind.dim_str.split())}]"
     name = getattr(get_origin(kind) or kind, "__name__", str(kind))
     return name.rpartition(".")[2].replace("ndarray", "array")
 
 
-def _short(value: Any) -> str:
+def _repr_or_name(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else getattr(value, "__name__", repr(value))
 
 
@@ -303,15 +311,15 @@ def sections(text: str | None) -> dict[str, str]:
 def _in_full(text: str | None, names: Container[str]) -> str:
     """A docstring with numpydoc's rules and types where its sections are short ones; names: the arguments'."""
 
-    def known(entry: re.Match[str] | None) -> bool:
+    def names_arguments(entry: re.Match[str] | None) -> bool:
         return entry is not None and all(name in names for name in entry[1].split(", "))
 
     def in_full(entry: re.Match[str]) -> str:
-        return f"{entry[1]}{f' : {entry[2]}' if entry[2] else ''}\n    " if known(entry) else entry[0]
+        return f"{entry[1]}{f' : {entry[2]}' if entry[2] else ''}\n    " if names_arguments(entry) else entry[0]
 
     blocks, inside = [], False
     for block in inspect.cleandoc(text or "").split("\n\n"):
-        title, begins = SHORT_TITLE.match(block), known(SHORT_ENTRY.match(block))
+        title, begins = SHORT_TITLE.match(block), names_arguments(SHORT_ENTRY.match(block))
         if title:
             kind, body = title[2] or RAISED.get(title[1], ""), block[title.end() :]
             body = f"{kind}\n{textwrap.indent(body, '    ')}" if kind else body
@@ -347,7 +355,7 @@ def _texts(function: Any, names: Container[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def documented(
+def write_docstring(
     function: Callable[..., Any], rows: dict[str, Argument], source: str = "", raises: str | None = None
 ) -> str | None:
     """A function's docstring with all sections that its declaration gives, and the import of `jb` for its example.
@@ -368,7 +376,7 @@ def documented(
     written = {
         "": found.pop(""),
         "Parameters": "\n".join(f"{', '.join(row.name for row in same)} : {about}" for about, same in entries),
-        "Returns": _returned(function, found.pop("Returns", "")),
+        "Returns": _returns_section(function, found.pop("Returns", "")),
         "Raises": found.pop("Raises", f"ValueError\n    {raises}" if raises else ""),
         **found,
         "References": textwrap.fill(source, WIDTH, break_on_hyphens=False) or found.get("References", ""),
@@ -379,9 +387,9 @@ def documented(
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
 
 
-def _returned(function: Callable[..., Any], written: str) -> str:
+def _returns_section(function: Callable[..., Any], written: str) -> str:
     """A Returns: as written, typed; else the annotation's text, for an algorithm no guarantee, or the summary."""
-    hint, marks = _unmarked(hints_of(function).get("return", Any))
+    hint, marks = _split_marks(hints_of(function).get("return", Any))
     if hint is NoReturn or "\n    " in written:
         return written
     kind, summary = _in_words(_alternatives(hint)), sections(function.__doc__)[""].partition("\n\n")[0]

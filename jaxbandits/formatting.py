@@ -36,10 +36,10 @@ def minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def number(x: float) -> str:
+def format_number(x: float) -> str:
     """Three significant digits, for tables and sentences; large numbers whole.
 
-    >>> number(12345.6), number(0.12345), number(math.inf)
+    >>> format_number(12345.6), format_number(0.12345), format_number(math.inf)
     ('12,346', '0.123', '∞')
     """
     if math.isinf(x):
@@ -49,7 +49,7 @@ def number(x: float) -> str:
 
 def brackets(low: float, high: float) -> str:
     """An interval in brackets."""
-    return f"[{number(float(low))}, {number(float(high))}]"
+    return f"[{format_number(float(low))}, {format_number(float(high))}]"
 
 
 def percent(share: float) -> str:
@@ -75,7 +75,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def text(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A grid value as the messages and tables show it: on one line."""
     return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
 
@@ -92,28 +92,28 @@ def inert(value: Any) -> Any:
 def csv(frame: pd.DataFrame) -> str:
     """A table as the text of a CSV file whose labels are on one line and no formulas."""
 
-    def plain(value):
+    def inert_line(value):
         return inert(" ".join(value.split())) if isinstance(value, str) else value
 
-    return frame.map(plain).rename(columns=plain).to_csv(index=False)
+    return frame.map(inert_line).rename(columns=inert_line).to_csv(index=False)
 
 
-def markdown(rows: Sequence[Sequence[str]], right: int = 0) -> str:
+def markdown_table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     """Rows of cells as a Markdown table: the first is the head, the last `right` columns are aligned right.
 
-    >>> print(markdown([["algorithm", "regret"], ["a", "4"]], right=1))
+    >>> print(markdown_table([["algorithm", "regret"], ["a", "4"]], right=1))
     | algorithm | regret |
     |---|---:|
     | a | 4 |
     """
 
-    def cell(label):  # a label is no column, no line and no HTML of its own
+    def escape_label(label):  # a label is no column, no line and no HTML of its own
         return re.sub("<(?=[A-Za-z/!?])", "&lt;", " ".join(label.split()).replace("|", "\\|"))
 
-    head, *lines = ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
+    head, *lines = ["| " + " | ".join(map(escape_label, row)) + " |" for row in rows]
     return "\n".join([head, "|" + "---|" * (len(rows[0]) - right) + "---:|" * right, *lines])
 
 
-def listed(values: Iterable[Any]) -> str:
+def join_values(values: Iterable[Any]) -> str:
     """Grid values, separated by commas."""
-    return ", ".join(map(text, values))
+    return ", ".join(map(format_value, values))

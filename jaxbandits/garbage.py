@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Without collections, for work that makes many objects and drops few, such as traces and imports.
 
     A collection visits every object that there is, again and again. Of several threads the first one that ends switches

@@ -16,7 +16,7 @@ WAYS: tuple[str, ...] = get_args(Way)
 MISSED = 0.05  # how often a 95% interval may miss the mean
 LEAST_SEEDS = 30  # fewer say too little of the law that they come from
 COCHRAN = 25  # seeds for each unit of squared skewness
-RESAMPLES = 1999
+INTERVAL_RESAMPLES = 1999
 FIRST_LOOK = 64  # seeds that differ, as in `until`
 _BISECTIONS = 60
 
@@ -114,7 +114,7 @@ def _student(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
 def _bootstrap_t(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
     seeds = values.shape[-1]
     mean, error = values.mean(-1), values.std(-1, ddof=1) / np.sqrt(seeds)
-    weights = np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=RESAMPLES) / seeds
+    weights = np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=INTERVAL_RESAMPLES) / seeds
     rows = []
     for row, m, e in zip(values - mean[:, None], mean, error, strict=True):
         means = weights @ row
@@ -124,11 +124,11 @@ def _bootstrap_t(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
             ratios = np.sort(
                 np.nan_to_num(means / np.sqrt(spread / (seeds - 1)), nan=0.0, posinf=np.inf, neginf=-np.inf)
             )
-        cut = int(MISSED / 2 * (RESAMPLES + 1))
+        cut = int(MISSED / 2 * (INTERVAL_RESAMPLES + 1))
         low, high = m - ratios[-cut] * e, m - ratios[cut - 1] * e
         below = np.searchsorted(ratios, m / e, side="right")
-        above = RESAMPLES - np.searchsorted(ratios, m / e, side="left")
-        rows.append((low, high, min(1.0, 2 * (1 + min(below, above)) / (RESAMPLES + 1))))
+        above = INTERVAL_RESAMPLES - np.searchsorted(ratios, m / e, side="left")
+        rows.append((low, high, min(1.0, 2 * (1 + min(below, above)) / (INTERVAL_RESAMPLES + 1))))
     return tuple(np.array(rows).T)
 
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from jaxbandits.formatting import listed
+from jaxbandits.formatting import join_values
 from jaxbandits.selection import TAKERS, takers, whole
-from jaxbandits.validation import choice, difference, shown, told
+from jaxbandits.validation import choice, difference, show, told
 
 
 @told
@@ -42,7 +42,7 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     """
     choice("dim", dim, ("seed", "algorithm"))
     if isinstance(datasets, xr.Dataset) or not isinstance(datasets, Sequence) or not len(datasets):
-        raise TypeError(f"concat: datasets = {shown(datasets)} must be a list of Datasets that jb.sweep returned")
+        raise TypeError(f"concat: datasets = {show(datasets)} must be a list of Datasets that jb.sweep returned")
     parts = [whole(ds, "concat") for ds in datasets]
     _only_once(parts, dim)
     configs = [json.loads(part.attrs.get("config", "{}")) for part in parts]
@@ -114,8 +114,8 @@ def _as_the_first(part: xr.Dataset, first: xr.Dataset, dim: str) -> xr.Dataset:
         own = part[axis].values if axis in part.dims and axis in part.coords else None
         if axis not in part["regret"].dims or (own is not None and {*own.tolist()} != {*known.tolist()}):
             raise ValueError(
-                f"concat: the sweeps differ in {axis}: {listed(known)} in the first, "
-                f"{'none' if own is None else listed(own)} in another; run them on the same values"
+                f"concat: the sweeps differ in {axis}: {join_values(known)} in the first, "
+                f"{'none' if own is None else join_values(own)} in another; run them on the same values"
             )
         part = part if own is None else part.sel({axis: known})
     return part

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandits import catalogue, provenance
 from jaxbandits.declared import with_sections
-from jaxbandits.formatting import markdown as cells
+from jaxbandits.formatting import markdown_table as cells
 from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.sweeps.assumptions import overspent, spent
-from jaxbandits.sweeps.simulate import built_parts
+from jaxbandits.sweeps.assumptions import overspent, privacy_spent
+from jaxbandits.sweeps.simulate import build_parts
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def ledger(
                                         release   noise  sensitivity  scale  times  epsilon
      sum by arm of a batch's rewards in [-1, 1] laplace            2      4      1      0.5
     """
-    algorithm, environment = built_parts(algorithm, environment)
+    algorithm, environment = build_parts(algorithm, environment)
     claim, params = algorithm.guarantee, algorithm.params
-    _, epsilon, delta = spent(algorithm, None)
+    _, epsilon, delta = privacy_spent(algorithm, None)
     events = tuple(claim.events(params))
     if not events and claim.model != "none" and epsilon > 0:  # declared as a whole
         whole = Event(
@@ -155,7 +155,7 @@ def table() -> pd.DataFrame:
         epsilon, delta = here.guarantee.spend(here.params)
         rows.append({
             "source": _source(name, here.config), "algorithm": name, "model": claim.model, "unit": claim.unit,
-            "claimed": asked(here), "printed": _printed(name, asked(here)), "here": float(epsilon),
+            "claimed": epsilon_or_nan(here), "printed": _spend_as_printed(name, epsilon_or_nan(here)), "here": float(epsilon),
             "delta": float(delta),
         })  # fmt: skip
     order = list(dict.fromkeys(record.algorithm for record in provenance.records().values()))
@@ -167,15 +167,15 @@ def table() -> pd.DataFrame:
 def _source(name: str, config: dict[str, Any]) -> str:
     """Whose algorithm this is: the nearest record to these arguments, what was read first, that has a publication."""
 
-    def far(record: provenance.Record) -> tuple[bool, int]:
+    def far(record: provenance.ProvenanceRecord) -> tuple[bool, int]:
         other = any(config.get(key) != value for key, value in record.settings.items())
-        return other, provenance.KINDS.index(record.kind)
+        return other, provenance.RECORD_KINDS.index(record.kind)
 
     found = sorted(provenance.of_algorithm(name), key=far)
     return next((record.source for record in found if record.source and record.kind != "code, read"), "ours")
 
 
-def _printed(name: str, epsilon: float) -> float:
+def _spend_as_printed(name: str, epsilon: float) -> float:
     """What an algorithm of the catalogue spends with the constants that a paper prints, NaN where none does."""
     record = provenance.as_printed(name)
     if record is None or not record.within(epsilon):
@@ -187,7 +187,7 @@ def _printed(name: str, epsilon: float) -> float:
     return math.inf if unlimited else ledger(printed).epsilon
 
 
-def asked(algorithm: Algorithm) -> float:
+def epsilon_or_nan(algorithm: Algorithm) -> float:
     """The epsilon that an algorithm, or what it wraps, was given; NaN for one that names none."""
     epsilon = claimed_epsilon(algorithm)
     return math.nan if epsilon is None else epsilon

@@ -238,17 +238,17 @@ class Algorithm(NamedTuple):
 
     def __repr__(self) -> str:
         """The call that built it, its numbers, and what it claims and spends, a line each."""
-        head, facts = self._described()
+        head, facts = self._call_and_facts()
         return "\n".join([head, *(f"  {title:8} {text}" for title, text in facts.items() if text)])
 
     def _repr_html_(self) -> str:
-        head, facts = self._described()
+        head, facts = self._call_and_facts()
         rows = "".join(
             f"<tr><th>{title}</th><td>{html.escape(text)}</td></tr>" for title, text in facts.items() if text
         )
         return f"<code>{html.escape(head)}</code><table>{rows}</table>"
 
-    def _described(self) -> tuple[str, dict[str, str]]:
+    def _call_and_facts(self) -> tuple[str, dict[str, str]]:
         """The call that built it, and what there is to say under titles: nothing where a text is empty."""
         import jax
 
@@ -473,13 +473,13 @@ def _refuse_moved_hints() -> None:
     new = Program.__new__
 
     @functools.wraps(new)
-    def checked(cls: type, *args: Any, **kwargs: Any) -> Program:
+    def refuse_hints(cls: type, *args: Any, **kwargs: Any) -> Program:
         for name in Hints._fields:
             if name in kwargs:
                 raise TypeError(f"Program({name}=...) is Program(hints=Hints({name}=...)) since 0.2.0")
         return new(cls, *args, **kwargs)
 
-    Program.__new__ = checked  # type: ignore[method-assign, assignment]
+    Program.__new__ = refuse_hints  # type: ignore[method-assign, assignment]
 
 
 _refuse_moved_hints()

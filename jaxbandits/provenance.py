@@ -1,7 +1,7 @@
 """Where the constants come from that this package calls somebody's: the records of provenance.toml.
 
 Whatever a page or a table says of other people's work goes through here: `as_printed` says which constants are printed
-in a text that was read, and `Record.said` what may be written under "the paper says".
+in a text that was read, and `Record.quote_claim` what may be written under "the paper says".
 """
 
 import tomllib
@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 READ = "paper, read"
-KINDS = (READ, "paper, second-hand", "code, read", "recalled", "ours")
+RECORD_KINDS = (READ, "paper, second-hand", "code, read", "recalled", "ours")
 UNKNOWN = "-"  # what a table says where nobody has read the paper
 
 
-class Record(NamedTuple):
+class ProvenanceRecord(NamedTuple):
     """Where one constant comes from, and what its author claims."""
 
     name: str
@@ -41,7 +41,7 @@ class Record(NamedTuple):
         """Whether the author's claim is about this epsilon."""
         return self.up_to is None or epsilon <= self.up_to
 
-    def said(self, claim: str) -> str:
+    def quote_claim(self, claim: str) -> str:
         """What a table may say under "the paper says": the claim and its range, nothing where it is ours, else "-".
 
         >>> records()["batched_exp4"].said("at most what is named")
@@ -53,7 +53,7 @@ class Record(NamedTuple):
             return "" if self.kind == "ours" else UNKNOWN
         return f"{claim} ({self.range})" if self.range else claim
 
-    def known_from(self) -> str:
+    def kind_and_source(self) -> str:
         """Kind and source in a few words.
 
         >>> records()["fed_ucb_rounds"].known_from()
@@ -63,22 +63,24 @@ class Record(NamedTuple):
 
 
 @cache
-def records() -> dict[str, Record]:
+def records() -> dict[str, ProvenanceRecord]:
     """Every record by its name, in the order of the file. ValueError for a kind that there is not."""
     text = (Path(__file__).parent / "provenance.toml").read_text(encoding="utf-8")
-    found = {name: Record(name=name, **fields) for name, fields in tomllib.loads(text).items()}
+    found = {name: ProvenanceRecord(name=name, **fields) for name, fields in tomllib.loads(text).items()}
     for record in found.values():
-        if record.kind not in KINDS:
-            raise ValueError(f"provenance.toml: {record.name}: kind = {record.kind!r} is none of {', '.join(KINDS)}")
+        if record.kind not in RECORD_KINDS:
+            raise ValueError(
+                f"provenance.toml: {record.name}: kind = {record.kind!r} is none of {', '.join(RECORD_KINDS)}"
+            )
     return found
 
 
-def of_algorithm(name: str) -> list[Record]:
+def of_algorithm(name: str) -> list[ProvenanceRecord]:
     """The records of an algorithm of the catalogue."""
     return [record for record in records().values() if record.algorithm == name]
 
 
-def as_printed(name: str) -> Record | None:
+def as_printed(name: str) -> ProvenanceRecord | None:
     """The record of the constants that a text prints for an algorithm, None where no such text was read.
 
     >>> as_printed("robust_elimination").where.split(";")[0], as_printed("median_elimination")

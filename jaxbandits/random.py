@@ -189,9 +189,9 @@ class Draws:
 
     def normal(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Standard normal."""
-        return materialize(to_normal(self.stored_bits(t, shape), self.dtype), long=True)
+        return materialize(to_normal(self.materialize_bits(t, shape), self.dtype), long=True)
 
-    def stored_bits(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> UInt32[Array, "..."]:
+    def materialize_bits(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> UInt32[Array, "..."]:
         """`bits`; many are stored, both words of a block together: a CPU would compute the blocks once for each."""
         shape = tuple(shape)
         if math.prod(shape) <= columns.UNROLL:
@@ -245,7 +245,7 @@ class Draws:
         return jax.random.wrap_key_data(jnp.stack([low, high], axis=-1), impl="threefry2x32")
 
 
-def joined_bits(*streams: tuple[Draws, int], t: Int[Array, ""]) -> UInt32[Array, " n"]:
+def bits_of_streams(*streams: tuple[Draws, int], t: Int[Array, ""]) -> UInt32[Array, " n"]:
     """The words `draws.bits(t, (n,))` of each (draws, n), one stream after the other, all drawn in one loop.
 
     The streams are children of one stream: they differ in their paths alone.

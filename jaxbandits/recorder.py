@@ -14,7 +14,7 @@ from jaxbandits.numerics import columns, count, fixed_sum, materialize_all, one_
 # The checkpoints that a window of one arm may hold. So many rows are written in every window; with fewer, checkpoints
 # cut more windows short.
 CHECKPOINTS_INSIDE = 4
-Number: TypeAlias = Int[Array, ""]
+IntScalar: TypeAlias = Int[Array, ""]
 Times: TypeAlias = Int[Array, " C"]  # checkpoints, the last is the horizon
 
 
@@ -42,7 +42,7 @@ class Window(NamedTuple):
     regret: Any  # [P] | None
 
 
-def empty(window: Window, num_arms: int, checkpoints: int) -> Record:
+def empty_record(window: Window, num_arms: int, checkpoints: int) -> Record:
     """The record before the first play. window: one of the lane, for its shapes and types."""
     pulls: Any = () if window.arm is None else jnp.zeros(num_arms, jnp.int32)
     if window.regret is None:
@@ -80,7 +80,7 @@ def single_plays(record: Record, *, back: bool = False) -> Record:
     return record._replace(pulls=pulls)
 
 
-def write(record: Record, row: Number, pulls: Any, regret: Any) -> Record:
+def write_totals(record: Record, row: IntScalar, pulls: Any, regret: Any) -> Record:
     """Write totals at the checkpoint `row`; rows past the last are dropped."""
     pulls_at, regret_at = record.pulls_at, record.regret_at
     if not isinstance(pulls_at, tuple):
@@ -90,12 +90,12 @@ def write(record: Record, row: Number, pulls: Any, regret: Any) -> Record:
     return record._replace(pulls_at=pulls_at, regret_at=regret_at)
 
 
-def _with_plays(record: Record, arm: Number, plays: Int[Array, " R"]) -> Int[Array, "R A"]:
+def _with_plays(record: Record, arm: IntScalar, plays: Int[Array, " R"]) -> Int[Array, "R A"]:
     """Pulls after `plays` more plays of one arm; arm -1 adds none."""
     return record.pulls[None] + plays[:, None] * one_hot(arm, record.pulls.shape[0]).astype(jnp.int32)[None]
 
 
-def write_rest(record: Record, arm: Number, done: Number, times: Times) -> Record:
+def write_rest(record: Record, arm: IntScalar, done: IntScalar, times: Times) -> Record:
     """Count the plays after `done` up to the horizon, all of one arm; arm -1 changes nothing."""
     rows = _with_plays(record, arm, jnp.maximum(times - done, 0))
     later = ((arm >= 0) & (times > done))[:, None]
@@ -105,8 +105,8 @@ def write_rest(record: Record, arm: Number, done: Number, times: Times) -> Recor
 
 
 def write_window(
-    record: Record, window: Window, before: Number, row: Number, times: Times, whole: bool, one_arm: bool
-) -> tuple[Record, Number]:
+    record: Record, window: Window, before: IntScalar, row: IntScalar, times: Times, whole: bool, one_arm: bool
+) -> tuple[Record, IntScalar]:
     """The record and the next row after a window that began after `before` plays.
 
     one_arm: regret follows from counts and the window plays one arm. Unless `whole`, the window ends no later than at
@@ -135,6 +135,6 @@ def write_window(
         record = record._replace(pulls_at=record.pulls_at.at[rows].set(new_pulls, mode="drop"))
         row = row + count((at <= done) & (rows < checkpoints))
     else:
-        record = write(record, row, pulls, regret)
+        record = write_totals(record, row, pulls, regret)
         row = row + (done >= times[jnp.minimum(row, checkpoints - 1)]).astype(jnp.int32)
     return record._replace(pulls=pulls, regret=regret), row.astype(jnp.int32)

@@ -11,8 +11,8 @@ import numpy as np
 from annotated_doc import Doc
 
 from jaxbandits.declared import Kind
-from jaxbandits.formatting import listed
-from jaxbandits.validation import nearest, shown
+from jaxbandits.formatting import join_values
+from jaxbandits.validation import nearest, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +54,7 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     import xarray as xr
 
     if not isinstance(ds, xr.Dataset) or "regret" not in ds.data_vars:
-        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
+        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else show(ds)
         what = "a Dataset without regret" if isinstance(ds, xr.Dataset) else what
         raise TypeError(f"{function}: ds is {what}; give the Dataset that jb.sweep or jb.load returns")
     regret = ds["regret"]
@@ -101,7 +101,7 @@ def _each_seed_once(ds: xr.Dataset, function: str) -> None:
     if some.any():
         at = tuple(np.argwhere(some)[0])
         seeds = ds["seed"].values[lacking[at]]
-        shown_seeds = f"{listed(seeds[:3])}{', ...' if len(seeds) > 3 else ''}"
+        shown_seeds = f"{join_values(seeds[:3])}{', ...' if len(seeds) > 3 else ''}"
         raise ValueError(
             f"{function}: {str(ds['algorithm'].values[at[0]])!r} has no run of {len(seeds)} of {lacking.shape[-1]} "
             f"seeds ({shown_seeds}): join sweeps with jb.concat([ds, ...], dim='algorithm'), which keeps the seeds "
@@ -109,7 +109,7 @@ def _each_seed_once(ds: xr.Dataset, function: str) -> None:
         )
 
 
-def pick(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:
+def select_values(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:
     """`array` at the named values: a scalar drops its dimension, a list keeps it; numbers match within rounding.
 
     selection: {dimension: value or list of values}. ValueError, which begins with `name`, for an unknown dimension or
@@ -117,12 +117,12 @@ def pick(array: Selected, selection: Mapping[str, Any] | None, name: str = "sele
 
     >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": ("epsilon", [5.0, 3.0])}, coords={"epsilon": [0.1, 1.0]})
-    >>> float(pick(ds, {"epsilon": 1.0}).regret)
+    >>> float(select_values(ds, {"epsilon": 1.0}).regret)
     3.0
     """
     for dim, wanted in (selection or {}).items():
         if dim not in array.dims:
-            raise ValueError(f"{name}: no key {dim!r}{nearest(dim, array.dims)}; choose from {listed(array.dims)}")
+            raise ValueError(f"{name}: no key {dim!r}{nearest(dim, array.dims)}; choose from {join_values(array.dims)}")
         known = array[dim].values
         many = isinstance(wanted, list | tuple | np.ndarray)
         where = []
@@ -130,7 +130,9 @@ def pick(array: Selected, selection: Mapping[str, Any] | None, name: str = "sele
             real = known.dtype.kind in "iuf" and not isinstance(value, str)
             hits = np.flatnonzero(np.isclose(known, value, rtol=1e-9, atol=0.0) if real else known == value)
             if not hits.size:
-                raise ValueError(f"{name}: {dim} has no {value!r}{nearest(value, known)}; it holds {listed(known)}")
+                raise ValueError(
+                    f"{name}: {dim} has no {value!r}{nearest(value, known)}; it holds {join_values(known)}"
+                )
             where.append(int(hits[0]))
         array = array.isel({dim: where}) if many else array.isel({dim: where[0]}, drop=dim != "horizon")
     return array
@@ -164,10 +166,10 @@ def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
     return regret.isel(t=xr.DataArray(last, dims=horizon.dims)).drop_vars("t").transpose(*regret.dims[:-1])
 
 
-def spaced(size: int, most: int) -> np.ndarray[Any, Any]:
+def spread_places(size: int, most: int) -> np.ndarray[Any, Any]:
     """Places of at most so many of some values, evenly apart, the first and the last among them.
 
-    >>> spaced(9, 4).tolist(), spaced(2, 4).tolist()
+    >>> spread_places(9, 4).tolist(), spread_places(2, 4).tolist()
     ([0, 3, 5, 8], [0, 1])
     """
     return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(int))

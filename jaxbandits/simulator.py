@@ -18,10 +18,10 @@ from jaxbandits.numerics import SHORT, count
 from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Program
 from jaxbandits.recorder import Record, Times, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
-from jaxbandits.traced_once import shapes, traced_once
-from jaxbandits.window import Lane, Parts, offer, played, spoiled_before, streams
+from jaxbandits.traced_once import shapes, trace_once
+from jaxbandits.window import Lane, Parts, nonfinite_before, offer, play_without_record, streams
 
-Kind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
+WindowKind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
 Attacker: TypeAlias = Adversary | None
 # (function of (case, seed, lane), lane, beside=False) -> the lane after it; beside: and a number that all lanes share
 OverLanes: TypeAlias = Callable[..., Any]
@@ -64,13 +64,13 @@ def case_of(
 
 def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     """A lane before its first play."""
-    lane = begun(parts, case, seed)
-    window = shapes(played, parts, case, seed, 1, lane, jnp.int32(0), None)[1]
-    return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
+    lane = begin_without_record(parts, case, seed)
+    window = shapes(play_without_record, parts, case, seed, 1, lane, jnp.int32(0), None)[1]
+    return lane._replace(record=recorder.empty_record(window, parts.world.num_arms, checkpoints))
 
 
-@traced_once
-def begun(parts: Parts, case: Case, seed: Any) -> Lane:
+@trace_once
+def begin_without_record(parts: Parts, case: Case, seed: Any) -> Lane:
     """A lane without its record."""
     root, alg = streams(parts, seed), streams(parts, seed).child("alg")
 
@@ -116,11 +116,11 @@ def _advance_single(parts: Parts, over: OverLanes, lane: Lane, times: Any, segme
         return over(play, lane)
 
     def up_to(k, lane):
-        def write(case, seed, lane):
-            return lane._replace(record=recorder.write(lane.record, k, lane.record.pulls, lane.record.regret))
+        def write_checkpoint(case, seed, lane):
+            return lane._replace(record=recorder.write_totals(lane.record, k, lane.record.pulls, lane.record.regret))
 
         first, last = jnp.maximum(low, jnp.where(k > 0, times[k - 1], 0)), jnp.minimum(high, times[k])
-        return over(write, lax.fori_loop(first, last, one_play, lane))
+        return over(write_checkpoint, lax.fori_loop(first, last, one_play, lane))
 
     lane = lane._replace(record=recorder.single_plays(lane.record))
     lane = lax.fori_loop(segment.row, count(times < high) + 1, up_to, lane)
@@ -137,18 +137,18 @@ def _advance_full(
         limit = plays_of_window(left, slots, before, times[-1])
         last = before + limit
 
-        def pending(carry):
+        def checkpoint_pending(carry):
             return (carry[1] < times.shape[0]) & (times[jnp.minimum(carry[1], times.shape[0] - 1)] <= last)
 
         def play(case, seed, lane):
             lane, window = offer(parts, case, seed, slots, lane, before, limit)
 
-            def write(carry):
+            def write_next_row(carry):
                 record, row = carry
                 keep = window.play & (window.t <= times[jnp.minimum(row, times.shape[0] - 1)])
-                return recorder.write(record, row, *recorder.add(record, window, keep)), row + 1
+                return recorder.write_totals(record, row, *recorder.add(record, window, keep)), row + 1
 
-            record, after = lax.while_loop(pending, write, (lane.record, row))
+            record, after = lax.while_loop(checkpoint_pending, write_next_row, (lane.record, row))
             pulls, regret = recorder.add(record, window, window.play)
             return lane._replace(record=record._replace(pulls=pulls, regret=regret)), after
 
@@ -171,7 +171,7 @@ def resting(parts: Parts, case: Case, lane: Lane) -> Int[Array, ""] | None:
     return _rest(parts, case.algorithm, lane.algorithm)
 
 
-@traced_once
+@trace_once
 def _rest(parts: Parts, params: Any, state: Any) -> Any:
     rest: Any = parts.program.hints.rest
     return rest(params, state)
@@ -194,7 +194,7 @@ def count_rest(parts: Parts, case: Case, lane: Lane, times: Times) -> Lane:
 
 
 def one_counted(
-    parts: Parts, kind: Kind, case: Case, seed: Any, lane: Lane, times: Times, rests: bool = True
+    parts: Parts, kind: WindowKind, case: Case, seed: Any, lane: Lane, times: Times, rests: bool = True
 ) -> tuple[Lane, Window]:
     """Play a window whose length the algorithm decides. It ends at the next checkpoint, unless it is needed whole.
 
@@ -214,7 +214,7 @@ def one_counted(
     return lane._replace(plays=before + window.used, next=row, record=record), window
 
 
-def advance(parts: Parts, kind: Kind, case: Case, seed: Any, lane: Lane, times: Times, segment: Segment) -> Lane:
+def advance(parts: Parts, kind: WindowKind, case: Case, seed: Any, lane: Lane, times: Times, segment: Segment) -> Lane:
     """Play the windows of a segment. All but parts and kind may be traced."""
     if kind[1]:
 
@@ -240,7 +240,7 @@ def advance_full(parts: Parts, slots: int, over: OverLanes, lane: Lane, times: T
 
 
 def nth_window(
-    parts: Parts, kind: Kind, case: Case, seed: Any, lane: Lane, times: Times, start: Any, length: Any, w: Any
+    parts: Parts, kind: WindowKind, case: Case, seed: Any, lane: Lane, times: Times, start: Any, length: Any, w: Any
 ) -> tuple[Lane, Window]:
     """Play every play of the w-th window of a span alone. Full windows are not written into the record."""
     slots, full, _ = kind
@@ -252,13 +252,13 @@ def nth_window(
 
 def close(parts: Parts, case: Case, seed: Any, lane: Lane) -> Lane:
     """End a span with the algorithm's work at the end of a batch (filters, designs), for every lane at once."""
-    state = _closed(parts, case.algorithm, seed, lane.algorithm, lane.plays)
-    faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
+    state = _close_program(parts, case.algorithm, seed, lane.algorithm, lane.plays)
+    faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: nonfinite_before(lane))
     return lane._replace(algorithm=state, faults=faults)
 
 
-@traced_once
-def _closed(parts: Parts, params: Any, seed: Any, state: Any, plays: Any) -> Any:
+@trace_once
+def _close_program(parts: Parts, params: Any, seed: Any, state: Any, plays: Any) -> Any:
     return parts.program.close(params, state, streams(parts, seed).child("alg").child("close"), plays)
 
 
@@ -274,11 +274,11 @@ def diagnoses(parts: Parts) -> bool:
 
 def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict[str, Any]]:
     """The record and the diagnostics of a finished lane. ValueError where two parts give one of the same name."""
-    return lane.record, _diagnosed(parts, case, lane._replace(record=()))
+    return lane.record, _diagnose_parts(parts, case, lane._replace(record=()))
 
 
-@traced_once
-def _diagnosed(parts: Parts, case: Case, lane: Lane) -> dict[str, Any]:
+@trace_once
+def _diagnose_parts(parts: Parts, case: Case, lane: Lane) -> dict[str, Any]:
     diagnostics: dict[str, Any] = {}
     owners: dict[str, str] = {}
     for owner, part, params, state in (

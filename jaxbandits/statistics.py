@@ -19,14 +19,14 @@ from annotated_doc import Doc
 from scipy.special import stdtrit
 
 from jaxbandits import intervals, spending
-from jaxbandits.formatting import inert, listed, markdown, text
-from jaxbandits.selection import Swept, final_regret, grid_dims, pick, takers, tidy, whole
+from jaxbandits.formatting import format_value, inert, join_values, markdown_table
+from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
-from jaxbandits.validation import choice, shown, told
+from jaxbandits.validation import choice, show, told
 
-RESAMPLES = 500  # bootstrap resamples of a slope's interval
+SLOPE_RESAMPLES = 500  # bootstrap resamples of a slope's interval
 Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
-MAX_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
+MAX_TABLE_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
 
 
 def mean_interval(values: Tensor) -> tuple[Any, Any, Any]:
@@ -95,8 +95,8 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
             columns[str(name)] = (
                 variable.sum("seed").broadcast_like(final.isel(seed=0)).transpose(*final.dims[:-1]).values
             )
-    if spending.known(ds) and json.loads(ds.attrs.get("guarantees", "{}")):
-        columns |= {name: spending.along(ds, name) for name in spending.NAMES}
+    if spending.has_spending(ds) and json.loads(ds.attrs.get("guarantees", "{}")):
+        columns |= {name: spending.coordinate_array(ds, name) for name in spending.COORDINATES}
     return tidy(final.isel(seed=0), columns)
 
 
@@ -148,7 +148,10 @@ def compare(
     final = final_regret(ds, t)
     constant = json.loads(ds.attrs.get("constant_along", "{}"))
     (label_a, at_a), (label_b, at_b) = (_side(final, side, name) for name, side in (("a", a), ("b", b)))
-    left, right = pick(final, {"algorithm": label_a, **at_a}, "a"), pick(final, {"algorithm": label_b, **at_b}, "b")
+    left, right = (
+        select_values(final, {"algorithm": label_a, **at_a}, "a"),
+        select_values(final, {"algorithm": label_b, **at_b}, "b"),
+    )
     # A pair repeated along an axis is one test, not several: counting it again would weaken Holm's correction.
     idle_a, idle_b = ({*constant.get(x, ())} | {*at} for x, at in ((label_a, at_a), (label_b, at_b)))
     idle = [d for d in grid_dims(ds) if d in idle_a and d in idle_b]
@@ -178,7 +181,9 @@ def compare(
     frame = tidy(here.drop_vars(of_others), columns)
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
         frame.insert(
-            place, "ab"[place], f"{label} ({', '.join(f'{k} = {text(v)}' for k, v in at.items())})" if at else label
+            place,
+            "ab"[place],
+            f"{label} ({', '.join(f'{k} = {format_value(v)}' for k, v in at.items())})" if at else label,
         )
     return frame
 
@@ -256,18 +261,18 @@ def slope(
             raise ValueError(f"t_min = {t_min} applies to over='t' only: leave it out with over={over!r}")
         if ds[over].dtype.kind not in "iuf":
             raise ValueError(
-                f"over = {over!r} is not numeric ({listed(ds[over].values)}): choose another of {listed(known)}"
+                f"over = {over!r} is not numeric ({join_values(ds[over].values)}): choose another of {join_values(known)}"
             )
         others = [d for d in grid_dims(ds) if d != over]
         curves, x = final_regret(ds).transpose("algorithm", *others, "seed", over), ds[over].values.astype(np.float64)
     seeds = curves.sizes["seed"]
     rng = np.random.default_rng(0)
     # One set of resamples for all rows, since the rows are paired by seed.
-    weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=RESAMPLES) / seeds
+    weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=SLOPE_RESAMPLES) / seeds
     frame = tidy(curves.isel({"seed": 0, curves.dims[-1]: 0}), {"points": 0, "seeds": seeds})
     lanes, rows = curves.values.reshape(-1, *curves.shape[-2:]), []
     for where, values in zip(frame.drop(columns=["points", "seeds"]).to_dict("records"), lanes, strict=True):
-        mean, use = values.mean(0), fitted_points(values, x, over, t_min)
+        mean, use = values.mean(0), points_to_fit(values, x, over, t_min)
         if use.sum() < 2:
             remedy = "lower t_min or run more checkpoints" if over == "t" else "run more values"
             message = f"slope against {over!r} needs two points with positive mean regret, {where} has {use.sum()}"
@@ -325,26 +330,26 @@ def table(
     ds = whole(ds, "table")
     final = final_regret(ds)
     single = [d for d in grid_dims(ds) if final.sizes[d] == 1]
-    fixed = "".join(f"; {d} = {text(final[d].values[0])}" for d in single)
+    fixed = "".join(f"; {d} = {format_value(final[d].values[0])}" for d in single)
     final = final.squeeze(single, drop=True)
     shown = [str(d) for d in final.dims[1:-1]]
-    across = shown.pop() if shown and final.sizes[shown[-1]] <= MAX_COLUMNS else None
-    head = [f"{across} = {text(v)}" for v in final[across].values] if across else ["regret"]
+    across = shown.pop() if shown and final.sizes[shown[-1]] <= MAX_TABLE_COLUMNS else None
+    head = [f"{across} = {format_value(v)}" for v in final[across].values] if across else ["regret"]
     latex = format == "latex"
     rows = [["algorithm", *shown, *head]]
     keys = itertools.product(final["algorithm"].values, *(final[d].values for d in shown))
     for key, lanes in zip(keys, final.values.reshape(-1, len(head), final.sizes["seed"]), strict=True):
-        rows.append([*map(text, key), *(_cell(c, latex) for c in lanes)])
+        rows.append([*map(format_value, key), *(_cell(c, latex) for c in lanes)])
     seeds = final.sizes["seed"]
     many = f"Mean ± half-width of the 95% interval over {seeds:,} seeds"
     note = many if seeds > 1 else "Regret of one seed, hence no interval"
     said = spending.sentence(ds)
     note = f"{note}{fixed}.{_doubt(final.values)}{f' {said}.' if said else ''}"
     # LaTeX's other cells are LaTeX, except in the head
-    plain, readable = 1 + len(shown), (lambda cell: cell.translate(_SIGNS)) if latex else inert
+    plain, readable = 1 + len(shown), (lambda cell: cell.translate(_LATEX_SIGNS)) if latex else inert
     cells = [[readable(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     if not latex:
-        return _Table(f"{markdown(cells)}\n\n{note}")
+        return _Table(f"{markdown_table(cells)}\n\n{note}")
     body = [" & ".join(row) + r" \\" for row in cells]
     begin = rf"\begin{{tabular}}{{{'l' * plain + 'r' * len(head)}}}"
     lines = [f"% {note.replace('±', 'and')}", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"]
@@ -388,7 +393,7 @@ def _warn_of_few(needed: Any, seeds: int) -> None:
         )
 
 
-def fitted_points(values: Any, x: Any, over: str, t_min: float | None = None) -> np.ndarray[Any, Any]:
+def points_to_fit(values: Any, x: Any, over: str, t_min: float | None = None) -> np.ndarray[Any, Any]:
     """Which points `[C]` a slope of values `[S, C]` is fitted to: positive ones, and of plays those from `t_min` on."""
     mean = values.mean(0)
     use = np.isfinite(mean) & (mean > 0) & (x > 0) & np.isfinite(x)
@@ -410,9 +415,7 @@ def _side(final: xr.DataArray, side: Any, name: str) -> tuple[str, dict[str, Any
     """The label and the fixed keys of one side of a comparison."""
     pair = isinstance(side, tuple | list) and len(side) == 2 and isinstance(side[1], dict)
     if not isinstance(side, str) and not pair:
-        raise ValueError(
-            f"{name} = {shown(side)} must be a label, or (label, {{key: value}}) for one point of the grid"
-        )
+        raise ValueError(f"{name} = {show(side)} must be a label, or (label, {{key: value}}) for one point of the grid")
     label, at = (side, {}) if isinstance(side, str) else side
     return choice(name, label, [str(x) for x in final["algorithm"].values]), dict(at)
 
@@ -428,7 +431,7 @@ def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
     return f"${cell.replace(',', '{,}')}$" if latex else cell
 
 
-_SIGNS = str.maketrans({
+_LATEX_SIGNS = str.maketrans({
     "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "<": r"\textless ",
     ">": r"\textgreater ", **{sign: f"\\{sign}" for sign in "_%&#${}"},
 })  # fmt: skip

@@ -15,7 +15,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxbandits.contract import is_array, is_program
-from jaxbandits.garbage import uncollected
+from jaxbandits.garbage import pause_collection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,13 +41,13 @@ class Trace(NamedTuple):
     static: list[tuple[int, Any]]  # what is no array of that, with places
 
     def __call__(self, *args: Any) -> Any:
-        return self._returned(jaxpr_as_fun(self.program)(*_divided(jax.tree.leaves(args))[0]))
+        return self._unflatten(jaxpr_as_fun(self.program)(*_split_arrays(jax.tree.leaves(args))[0]))
 
-    def shapes(self) -> Any:
+    def result_shapes(self) -> Any:
         """What it returns, with shapes for arrays."""
-        return self._returned([jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.program.out_avals])
+        return self._unflatten([jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.program.out_avals])
 
-    def _returned(self, arrays: Iterable[Any]) -> Any:
+    def _unflatten(self, arrays: Iterable[Any]) -> Any:
         leaves = list(arrays)
         for i, x in self.static:
             leaves.insert(i, x)
@@ -57,51 +57,51 @@ class Trace(NamedTuple):
 def trace(function: Callable[..., Any], *args: Any) -> Trace:
     """Trace a function anew, also where JAX knows it."""
     leaves, structure = jax.tree.flatten(args)
-    arrays, form = _divided(leaves)[0], list[Any]()
+    arrays, form = _split_arrays(leaves)[0], list[Any]()
 
-    def traced(*arrays: Any) -> list[Any]:
+    def call_flat(*arrays: Any) -> list[Any]:
         remaining = iter(arrays)
         given = [next(remaining) if is_array(x) else x for x in leaves]
         results, structure_of_results = jax.tree.flatten(function(*jax.tree.unflatten(structure, given)))
-        returned, static = _divided(results)
+        returned, static = _split_arrays(results)
         form[:] = structure_of_results, static
         return returned
 
-    with uncollected():
-        return Trace(jax.make_jaxpr(traced)(*map(jax.typeof, arrays)), *form)
+    with pause_collection():
+        return Trace(jax.make_jaxpr(call_flat)(*map(jax.typeof, arrays)), *form)
 
 
-def traced_once(function: F) -> F:
+def trace_once(function: F) -> F:
     """A function of parts, and of arrays of one lane, that goes by its first trace where the parts keep traces."""
 
     @functools.wraps(function)
-    def call(parts: Any, *args: Any) -> Any:
+    def call_by_trace(parts: Any, *args: Any) -> Any:
         return function(parts, *args) if parts.traces is None else _first(function, parts, args)(*args)
 
-    return cast(F, call)
+    return cast(F, call_by_trace)
 
 
 def shapes(function: Callable[..., Any], parts: Any, *args: Any) -> Any:
     """What a function that is traced once returns, with shapes for arrays; of a known trace nothing is done again."""
     function = inspect.unwrap(function)
-    return (_first if parts.traces is not None else _traced)(function, parts, args).shapes()
+    return (_first if parts.traces is not None else _trace_anew)(function, parts, args).result_shapes()
 
 
 def _first(function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Trace:
     """The trace that parts keep."""
     leaves, structure = jax.tree.flatten(args)
-    arrays, static = _divided(leaves)
+    arrays, static = _split_arrays(leaves)
     key = function, structure, repr(static), tuple(map(jax.typeof, arrays))
     if key not in parts.traces:
-        parts.traces[key] = _traced(function, parts, args)
+        parts.traces[key] = _trace_anew(function, parts, args)
     return parts.traces[key]
 
 
-def _traced(function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Trace:
+def _trace_anew(function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Trace:
     return trace(functools.partial(function, parts), *args)
 
 
-def _divided(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
+def _split_arrays(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
     """Arrays, and what is none with its places."""
     return [x for x in leaves if is_array(x)], [(i, x) for i, x in enumerate(leaves) if not is_array(x)]
 

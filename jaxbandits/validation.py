@@ -19,7 +19,17 @@ from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_origin, o
 import jax
 import numpy as np
 
-from jaxbandits.declared import STATIC, TRACED, Argument, Axes, Example, declaration, documented, hints_of, told_by
+from jaxbandits.declared import (
+    STATIC,
+    TRACED,
+    Argument,
+    Axes,
+    Example,
+    declaration,
+    hints_of,
+    plays_on_by_names,
+    write_docstring,
+)
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -33,7 +43,7 @@ UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 NO_SCALARS = (bool, np.bool_, np.timedelta64)  # Python counts them among the integers
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
@@ -78,7 +88,7 @@ def nearest(name: str, known: Iterable[Any], number: int = 1) -> str:
 
 
 @contextlib.contextmanager
-def said_of(place: str) -> Iterator[None]:
+def prefix_errors(place: str) -> Iterator[None]:
     """A wrong value is an error that begins with its place."""
     try:
         yield
@@ -99,10 +109,10 @@ class Unwrapped(NamedTuple):
     bound: dict[str, Any]  # the keyword arguments that the partials bind; an outer one wins
 
 
-def unwrapped(factory: Any) -> Unwrapped:
+def unwrap_factory(factory: Any) -> Unwrapped:
     """The function inside any number of `functools.partial`s, and the keyword arguments bound to it.
 
-    >>> function, bound = unwrapped(functools.partial(functools.partial(max, key=abs), default=0))
+    >>> function, bound = unwrap_factory(functools.partial(functools.partial(max, key=abs), default=0))
     >>> function.__name__, sorted(bound)
     ('max', ['default', 'key'])
     """
@@ -121,9 +131,9 @@ def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
     >>> plays_on(jb.algorithms.ucb1), plays_on(functools.partial(jb.algorithms.linucb, dim=3))
     ('arms', 'decision set')
     """
-    function = unwrapped(factory).function
+    function = unwrap_factory(factory).function
     told = getattr(algorithm, "plays_on", None) or getattr(function, "plays_on", None)
-    return told if isinstance(told, str) else told_by(inspect.signature(function).parameters)
+    return told if isinstance(told, str) else plays_on_by_names(inspect.signature(function).parameters)
 
 
 class Arguments(dict[str, Any]):
@@ -157,12 +167,12 @@ def _freeze(x: Any) -> None:
             _freeze(item)
 
 
-def _copied(x: Any) -> Any:
+def _copy_argument(x: Any) -> Any:
     """An argument that its owner can no longer change."""
     if type(x) in (list, tuple):
-        return type(x)(map(_copied, x))
+        return type(x)(map(_copy_argument, x))
     if type(x) is dict:
-        return {key: _copied(item) for key, item in x.items()}
+        return {key: _copy_argument(item) for key, item in x.items()}
     return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
 
 
@@ -220,7 +230,7 @@ def factory(
         for key, value in given.items():  # the caller may write into arrays and lists later: the part has copies
             if key not in rows:
                 raise TypeError(f"{name} has no argument {key!r}{nearest(key, rows)}; it takes {', '.join(rows)}")
-            kwargs[key] = _copied(value)
+            kwargs[key] = _copy_argument(value)
         full = dict.fromkeys(rows) | defaults | kwargs
         if missing := [key for key in rows if key not in defaults and key not in given]:
             raise TypeError(f"{name} needs {', '.join(missing)}")
@@ -231,7 +241,7 @@ def factory(
             part = function(**passed)
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             told = [key for key in rows if key in given]
-            extreme = ", ".join(f"{key} = {shown(full[key])}" for key in told if _extreme(full[key]))
+            extreme = ", ".join(f"{key} = {show(full[key])}" for key in told if _extreme(full[key]))
             raise ValueError(
                 f"{name}: {extreme or ', '.join(told)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
@@ -251,12 +261,12 @@ def factory(
 
     declared: Any = make
     declared.arguments, declared.plays_on, declared.example = rows, plays_on, example
-    declared.__signature__ = typed(function, rows)
-    declared.__doc__ = documented(function, rows, source) if marked or source else function.__doc__
+    declared.__signature__ = signature_with_types(function, rows)
+    declared.__doc__ = write_docstring(function, rows, source) if marked or source else function.__doc__
     return make
 
 
-def typed(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Signature:
+def signature_with_types(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Signature:
     """A function's signature with types alone: docstrings have the marks. A TypedDict's arguments are keywords."""
     given, signature = inspect.Parameter, inspect.signature(function)
     returned = hints_of(function).get("return", signature.return_annotation)
@@ -287,13 +297,13 @@ def checked(function: Any = None, /, *, source: str = "") -> Any:
         return functools.partial(checked, source=source)
     # no program is compiled for a number of the host
     rows = {key: row._replace(static=STATIC in row.marks) for key, row in declaration(function).items()}
-    signature = typed(function, rows)
+    signature = signature_with_types(function, rows)
     checks = {key: check for key, row in rows.items() if (check := checker(row)) is not None}
     positional = [key for key, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not p.empty}
 
     @functools.wraps(function)
-    def call(*args: Any, **given: Any) -> Any:
+    def check_and_call(*args: Any, **given: Any) -> Any:
         placed = dict(zip(positional, args, strict=False)) | given
         passed = defaults | placed
         if len(placed) < len(args) + len(given) or passed.keys() != rows.keys():
@@ -307,9 +317,9 @@ def checked(function: Any = None, /, *, source: str = "") -> Any:
             passed[key] = check(passed[key])
         return function(**passed)
 
-    marked: Any = call
-    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, documented(function, rows, source)
-    return call
+    marked: Any = check_and_call
+    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, write_docstring(function, rows, source)
+    return check_and_call
 
 
 @overload
@@ -328,7 +338,10 @@ def told(function: Any = None, /, *, source: str = "", raises: str = "") -> Any:
     if function is None:
         return functools.partial(told, source=source, raises=raises)
     rows = {key: row._replace(static=False) for key, row in declaration(function).items()}
-    function.__signature__, function.__doc__ = typed(function, rows), documented(function, rows, source, raises)
+    function.__signature__, function.__doc__ = (
+        signature_with_types(function, rows),
+        write_docstring(function, rows, source, raises),
+    )
     return function
 
 
@@ -365,8 +378,8 @@ def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:
     """What a conversion's base factory returns, checked to be an algorithm."""
     algorithm = base(**arguments)
     if not isinstance(algorithm, Algorithm):
-        what = f"{shown(algorithm)} of type {type(algorithm).__name__}"
-        raise TypeError(f"base = {shown(base)} returned {what}, and no Algorithm: give a factory of jb.algorithms")
+        what = f"{show(algorithm)} of type {type(algorithm).__name__}"
+        raise TypeError(f"base = {show(base)} returned {what}, and no Algorithm: give a factory of jb.algorithms")
     return algorithm
 
 
@@ -377,10 +390,10 @@ def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
     >>> sorted(base_arguments(functools.partial(jb.algorithms.ucb1, horizon=9))[0])
     ['bonus_scale', 'horizon', 'num_arms']
     """
-    function, bound = unwrapped(base)
+    function, bound = unwrap_factory(base)
     if not callable(function):
         raise ValueError(
-            f"base = {shown(function)} must be a factory of algorithms or a partial of one: "
+            f"base = {show(function)} must be a factory of algorithms or a partial of one: "
             "for instance algorithms.linucb"
         )
     return set(inspect.signature(function).parameters), bound
@@ -409,7 +422,7 @@ def number(
         inside = inside and not (math.isinf(v) and (finite or isinstance(value, Integral)))
     if not inside:
         left, right = "(" if open_low or low == -math.inf else "[", ")" if open_high or high == math.inf else "]"
-        raise ValueError(f"{name} = {shown(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
+        raise ValueError(f"{name} = {show(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
     return float(value)
 
 
@@ -427,7 +440,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
     if not whole or (low is not None and value < low) or (high is not None and value > high):
         most = "" if high is None or (high == MAX_INTEGER and not (whole and value > high)) else f", at most {high}"
         ends = f"an integer{'' if low is None else f' of at least {low}'}{most}"
-        raise ValueError(f"{name} = {shown(value)} must be {ends}{_and(remedy)}")
+        raise ValueError(f"{name} = {show(value)} must be {ends}{_and(remedy)}")
     return int(value)
 
 
@@ -441,7 +454,7 @@ def path_of(path: Any, name: str = "path") -> Path:
     (True, 'runs/~')
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    wanted = f"{name} = {shown(path)} must be the name of a file or directory"
+    wanted = f"{name} = {show(path)} must be the name of a file or directory"
     if not isinstance(text, str):
         raise TypeError(wanted)
     if not text or "\0" in text:
@@ -449,7 +462,7 @@ def path_of(path: Any, name: str = "path") -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise ValueError(f"{name} = {shown(text)} begins in a home that there is not: write the whole path") from None
+        raise ValueError(f"{name} = {show(text)} begins in a home that there is not: write the whole path") from None
 
 
 def choice(name: str, value: Any, known: Iterable[Any]) -> str:
@@ -464,14 +477,14 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
         # types first: an array would be compared entry by entry
         if not any(isinstance(plain, type(option)) and plain == option for option in known):
             hint = nearest(value, known) if isinstance(value, str) else ""
-            raise ValueError(f"{name} = {shown(value)} must be one of {', '.join(map(repr, known))}{hint}")
+            raise ValueError(f"{name} = {show(value)} must be one of {', '.join(map(repr, known))}{hint}")
     return value
 
 
 def boolean(name: str, value: Any) -> bool:
     """Check that an argument is True or False, and return it; ValueError otherwise."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name} = {shown(value)} must be True or False")
+        raise ValueError(f"{name} = {show(value)} must be True or False")
     return value
 
 
@@ -541,7 +554,7 @@ def numbers(name: str, value: Any, remedy: str = "") -> np.ndarray[Any, Any]:
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     what = "is masked: fill it in"
     if not masked:
-        what = f"= {shown(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
+        what = f"= {show(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
     raise ValueError(f"{name}{list(where) or ''} {what}, or leave it out")
 
 

@@ -14,7 +14,7 @@ from jaxbandits.numerics import fixed_sum, materialize
 from jaxbandits.protocol import AdversaryView, Attack, Case, Program, World
 from jaxbandits.random import Draws
 from jaxbandits.recorder import Window
-from jaxbandits.traced_once import Traces, traced_once
+from jaxbandits.traced_once import Traces, trace_once
 
 
 class Parts(NamedTuple):
@@ -56,12 +56,14 @@ def streams(parts: Parts, seed: Any) -> Draws:
 
 def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
     """Play a window of `slots` plays after `before`, at most `limit` (None: all); the record takes no part."""
-    after, window = played(parts, case, seed, slots, lane._replace(record=()), before, limit)
+    after, window = play_without_record(parts, case, seed, slots, lane._replace(record=()), before, limit)
     return after._replace(record=lane.record), window
 
 
-@traced_once
-def played(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
+@trace_once
+def play_without_record(
+    parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any
+) -> tuple[Lane, Window]:
     """`offer` for a lane without its record."""
     root = streams(parts, seed)
     environment, attack, alg = root.child("environment"), root.child("attack"), root.child("alg")
@@ -124,11 +126,11 @@ def played(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: 
     message = program.relay(params, alg.child("relay"), last, message, play)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
 
-    def spoiled() -> Any:
-        return spoiled_before(lane) if tally else lane_faults.spoils(reward, play) | spoiled_before(lane)
+    def nonfinite_pay() -> Any:
+        return nonfinite_before(lane) if tally else lane_faults.spoils(reward, play) | nonfinite_before(lane)
 
     attacked = parts.message_attack is not None
-    faults = lane_faults.state(lane.faults, sent, message, state, last, used, spoiled, attacked)
+    faults = lane_faults.state(lane.faults, sent, message, state, last, used, nonfinite_pay, attacked)
     regret = score.regret
     if regret is not None:
         regret = jnp.broadcast_to(regret, (slots, *regret.shape[1:]))
@@ -146,7 +148,7 @@ def played(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: 
     )  # fmt: skip
 
 
-def spoiled_before(lane: Lane) -> Any:
+def nonfinite_before(lane: Lane) -> Any:
     """Whether an adversary paid anything that is not finite before: what follows is no fault of the algorithm."""
     return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else lane.nonfinite > 0
 

@@ -54,7 +54,7 @@ AXES = {"begin": (None, 0), "advance": (None, 0, 0, None, None), "close": (None,
 def programs_of(subject) -> dict:
     """The traced programs of a call of a case over `SEEDS` lanes: {name: (closed jaxpr, axis of lanes of each input)}.
 
-    They are what `subject.played` compiles: JAX keeps their traces.
+    They are what `subject.play_seeds` compiles: JAX keeps their traces.
     """
     from jaxbandits.sweeps.compilation.settings import settings_of
     from jaxbandits.sweeps.engines.calls import Call

@@ -51,9 +51,9 @@ def pytest_runtest_call(item):
 
 def forget_programs():
     """Let all compiled programs go."""
-    from jaxbandits.sweeps.compilation.compiled import compiled
+    from jaxbandits.sweeps.compilation.compiled import functions_of_group
 
-    compiled.cache_clear()
+    functions_of_group.cache_clear()
     jax.clear_caches()
     gc.collect()
 

@@ -38,14 +38,14 @@ def compiled_with(options):
     """Inside, programs of sweeps and simulations are compiled with these options too."""
     compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
     one_lane = importlib.import_module("jaxbandits.sweeps.engines.one_lane")
-    compilation.compiled.cache_clear()
+    compilation.functions_of_group.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compilation, "WIDE_VECTORS", compilation.WIDE_VECTORS | options)
         for name, static in PIECES.items():
             function = getattr(one_lane, name).__wrapped__
             patch.setattr(one_lane, name, jax.jit(function, static_argnums=static, compiler_options=options))
         yield
-    compilation.compiled.cache_clear()
+    compilation.functions_of_group.cache_clear()
 
 
 @pytest.fixture

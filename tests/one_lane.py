@@ -13,7 +13,7 @@ import numpy as np
 from uncompiled import uncompiled
 
 from jaxbandits import simulator
-from jaxbandits.sweeps.plan import stacked
+from jaxbandits.sweeps.plan import stack_cases
 from jaxbandits.window import offer
 
 
@@ -29,7 +29,7 @@ def played(
 ) -> tuple[Any, Any]:
     """The lanes after the plays and every window of them, with leading axes [seeds] and [seeds, plays]."""
     parts = simulator.parts_of(algorithm, environment, reward_adversary, None, dtype)
-    case = stacked([simulator.case_of(algorithm, environment, reward_adversary)], dtype)[0]
+    case = stack_cases([simulator.case_of(algorithm, environment, reward_adversary)], dtype)[0]
 
     def run(case, seed):
         def play(lane, before):

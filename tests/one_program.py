@@ -15,7 +15,7 @@ from uncompiled import uncompiled
 
 from jaxbandits import simulator, spans
 from jaxbandits.protocol import Span
-from jaxbandits.sweeps.plan import stacked
+from jaxbandits.sweeps.plan import stack_cases
 
 
 class Played(NamedTuple):
@@ -70,7 +70,7 @@ def played(cases: Sequence[Sequence[Any]], seeds: Sequence[int], dtype: str = "f
     parts = simulator.parts_of(*cases[0], dtype)
     for case in cases[1:]:
         assert simulator.parts_of(*case, dtype) == parts and case[0].schedule == schedule
-    numbers = [stacked([simulator.case_of(*case)], dtype)[0] for case in cases]
+    numbers = [stack_cases([simulator.case_of(*case)], dtype)[0] for case in cases]
     given = jax.tree.map(lambda *x: np.repeat(np.stack(x), len(seeds), 0), *numbers)
     of_seed, windows, start = np.tile(np.array(seeds, np.uint32), len(cases)), [], 0
     with jax.enable_x64(dtype == "float64"):

@@ -18,7 +18,7 @@ from cases import programs_of
 
 from jaxbandits.checking.subject import Subject
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
-from jaxbandits.sweeps.identity import described, traced_now
+from jaxbandits.sweeps.identity import digest_of_group, inputs_of_cell
 from jaxbandits.sweeps.storage.store import KEYS
 
 FILE = Path(__file__).with_name("pinned.json")
@@ -33,7 +33,7 @@ def pinned() -> dict:
 
 def pin(subject: Subject) -> dict:
     """The pin of a case: what its chunks' keys are made of, the traced call, and what its first seeds did."""
-    played, programs = subject.played(), programs_of(subject)
+    played, programs = subject.play_seeds(), programs_of(subject)
     names = " ".join([*programs, fingerprint([closed for closed, _ in programs.values()], sorted(played))])
     return {
         "key": identity(subject),
@@ -47,8 +47,8 @@ def identity(subject: Subject) -> str:
     """What tells a case's chunks from others: the traced program of a lane, its numbers, and what the host is given."""
     laid_out = subject.plan
     group, cell = laid_out.groups[0], laid_out.cells[0]
-    program = traced_now(group, cell, laid_out.dtype, lasting=True, batch=False)
-    content = [program, repr(group.schedule), *described(cell, group.times, laid_out.dtype, {})]
+    program = digest_of_group(group, cell, laid_out.dtype, lasting=True, batch=False)
+    content = [program, repr(group.schedule), *inputs_of_cell(cell, group.times, laid_out.dtype, {})]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

@@ -18,7 +18,7 @@ from jaxbandits import simulator, spans
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
 from jaxbandits.sweeps.plan import cast
-from jaxbandits.sweeps.simulate import Run, _regret, flattened
+from jaxbandits.sweeps.simulate import Run, _regret, history_of_windows
 from jaxbandits.traced_once import without_unread
 
 
@@ -65,7 +65,7 @@ def played(
                 regret = _summed(windows, times)
             runs[i] = Run(
                 regret=regret, t=times, pulls=record.pulls if counted else None, state=state, diagnostics=diagnostics,
-                history=flattened(windows, False),
+                history=history_of_windows(windows, False),
             )  # fmt: skip
     return runs
 

@@ -15,8 +15,8 @@ from jax.extend.core import jaxpr_as_fun
 
 import jaxbandits as jb
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.identity import identified
-from jaxbandits.sweeps.plan import host_case, plan, stacked
+from jaxbandits.sweeps.identity import identify_cells
+from jaxbandits.sweeps.plan import host_case, plan, stack_cases
 
 HORIZON, CHECKPOINTS, SEEDS = 12, (4, 12), 2
 TOGETHER = 12  # modules of one program
@@ -153,7 +153,7 @@ def plan_of(module, **changes):
 
 def key_of(module, **changes) -> tuple[str, bool]:
     """The key of a module's cell, and whether no later run will find it."""
-    _, (key,), nameless = identified(plan_of(module, **changes), "cpu", stored=True)
+    _, (key,), nameless = identify_cells(plan_of(module, **changes), "cpu", stored=True)
     return key, bool(nameless)
 
 
@@ -172,7 +172,7 @@ def traced(module) -> Traced:
     laid_out = plan_of(module)
     parts, cell = laid_out.groups[0].parts, laid_out.cells[0]
     program, world, schedule = parts.program, parts.world, cell.algorithm.schedule
-    case = jax.tree.map(jnp.asarray, stacked([host_case(cell)], laid_out.dtype)[0])
+    case = jax.tree.map(jnp.asarray, stack_cases([host_case(cell)], laid_out.dtype)[0])
     slots = schedule[0].slots
 
     def attacked(attack, params, state, draws, t, payload):

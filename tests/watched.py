@@ -12,8 +12,8 @@ from uncompiled import uncompiled
 
 from jaxbandits import simulator
 from jaxbandits.sweeps.engines import one_lane
-from jaxbandits.sweeps.plan import Cell, host_case, stacked
-from jaxbandits.sweeps.simulate import flattened
+from jaxbandits.sweeps.plan import Cell, host_case, stack_cases
+from jaxbandits.sweeps.simulate import history_of_windows
 
 
 class Watched(NamedTuple):
@@ -34,14 +34,14 @@ def watched(
     horizon = algorithm.config["horizon"]
     parts = simulator.parts_of(algorithm, environment, reward_adversary, message_adversary, dtype)
     cell = Cell("", algorithm, environment, reward_adversary, message_adversary, horizon, ())
-    case, _ = stacked([host_case(cell)], dtype)
+    case, _ = stack_cases([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         times = np.asarray(checkpoints or [horizon], np.int32)
         begun = _begin(parts)(case, np.uint32(seed))
-        spans = list(one_lane.watched(parts, algorithm.schedule, case, np.uint32(seed), times, begun))
+        spans = list(one_lane.watch_lane(parts, algorithm.schedule, case, np.uint32(seed), times, begun))
         lane, windows = spans[-1][0], [jax.tree.map(np.asarray, seen) for _, seen in spans]
         diagnostics = uncompiled(parts.program.diagnose)(case.algorithm, lane.algorithm)
-    return Watched(flattened(windows, False), jax.tree.map(np.asarray, lane.algorithm), diagnostics)
+    return Watched(history_of_windows(windows, False), jax.tree.map(np.asarray, lane.algorithm), diagnostics)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import jaxbandits as jb
 from jaxbandits.commands import listing
-from jaxbandits.formatting import markdown
+from jaxbandits.formatting import markdown_table
 from jaxbandits.protocol import Rewards
 
 HEADER = ["algorithm", "plays on", "privacy", "protects one", "rewards read", "ns a play", "static arguments", "paper"]
@@ -60,7 +60,7 @@ class AlgorithmCatalogue(SphinxDirective):
         costs = json.loads(file.read_text())["roofline"]
         rows = [row(listing.record(name), costs.get(name, {})) for name in listing.names("algorithms")]
         block = nodes.container(classes=["catalogue"])
-        block += self.parse_text_to_nodes(markdown([HEADER, *rows]))
+        block += self.parse_text_to_nodes(markdown_table([HEADER, *rows]))
         return [block]
 
 
@@ -73,7 +73,7 @@ def release_table() -> str:
         model = MODELS.get(listing.record(name)["model"], BETWEEN)
         cells.setdefault((family, model), []).append(f"`{name}`")
     rows = [[family, *(", ".join(cells.get((family, model), [])) for model in header)] for family in FAMILIES.values()]
-    return markdown([["", *header], *rows]) + "\n"
+    return markdown_table([["", *header], *rows]) + "\n"
 
 
 def with_table(readme: str) -> str:

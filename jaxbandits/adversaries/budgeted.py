@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxbandits.adversaries.huber import mirrored
+from jaxbandits.adversaries.huber import mirror_arm
 from jaxbandits.declared import HOST, Doc, Ge, Gt, Le, NonNegative
 from jaxbandits.numerics import (
     argmax,
@@ -29,7 +29,7 @@ from jaxbandits.numerics import (
 )
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import factory, shown
+from jaxbandits.validation import factory, show
 
 Kind: TypeAlias = Literal["lower_best", "raise_worst", "swap", "empirical_best"]
 Strength: TypeAlias = Literal["strong", "weak"]
@@ -67,7 +67,7 @@ class State(NamedTuple):
     sums: Any = ()  # [K], and their sum
 
 
-def spent_before(wants: Float[Array, " P"], bounds: Float[Array, " P"]) -> Float[Array, " P"]:
+def spending_before(wants: Float[Array, " P"], bounds: Float[Array, " P"]) -> Float[Array, " P"]:
     """What plays 1 .. i - 1 of a window spend, if play j spends `wants[j]` until all have spent `bounds[j]`.
 
     A play makes s into min(s + want, bound). Such functions are composed pairwise, by doubling strides: a bound that
@@ -100,7 +100,7 @@ def refuse(kind: str, payload: Any, view: Any) -> None:
         )
 
 
-def changed(kind: str, params: Params, aim: Aim, x: Float[Array, " P"], cap: Any) -> Float[Array, " P"]:
+def attack_rewards(kind: str, params: Params, aim: Aim, x: Float[Array, " P"], cap: Any) -> Float[Array, " P"]:
     """The rewards x after an attack that changes each by `cap` at most."""
     cap = jnp.minimum(cap, aim.needed)
     if kind == "swap":
@@ -116,20 +116,20 @@ def changed(kind: str, params: Params, aim: Aim, x: Float[Array, " P"], cap: Any
     return jnp.where(aim.hit & (cap > 0), new, x)
 
 
-def corrupted_gaps(kind: str, params: Params, cap: Float[Array, " P"], best: Any, view: Any) -> Float[Array, " P"]:
+def gaps_under_attack(kind: str, params: Params, cap: Float[Array, " P"], best: Any, view: Any) -> Float[Array, " P"]:
     """By how much the best arm's mean exceeds the played arm's when the attack is made on the means, [P]."""
     means = jnp.broadcast_to(view.truth.means, (*cap.shape, view.truth.means.shape[-1]))
     action, worst, top = view.action, argmin(view.truth.means), jnp.max(view.truth.means, axis=-1)
 
-    def moved(arm, mean):
+    def mean_under_attack(arm, mean):
         if kind == "swap":
-            return mean + jnp.clip(pick(means, mirrored(means, arm)) - mean, -cap, cap)
+            return mean + jnp.clip(pick(means, mirror_arm(means, arm)) - mean, -cap, cap)
         if kind == "raise_worst":
             return mean + jnp.where(arm == worst, jnp.clip(params.high - mean, 0, cap), 0)
         return mean - jnp.where(arm == best, jnp.clip(mean - params.low, 0, cap), 0)
 
-    of_best = moved(jnp.broadcast_to(best, cap.shape), jnp.broadcast_to(top, cap.shape))
-    return of_best - moved(action, pick(means, action))
+    of_best = mean_under_attack(jnp.broadcast_to(best, cap.shape), jnp.broadcast_to(top, cap.shape))
+    return of_best - mean_under_attack(action, pick(means, action))
 
 
 def ahead_of_rivals(weak: bool, params: Params, state: State, best: Any, t: Any) -> Array:
@@ -149,17 +149,17 @@ def ahead_of_rivals(weak: bool, params: Params, state: State, best: Any, t: Any)
     return materialize(jnp.where(some, pick(state.sums, best) - product, -jnp.inf))
 
 
-def aimed(kind: str, x: Float[Array, " P"], finite: Any, best: Any, needed: Any, view: Any) -> Aim:
+def aim_attack(kind: str, x: Float[Array, " P"], finite: Any, best: Any, needed: Any, view: Any) -> Aim:
     """What an attack of this kind is aimed at."""
     if kind == "swap":
         per_play = jnp.broadcast_to(view.truth.means, (*x.shape, view.truth.means.shape[-1]))
-        difference = view.sample(mirrored(per_play, view.action)).astype(x.dtype) - x
+        difference = view.sample(mirror_arm(per_play, view.action)).astype(x.dtype) - x
         return Aim(finite & ~jnp.isnan(difference), needed, difference)
     return Aim(finite & (view.action == (argmin(view.truth.means) if kind == "raise_worst" else best)), needed)
 
 
 @cache
-def budgeted_attack(kind: str, strength: str) -> Attack:
+def attack_in_budget(kind: str, strength: str) -> Attack:
     """The attack's functions. Draws: reward, for "swap" alone."""
     weak, watches = strength == "weak", kind == "empirical_best"
 
@@ -178,23 +178,23 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
         if watches:
             needed = jnp.maximum(ahead_of_rivals(weak, params, state, best, t) + jnp.where(finite, x, 0), 0)
             may, needed = (may & (needed > 0), jnp.inf) if weak else (may, needed)
-        aim = aimed(kind, x, finite, best, needed, view)
+        aim = aim_attack(kind, x, finite, best, needed, view)
 
         def change(cap):
-            return jnp.where(aim.hit, jnp.abs(changed(kind, params, aim, x, cap) - x), 0)
+            return jnp.where(aim.hit, jnp.abs(attack_rewards(kind, params, aim, x, cap) - x), 0)
 
         room = (jnp.minimum(params.total, params.rate * t.astype(x.dtype)) - state.spent) - state.spent_low
         if t.shape[0] > 1:
             most = jnp.where(may, params.size, 0)
-            room = room - spent_before(most if weak else change(most), room)
+            room = room - spending_before(most if weak else change(most), room)
         cap = jnp.where(may, jnp.clip(room, 0, params.size), 0)
-        new, charges = changed(kind, params, aim, x, cap), cap if weak else change(cap)
+        new, charges = attack_rewards(kind, params, aim, x, cap), cap if weak else change(cap)
         charged = fixed_sum(charges)
         if t.shape[0] > 1:  # a sum may exceed what is left by some units in its last place
             charged = jnp.minimum(charged, jnp.maximum((params.total - state.spent) - state.spent_low, 0))
         account = [*two_sum(state.spent, state.spent_low, charged)]
         if weak:
-            gaps = jnp.where(view.play, corrupted_gaps(kind, params, cap, best, view), 0)
+            gaps = jnp.where(view.play, gaps_under_attack(kind, params, cap, best, view), 0)
             account += two_sum(state.regret, state.regret_low, fixed_sum(gaps))
         if t.shape[0] == 1:  # all of them in one loop over the lanes
             first, *account = materialize_all([new[0], *account])
@@ -271,7 +271,7 @@ def budgeted(
     True
     """
     if low >= high:
-        raise ValueError(f"low = {shown(low)} must be below high = {shown(high)}: no reward lies between them")
+        raise ValueError(f"low = {show(low)} must be below high = {show(high)}: no reward lies between them")
     start, stop, rate = 0, LAST_PLAY, math.inf
     if horizon is None:
         if schedule != "early":
@@ -288,4 +288,4 @@ def budgeted(
     elif schedule == "uniform":
         rate = float(total / horizon)
     params = Params(total=total, size=size, low=low, high=high, margin=margin, start=start, stop=stop, rate=rate)
-    return Adversary(budgeted_attack(kind, strength), params, None, {})
+    return Adversary(attack_in_budget(kind, strength), params, None, {})

@@ -21,7 +21,7 @@ from jaxbandits.declared import LATER, Doc, Ge, NonNegative, Probability
 from jaxbandits.numerics import UNROLL, argmax, count, fixed_sum, pick
 from jaxbandits.protocol import Adversary, Attack, Loss, Moments, Report
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, number, shown
+from jaxbandits.validation import factory, number, show
 
 Kind: TypeAlias = Literal[
     "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst", "in_range"
@@ -33,7 +33,7 @@ VALUES |= {"sign_flip": 1.0, "subthreshold": 0.99, "in_range": 1.0}
 BLIND = ("fixed", "gaussian", "cauchy", "sign_flip", "random_sign")
 CHOICES = 16  # how many honest reports "in_range" chooses from
 # kinds that add few values, whatever the learner does
-POINTS = ("fixed", "swapped", "sign_flip", "random_sign", "target")
+POINT_MASS_KINDS = ("fixed", "swapped", "sign_flip", "random_sign", "target")
 
 
 class Params(NamedTuple):
@@ -43,7 +43,7 @@ class Params(NamedTuple):
     batch: Any
 
 
-def mirrored(means: Float[Array, "... A"], action: Int[Array, "..."]) -> Int[Array, "..."]:
+def mirror_arm(means: Float[Array, "... A"], action: Int[Array, "..."]) -> Int[Array, "..."]:
     """The arm whose rank by mean mirrors that of `action`: best and worst change places; equal means rank by index."""
     n = means.shape[-1]
     if n > UNROLL:
@@ -94,11 +94,11 @@ def most_misleading(params: Params, draws: Any, arm: Any, view: Any) -> Array:
     return jnp.where(lowest, jnp.min(values, axis=0), jnp.max(values, axis=0))
 
 
-def swapped(x: Array, arm: Any, view: Any, loss: bool) -> Array:
+def swap_rewards(x: Array, arm: Any, view: Any, loss: bool) -> Array:
     """Fresh rewards of the arms of mirrored rank, or losses."""
     # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
     means = jnp.broadcast_to(view.truth.means, (*view.action.shape, view.truth.means.shape[-1]))
-    fresh = view.sample(mirrored(means, view.action)).astype(x.dtype)
+    fresh = view.sample(mirror_arm(means, view.action)).astype(x.dtype)
     if arm is view.action:
         return fresh
     if loss:
@@ -122,12 +122,12 @@ def blind_values(kind: str, params: Params, draw: Callable[..., Array], x: Array
     return jnp.broadcast_to(value, x.shape)
 
 
-def aimed_values(kind: str, params: Params, x: Array, arm: Any, view: Any, loss: bool) -> Array:
+def values_for_arm(kind: str, params: Params, x: Array, arm: Any, view: Any, loss: bool) -> Array:
     """What replaces the rewards, reports or losses x of an arm, for the kinds that look at the arm."""
     if view.truth.means is None:
         raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
     if kind == "swapped":
-        return swapped(x, arm, view, loss)
+        return swap_rewards(x, arm, view, loss)
     value = jnp.asarray(params.value, x.dtype)
     if kind == "subthreshold":
         value = value * below_threshold(view.state, jnp.asarray(params.corruption, x.dtype))
@@ -137,7 +137,7 @@ def aimed_values(kind: str, params: Params, x: Array, arm: Any, view: Any, loss:
     return worse * jnp.abs(value)
 
 
-def entries(kind: str, params: Params, draws: Any, t: Any, payload: Any, view: Any) -> Any:
+def replace_entries(kind: str, params: Params, draws: Any, t: Any, payload: Any, view: Any) -> Any:
     """A message of several numbers: where it is hit each of them is replaced."""
     if kind not in BLIND:
         raise ValueError(
@@ -146,14 +146,14 @@ def entries(kind: str, params: Params, draws: Any, t: Any, payload: Any, view: A
         )
     hit = (draws.child("hit").uniform(t[0]) < params.corruption) & jnp.any(view.play)
 
-    def replaced(number, x):
+    def replace_leaf(number, x):
         if not jnp.issubdtype(x.dtype, jnp.floating):
             return x
         draw = _per(draws.child(f"entry{number}"), t, x.shape, by_play=False)
         return jnp.where(hit, blind_values(kind, params, draw, x), x)
 
     leaves, structure = tree.flatten(payload)
-    return tree.unflatten(structure, [replaced(i, x) for i, x in enumerate(leaves)])
+    return tree.unflatten(structure, [replace_leaf(i, x) for i, x in enumerate(leaves)])
 
 
 def point_law(kind: str, params: Params, values: Array, probabilities: Array, truth: Any) -> tuple[Array, Array]:
@@ -162,7 +162,7 @@ def point_law(kind: str, params: Params, values: Array, probabilities: Array, tr
     arms = probabilities.shape[0]
     clean = (1 - share) * probabilities
     if kind == "swapped":
-        other = mirrored(jnp.broadcast_to(truth.means, (arms, arms)), jnp.arange(arms, dtype=jnp.int32))
+        other = mirror_arm(jnp.broadcast_to(truth.means, (arms, arms)), jnp.arange(arms, dtype=jnp.int32))
         return values, clean + share * probabilities[other]
     if kind == "sign_flip":
         return jnp.concatenate([values, -value * values]), jnp.concatenate([clean, share * probabilities], axis=-1)
@@ -196,7 +196,7 @@ def huber_attack(kind: str) -> Attack:
         elif isinstance(payload, Moments):
             raise ValueError("huber corrupts rewards or reports, not Moments, the sums of agents: use byzantine")
         else:
-            return entries(kind, params, draws, t, payload, view), False, state
+            return replace_entries(kind, params, draws, t, payload, view), False, state
         # Reports that stand for several plays may be as many as the window's plays: those of one play carry its own
         # action.
         draw = _per(draws, t, x.shape, not isinstance(payload, Report) or payload.arm is view.action)
@@ -213,7 +213,7 @@ def huber_attack(kind: str) -> Attack:
         elif kind in (*BLIND, "burst"):
             bad = blind_values(kind, params, draw, x)
         else:
-            bad = aimed_values(kind, params, x, arm, view, loss)
+            bad = values_for_arm(kind, params, x, arm, view, loss)
         x = jnp.where(hit, bad, x)
         if loss:
             return payload._replace(total=x), False, state
@@ -222,7 +222,7 @@ def huber_attack(kind: str) -> Attack:
     def law(params, values, probabilities, truth):
         return point_law(kind, params, values, probabilities, truth)
 
-    return Attack(init, corrupt, law if kind in POINTS else None)
+    return Attack(init, corrupt, law if kind in POINT_MASS_KINDS else None)
 
 
 @factory(
@@ -269,7 +269,7 @@ def huber(
         value = VALUES.get(kind, 0.0)
     elif isinstance(value, str):
         if value not in ("inf", "-inf", "nan"):
-            raise ValueError(f"value = {shown(value)} must be a number, 'inf', '-inf' or 'nan'")
+            raise ValueError(f"value = {show(value)} must be a number, 'inf', '-inf' or 'nan'")
         value = float(value)
     elif not (isinstance(value, Real) and math.isnan(value)):
         value = number("value", value, finite=False)

@@ -10,10 +10,10 @@ from annotated_doc import Doc
 
 from jaxbandits.auditing import confidence_bounds, neighbours, scores
 from jaxbandits.auditing.neighbours import Edit
-from jaxbandits.auditing.transcripts import Seeds, default_environment, furthest, prepared
+from jaxbandits.auditing.transcripts import Seeds, default_environment, furthest, prepare_transcripts
 from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.sweeps.simulate import built_parts
+from jaxbandits.sweeps.simulate import build_parts
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, number, told
 
@@ -149,7 +149,7 @@ def audit(
         raise ValueError("delta = []: give one at least, in [0, 1)")
     given = [number("delta", one, 0.0, 1.0, open_high=True) for one in given]
     seed = integer("seed", seed, 0)
-    algorithm, built_environment = built_parts(algorithm, environment)
+    algorithm, built_environment = build_parts(algorithm, environment)
     guarantee, name = algorithm.guarantee, algorithm.version[0]
     if guarantee.model == "none":
         raise ValueError(f"algorithm = {name} has no guarantee: an audit needs a private algorithm")
@@ -163,21 +163,21 @@ def audit(
     played_in = built_environment or default_environment(algorithm)
 
     seeds = Seeds(seed)
-    runner, plays, last, dim = prepared(algorithm, played_in, seeds, runs, whole, adaptive)
+    runner, plays, last, dim = prepare_transcripts(algorithm, played_in, seeds, runs, whole, adaptive)
     if pairs is None:
         candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim, adaptive=adaptive)
         tried, columns = furthest(runner, candidates, seeds, whole)
         if np.isinf(guarantee.bound) and guarantee.unit in ("loss_vector", "reward"):
             tried = [furthest(runner, neighbours.finer(pair), seeds)[0][0] for pair in tried]
     else:
-        tried = neighbours.checked(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim, adaptive=adaptive)
+        tried = neighbours.check_pairs(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim, adaptive=adaptive)
         _, columns = furthest(runner, [edit for pair in tried for edit in pair], seeds, whole)
 
-    def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.Choice]:
+    def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.ThresholdTest]:
         one = runner.pair(pair, number // 2, seeds, columns)
         negative, positive = runner.pair(pair, number // 2, seeds, columns)
-        candidates = scores.fitted(*one)
-        return [scores.chosen(candidates, negative, positive, delta, each) for delta in wanted]
+        candidates = scores.fit_scores(*one)
+        return [scores.choose_score(candidates, negative, positive, delta, each) for delta in wanted]
 
     if len(tried) > 1:
         few = max(64, runs // 16 // len(tried))  # on each input
@@ -185,9 +185,9 @@ def audit(
         tried = [tried[int(np.argmax(expected))]]
     pair = tried[0]
     choices = best_tests(pair, runs * 3 // 16, deltas)
-    counted = _counted(pair, choices, runner, columns, seeds, runs // 4)
+    counted = _fresh_scores(pair, choices, runner, columns, seeds, runs // 4)
     certified = tuple(
-        _certified(algorithm, claimed, delta, pair, choice, *told, each)
+        _certify(algorithm, claimed, delta, pair, choice, *told, each)
         for delta, choice, told in zip(deltas, choices, counted, strict=True)
     )
     return Audit(
@@ -207,7 +207,7 @@ def audit(
     )
 
 
-def _counted(pair, choices, runner, columns, seeds, trials) -> list[tuple[Any, Any]]:
+def _fresh_scores(pair, choices, runner, columns, seeds, trials) -> list[tuple[Any, Any]]:
     """For each choice the scores of fresh runs, of those that it takes for false and for true positives."""
     step = 1 << 16
     told: list[list[list[Any]]] = [[[], []] for _ in choices]
@@ -220,7 +220,7 @@ def _counted(pair, choices, runner, columns, seeds, trials) -> list[tuple[Any, A
     return [(a, b) if choice.sign == 1 else (b, a) for choice, (a, b) in zip(choices, joined, strict=True)]
 
 
-def _certified(algorithm, claimed, delta, pair, choice, negative, positive, confidence) -> Bound:
+def _certify(algorithm, claimed, delta, pair, choice, negative, positive, confidence) -> Bound:
     trials = len(positive)
     tp, fp = (int(np.sum(x >= choice.threshold)) for x in (positive, negative))
     event = Event(pair[:: -choice.sign], choice.score.name, choice.threshold, tp, fp, trials)

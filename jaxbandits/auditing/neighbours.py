@@ -32,7 +32,7 @@ FEATURE_LENGTHS = (1.0, 8.0)
 REFUSED_MESSAGES = ((8.0, 0.0), (0.0, 8.0))  # messages that a server has to refuse
 # What the plays that are not private pay, where inputs react. "zero": nothing. "echo": 1 where the arm before was not
 # arm 0. "chase": 1 for every arm but the one that was played before.
-RULES = ("zero", "echo", "chase")
+REACTION_RULES = ("zero", "echo", "chase")
 # Units whose inputs may react. A user's action may depend on what is private, and agents play several arms at once.
 REACTING_UNITS = ("loss_vector", "reward")
 
@@ -52,7 +52,7 @@ class Edit(NamedTuple):
     message: Any = ()
     # where inputs react: of every arm at that play, where the arm before was not arm 0 (`reward` is for where it was)
     otherwise: Any = ()
-    # where inputs react: what all other plays pay, one of `RULES`
+    # where inputs react: what all other plays pay, one of `REACTION_RULES`
     rule: Any = ()
 
 
@@ -159,7 +159,7 @@ def edits(
         rewards = [0.0, *sizes, *(-np.asarray(sizes)), *(wide if np.isinf(bound) else [])]
         if adaptive:
             pays = [(float(r), float(sign * r)) for r in rewards for sign in ((1, -1) if r else (1,))]
-            return [Edit(int(t), r, otherwise=s, rule=rule) for t in plays for rule in RULES for r, s in pays]
+            return [Edit(int(t), r, otherwise=s, rule=rule) for t in plays for rule in REACTION_RULES for r, s in pays]
         return [Edit(int(t), float(r)) for t in plays for r in rewards]
     if unit == "user":
         angles = 2 * np.pi * np.arange(NUM_ANGLES) / NUM_ANGLES
@@ -178,7 +178,7 @@ def edits(
     raise ValueError(f"unit = {unit!r} must be one of {', '.join(map(repr, UNITS))}")
 
 
-def checked(
+def check_pairs(
     pairs: Iterable[Any], unit: str, last: int, *, bound: float = float("inf"), dim: int = 0, adaptive: bool = False
 ) -> list[tuple[Edit, Edit]]:
     """A user's own pairs, with arrays for sequences.
@@ -188,11 +188,11 @@ def checked(
     """
     shapes = {"feature": (dim,) if unit == "user" else (0,), "message": (2,) if unit == "message" else (0,)}
 
-    def one(edit: Edit) -> Edit:
+    def check_edit(edit: Edit) -> Edit:
         integer("pairs: play", edit.play, 1, last, remedy="a transcript shows no later one")
-        if adaptive and (edit.rule not in RULES or isinstance(edit.otherwise, tuple)):
+        if adaptive and (edit.rule not in REACTION_RULES or isinstance(edit.otherwise, tuple)):
             raise ValueError(
-                f"pairs: {edit!r} does not react: give rule, one of {', '.join(map(repr, RULES))}, and otherwise"
+                f"pairs: {edit!r} does not react: give rule, one of {', '.join(map(repr, REACTION_RULES))}, and otherwise"
             )
         if not adaptive and (edit.rule, edit.otherwise) != ((), ()):
             raise ValueError(f"pairs: {edit!r} reacts to what was played: give adaptive=True")
@@ -216,7 +216,7 @@ def checked(
             raise ValueError(f"pairs: {pair!r} have two rules for the other plays: neighbours differ in one play")
     if not given:
         raise ValueError("pairs is empty: give at least one pair of auditing.Edit, or leave it out")
-    return [(one(a), one(b)) for a, b in given]
+    return [(check_edit(a), check_edit(b)) for a, b in given]
 
 
 def finer(pair: tuple[Edit, Edit], steps: int = 12) -> list[Edit]:

@@ -19,7 +19,7 @@ NUM_SINGLE_SCORES = 8  # numbers that are looked at alone: those that differ mos
 JOINT_SIZES = (4, 32, 256)  # how many numbers are looked at jointly
 
 
-class Score(NamedTuple):
+class AuditScore(NamedTuple):
     """A number that tends to be larger for runs on the second input.
 
     kind "linear": <weights, x>; "laplace": the sum of weights (`|x - first|` - `|x - second|`).
@@ -46,20 +46,20 @@ class Score(NamedTuple):
         return f"{'Gaussian' if self.kind == 'linear' else 'Laplace'} likelihood ratio of {len(self.columns)} numbers"
 
 
-class Choice(NamedTuple):
+class ThresholdTest(NamedTuple):
     """A test: runs whose score, times `sign`, reaches `threshold` are taken for one input.
 
     That is the second input where `sign` is 1, and the first where it is -1.
     """
 
-    score: Score
+    score: AuditScore
     sign: int
     threshold: float
     expected: float  # the log ratio on the runs it was chosen on
 
 
 # docs/decisions.md#fitted-ratios
-def fitted(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"]) -> list[Score]:
+def fit_scores(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"]) -> list[AuditScore]:
     """Candidates from runs [L, F] on the first and on the second input."""
     means = negative.mean(0, dtype=np.float64), positive.mean(0, dtype=np.float64)
     spread = np.sqrt((negative.var(0, dtype=np.float64) + positive.var(0, dtype=np.float64)) / 2)
@@ -68,7 +68,7 @@ def fitted(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"
     order = order[(means[1] != means[0])[order]]
     candidates, none = [], np.zeros(1)
     for i in order[:NUM_SINGLE_SCORES]:
-        candidates.append(Score("linear", np.array([i]), np.sign(means[1] - means[0])[[i]], none, none))
+        candidates.append(AuditScore("linear", np.array([i]), np.sign(means[1] - means[0])[[i]], none, none))
     for size in JOINT_SIZES:
         if size > JOINT_SIZES[0] and len(order) <= size // 8:
             break
@@ -78,31 +78,31 @@ def fitted(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"
     return candidates
 
 
-def _gaussian(negative, positive, columns) -> Score:
+def _gaussian(negative, positive, columns) -> AuditScore:
     x, y = (np.asarray(z[:, columns], np.float64) for z in (negative, positive))
     scale = np.maximum(np.sqrt((x.var(0) + y.var(0)) / 2), 1e-12)
     x, y = x / scale, y / scale
     shift = y.mean(0) - x.mean(0)
     covariance = (np.cov(x, rowvar=False) + np.cov(y, rowvar=False)) / 2
     weights = np.linalg.solve(covariance + 1e-6 * np.eye(len(columns)), shift) / scale
-    return Score("linear", columns, weights, np.zeros(0), np.zeros(0))
+    return AuditScore("linear", columns, weights, np.zeros(0), np.zeros(0))
 
 
-def _laplace(negative, positive, columns) -> Score:
+def _laplace(negative, positive, columns) -> AuditScore:
     x, y = (np.asarray(z[:, columns], np.float64) for z in (negative, positive))
     first, second = np.median(x, 0), np.median(y, 0)
     scale = (np.abs(x - first).mean(0) + np.abs(y - second).mean(0)) / 2
-    return Score("laplace", columns, 1 / np.maximum(scale, 1e-12), first, second)
+    return AuditScore("laplace", columns, 1 / np.maximum(scale, 1e-12), first, second)
 
 
-def chosen(
-    scores: list[Score], negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"], delta: float,
+def choose_score(
+    scores: list[AuditScore], negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"], delta: float,
     confidence: float,
-) -> Choice:  # fmt: skip
+) -> ThresholdTest:  # fmt: skip
     """The score, side and threshold that refute the largest epsilon on runs [L, F] of each input."""
     confidence = 1 - (1 - confidence) / 100  # the best of many: rare events that came up by chance should not win
     steps = np.concatenate([np.geomspace(1e-3, 0.5, 200), 1 - np.geomspace(1e-3, 0.5, 200)])
-    best = Choice(Score("linear", np.zeros(1, int), np.ones(1), np.zeros(1), np.zeros(1)), 1, 0.0, -np.inf)
+    best = ThresholdTest(AuditScore("linear", np.zeros(1, int), np.ones(1), np.zeros(1), np.zeros(1)), 1, 0.0, -np.inf)
     for score in scores:
         for sign, others, own in ((1, negative, positive), (-1, positive, negative)):
             one, other = sign * score(own), sign * score(others)
@@ -112,5 +112,5 @@ def chosen(
             bound = log_ratio(above(one, thresholds), above(other, thresholds), len(one), delta, confidence)
             at = int(np.argmax(bound))
             if bound[at] > best.expected:
-                best = Choice(score, sign, float(thresholds[at]), float(bound[at]))
+                best = ThresholdTest(score, sign, float(thresholds[at]), float(bound[at]))
     return best

@@ -15,15 +15,15 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.auditing import neighbours
-from jaxbandits.auditing.neighbours import REACTING_UNITS, RULES, Edit, Input
-from jaxbandits.declared import told_by
+from jaxbandits.auditing.neighbours import REACTING_UNITS, REACTION_RULES, Edit, Input
+from jaxbandits.declared import plays_on_by_names
 from jaxbandits.mechanisms.composition import view_released
 from jaxbandits.numerics import one_hot
 from jaxbandits.protocol import Algorithm, Case, Environment, Hints, Program, Report, Span
 from jaxbandits.random import Draws
 from jaxbandits.spans import batch_length, next_start, place_of_window, plays_of_window, windows_offered
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
-from jaxbandits.sweeps.plan import stacked
+from jaxbandits.sweeps.plan import stack_cases
 from jaxbandits.traced_once import without_unread
 from jaxbandits.typing import Bool, Float, Int
 from jaxbandits.window import Parts, offer
@@ -35,7 +35,7 @@ MAX_RUNS_OF_CALL_ELSEWHERE = 1 << 16
 TRANSCRIPT_PLAYS = 128  # a transcript ends after so many plays, unless the first release comes later
 TRANSCRIPT_MESSAGES = 4  # in the local model it ends after so many messages
 MAX_WINDOWS = 1 << 12  # the first release is looked for in so many windows at most
-MAX_NUMBERS = 1 << 26  # numbers of the transcripts of one call, in float32, where whole runs are looked at
+MAX_TRANSCRIPT_NUMBERS = 1 << 26  # numbers of the transcripts of one call, in float32, where whole runs are looked at
 # So many numbers of a whole run are kept, those that differ most between the inputs: more than any score reads.
 MAX_COLUMNS = 512
 MAX_PAIRS = 4  # so many pairs of inputs come into the second stage of the search
@@ -74,7 +74,7 @@ def clients_alone(program: Program) -> Program:
     )  # fmt: skip
 
 
-class Setting(NamedTuple):
+class AuditSetting(NamedTuple):
     """What fixes the compiled code."""
 
     parts: Parts
@@ -86,7 +86,7 @@ class Setting(NamedTuple):
     sent: bool  # whether the view is about messages rather than about what the server releases
 
 
-def _numbers(setting: Setting, window):
+def _numbers(setting: AuditSetting, window):
     """A window's view as one vector: every number and whether it is finite, actions as indicators."""
     message = window.message
     if isinstance(message, Report):  # no client answers for a play that was offered and not made
@@ -105,14 +105,14 @@ def _numbers(setting: Setting, window):
     return jnp.where(window.used > 0, jnp.concatenate([x.astype(setting.parts.dtype).ravel() for x in numbers]), 0)
 
 
-def _tells(setting: Setting, window):
+def _tells(setting: AuditSetting, window):
     """Whether the window sends or releases a number."""
     leaves = jax.tree.leaves(window.message if setting.sent else window.released)
     finite = [jnp.any(jnp.isfinite(x)) for x in map(jnp.asarray, leaves) if jnp.issubdtype(x.dtype, jnp.floating)]
     return (window.used > 0) & (jnp.any(jnp.stack(finite)) if finite else False)
 
 
-def _one(setting: Setting, case: Case, seed):
+def _one(setting: AuditSetting, case: Case, seed):
     """One run: its numbers [W, F'], plays done after each window [W], and whether the window told a number [W]."""
     parts, seen_of_spans, left, start = setting.parts, [], setting.windows, 0
     lane = simulator.begin(parts, case, seed, 1)
@@ -145,7 +145,7 @@ def _one(setting: Setting, case: Case, seed):
 @partial(jax.jit, static_argnums=0)
 # docs/decisions.md#unread
 @without_unread
-def _many(setting: Setting, params, environment, edits, seeds):
+def _many(setting: AuditSetting, params, environment, edits, seeds):
     def run(edit, seed):
         reacting = edit if setting.parts.reward_attack else ()
         case = Case(environment._replace(edit=edit), reacting, edit, Clients(params, seed) if setting.sent else params)
@@ -174,7 +174,7 @@ class Seeds:
 class Runs(NamedTuple):
     """Makes transcripts on any edit."""
 
-    setting: Setting
+    setting: AuditSetting
     params: Any  # of the algorithm
     environment: Input  # its parameters
     size: int  # runs of a call, so that calls for several numbers of runs share a program
@@ -205,7 +205,7 @@ class Runs(NamedTuple):
 
 def _stack(edits: list[Edit]) -> Edit:
     stacked_edits = jax.tree.map(lambda *x: np.array(x, np.float32), *(edit._replace(rule=()) for edit in edits))
-    rules = () if edits[0].rule == () else np.array([RULES.index(edit.rule) for edit in edits], np.int32)
+    rules = () if edits[0].rule == () else np.array([REACTION_RULES.index(edit.rule) for edit in edits], np.int32)
     return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules)
 
 
@@ -220,13 +220,13 @@ def default_environment(algorithm: Algorithm) -> Environment:
     from jaxbandits import catalogue  # it loads every algorithm
 
     config = {key: value for key, value in algorithm.config.items() if value is not None}
-    kind = algorithm.plays_on or told_by(config)
+    kind = algorithm.plays_on or plays_on_by_names(config)
     if kind == "fixed set":
         kind, config = "arms", {"num_arms": len(config["actions"])}
     return catalogue.natural(kind, config)()
 
 
-def prepared(
+def prepare_transcripts(
     algorithm: Algorithm, environment: Environment, seeds: Seeds, runs: int, whole: bool, adaptive: bool = False
 ) -> tuple[Runs, list[int], int, int]:
     """How transcripts are made, and what may be private in them.
@@ -235,8 +235,8 @@ def prepared(
     "user").
     """
     guarantee, world = algorithm.guarantee, environment.world
-    params = stacked([algorithm.params], "float32")[0]
-    public = stacked([environment.params], "float32")[0]
+    params = stack_cases([algorithm.params], "float32")[0]
+    public = stack_cases([environment.params], "float32")[0]
     draws, t = Draws(jnp.uint32(0), "environment"), jnp.ones(1, jnp.int32)
     shape = jax.eval_shape(lambda: world.observe(public, world.init(public, draws), draws, t)[0])
     user = guarantee.unit == "user"
@@ -270,7 +270,7 @@ def prepared(
                 f"transcript at most {MAX_WINDOWS}: give a shorter horizon"
             )
         start = offered
-    setting = Setting(
+    setting = AuditSetting(
         parts=parts,
         schedule=schedule,
         view=_with_actions(guarantee.view) if adaptive else guarantee.view,
@@ -293,7 +293,7 @@ def prepared(
             f"{algorithm.version[0]} sent no number in its first {setting.windows} windows: raise its horizon"
         )
     if whole:  # as many runs of a call as their numbers have room
-        room = max(8, 1 << (MAX_NUMBERS // max(numbers.shape[1], 1)).bit_length() - 1)
+        room = max(8, 1 << (MAX_TRANSCRIPT_NUMBERS // max(numbers.shape[1], 1)).bit_length() - 1)
         runner = runner._replace(size=min(lanes(runs // 16), room))
     at = int(np.argmax(tells.any(axis=0))) if tells.any() else 0  # actions alone: the start of the run
     last = int(done[:, at].max())

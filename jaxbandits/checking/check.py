@@ -23,15 +23,15 @@ from annotated_doc import Doc
 from jaxbandits import catalogue
 from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone, short_audit, windows
 from jaxbandits.checking.subject import Subject
-from jaxbandits.contract import described, name_of, one_line, place_of, runs_own_code
-from jaxbandits.declared import told_by
+from jaxbandits.contract import describe_error, name_of, one_line, place_of, runs_own_code
+from jaxbandits.declared import plays_on_by_names
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import PARTS, factory_of, own_factory, part_factory, signature_of
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
 
 TIME_LIMIT = 1800  # seconds of a whole check in a child: a part that never comes back is a finding
-START = (
+CHILD_CODE = (
     "import pickle, sys; sys.path[:], packed = pickle.load(sys.stdin.buffer); "
     "from jaxbandits.checking.check import main; main(packed)"
 )
@@ -107,11 +107,11 @@ def check(
     >>> jb.check("ldp_ucb").findings[0].message
     'ldp_ucb needs epsilon: functools.partial(jb.algorithms.ldp_ucb, epsilon=...)'
     """
-    algorithm = looked_up("algorithm", algorithm)
-    chosen = small_environment(algorithm) if environment is None else looked_up("environment", environment)
+    algorithm = look_up_part("algorithm", algorithm)
+    chosen = small_environment(algorithm) if environment is None else look_up_part("environment", environment)
     others = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
     subject = Subject(
-        algorithm, chosen, **{slot: looked_up(slot, part) for slot, part in others.items()},
+        algorithm, chosen, **{slot: look_up_part(slot, part) for slot, part in others.items()},
         horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
     )  # fmt: skip
     lines = _in_child(subject) or list(_here(subject))
@@ -130,25 +130,25 @@ def _here(subject: Subject) -> Iterator[str | Finding]:
         if rule is windows and not runs_own_code(subject.cell.environment.world):
             continue
         yield rule.__name__
-        for finding in found_by(rule, subject):
+        for finding in findings_of(rule, subject):
             broken.add(finding.rule)
             yield finding
         if rule in ENDING and rule.__name__ in broken:
             break
 
 
-def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
+def findings_of(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
     """Run a rule: what it yields, and the error that it stopped with, a SystemExit too, as findings."""
     findings = []
     try:
         for message, where in rule(*arguments):
             findings.append(Finding(rule.__name__, one_line(message), place_of(where)))
     except (Exception, SystemExit) as error:
-        findings.append(Finding(rule.__name__, described(error), place_of(error)))
+        findings.append(Finding(rule.__name__, describe_error(error), place_of(error)))
     return findings
 
 
-def looked_up(slot: str, part: Any) -> Any:
+def look_up_part(slot: str, part: Any) -> Any:
     """A part as it is, or the one that a name stands for, of the catalogue's size. ValueError for an unknown name."""
     if not isinstance(part, str):
         return part
@@ -166,7 +166,7 @@ def small_environment(algorithm: Any) -> EnvironmentFactory:
         kind, (names, bound) = plays_on(algorithm), signature_of(algorithm)
         if callable(bound.get("base")):  # a conversion may hand on what its base does not name
             own = [name for name, parameter in names.items() if parameter.default is not None]
-            kind = told_by([*own, *signature_of(bound["base"])[0]])
+            kind = plays_on_by_names([*own, *signature_of(bound["base"])[0]])
     except (TypeError, ValueError):  # no factory: that is a finding
         return catalogue.arms
     return catalogue.natural(kind, bound)
@@ -184,12 +184,12 @@ def main(packed: bytes) -> None:
 
 def _in_child(subject: Subject) -> list[str | Finding]:
     """The same from a child, with a finding more where it dies or takes too long; nothing where it cannot be asked."""
-    packed = None if _inside or not sys.executable else _packed(subject)
+    packed = None if _inside or not sys.executable else _pickle_subject(subject)
     if packed is None:
         return []
     try:
         ended: Any = subprocess.run(
-            [sys.executable, "-c", START],
+            [sys.executable, "-c", CHILD_CODE],
             input=pickle.dumps(([str(entry) for entry in sys.path], packed)),
             env=os.environ | {"JAX_PLATFORMS": "cpu"},  # the parent may hold the accelerator's memory
             capture_output=True,
@@ -213,7 +213,7 @@ def _in_child(subject: Subject) -> list[str | Finding]:
     return [*lines, Finding(rule, f"the process {how} while the rule {rule!r} was looked at.{said}")]
 
 
-def _packed(subject: Subject) -> bytes | None:
+def _pickle_subject(subject: Subject) -> bytes | None:
     """The subject for another process; None where it holds what cannot be imported there by name."""
     parts = {slot: getattr(subject, slot) for slot in PARTS}
     called = {slot: part for slot, part in parts.items() if isinstance(part, Environment | Adversary)}

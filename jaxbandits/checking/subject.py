@@ -12,12 +12,12 @@ from jaxbandits.contract import name_of
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Call
 from jaxbandits.sweeps.engines.one_call import play_call
-from jaxbandits.sweeps.engines.one_lane import watched
+from jaxbandits.sweeps.engines.one_lane import watch_lane
 from jaxbandits.sweeps.grid import PARTS
-from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.part_checks.examination import Examination
-from jaxbandits.sweeps.plan import Cell, Plan, host_case, parts_in, plan, stacked
-from jaxbandits.sweeps.simulate import History, flattened
+from jaxbandits.sweeps.plan import Cell, Plan, host_case, parts_in, plan, stack_cases
+from jaxbandits.sweeps.simulate import History, history_of_windows
 
 CHECKPOINTS = 8
 MAX_WINDOW_SIZES = 6  # so many sizes of windows are traced at most
@@ -48,19 +48,19 @@ class Subject:
         name = name_of(self.algorithm)
         return "algorithm" if name.split(".")[0] in (*PARTS, "base") else name
 
-    def again(self) -> Plan:
+    def build_plan(self) -> Plan:
         """The sweep that is checked, of one cell, built anew."""
         return plan(
             {self.label: self.algorithm}, self.environment, reward_adversary=self.reward_adversary,
             message_adversary=self.message_adversary, horizon=self.horizon, seeds=self.seeds, checkpoints=CHECKPOINTS,
         )  # fmt: skip
 
-    plan = functools.cached_property(again)
+    plan = functools.cached_property(build_plan)
 
     @functools.cached_property
     def current(self) -> Plan:
         """The same plan, which knows what its functions compute now: nothing compiled before is used for other code."""
-        return identified(self.plan, "cpu", stored=False)[0]
+        return identify_cells(self.plan, "cpu", stored=False)[0]
 
     @property
     def cell(self) -> Cell:
@@ -69,7 +69,7 @@ class Subject:
 
     def case(self, dtype: str = "float32") -> Case:
         """The numbers of the cell, as the engine is given them."""
-        return stacked([host_case(self.cell)], dtype)[0]
+        return stack_cases([host_case(self.cell)], dtype)[0]
 
     @functools.cached_property
     def sizes(self) -> list[int]:
@@ -79,7 +79,7 @@ class Subject:
         few = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_WINDOW_SIZES)).round()
         return [sizes[int(i)] for i in few]
 
-    def traced(self, slots: int, dtype: str = "float32") -> Examination:
+    def trace_window(self, slots: int, dtype: str = "float32") -> Examination:
         """A window of so many plays, traced, in float32 twice. ValueError where a function is malformed."""
         if (slots, dtype) not in self._traced:
             with jax.enable_x64(dtype == "float64"):
@@ -87,7 +87,7 @@ class Subject:
                 self._traced[slots, dtype] = Examination(self.cell, parts, slots, case, checked=True)
         return self._traced[slots, dtype]
 
-    def played(
+    def play_seeds(
         self, *, lanes: int | None = None, first: int = 0, seeds: int | None = None, evenly: bool = False
     ) -> dict[str, Any]:
         """Arrays of seeds first, first + 1, ... by name, played in calls of `lanes` lanes each.
@@ -106,11 +106,11 @@ class Subject:
                 laid_out = laid_out._replace(groups=[group._replace(times=np.unique(times))])
             for start in range(first, first + seeds, lanes):
                 call = Call(0, (0,), start, lanes, min(lanes, first + seeds - start))
-                calls.append(play_call(call, laid_out, jax.local_devices()[0]).of(0))
+                calls.append(play_call(call, laid_out, jax.local_devices()[0]).arrays_of_cell(0))
             self._played[key] = {name: np.concatenate([call[name] for call in calls]) for name in calls[0]}
         return self._played[key]
 
-    def watched(self, corruption: float, value: float | str) -> tuple[History, Any]:
+    def record_lane(self, corruption: float, value: float | str) -> tuple[History, Any]:
         """One lane, every play of it, and its last state.
 
         corruption: the share of the rewards that is replaced by `value`; 0 leaves the environment's own.
@@ -118,6 +118,10 @@ class Subject:
         attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
         cell = self.cell._replace(reward_adversary=attack)
         parts = parts_in(cell, "float32")._replace(traced=self.current.groups[0].parts.traced)
-        case, seed, times = stacked([host_case(cell)], "float32")[0], np.uint32(0), np.array([self.horizon], np.int32)
-        states, windows = zip(*watched(parts, cell.algorithm.schedule, case, seed, times), strict=True)
-        return flattened(windows, False), states[-1].algorithm
+        case, seed, times = (
+            stack_cases([host_case(cell)], "float32")[0],
+            np.uint32(0),
+            np.array([self.horizon], np.int32),
+        )
+        states, windows = zip(*watch_lane(parts, cell.algorithm.schedule, case, seed, times), strict=True)
+        return history_of_windows(windows, False), states[-1].algorithm

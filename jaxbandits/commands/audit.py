@@ -15,10 +15,10 @@ import pandas as pd
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
 from jaxbandits.checking.check import small_environment
-from jaxbandits.contract import described
-from jaxbandits.formatting import markdown as cells
+from jaxbandits.contract import describe_error
+from jaxbandits.formatting import markdown_table as cells
 from jaxbandits.mechanisms.composition import SIMULATED
-from jaxbandits.privacy import asked
+from jaxbandits.privacy import epsilon_or_nan
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.reports import plot
 from jaxbandits.sweeps.arguments import here_first, own_factory
@@ -51,10 +51,10 @@ def run(given: argparse.Namespace) -> int:
             whole=given.whole, adaptive=given.adaptive,
         )._replace(algorithm=label)  # fmt: skip
         print(report, flush=True)
-        rows.append(row(report, algorithm))
+        rows.append(audit_row(report, algorithm))
         frame = pd.DataFrame(rows)
         frame.to_csv(out / "audit.csv", index=False)
-        (out / "audit.md").write_text(f"{markdown(frame)}\n{SIMULATED}\n", encoding="utf-8")
+        (out / "audit.md").write_text(f"{audit_table(frame)}\n{SIMULATED}\n", encoding="utf-8")
         for kind in given.formats:
             name = re.sub(r"[^\w.]+", "-", label)
             plot.trade_off(report, path=out / f"{name}.{kind}")
@@ -102,20 +102,20 @@ def _own(name: str) -> tuple[Algorithm, Environment]:
         algorithm = algorithm_for(partial(factory, horizon=OWN_HORIZON), environment)
     except Exception as error:
         remedy = f"`jaxbandits check {name}` says more"
-        raise ValueError(f"audit = {name!r} cannot be built: {described(error)}; {remedy}") from error
+        raise ValueError(f"audit = {name!r} cannot be built: {describe_error(error)}; {remedy}") from error
     if algorithm.guarantee.model == "none":
         raise ValueError(f"audit = {name!r} has no guarantee: an audit needs a private algorithm")
     return algorithm, environment
 
 
-def row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
+def audit_row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
     """One row of the table.
 
     `claimed` is what was asked for, `spent` what the noise delivers, `audited` what was proven spent.
     """
     event = report.event
     return {
-        "algorithm": report.algorithm, "model": report.model, "unit": report.unit, "claimed": asked(algorithm),
+        "algorithm": report.algorithm, "model": report.model, "unit": report.unit, "claimed": epsilon_or_nan(algorithm),
         "spent": report.claimed[0], "delta": report.delta, "audited": report.epsilon_lower, "ratio": report.ratio,
         "refuted": report.refuted, "event": event.score, "true_positives": event.true_positives,
         "false_positives": event.false_positives, "trials": event.trials, "runs": report.runs,
@@ -123,7 +123,7 @@ def row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def markdown(frame: pd.DataFrame) -> str:
+def audit_table(frame: pd.DataFrame) -> str:
     """The table of the documentation."""
     head = ["algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε", "δ", "audited ε at least"]
     rows = [[*head, "of spent"]]

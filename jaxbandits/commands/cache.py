@@ -14,7 +14,7 @@ def run(given) -> int:
         files, size = executables.prune(0)
         print(f"{files:,} files deleted, {_megabytes(size)} in {home}")
         return 0
-    sizes = [about.st_size for _, about in executables.entries()]
+    sizes = [about.st_size for _, about in executables.files_on_disk()]
     print(f"{len(sizes):,} files, {_megabytes(sum(sizes))} of at most {_megabytes(executables.LIMIT)} in {home}")
     return 0
 

@@ -7,7 +7,7 @@ from typing import Any
 import shtab
 
 from jaxbandits import algorithms, catalogue, environments, papers
-from jaxbandits.commands.listing import KINDS
+from jaxbandits.commands.listing import LISTED_KINDS
 
 
 def run(given: argparse.Namespace) -> int:
@@ -27,11 +27,15 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
     True
     """
     names = {
-        ("list", "what"): [*KINDS, "papers", *algorithms.__all__, *environments.__all__],
+        ("list", "what"): [*LISTED_KINDS, "papers", *algorithms.__all__, *environments.__all__],
         ("audit", "name"): list(catalogue.private()),
         ("check", "algorithm"): list(algorithms.__all__),
         ("check", "environment"): list(environments.__all__),
-        ("reproduce", "name"): ["all", *papers.known(), *dict.fromkeys(name.split("/")[0] for name in papers.known())],
+        ("reproduce", "name"): [
+            "all",
+            *papers.all_studies(),
+            *dict.fromkeys(name.split("/")[0] for name in papers.all_studies()),
+        ],
     }
     for command, inner in _commands(parser).items():
         for action in inner._actions:

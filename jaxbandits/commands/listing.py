@@ -15,34 +15,34 @@ from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.declared import PLAYS_ON, Range, sections
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
-from jaxbandits.reports.citations import one_line, paper
+from jaxbandits.reports.citations import join_lines, paper
 from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
-from jaxbandits.validation import nearest, plays_on, unwrapped
+from jaxbandits.validation import nearest, plays_on, unwrap_factory
 
-KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
+LISTED_KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
 PAGE_WIDTH = 110  # characters of a line
 
 
 def names(kind: str) -> list[str]:
     """The parts of a kind, in the order of the documentation."""
-    return list(KINDS[kind].__all__)
+    return list(LISTED_KINDS[kind].__all__)
 
 
 def kind_of(name: str) -> str:
     """The kind of a part. ValueError, with the nearest names, where there is none of that name."""
-    for kind in KINDS:
+    for kind in LISTED_KINDS:
         if name in names(kind):
             return kind
-    known = [*KINDS, "papers", *(name for kind in KINDS for name in names(kind)), *papers.known()]
+    known = [*LISTED_KINDS, "papers", *(name for kind in LISTED_KINDS for name in names(kind)), *papers.all_studies()]
     raise ValueError(f"there is nothing called {name!r}{nearest(name, known, 3)}: `jaxbandits list` names all there is")
 
 
 def factory_of(name: str) -> Any:
     """The factory of a part. ValueError where there is none of that name."""
-    return getattr(KINDS[kind_of(name)], name)
+    return getattr(LISTED_KINDS[kind_of(name)], name)
 
 
 def example(name: str) -> Algorithm | Environment | Adversary:
@@ -63,9 +63,9 @@ def structure(name: str) -> str:
     return "losses" if kind == "arms" and "losses" in environment.facts else kind
 
 
-def summary(factory: Callable[..., Any]) -> str:
+def first_paragraph(factory: Callable[..., Any]) -> str:
     """The first paragraph of a docstring."""
-    return one_line(sections(factory.__doc__)[""].partition("\n\n")[0])
+    return join_lines(sections(factory.__doc__)[""].partition("\n\n")[0])
 
 
 def record(name: str) -> dict[str, Any]:
@@ -77,11 +77,11 @@ def record(name: str) -> dict[str, Any]:
     rows = factory.arguments.values()
     facts: dict[str, Any] = {
         "name": name,
-        "summary": summary(factory),
+        "summary": first_paragraph(factory),
         "arguments": [
             {
                 "name": row.name, "default": None if row.required else row.default, "static": row.static,
-                "range": row.range and _range_record(row.range), "required": row.required, "text": one_line(row.about),
+                "range": row.range and _range_record(row.range), "required": row.required, "text": join_lines(row.about),
             }
             for row in rows
         ],
@@ -101,13 +101,13 @@ def _range_record(asked: Range) -> dict[str, Any]:
     return {key: value for key, value in asked._asdict().items() if key != "values"}
 
 
-def listed(what: str | None) -> str:
+def listing_text(what: str | None) -> str:
     """What `jaxbandits list WHAT` prints. ValueError where nothing is called so."""
     if what is None:
-        return "\n".join(overview(kind) for kind in (*KINDS, "papers"))
-    if what in KINDS or what == "papers":
+        return "\n".join(overview(kind) for kind in (*LISTED_KINDS, "papers"))
+    if what in LISTED_KINDS or what == "papers":
         return overview(what)
-    studies = papers.known()
+    studies = papers.all_studies()
     return f"{what}: {studies[what].title} ({studies[what].source})" if what in studies else page(what)
 
 
@@ -117,9 +117,9 @@ def as_json(what: str | None) -> str:
     >>> json.loads(as_json("kl_ucb"))["rewards"]
     {'low': 0.0, 'high': 1.0, 'outside': 'clip'}
     """
-    if what is None or what == "papers" or what in papers.known():
-        raise ValueError(f"--json lists {', '.join(KINDS)}, or one of them by name: name it before --json")
-    records = [record(name) for name in names(what)] if what in KINDS else record(what)
+    if what is None or what == "papers" or what in papers.all_studies():
+        raise ValueError(f"--json lists {', '.join(LISTED_KINDS)}, or one of them by name: name it before --json")
+    records = [record(name) for name in names(what)] if what in LISTED_KINDS else record(what)
     return json.dumps(records, indent=2, allow_nan=False)
 
 
@@ -155,13 +155,13 @@ def overview(kind: str) -> str:
     about = "; columns: rewards it reads, and what is private in which model (docs/privacy.md)"
     lines = [f"{kind}{about if kind == 'algorithms' else ''}:"]
     if kind == "papers":
-        return "\n".join(lines + [f"  {name:36s} {study.title}" for name, study in papers.known().items()])
+        return "\n".join(lines + [f"  {name:36s} {study.title}" for name, study in papers.all_studies().items()])
     for name in names(kind):
         column = ""
         if kind == "algorithms":
             algorithm = catalogue.case(name)[0]
             column = f"{reading(algorithm.rewards):16s} {privacy(algorithm):20s} "
-        first = (getattr(KINDS[kind], name).__doc__ or "").strip().splitlines()[0]
+        first = (getattr(LISTED_KINDS[kind], name).__doc__ or "").strip().splitlines()[0]
         lines.append(f"  {name:24s} {column}{first}")
     return "\n".join(lines)
 
@@ -177,14 +177,14 @@ def page(name: str) -> str:
         bound = signature_of(catalogue.ALGORITHMS[name].algorithm)[1]
         facts["plays on"] = structure(name)
         # rewards and privacy may depend on arguments: they are those of this example
-        facts["example"] = f"{name}({', '.join(f'{key}={_short(value)}' for key, value in bound.items())})"
+        facts["example"] = f"{name}({', '.join(f'{key}={_value_text(value)}' for key, value in bound.items())})"
         facts["rewards"] = reading(part.rewards)
         if part.rewards is not None and facts["rewards"] != "any":
             facts["rewards"] = f"{interval(part.rewards.low, part.rewards.high)}, {FATES[part.rewards.outside]}"
         facts["privacy"] = claim.model + ("" if claim.model == "none" else unit)
     facts["static"] = ", ".join(row.name for row in rows if row.static)
     facts["paper"] = paper(factory)
-    lines = [*textwrap.wrap(f"{name}: {summary(factory)}", PAGE_WIDTH), ""]
+    lines = [*textwrap.wrap(f"{name}: {first_paragraph(factory)}", PAGE_WIDTH), ""]
     for title, text in facts.items():
         if text:
             lines += textwrap.wrap(text, PAGE_WIDTH, initial_indent=f"{title:10s}", subsequent_indent=" " * 10)
@@ -194,12 +194,12 @@ def page(name: str) -> str:
         if row.required:
             default = "from the run" if row.name in (*FILLED, "horizon") else "required"
         else:
-            default = f"default {_short(row.default)}"
+            default = f"default {_value_text(row.default)}"
         about = [text for text in (default, range_text(row.range), "static" if row.static else "") if text]
         lines += textwrap.wrap(
             f"{row.name}: {', '.join(about)}", PAGE_WIDTH, initial_indent="  ", subsequent_indent=" " * 6
         )
-        meaning = one_line(row.about)
+        meaning = join_lines(row.about)
         text = f"see {shown[meaning]}" if meaning in shown else meaning
         lines += textwrap.wrap(text, PAGE_WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
         if meaning:
@@ -207,14 +207,14 @@ def page(name: str) -> str:
     return "\n".join(lines)
 
 
-def _short(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value as one would write it."""
     if isinstance(value, functools.partial):
-        function, keywords = unwrapped(value)
-        bound = "".join(f", {key}={_short(inner)}" for key, inner in keywords.items())
-        return f"partial({_short(function)}{bound})"
+        function, keywords = unwrap_factory(value)
+        bound = "".join(f", {key}={_value_text(inner)}" for key, inner in keywords.items())
+        return f"partial({_value_text(function)}{bound})"
     if isinstance(value, list):
-        return f"[{', '.join(map(_short, value))}]"
+        return f"[{', '.join(map(_value_text, value))}]"
     if is_transformation(value):
         return f"an optax transformation of {maker(value).rpartition('.')[2]}"
     return getattr(value, "__name__", None) or repr(value)

@@ -27,7 +27,7 @@ def run(given: argparse.Namespace) -> int:
         print(f"written: {', '.join(map(str, paths))}, and a line of {stub}")
         later = [f"jaxbandits check {given.name}", f"pytest {paths[1]}", "make quick"]
     else:
-        paths = write(given.name, given.out)
+        paths = write_starter(given.name, given.out)
         print(f"written to {given.out.resolve()}: {', '.join(path.name for path in paths)}")
         check = f"jaxbandits check {given.name}:{given.name}"
         later = [check, f"jaxbandits run {given.name}.toml", f"pytest test_{given.name}.py"]
@@ -40,7 +40,7 @@ def run(given: argparse.Namespace) -> int:
 def write_in_package(name: str, wing: str) -> list[Path]:
     """Write an algorithm of the package, its test and its line of the stub; the three files. From a checkout's root.
 
-    ValueError where this is no checkout with such a wing, and as in `write`.
+    ValueError where this is no checkout with such a wing, and as in `write_starter`.
     """
     room, stub = Path("jaxbandits/algorithms"), Path("jaxbandits/algorithms/__init__.pyi")
     wings = sorted(path.parent.name for path in room.glob("*/__init__.py"))
@@ -48,14 +48,14 @@ def write_in_package(name: str, wing: str) -> list[Path]:
         there = f"it is one of {', '.join(wings)}" if wings else "this directory is no checkout of jaxbandits"
         raise ValueError(f"--wing = {wing!r}: {there}")
     paths = {"algorithm": room / wing / f"{name}.py", "test_of_package": Path("tests") / wing / f"test_{name}.py"}
-    _write(name, paths, factory=name, run="", declared='(plays_on="arms")')
+    _write_templates(name, paths, factory=name, run="", declared='(plays_on="arms")')
     *lines, _, about = stub.read_text("utf-8").splitlines()
     lines = sorted([*lines, f"from .{wing}.{name} import {name} as {name}"])
     stub.write_text("\n".join([*lines, "", about, ""]), encoding="utf-8")
     return [*paths.values(), stub]
 
 
-def write(name: str, directory: Path) -> list[Path]:
+def write_starter(name: str, directory: Path) -> list[Path]:
     """Write an algorithm, an environment, a TOML file and a test into a directory; the paths written.
 
     Nothing is written where one of the files is there already.
@@ -63,15 +63,15 @@ def write(name: str, directory: Path) -> list[Path]:
     name: of the algorithm and its module. ValueError for one that Python, this package or another module has, and for
     files that are there already.
 
-    >>> write("UCB-2", Path("."))
+    >>> write_starter("UCB-2", Path("."))
     Traceback (most recent call last):
     ValueError: NAME = 'UCB-2' names a module: lower-case letters, digits and _, a letter first, such as ucb_2
     """
     paths = {template: directory / file.format(name=name) for template, file in FILES.items()}
-    return _write(name, paths, factory=f"{name}:{name}", run=f"    jaxbandits run {name}.toml\n", declared="")
+    return _write_templates(name, paths, factory=f"{name}:{name}", run=f"    jaxbandits run {name}.toml\n", declared="")
 
 
-def _write(name: str, paths: dict[str, Path], **words: str) -> list[Path]:
+def _write_templates(name: str, paths: dict[str, Path], **words: str) -> list[Path]:
     """Write templates with a name and other words filled in. ValueError for a bad name; nothing is written over."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name.startswith("test_"):
         proposal = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_").removeprefix("test_")

@@ -7,21 +7,21 @@ from jaxbandits.formatting import csv
 from jaxbandits.reports import plot
 from jaxbandits.searching import Tuning, tune
 from jaxbandits.sweeps import save
-from jaxbandits.sweeps.toml_file import read_tuning, said_of_file
+from jaxbandits.sweeps.toml_file import name_file_in_errors, read_tuning
 
 
 def run(given: argparse.Namespace) -> int:
     """Choose what the file's table `[tune]` asks for, write tables, Datasets and pictures, and print the result."""
     arguments = read_tuning(given.file, given.seeds)
-    with said_of_file(given.file, arguments):
+    with name_file_in_errors(given.file, arguments):
         tuning = tune(**arguments, store=given.out, progress=not given.quiet)
     print(tuning)
-    names = [path.name for path in write(tuning, given.out, given.formats)]
+    names = [path.name for path in write_tuning(tuning, given.out, given.formats)]
     print(f"written to {given.out}: {', '.join(names)}")
     return 0
 
 
-def write(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> list[Path]:
+def write_tuning(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> list[Path]:
     """Write a tuning into a directory: tables, Datasets, the chosen values as TOML, and its pictures."""
     directory.mkdir(parents=True, exist_ok=True)
     written = [directory / name for name in ("best.csv", "undecided.csv", "trials.nc", "report.nc")]

@@ -16,7 +16,15 @@ from jaxbandits.declared import STATIC, Ge, NumArms, Probability
 from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments._sphere import direction, gaussian, many_features
 from jaxbandits.numerics import materialize, pick, rounded
-from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, Vector, apart, each, inner, settled, stacked
+from jaxbandits.numerics.packed import (
+    MAX_UNROLLED_DIM,
+    Vector,
+    inner,
+    map_features,
+    materialize_vector,
+    split_features,
+    stack_features,
+)
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int
@@ -52,21 +60,21 @@ def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit
     else:
         blocks = np.uint32(rows) * jnp.arange((dim + 1) // 2, dtype=jnp.uint32)
         x = many_features(*draws.words_at(t[..., None], position[:, None] + blocks[None]), dim, draws.dtype, unit)
-    x = x if unit else each(lambda z: z / (2 * math.sqrt(dim)), x)
-    return settled(x) if isinstance(x, tuple) else x
+    x = x if unit else map_features(lambda z: z / (2 * math.sqrt(dim)), x)
+    return materialize_vector(x) if isinstance(x, tuple) else x
 
 
-def drawn_together(spread: Any, own: Vector, common: Vector, unit: bool) -> Vector:
+def mix_features(spread: Any, own: Vector, common: Vector, unit: bool) -> Vector:
     """spread * own + (1 - spread) * common, scaled to norm 1 (`unit`), or to the variance that both have."""
-    mixed = each(lambda u, c: spread * u + (1 - spread) * c, own, common)
+    mixed = map_features(lambda u, c: spread * u + (1 - spread) * c, own, common)
     square = inner(mixed, mixed) if unit else spread * spread + (1 - spread) * (1 - spread)
     scale = 1 / jnp.sqrt(jnp.maximum(square, jnp.finfo(mixed[0].dtype).tiny))
-    return settled(each(lambda x: x * scale, mixed))
+    return materialize_vector(map_features(lambda x: x * scale, mixed))
 
 
 def with_constant(x: Vector, value: Any) -> Vector:
     """Vectors with a constant feature after their own."""
-    last = jnp.full(stacked(x).shape[:-1], value, x[0].dtype)
+    last = jnp.full(stack_features(x).shape[:-1], value, x[0].dtype)
     return (*x, last) if isinstance(x, tuple) else jnp.concatenate([x, last[..., None]], -1)
 
 
@@ -83,40 +91,40 @@ def contextual_world(
         own = random_vectors(draws, t, num_arms, dim - 1, unit)
         if not independent:
             common = random_vectors(draws.child("common"), t, 1, dim - 1, unit)
-            own = drawn_together(params.spread, own, common, unit)
+            own = mix_features(params.spread, own, common, unit)
         if not unit:  # longer ones are cut: means must stay in [0, 1]
             cut = materialize(jnp.minimum(1, 1 / jnp.sqrt(inner(own, own))))
-            own = each(lambda x: x * cut, own)
+            own = map_features(lambda x: x * cut, own)
         return own
 
     def arms_at(params, draws, t):
         """The d features of a decision set, [..., A] each."""
-        x = with_constant(each(lambda u: first * u, free_parts(params, draws, t)), last)
+        x = with_constant(map_features(lambda u: first * u, free_parts(params, draws, t)), last)
         if features == "reference":  # the published code's first d arms: e_i + e_d for i < d, then e_d
             arm, j = np.arange(num_arms)[:, None], np.arange(dim)
-            heads = apart(jnp.asarray((arm == j) | (j == dim - 1), draws.dtype))
-            x = each(lambda x, head: jnp.where(np.arange(num_arms) < dim, head, x), x, heads)
-        return x if isinstance(x, tuple) else settled(x)
+            heads = split_features(jnp.asarray((arm == j) | (j == dim - 1), draws.dtype))
+            x = map_features(lambda x, head: jnp.where(np.arange(num_arms) < dim, head, x), x, heads)
+        return x if isinstance(x, tuple) else materialize_vector(x)
 
     def init(params, draws):
         u = random_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)
         scale, constant = (0.5, 0.5) if features == "reference" else (math.sqrt(0.5), math.sqrt(0.5))
-        theta = jax.tree.map(lambda z: z[0], with_constant(each(lambda z: scale * z, u), constant))
+        theta = jax.tree.map(lambda z: z[0], with_constant(map_features(lambda z: scale * z, u), constant))
         if contexts == "redraw":
             return State(theta, (), (), ())
-        arms = settled(arms_at(params, draws.child("arms"), jnp.int32(0)))
+        arms = materialize_vector(arms_at(params, draws.child("arms"), jnp.int32(0)))
         means = materialize(inner(arms, theta))
         return State(theta, arms, means, jnp.max(means))
 
     def observe(params, state, draws, t):
         if contexts == "redraw":
-            return stacked(arms_at(params, draws, t)), state
-        return stacked(each(lambda x: jnp.broadcast_to(x, (*t.shape, num_arms)), state.arms)), state
+            return stack_features(arms_at(params, draws, t)), state
+        return stack_features(map_features(lambda x: jnp.broadcast_to(x, (*t.shape, num_arms)), state.arms)), state
 
     def means_of(state, context):
         if contexts == "fixed":
             return jnp.broadcast_to(state.means, (len(context), num_arms))
-        return inner(apart(context), state.theta)
+        return inner(split_features(context), state.theta)
 
     def reward(params, state, draws, t, context, action):
         if contexts == "fixed":
@@ -124,11 +132,11 @@ def contextual_world(
         elif dim > MAX_UNROLLED_DIM:  # as in `score`: XLA computes them once
             mean = pick(materialize(means_of(state, context)), action)
         else:  # `score` computes the means of all arms; here the played arm's is enough
-            mean = inner(each(lambda x: pick(x, action), apart(context)), state.theta)
+            mean = inner(map_features(lambda x: pick(x, action), split_features(context)), state.theta)
         mean = rounded(mean, t)
         if reward_kind == "bernoulli":  # one uniform a play for every arm: counterfactual rewards are defined
             return (draws.uniform(t) < mean).astype(mean.dtype)
-        return mean + laws.drawn(reward_kind, params.noise_scale, draws, t)
+        return mean + laws.noise_of_law(reward_kind, params.noise_scale, draws, t)
 
     def score(params, state, t, context, action):
         means = materialize(means_of(state, context))
@@ -136,7 +144,7 @@ def contextual_world(
         return Score(regret=best - pick(means, action))
 
     def truth(params, state, t, context):
-        return Truth(means=materialize(means_of(state, context)), theta=stacked(state.theta))
+        return Truth(means=materialize(means_of(state, context)), theta=stack_features(state.theta))
 
     return World(init, observe, reward, score, truth)
 
@@ -154,7 +162,7 @@ def contextual_linear(
     features: Literal["unit", "reference", "gaussian"] = "unit",
     noise_scale: laws.NoiseScale = 0.5,
     spread: Annotated[Probability, STATIC] = 1.0,
-    **tails: Unpack[laws.Tails],
+    **tails: Unpack[laws.TailNumbers],
 ) -> Environment:
     """Every play shows a feature vector for each arm; mean rewards are inner products with an unknown theta.
 

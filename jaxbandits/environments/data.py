@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.declared import LATER, STATIC
-from jaxbandits.environments.labelled_rows import INTEGER, features_of, few, labels_of
+from jaxbandits.environments.labelled_rows import INTEGER, few, labels_of, read_features
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Matrix, Vector
@@ -29,25 +29,25 @@ def num_rounds(n: int) -> int:
     return 3 * math.ceil(math.log2(max(n, 2))) + 24
 
 
-def shuffled(draws: Draws, turn: Int[Array, "..."], x: Int[Array, "..."], n: int) -> Int[Array, "..."]:
+def shuffle_position(draws: Draws, turn: Int[Array, "..."], x: Int[Array, "..."], n: int) -> Int[Array, "..."]:
     """Where position x of pass `turn` lands under a random permutation of 0..n-1.
 
     The swap-or-not shuffle (Hoang, Morris and Rogaway 2012): any n, O(1) memory, every play computed on its own.
     """
     shift, swap = draws.child("shift"), draws.child("swap")
 
-    def one(r, x):
+    def shuffle_round(r, x):
         moved = (shift.at(turn, jnp.full_like(x, r)) % np.uint32(n)).astype(jnp.int32) - x
         partner = jnp.where(moved < 0, moved + n, moved)
         address = r.astype(jnp.uint32) * np.uint32(n) + jnp.maximum(x, partner).astype(jnp.uint32)
         return jnp.where((swap.at(turn, address) & np.uint32(1)) == 1, partner, x)
 
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(num_rounds(n)), one, x)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(num_rounds(n)), shuffle_round, x)
 
 
 @partial(jax.jit, static_argnums=2)
 def _rows(seed, turn, n):
-    return shuffled(Draws(seed, ORDER), turn, jnp.arange(n, dtype=jnp.int32), n)
+    return shuffle_position(Draws(seed, ORDER), turn, jnp.arange(n, dtype=jnp.int32), n)
 
 
 @lru_cache(maxsize=16)
@@ -67,17 +67,17 @@ class Params(NamedTuple):
 def classification_world(n: int, num_arms: int, per_arm: int) -> World:
     """The world of classification."""
 
-    def row(state, t):
-        return shuffled(Draws(state, ORDER), (t - 1) // n, (t - 1) % n, n)
+    def row_of_play(state, t):
+        return shuffle_position(Draws(state, ORDER), (t - 1) // n, (t - 1) % n, n)
 
     def label(params, state, t):
-        return jnp.asarray(params.labels)[row(state, t)].astype(jnp.int32)
+        return jnp.asarray(params.labels)[row_of_play(state, t)].astype(jnp.int32)
 
     def init(params, draws):
         return jnp.asarray(draws.seed).astype(jnp.uint32)  # the order is a function of the seed alone
 
     def observe(params, state, draws, t):
-        x = jnp.asarray(params.features, draws.dtype)[row(state, t)]
+        x = jnp.asarray(params.features, draws.dtype)[row_of_play(state, t)]
         # arm k's block k holds x
         blocks = jnp.asarray(np.eye(num_arms), draws.dtype)[None, :, :, None] * x[:, None, None, :]
         return blocks.reshape(t.shape[0], num_arms, num_arms * per_arm), state
@@ -148,7 +148,7 @@ def classification(
     ('no', 'yes')
     """
     _same_index(features, labels)
-    x, columns = features_of(features)
+    x, columns = read_features(features)
     n, p = x.shape
     codes, names, plain_labels = labels_of(labels, n)
     num_arms = len(names)

@@ -39,7 +39,7 @@ def directions(shape: tuple[int, ...], dim: int) -> Callable[..., list[Array]]:
     rows = math.prod(shape)
 
     @lanes_last
-    def drawn(draws, t):
+    def draw_directions(draws, t):
         draws, t = at_plays(draws, t)
         position = jnp.arange(rows, dtype=jnp.uint32).reshape(1, rows, *(1,) * (t.ndim - 2))
         words = lambda k: draws.words_at(t, position + np.uint32(k * rows))
@@ -47,7 +47,7 @@ def directions(shape: tuple[int, ...], dim: int) -> Callable[..., list[Array]]:
         # reshaped here: outside, it would stand between two transposes and keep them from cancelling
         return [z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x]
 
-    return drawn
+    return draw_directions
 
 
 @cache
@@ -55,7 +55,7 @@ def noises(num_agents: int, kind: str) -> Callable[..., Array]:
     """A function of draws, t [P]: noise of scale 1 [P, N], values of `draws.normal` or of 2 `draws.uniform` - 1."""
 
     @lanes_last
-    def drawn(draws, t):
+    def draw_noises(draws, t):
         draws, t = at_plays(draws, t)
         half = (num_agents + 1) // 2
         position = jnp.arange(half, dtype=jnp.uint32).reshape(1, half, *(1,) * (t.ndim - 2))
@@ -66,10 +66,10 @@ def noises(num_agents: int, kind: str) -> Callable[..., Array]:
             values = [to_normal(word, draws.dtype) for word in words]
         return jnp.concatenate(materialize_all(values), axis=1)[:, :num_agents]
 
-    return drawn
+    return draw_noises
 
 
-def inner(x: Sequence[Array], theta: Sequence[Array]) -> Array:
+def product_by_feature(x: Sequence[Array], theta: Sequence[Array]) -> Array:
     """<x, theta>, summed feature by feature: x are d arrays, theta d numbers, the lanes last in both."""
     theta = [z.reshape((1,) * (x[0].ndim - z.ndim) + z.shape) for z in theta]
     product: Any = sum(a * b for a, b in zip(x, theta, strict=True))
@@ -78,12 +78,12 @@ def inner(x: Sequence[Array], theta: Sequence[Array]) -> Array:
 
 # `product_once` is for all arms' means, which several functions read: they are computed once. An agent's own mean is
 # read only where it is computed.
-product: Callable[..., Array] = lanes_last(inner)
-product_once: Callable[..., Array] = lanes_last(lambda x, theta: materialize(inner(x, theta)))
+product: Callable[..., Array] = lanes_last(product_by_feature)
+product_once: Callable[..., Array] = lanes_last(lambda x, theta: materialize(product_by_feature(x, theta)))
 
 
 @lanes_last
-def largest(means: Float[Array, "P N A"]) -> Float[Array, "P N"]:
+def largest_over_arms(means: Float[Array, "P N A"]) -> Float[Array, "P N"]:
     """The largest mean over the arms."""
     return materialize(functools.reduce(jnp.maximum, [means[:, :, a] for a in range(means.shape[2])]))
 
@@ -107,7 +107,7 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
 
     def score(params, state, t, context, action):
         means = product_once(features(context), components(params))
-        return Score(regret=largest(means) - picked([means], action)[0])
+        return Score(regret=largest_over_arms(means) - picked([means], action)[0])
 
     def truth(params, state, t, context):
         return Truth(means=product_once(features(context), components(params)), theta=params.theta)

@@ -46,7 +46,7 @@ def _sine_of_random_angle(bits, dtype):
     return jnp.where((bits & np.uint32(1)) == 1, -u, u) * total
 
 
-def _grown(x, t):
+def _exp_minus_one(x, t):
     """exp(x) - 1 for x > 0. Not `jnp.expm1`: its last bit depends on the length of the window (measured on a CPU)."""
     series = x * (1 + x * (1 / 2) * (1 + x * (1 / 3) * (1 + x * (1 / 4) * (1 + x * (1 / 5) * (1 + x * (1 / 6))))))
     return jnp.where(x < 0.125, series, rounded(jnp.exp(x), t) - 1)
@@ -57,7 +57,7 @@ def standard_student(df: Any, draws: Draws, t: Int[Array, "..."]) -> Float[Array
     # Bailey 1994: sqrt(df (U^(-2/df) - 1)) cos(2 pi V) is Student's t for every df > 0; -log U is exponential
     first, second = draws.words(t)
     growth = rounded(to_exponential(first, draws.dtype) * (2 / df), t)
-    return jnp.sqrt(df * rounded(_grown(growth, t), t)) * _sine_of_random_angle(second, draws.dtype)
+    return jnp.sqrt(df * rounded(_exp_minus_one(growth, t), t)) * _sine_of_random_angle(second, draws.dtype)
 
 
 def _student(params, draws, t, action):
@@ -158,7 +158,7 @@ NoiseScale = Annotated[
 ]
 
 
-class Tails(TypedDict, total=False):
+class TailNumbers(TypedDict, total=False):
     """The numbers of heavy tails.
 
     df: Degrees of freedom of "student". Moments of order df and above are infinite.
@@ -172,7 +172,7 @@ class Tails(TypedDict, total=False):
 
 
 def numbers_of(law: str, arguments: dict[str, float]) -> Any:
-    """What a world needs to draw the noise; arguments: `noise_scale` and those of `Tails`."""
+    """What a world needs to draw the noise; arguments: `noise_scale` and those of `TailNumbers`."""
     scale, sigma, shape = (arguments[key] for key in ("noise_scale", "sigma", "shape"))
     numbers = {
         "student": (scale, arguments["df"]),
@@ -182,7 +182,7 @@ def numbers_of(law: str, arguments: dict[str, float]) -> Any:
     return numbers.get(law, scale)
 
 
-def drawn(law: str, numbers: Any, draws: Draws, t: Int[Array, " P"]) -> Float[Array, " P"]:
+def noise_of_law(law: str, numbers: Any, draws: Draws, t: Int[Array, " P"]) -> Float[Array, " P"]:
     """The noise of the plays t."""
     if law == "gaussian":
         return rounded(numbers * rounded(draws.normal(t), t), t)

@@ -33,7 +33,7 @@ def linear_world(num_arms: int, noise: str) -> World:
         mean = params.means[action]
         if noise == "rademacher":
             return jnp.where(2 * draws.uniform(t) < 1 + mean, 1.0, -1.0).astype(mean.dtype)
-        return mean + laws.drawn(noise, params.noise_scale, draws, t)
+        return mean + laws.noise_of_law(noise, params.noise_scale, draws, t)
 
     return arms_world(num_arms, sample)
 
@@ -59,7 +59,7 @@ def linear_arms(
     theta: Annotated[Vector, Axes(1), Remedy(THETA_SHAPE)],
     noise: Literal["gaussian", "rademacher", "student", "pareto", "lognormal"] = "gaussian",
     noise_scale: laws.NoiseScale = 1.0,
-    **tails: Unpack[laws.Tails],
+    **tails: Unpack[laws.TailNumbers],
 ) -> Environment:
     """Fixed arms whose mean reward is the inner product of their feature vector with one unknown parameter theta.
 

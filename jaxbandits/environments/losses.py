@@ -75,20 +75,20 @@ def losses_world(num_arms: int, losses: Losses) -> World:
     )  # fmt: skip
 
 
-def make(num_arms: int, losses: Losses, params: Any, **facts: Any) -> Environment:
+def loss_environment(num_arms: int, losses: Losses, params: Any, **facts: Any) -> Environment:
     """An environment of a loss sequence in [0, 1]."""
     facts = {"num_arms": num_arms, "losses": losses, "reward_range": (0.0, 1.0), **facts}
     return Environment(losses_world(num_arms, losses), params, facts, None, {})
 
 
-def _checked_gap(gap: Scalar, base: Scalar) -> float:
+def _check_gap(gap: Scalar, base: Scalar) -> float:
     return number("gap", gap, 0.0, float(base), remedy="the best arm's loss is base - gap")
 
 
 # --- constant mean losses: fixed gap, Bernoulli
 
 
-class Given(NamedTuple):
+class GivenLosses(NamedTuple):
     losses: Any  # [K]: mean losses, or the table [T, K]
 
 
@@ -123,8 +123,8 @@ def fixed_gap_losses(
     """
     best = integer("best", best, 0, num_arms - 1, remedy="arms are numbered from 0")
     losses = np.full(num_arms, base)
-    losses[best] = base - _checked_gap(gap, base)
-    return make(num_arms, FIXED, Given(losses), means=1 - losses)
+    losses[best] = base - _check_gap(gap, base)
+    return loss_environment(num_arms, FIXED, GivenLosses(losses), means=1 - losses)
 
 
 @factory(source="`docs/formulas/private_adversarial.md#loss-sequences`.")
@@ -139,7 +139,7 @@ def bernoulli_losses(
     means = np.asarray(means)
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
-    return make(len(means), BERNOULLI, Given(means), means=1 - means, coins=means)
+    return loss_environment(len(means), BERNOULLI, GivenLosses(means), means=1 - means, coins=means)
 
 
 # --- a table
@@ -181,7 +181,7 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc
     table = array("losses", losses, 2, 0.0, 1.0, remedy="one row for each play, one column for each arm")
     if table.shape[1] < 2:
         raise ValueError(f"losses has shape {table.shape}; it must be [T, K] with T >= 1 plays and K >= 2 arms")
-    return make(table.shape[1], TABLE, Given(table), max_horizon=len(table))
+    return loss_environment(table.shape[1], TABLE, GivenLosses(table), max_horizon=len(table))
 
 
 # --- switching
@@ -240,8 +240,8 @@ def switching_losses(
     arms = np.array([integer(f"arms[{k}]", x, 0, num_arms - 1) for k, x in enumerate(arms)], np.int32)
     if len(arms) != len(cuts):
         raise ValueError(f"arms has {len(arms)} entries, cuts {len(cuts)}: give one best arm for each segment")
-    gap = _checked_gap(gap, base)
-    return make(num_arms, SWITCHING, Switching(cuts, arms, base, gap, np.zeros(num_arms)))
+    gap = _check_gap(gap, base)
+    return loss_environment(num_arms, SWITCHING, Switching(cuts, arms, base, gap, np.zeros(num_arms)))
 
 
 # --- sinusoid
@@ -307,7 +307,7 @@ def sinusoid_losses(
     fraction = round((Fraction(1) / Fraction(float(period)) % 1) * 2**64) % 2**64
     limbs = np.array([(fraction >> shift) & 0xFFFF for shift in (48, 32, 16, 0)], np.float64)
     still = 0.5 + 0.2 * np.arange(num_arms) / (num_arms - 1)
-    return make(num_arms, SINUSOID, Sinusoid(limbs, period, still))
+    return loss_environment(num_arms, SINUSOID, Sinusoid(limbs, period, still))
 
 
 # --- Lemma 5.1
@@ -348,4 +348,4 @@ def lemma51_losses(
     """
     if not isinstance(primed, bool | np.bool_):
         raise ValueError(f"primed = {primed!r} must be True (the sequence changes) or False")
-    return make(2, LEMMA51, Lemma51(np.int32(change if primed else NEVER), np.array([0.5, 1.0])))
+    return loss_environment(2, LEMMA51, Lemma51(np.int32(change if primed else NEVER), np.array([0.5, 1.0])))

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxbandits.validation import column_names, is_frame, nearest, path_of, shown
+from jaxbandits.validation import column_names, is_frame, nearest, path_of, show
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Source: TypeAlias = "str | PathLike[str] | pd.DataFrame"
+TableSource: TypeAlias = "str | PathLike[str] | pd.DataFrame"
 
 MAX_NAMED = 6  # columns, rows or classes that a message names
 MISSING_WORDS = ("", "?", "NA", "nan", "NaN")
@@ -72,12 +72,12 @@ class Table(NamedTuple):
         rest = [j for j in range(len(self.names)) if j != at]
         return self._replace(names=[self.names[j] for j in rest], frame=self.frame.iloc[:, rest])
 
-    def text(self, cell: Any) -> Any:
+    def clean_cell(self, cell: Any) -> Any:
         """A cell without the blanks around it, None where it is missing."""
         cell = cell.strip() if isinstance(cell, str) else cell
         return None if is_missing(cell) or (self.words is not None and cell in self.words) else cell
 
-    def numbers(self, low: float = -math.inf, high: float = math.inf) -> np.ndarray[Any, Any]:
+    def to_numbers(self, low: float = -math.inf, high: float = math.inf) -> np.ndarray[Any, Any]:
         """The cells in float64 [n, columns], each finite and in [low, high], or NaN where it is missing."""
         if 0 in self.frame.shape:
             raise ValueError(f"{self.source}: there are no rows of data")
@@ -102,7 +102,7 @@ class Table(NamedTuple):
 
     def _value(self, row: int, name: str, cell: Any) -> float:
         """A cell as a number, NaN where it is missing."""
-        text = self.text(cell)
+        text = self.clean_cell(cell)
         if text is None:
             return math.nan
         value: Any = text
@@ -111,7 +111,7 @@ class Table(NamedTuple):
         is_number = isinstance(value, Real | Decimal)
         if not is_number or abs(value) > sys.float_info.max:
             raise ValueError(
-                f"{self.where(row, name)}: {shown(cell)} is not a number: encode it, or leave the column out"
+                f"{self.where(row, name)}: {show(cell)} is not a number: encode it, or leave the column out"
             )
         return float(value)
 
@@ -139,12 +139,12 @@ class Table(NamedTuple):
 def table_of(source: Any, words: Any, label: str | int | None = None) -> Table:
     """The cells of a file or a DataFrame. In an NPZ file `label` is an array of its own, which becomes a column."""
     if isinstance(words, str) or not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"missing_words = {shown(words)} must be a list of texts, such as ['', '?']")
+        raise ValueError(f"missing_words = {show(words)} must be a list of texts, such as ['', '?']")
     if is_frame(source):
         return of_frame(source, "the DataFrame")
     if not isinstance(source, str | PathLike):
         raise ValueError(
-            f"path = {shown(source)} of type {type(source).__name__} must be the name of a file or a pandas DataFrame"
+            f"path = {show(source)} of type {type(source).__name__} must be the name of a file or a pandas DataFrame"
         )
     path, words = path_of(source), tuple(words)
     kind = path.suffix.lower()
@@ -166,7 +166,7 @@ def table_of(source: Any, words: Any, label: str | int | None = None) -> Table:
 
 
 def of_frame(frame: Any, source: str) -> Table:
-    return Table(source, column_names(source, frame.columns), frame, None, lambda i: f"index {shown(frame.index[i])}")
+    return Table(source, column_names(source, frame.columns), frame, None, lambda i: f"index {show(frame.index[i])}")
 
 
 def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int | None) -> Table:
@@ -182,7 +182,7 @@ def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int
     other = next((mark for mark in ",;\t|" if len(first) == 1 and mark in first[0]), None)
     if other is not None:
         raise ValueError(
-            f"{path}: there is one column, {shown(first[0])}: separate its cells with {separator!r}, or give the "
+            f"{path}: there is one column, {show(first[0])}: separate its cells with {separator!r}, or give the "
             f"DataFrame of pandas.read_csv(path, sep={other!r})"
         )
     if header:

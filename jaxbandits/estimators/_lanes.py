@@ -10,7 +10,7 @@ from jaxbandits.numerics import materialize, materialize_all
 from jaxbandits.typing import Array, Float, Int
 
 
-def total(x: Float[Array, "m ..."]) -> Float[Array, "..."]:
+def sum_by_halves(x: Float[Array, "m ..."]) -> Float[Array, "..."]:
     """Sum over the first axis in a fixed order: halves are added down to eight terms, an odd last term is put aside.
 
     Joining that term to the halves by a concatenation costs 30 times as much: the vectorised loop becomes one of
@@ -32,7 +32,7 @@ def ladder(scores: Float[Array, "m L"]) -> list[Float[Array, "_ L"]]:
     """The scores, their sums by eights, the sums of those by eights, and so on until at most eight are left."""
     levels = [scores]
     while levels[-1].shape[0] > 8:
-        levels.append(materialize(total(jnp.moveaxis(_eights(levels[-1]), 1, 0))))
+        levels.append(materialize(sum_by_halves(jnp.moveaxis(_eights(levels[-1]), 1, 0))))
     return levels
 
 
@@ -55,7 +55,7 @@ def first_above(
         if level:
             groups = _eights(scores)
             chosen = jnp.arange(groups.shape[0], dtype=jnp.int32)[:, None, None] == index[None, None]
-            scores = materialize(total(jnp.where(chosen, groups, 0)))
+            scores = materialize(sum_by_halves(jnp.where(chosen, groups, 0)))
         sums = [scores[0]]
         for i in range(1, scores.shape[0]):
             sums.append(sums[-1] + scores[i])

@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.estimators._lanes import total
+from jaxbandits.estimators._lanes import sum_by_halves
 from jaxbandits.numerics import count, materialize, materialize_all
 from jaxbandits.typing import Array, Bool, Float
 
@@ -64,11 +64,15 @@ def _elementwise(weights: Any, directions: Any, mean: Any, wanted: Any) -> Float
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
     largest = jnp.max(jnp.abs(matrix), (0, 1))
-    power = _repeated(square, lambda x: total(_diagonal(x)), lambda x: x[None, None], matrix, largest, wanted)
+    power = _square_until_pure(
+        square, lambda x: sum_by_halves(_diagonal(x)), lambda x: x[None, None], matrix, largest, wanted
+    )
     tiny = jnp.finfo(power.dtype).tiny
     column = materialize(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
-    v = materialize(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column[None, None], power, 0)))
-    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))[None]
+    v = materialize(
+        sum_by_halves(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column[None, None], power, 0))
+    )
+    return v / materialize(jnp.sqrt(jnp.maximum(sum_by_halves(v * v), tiny)))[None]
 
 
 def _by_lane(weights: Any, directions: Float[Array, "L K d"], mean: Any, wanted: Any) -> Float[Array, "d L"]:
@@ -77,9 +81,9 @@ def _by_lane(weights: Any, directions: Float[Array, "L K d"], mean: Any, wanted:
     weights, mean = weights.T, mean.T
 
     def trace(x):
-        return total(jnp.diagonal(x, axis1=1, axis2=2).T)
+        return sum_by_halves(jnp.diagonal(x, axis1=1, axis2=2).T)
 
-    def over(x):
+    def as_matrices(x):
         return x[:, None, None]
 
     def tile(i, v):
@@ -87,16 +91,16 @@ def _by_lane(weights: Any, directions: Float[Array, "L K d"], mean: Any, wanted:
         u, w, centre = directions[lane], weights[lane], mean[lane]
         matrix = _product((u * w[:, :, None]).swapaxes(1, 2), u) - centre[:, :, None] * centre[:, None, :]
         largest = jnp.max(jnp.abs(matrix), (1, 2))
-        power = _repeated(lambda x: _product(x, x), trace, over, matrix, largest, wanted[lane])
+        power = _square_until_pure(lambda x: _product(x, x), trace, as_matrices, matrix, largest, wanted[lane])
         column = jnp.argmax(jnp.diagonal(power, axis1=1, axis2=2), axis=1)
         return v.at[lane].set(jnp.take_along_axis(power, column[:, None, None], axis=1)[:, 0], unique_indices=True)
 
     order = jnp.argsort(~wanted, stable=True).astype(jnp.int32)
     v = lax.fori_loop(0, (count(wanted) + 7) // 8, tile, jnp.zeros_like(mean)).T
-    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))[None]
+    return v / materialize(jnp.sqrt(jnp.maximum(sum_by_halves(v * v), tiny)))[None]
 
 
-def _repeated(
+def _square_until_pure(
     square: Callable[[Any], Any],
     trace: Callable[[Any], Any],
     over: Callable[[Any], Any],
@@ -108,7 +112,7 @@ def _repeated(
 
     A lane that is done keeps its power: how long others take must not show in its bits. `largest` is the largest
     absolute value of an entry; the trace would not do, as rounding may leave a matrix of nearly nothing a trace
-    below 0. `over` gives numbers [L] the axes of matrices.
+    below 0. `as_matrices` gives numbers [L] the axes of matrices.
     """
     tiny = jnp.finfo(matrix.dtype).tiny
     # Let x be the share of the other eigenvalues in the trace before the last squaring, which makes it x^2.
@@ -124,11 +128,11 @@ def _repeated(
         inverse, purity = materialize_all([1 / jnp.maximum(size, tiny), size / jnp.maximum(before * before, tiny)])
         return step + 2, jnp.where(over(done), power, fourth * over(inverse)), done | (purity >= pure)
 
-    def pending(carry):
+    def some_impure(carry):
         return (carry[0] < MAX_SQUARINGS) & ~jnp.all(carry[2])
 
     inverse = materialize(1 / jnp.maximum(largest, tiny))
-    return lax.while_loop(pending, twice, (jnp.int32(0), matrix * over(inverse), ~(wanted & (largest > 0))))[1]
+    return lax.while_loop(some_impure, twice, (jnp.int32(0), matrix * over(inverse), ~(wanted & (largest > 0))))[1]
 
 
 def _product(x: Float[Array, "L m k"], y: Float[Array, "L k n"]) -> Float[Array, "L m n"]:

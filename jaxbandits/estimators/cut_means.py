@@ -116,9 +116,9 @@ def local_mean(
     """
     values = floats(of_axes("reports", reports, "[n]", " with n >= 1"))
     bound = jnp.asarray(clip, values.dtype) / jnp.tanh(jnp.asarray(epsilon, values.dtype) / 2)
-    return fixed_sum(within(values, bound)) / values.shape[0]
+    return fixed_sum(clip_reports(values, bound)) / values.shape[0]
 
 
-def within(reports: Float[Array, " n"], bound: Float[Array, ""]) -> Float[Array, " n"]:
+def clip_reports(reports: Float[Array, " n"], bound: Float[Array, ""]) -> Float[Array, " n"]:
     """Reports clipped to [-bound, bound]; NaN counts as 0."""
     return jnp.where(jnp.isnan(reports), 0, jnp.clip(reports, -bound, bound))

@@ -17,8 +17,10 @@ from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Vector
 from jaxbandits.validation import checked
 
-SMALL = 2.0**-8  # a feature whose largest entry is a smaller share of the largest feature's gets units of its own
-TIE = 1e-6  # relative: arms of norm 1 tie at the first pick
+SMALL_FEATURE = (
+    2.0**-8
+)  # a feature whose largest entry is a smaller share of the largest feature's gets units of its own
+PICK_TIE = 1e-6  # relative: arms of norm 1 tie at the first pick
 
 
 class Design(NamedTuple):
@@ -38,8 +40,8 @@ class Basis(NamedTuple):
 
 
 def lowest_largest(x: Float[Array, " K"], allowed: Bool[Array, " K"]) -> Int[Array, ""]:
-    """The lowest index whose value is within a relative `TIE` of the largest allowed one. Values are at least 0."""
-    return argmax(jnp.where(allowed, x, -1), TIE)
+    """The lowest index whose value is within a relative `PICK_TIE` of the largest allowed one. Values are at least 0."""
+    return argmax(jnp.where(allowed, x, -1), PICK_TIE)
 
 
 def gram(actions: Float[Array, "K d"], weights: Float[Array, " K"]) -> Float[Array, "d d"]:
@@ -67,7 +69,7 @@ def span_basis(actions: Float[Array, "K d"], active: Bool[Array, " K"]) -> Basis
     residual = jnp.where(active[:, None], actions, 0)
     largest = jnp.max(dot(residual, residual))
 
-    def pick(i, carry):
+    def pick_direction(i, carry):
         residual, basis = carry
         squared = dot(residual, residual)
         j = lowest_largest(squared, active)
@@ -81,7 +83,7 @@ def span_basis(actions: Float[Array, "K d"], active: Bool[Array, " K"]) -> Basis
         return residual, Basis(directions, picks, basis.rank + good.astype(jnp.int32))
 
     start = Basis(jnp.zeros((d, d), actions.dtype), jnp.zeros(d, jnp.int32), jnp.int32(0))
-    return lax.fori_loop(0, d, pick, (residual, start))[1]
+    return lax.fori_loop(0, d, pick_direction, (residual, start))[1]
 
 
 def regular(matrix: Float[Array, "d d"], basis: Basis) -> tuple[Float[Array, "d d"], Float[Array, ""]]:
@@ -124,11 +126,11 @@ def design_on(
     goal = (1 + jnp.asarray(slack, dtype)) * rank * (1 + (1e-6 if dtype == jnp.float32 else 1e-9))
     steps = jnp.where(basis.rank > 1, max_steps, 0)
 
-    def pending(carry):
+    def above_goal(carry):
         _, leverage, _, step = carry
         return (step < steps) & (jnp.max(leverage) > goal)
 
-    def improve(carry):
+    def shift_weight(carry):
         weights, leverage, inverse, step = carry
         j = lowest_largest(leverage, active)
         g = leverage[j]
@@ -141,7 +143,7 @@ def design_on(
         return ((1 - s) * weights).at[j].add(s), leverage, inverse, step + 1
 
     start = (weights, leverages(actions, inverse, active), inverse, jnp.int32(0))
-    weights = lax.while_loop(pending, improve, start)[0]
+    weights = lax.while_loop(above_goal, shift_weight, start)[0]
     final = leverages(actions, regular_inverse(gram(actions, weights), basis), active)
     return Design(weights, jnp.where(basis.rank > 0, jnp.max(final), 0), basis.rank)
 
@@ -190,6 +192,6 @@ def _solve(actions: Any, active: Any, slack: Any, max_steps: Any) -> Design:
     sizes = jnp.max(jnp.where(active[:, None], jnp.abs(actions), 0), axis=0)  # of every feature
     top = jnp.max(sizes)
     # leverages do not change with units: a feature much smaller than the largest one would be lost to rounding
-    sizes = jnp.where((sizes > 0) & (sizes < SMALL * top), sizes, jnp.where(top > 0, top, 1))
+    sizes = jnp.where((sizes > 0) & (sizes < SMALL_FEATURE * top), sizes, jnp.where(top > 0, top, 1))
     actions = actions / sizes[None]
     return design_on(actions, active, span_basis(actions, active), slack, max_steps)

@@ -39,7 +39,7 @@ def distances(points: Float[Array, "N p ..."], z: Float[Array, "p ..."]) -> Floa
     return jnp.sqrt(fixed_sum(away * away, axis=1))
 
 
-def weighted_mean(points: Float[Array, "N p ..."], weights: Float[Array, "N ..."]) -> Float[Array, "p ..."]:
+def mean_by_weights(points: Float[Array, "N p ..."], weights: Float[Array, "N ..."]) -> Float[Array, "p ..."]:
     """Sum of weights times points, for weights of sum 1."""
     return fixed_sum(points * weights[:, None], axis=0)
 
@@ -65,7 +65,7 @@ def step(
     """
     pull = pulls(points, weights, z, smoothing)
     total = materialize(fixed_sum(pull, axis=0))
-    return weighted_mean(points, pull) / (jnp.maximum(total, least_total) if least_total else total)[None]
+    return mean_by_weights(points, pull) / (jnp.maximum(total, least_total) if least_total else total)[None]
 
 
 def plain_median(
@@ -77,7 +77,7 @@ def plain_median(
     smoothing: smaller distances count as this much.
     """
     weights, least_total = present.astype(points.dtype), float(jnp.finfo(points.dtype).tiny)
-    mean = weighted_mean(points, weights) / jnp.maximum(fixed_sum(weights), least_total)
+    mean = mean_by_weights(points, weights) / jnp.maximum(fixed_sum(weights), least_total)
     return lax.fori_loop(0, iterations, lambda _, z: step(points, weights, z, smoothing, least_total), mean)
 
 
@@ -99,7 +99,7 @@ def _warm(iterations: int):
         def sum_of(d):
             return fixed_sum(jnp.where(present, d, 0), axis=0)
 
-        ahead = weighted_mean(points, weights)
+        ahead = mean_by_weights(points, weights)
         from_weights, from_value = distances(points, ahead), distances(points, value)
         better = sum_of(from_weights) <= sum_of(from_value)
         z = jnp.where(better, ahead, value)
@@ -112,7 +112,7 @@ def _warm(iterations: int):
         def next_pair(carry, _):
             pull = pulls(points, equal, carry[0], smoothing)
             weights = pull / fixed_sum(pull, axis=0)[None]
-            return (weighted_mean(points, weights), weights), None
+            return (mean_by_weights(points, weights), weights), None
 
         return lax.scan(next_pair, (z, weights), length=iterations)[0]
 
@@ -155,17 +155,17 @@ class GeometricMedian(NamedTuple):
     gap: Float[Array, ""]  # an upper bound on g(value) - min g
 
 
-def weighted_middle(x: Float[Array, "N ..."], weights: Float[Array, "N ..."]) -> Float[Array, "..."]:
+def middle_by_weights(x: Float[Array, "N ..."], weights: Float[Array, "N ..."]) -> Float[Array, "..."]:
     """Median over the first axis, weights broadcast against x: the middle of all points that are one. No sorting."""
     weights = jnp.broadcast_to(weights, x.shape)
     half = fixed_sum(weights, axis=0) / 2
 
-    def look(low, point):
+    def least_middle(low, point):
         value, weight = point
         upto = fixed_sum(jnp.where(x <= value[None], weights, 0), axis=0)
         return jnp.where((upto >= half) & (weight > 0), jnp.minimum(low, value), low), None
 
-    low = lax.scan(look, jnp.full(x.shape[1:], jnp.inf, x.dtype), (x, weights))[0]
+    low = lax.scan(least_middle, jnp.full(x.shape[1:], jnp.inf, x.dtype), (x, weights))[0]
     upto = fixed_sum(jnp.where(x <= low[None], weights, 0), axis=0)
     above = jnp.min(jnp.where((x > low[None]) & (weights > 0), x, jnp.inf), axis=0)
     middle = jnp.where((upto == half) & jnp.isfinite(above), low / 2 + above / 2, low)
@@ -186,13 +186,13 @@ def _norm(x, axis):
 def _reach(d, weights):
     """D >= ||z* - z||: the least of 2 (sum of the near w_i d_i) / (1 - 2 M), far points of weight M < 1/2."""
 
-    def look(best, edge):
+    def least_reach(best, edge):
         near = jnp.where(d <= edge[None], weights, 0)
         weight, inside = fixed_sum(near, axis=0), fixed_sum(near * d, axis=0)
         majority = 2 * weight - 1
         return jnp.where(majority > 0, jnp.minimum(best, 2 * inside / jnp.where(majority > 0, majority, 1)), best), None
 
-    return lax.scan(look, jnp.full(d.shape[1:], jnp.inf, d.dtype), d)[0]
+    return lax.scan(least_reach, jnp.full(d.shape[1:], jnp.inf, d.dtype), d)[0]
 
 
 def certificate(
@@ -214,7 +214,7 @@ def certificate(
     weight = fixed_sum(jnp.where(near, weights, 0), axis=0)
 
     unit = away / jnp.maximum(d, smoothing)[:, None]
-    rest = materialize(weighted_mean(unit, jnp.where(near, 0, weights)))
+    rest = materialize(mean_by_weights(unit, jnp.where(near, 0, weights)))
     own = -rest / jnp.maximum(jnp.maximum(weight, _norm(rest, axis=0)), jnp.finfo(d.dtype).tiny)[None]
     unit = jnp.where(near[:, None], own[None], unit)
     unit = materialize(unit - (rest + weight[None] * own)[None])
@@ -224,11 +224,11 @@ def certificate(
 
     reach = _reach(d, weights)
     exact = weights / jnp.where(d > 0, d, 1)
-    pull = _norm(weighted_mean(away, exact), axis=0)
+    pull = _norm(mean_by_weights(away, exact), axis=0)
     copies = fixed_sum(jnp.where(d > 0, 0, weights), axis=0)
     second = reach * (jnp.maximum(pull - copies, 0) + eps)
 
-    rest = materialize(weighted_mean(away, jnp.where(near, 0, exact)))
+    rest = materialize(mean_by_weights(away, jnp.where(near, 0, exact)))
     pull = _norm(rest, axis=0)
     closest = fixed_sum(jnp.where(near[:, None], away, 0), axis=0)
     slope = fixed_sum(rest * closest, axis=0) / jnp.maximum(jnp.maximum(weight, pull), jnp.finfo(d.dtype).tiny)
@@ -243,10 +243,10 @@ def _normal_form(points, weights):
     [p, ...] and unit [...].
     """
     far = jnp.asarray(2.0 ** (jnp.finfo(points.dtype).maxexp * 3 // 8), points.dtype)
-    centre = weighted_middle(points, weights[:, None])
+    centre = middle_by_weights(points, weights[:, None])
     points = points - centre[None]
     size = materialize(safe_norm(points, axis=1))
-    unit = weighted_middle(size, weights)
+    unit = middle_by_weights(size, weights)
     # unit is 0 where half the weight and more is in one place
     unit = jnp.where(unit > 0, unit, jnp.max(jnp.where(weights > 0, size, 0), axis=0))
     unit = jnp.where(unit > 0, unit, 1)
@@ -256,7 +256,7 @@ def _normal_form(points, weights):
     return materialize(points), centre, unit
 
 
-def _snapped(points, weights, near):
+def _snap_to_point(points, weights, near):
     """Whether the nearest point, one-hot `near`, is the median, and that point (`docs/formulas/byzantine.md#snap`).
 
     It is where the others' unit pulls do not exceed the weight of its copies.
@@ -264,7 +264,7 @@ def _snapped(points, weights, near):
     point = materialize(fixed_sum(jnp.where(near[:, None], points, 0), axis=0))
     away = point[None] - points
     d = materialize(_norm(away, axis=1))
-    pull = weighted_mean(away, jnp.where(d > 0, weights / jnp.where(d > 0, d, 1), 0))
+    pull = mean_by_weights(away, jnp.where(d > 0, weights / jnp.where(d > 0, d, 1), 0))
     return _norm(pull, axis=0) <= fixed_sum(jnp.where(d > 0, 0, weights), axis=0), point
 
 
@@ -292,22 +292,24 @@ def _solver(iterations: int, started: bool, early: bool):
         if early:
             goal = tolerance * shrink / unit
 
-            def pending(carry):
+            def gap_above_goal(carry):
                 _, gap, steps = carry
                 return (steps < iterations) & jnp.any(gap > goal)
 
-            def improve(carry):
+            def weiszfeld_step(carry):
                 z, gap, steps = carry
                 moved = step(points, weights, z, smoothing)
                 z = jnp.where((gap > goal)[None], moved, z)
                 return z, certificate(points, weights, z, smoothing), steps + 1
 
-            z = lax.while_loop(pending, improve, (z, certificate(points, weights, z, smoothing), jnp.int32(0)))[0]
+            z = lax.while_loop(
+                gap_above_goal, weiszfeld_step, (z, certificate(points, weights, z, smoothing), jnp.int32(0))
+            )[0]
         else:
             z = lax.scan(lambda z, _: (step(points, weights, z, smoothing), None), z, length=iterations)[0]
 
         near = _nearest(materialize(distances(points, z)), weights)
-        snapped, at = _snapped(points, weights, near)
+        snapped, at = _snap_to_point(points, weights, near)
         nearest = fixed_sum(jnp.where(near[:, None], original, 0), axis=0)
         value = materialize(jnp.where(snapped[None], nearest, centre + unit[None] * z))
         # what is returned is certified, not what was computed

@@ -33,10 +33,10 @@ def decreasing_root(
     """
     eps = 4 * jnp.finfo(start.dtype).eps
 
-    def pending(carry):
+    def roots_left(carry):
         return jnp.any(carry[3]) & (carry[4] < 200)
 
-    def improve(carry):
+    def newton_step(carry):
         theta, low, high, todo, step = carry
         value, slope = function(theta)
         low, high = jnp.where(value > 0, theta, low), jnp.where(value < 0, theta, high)
@@ -49,7 +49,7 @@ def decreasing_root(
 
     todo = jnp.broadcast_to(jnp.asarray(wanted), start.shape)
     start = jnp.where(todo, jnp.clip(start, low, high), start)
-    return jax.lax.while_loop(pending, improve, (start, low, high, todo, jnp.int32(0)))[0]
+    return jax.lax.while_loop(roots_left, newton_step, (start, low, high, todo, jnp.int32(0)))[0]
 
 
 # ---- Catoni 2012
@@ -62,7 +62,7 @@ def influence(y: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array,
     return jnp.sign(y) * jnp.log1p(inner), (1 + size) / (1 + inner)
 
 
-def width(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."]:
+def catoni_scale(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."]:
     """The scale a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))) for n > 2 l pulls, l = ln(1 / failure_prob)."""
     return jnp.sqrt(2 * log_term / (pulls * variance * (1 + 2 * log_term / (pulls - 2 * log_term))))
 
@@ -100,7 +100,7 @@ def catoni_mean(
 @jax.jit
 def _root(x: Any, variance: Any, log_term: Any) -> Float[Array, ""]:
     enough = x.shape[0] >= log_term * 3.9999
-    a = jnp.where(enough, width(x.shape[0], variance, jnp.where(enough, log_term, 0)), jnp.nan)
+    a = jnp.where(enough, catoni_scale(x.shape[0], variance, jnp.where(enough, log_term, 0)), jnp.nan)
 
     def slack(theta):
         value, slope = influence(a * (x - theta))

@@ -177,9 +177,11 @@ def _most_central(points, attacked):
         return points[0]
     neighbours = min(max(1, n - attacked - 2), n - 1)
 
-    def score(i):
+    def score_of_point(i):
         away = points - points[i][None]
         return krum_scores(fixed_sum(away * away), jnp.arange(n) == i, neighbours)
 
-    scores = jax.lax.map(score, jnp.arange(n))  # one point after the other: N^2 p numbers never lie side by side
+    scores = jax.lax.map(
+        score_of_point, jnp.arange(n)
+    )  # one point after the other: N^2 p numbers never lie side by side
     return pick(points.T, jnp.broadcast_to(argmin(scores), points.shape[1]))

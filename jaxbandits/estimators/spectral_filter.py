@@ -23,7 +23,7 @@ from jax import lax
 
 from jaxbandits.declared import STATIC, TRACED, Doc, Ge, Kind, NonNegative
 from jaxbandits.estimators._inputs import floats, of_axes
-from jaxbandits.estimators._lanes import first_above, ladder, total
+from jaxbandits.estimators._lanes import first_above, ladder, sum_by_halves
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, tree_where
 from jaxbandits.numerics.device_forms import with_form
@@ -65,22 +65,22 @@ class _Sums(NamedTuple):
     spread: Float[Array, "groups L"]  # sum of squared deviations from the mean
 
 
-def _pooled(groups: _Sums, member: Bool[Array, "groups L"]) -> _Sums:
+def _pool_groups(groups: _Sums, member: Bool[Array, "groups L"]) -> _Sums:
     """One group out of those that `member` names."""
     size = jnp.where(member, groups.size, 0)
-    number, sums = materialize_all([total(size), total(size * groups.mean)])
+    number, sums = materialize_all([sum_by_halves(size), sum_by_halves(size * groups.mean)])
     mean = sums / jnp.maximum(number, 1)
     apart = groups.mean - mean[None]
-    return _Sums(number, mean, materialize(total(jnp.where(member, groups.spread, 0) + size * apart * apart)))
+    return _Sums(number, mean, materialize(sum_by_halves(jnp.where(member, groups.spread, 0) + size * apart * apart)))
 
 
 def _of_rows(rows: Float[Array, "bs ..."]) -> _Sums:
     """Sums over the first axis; NaN stands for a missing report."""
     left = ~jnp.isnan(rows)
-    size, sums = materialize_all([total(left.astype(rows.dtype)), total(jnp.where(left, rows, 0))])
+    size, sums = materialize_all([sum_by_halves(left.astype(rows.dtype)), sum_by_halves(jnp.where(left, rows, 0))])
     mean = sums / jnp.maximum(size, 1)
     apart = jnp.where(left, rows - mean[None], 0)
-    return _Sums(size, mean, materialize(total(apart * apart)))
+    return _Sums(size, mean, materialize(sum_by_halves(apart * apart)))
 
 
 def uniform_of(stream: Any, t: Any, step: Any) -> Float[Array, " L"]:
@@ -127,23 +127,26 @@ def whole_batch(
     u = jnp.moveaxis(directions, 0, -1)
     num_arms, dim = u.shape[:2]
     blocks = _of_rows(jnp.moveaxis(values, 0, -1).swapaxes(0, 1))
-    arms = lax.map(lambda a: _pooled(blocks, arm == a), jnp.arange(num_arms, dtype=arm.dtype))
+    arms = lax.map(lambda a: _pool_groups(blocks, arm == a), jnp.arange(num_arms, dtype=arm.dtype))
     threshold = 4 * bound
 
     def remove(at: _Loop) -> _Loop:
-        number = materialize(jnp.maximum(total(at.arms.size), 1))
+        number = materialize(jnp.maximum(sum_by_halves(at.arms.size), 1))
         share = at.arms.size / number[None]
-        mean = materialize(total((share * at.arms.mean)[:, None] * u))
+        mean = materialize(sum_by_halves((share * at.arms.mean)[:, None] * u))
         weights = at.arms.spread / number[None] + share * at.arms.mean * at.arms.mean
         v = top_eigenvector(weights, u, mean, at.todo, tiles=tiles)
-        along, centre = materialize(total(jnp.moveaxis(u * v[None], 1, 0))), materialize(total(v * mean))
+        along, centre = (
+            materialize(sum_by_halves(jnp.moveaxis(u * v[None], 1, 0))),
+            materialize(sum_by_halves(v * mean)),
+        )
 
-        def scores(groups, along):
+        def spread_along(groups, along):
             off = along * groups.mean - centre[None]
             return materialize(along * along * groups.spread + groups.size * off * off)
 
-        tau = ladder(scores(at.arms, along))
-        sum_tau = materialize(total(tau[-1]))
+        tau = ladder(spread_along(at.arms, along))
+        sum_tau = materialize(sum_by_halves(tau[-1]))
         value = sum_tau / number  # v' covariance v, without a difference of squares
         eigenvalues = at.eigenvalues
         if history:
@@ -153,9 +156,9 @@ def whole_batch(
 
         a, rest = first_above(tau, uniform_of(stream, t, at.step) * sum_tau)
         of_arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a[None]
-        along = materialize(total(jnp.where(of_arm, along, 0)))
+        along = materialize(sum_by_halves(jnp.where(of_arm, along, 0)))
         own = arm == a[None]
-        b, rest = first_above(ladder(jnp.where(own, scores(at.blocks, along[None]), 0)), rest)
+        b, rest = first_above(ladder(jnp.where(own, spread_along(at.blocks, along[None]), 0)), rest)
         row = at.values.at[lane, b].get(mode="promise_in_bounds").T
         off = along[None] * row - centre[None]
         i, _ = first_above(ladder(materialize(jnp.where(jnp.isnan(row), 0, off * off))), rest)
@@ -163,7 +166,7 @@ def whole_batch(
         values = at.values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
         here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b[None]) & todo[None]
         blocks = tree_where(here, jax.tree.map(lambda x: x[None], touched), at.blocks)
-        pooled = _pooled(blocks, own)
+        pooled = _pool_groups(blocks, own)
         arms = tree_where(of_arm & todo[None], jax.tree.map(lambda x: x[None], pooled), at.arms)
         return _Loop(
             step=at.step + 1,
@@ -211,7 +214,7 @@ def as_xla(history: int, *args: Any, tiles: bool = True) -> FilteredBlocks:
     return jax.tree.map(lambda x: x[:lanes], whole_batch(history, *args, tiles=tiles))
 
 
-def _batched(history: int) -> Callable[..., FilteredBlocks]:
+def _filter_under_vmap(history: int) -> Callable[..., FilteredBlocks]:
     """`as_xla` under any nesting of vmap, or on a GPU its kernel: nested axes become one."""
 
     @jax.custom_batching.custom_vmap
@@ -259,7 +262,7 @@ def filter_blocks(
     args = stream, jnp.asarray(t).astype(jnp.int32), values, present, block_arm, directions.astype(dtype)
     args = (*args, jnp.asarray(bound).astype(dtype), limit)
     args = jax.tree.map(lambda x: jnp.asarray(x)[None], args)
-    return jax.tree.map(lambda x: x[0], _batched(history)(*args))
+    return jax.tree.map(lambda x: x[0], _filter_under_vmap(history)(*args))
 
 
 @checked(
@@ -314,11 +317,11 @@ def spectral_filter(
         if stream.ndim != 1 or stream.shape[0] == 0:
             raise ValueError(f"uniforms has shape {stream.shape}; it must be [m] with m >= 1, one a removal")
         most = min(most, stream.shape[0])
-    return _sorted(stream, reports, arms, directions.astype(dtype), bound, most)
+    return _filter_by_arm(stream, reports, arms, directions.astype(dtype), bound, most)
 
 
 @partial(jax.jit, static_argnames="most")
-def _sorted(stream: Any, reports: Any, arms: Any, directions: Any, bound: Any, most: int) -> Filtered:
+def _filter_by_arm(stream: Any, reports: Any, arms: Any, directions: Any, bound: Any, most: int) -> Filtered:
     """`spectral_filter` on checked arrays; `most` bounds the removals."""
     n, num_arms = reports.shape[0], directions.shape[0]
     norm = jnp.sqrt(fixed_sum(directions * directions))
@@ -331,11 +334,19 @@ def _sorted(stream: Any, reports: Any, arms: Any, directions: Any, bound: Any, m
     place, block_arm = layout(arms, num_arms, size)
     num_blocks = block_arm.shape[0]
 
-    def blocked(x):
+    def into_blocks(x):
         return jnp.zeros(num_blocks * size, x.dtype).at[place].set(x).reshape(num_blocks, size)
 
     filtered = filter_blocks(
-        stream, 0, blocked(values), blocked(finite), block_arm, directions, bound, max_removals=most, history=most + 1
+        stream,
+        0,
+        into_blocks(values),
+        into_blocks(finite),
+        block_arm,
+        directions,
+        bound,
+        max_removals=most,
+        history=most + 1,
     )
     return Filtered(
         mean=filtered.mean,

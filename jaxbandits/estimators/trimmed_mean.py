@@ -16,7 +16,7 @@ from jaxbandits.validation import checked
 GUARD = 1e-6  # relative: share * n counts as the integer that it is but for rounding
 
 
-def left_out(pulls: Int[Array, "..."], share: Float[Array, ""]) -> Int[Array, "..."]:
+def count_to_trim(pulls: Int[Array, "..."], share: Float[Array, ""]) -> Int[Array, "..."]:
     """ceil(share * n), int32, guarded against rounding."""
     product = pulls.astype(share.dtype) * share
     return jnp.ceil(product * (1 - GUARD)).astype(jnp.int32)
@@ -30,12 +30,14 @@ def middle_mean(ordered: Float[Array, "..."], first: Any, stop: Any, axis: int =
     return total / jnp.asarray(stop - first, ordered.dtype)
 
 
-def trimmed(ordered: Float[Array, "... n"], pulls: Int[Array, ""], share: Float[Array, ""]) -> Float[Array, "..."]:
+def trim_and_average(
+    ordered: Float[Array, "... n"], pulls: Int[Array, ""], share: Float[Array, ""]
+) -> Float[Array, "..."]:
     """The trimmed mean of the first `pulls` entries of a row in rising order.
 
     The median where nothing would be left.
     """
-    drop = jnp.minimum(left_out(pulls, share), (pulls - 1) // 2)
+    drop = jnp.minimum(count_to_trim(pulls, share), (pulls - 1) // 2)
     return middle_mean(ordered, drop, pulls - drop)
 
 
@@ -52,7 +54,7 @@ def trimmed_mean(
     3.0
     """
     x = sample(x)
-    return _of_all(trimmed, x, jnp.asarray(share, x.dtype))
+    return _of_all(trim_and_average, x, jnp.asarray(share, x.dtype))
 
 
 def shorth(ordered: Float[Array, " S"], pulls: Int[Array, ""], share: Float[Array, ""]) -> Float[Array, ""]:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxbandits.kernels.scalars import Scalars
-from jaxbandits.kernels.text import Let, Name, Number, c_type, known, number, text_of
+from jaxbandits.kernels.text import Let, Name, Number, c_type, host_number, is_known, text_of
 
 Index: TypeAlias = Sequence[Any]
 Element: TypeAlias = Callable[[Any], Number]  # at an index
@@ -48,7 +48,7 @@ class Looped:
         self.cheap, self.memory = cheap, memory
         self.sources = frozenset(sources if memory is None else (memory,))
 
-    def shared(self) -> "Looped":
+    def share(self) -> "Looped":
         """The same array, which somebody else reads too."""
         return Looped(self.shape, self.dtype, self.at, cheap=self.cheap, sources=self.sources)
 
@@ -56,27 +56,27 @@ class Looped:
 Array: TypeAlias = Any  # Apart or Looped
 
 
-def listed(elements: Iterable[Number], shape: Sequence[int]) -> Apart:
+def hold_apart(elements: Iterable[Number], shape: Sequence[int]) -> Apart:
     """An array held apart with the given elements."""
     array = np.empty(prod(shape), object)
     array[:] = list(elements)
     return array.reshape(shape).view(Apart)
 
 
-def filled(shape: Sequence[int], element: Element) -> Apart:
+def fill_apart(shape: Sequence[int], element: Element) -> Apart:
     """An array held apart whose element at an index is given by a function."""
-    return listed(map(element, np.ndindex(*shape)), shape)
+    return hold_apart(map(element, np.ndindex(*shape)), shape)
 
 
 def single(x: Number) -> Apart:
     """An array of shape ()."""
-    return listed([x], ())
+    return hold_apart([x], ())
 
 
 def constant(array: Any, variable: Any) -> Apart:
     """A host array as known numbers of a variable's type."""
     array = np.asarray(array).astype(variable.aval.dtype)
-    return listed(array.reshape(-1), array.shape)
+    return hold_apart(array.reshape(-1), array.shape)
 
 
 # ---- indices
@@ -107,7 +107,7 @@ def linear(index: Index, shape: Sequence[int]) -> Any:
     return place
 
 
-def woven(outer: Index, axes: Sequence[int], inner: Index) -> list[Any]:
+def weave_index(outer: Index, axes: Sequence[int], inner: Index) -> list[Any]:
     """An index with some parts at the given axes, and others at the rest."""
     left, along = iter(outer), dict(zip(axes, inner, strict=True))
     return [along[d] if d in along else next(left) for d in range(len(outer) + len(inner))]
@@ -143,12 +143,12 @@ class Loops(Scalars):
         """An array in memory. place: of its elements, with {} for their number. Truth values are bytes of any value."""
         shape, more = tuple(shape), " != 0" if np.dtype(dtype).kind == "b" and memory is None else ""
 
-        def at(index: Index) -> Number:
+        def load_element(index: Index) -> Number:
             return self.let(place.format(linear(index, shape)) + more, dtype)
 
-        return Looped(shape, dtype, at, memory=memory)
+        return Looped(shape, dtype, load_element, memory=memory)
 
-    def of(self, x: Array) -> Looped:
+    def to_layout(self, x: Array) -> Looped:
         """An array in the form of this layout."""
         if isinstance(x, Looped):
             return x
@@ -156,62 +156,62 @@ class Loops(Scalars):
         dtype = flat[0].dtype if flat else np.dtype(np.float32)
         if len(set(map(text_of, flat))) <= 1:
             return Looped(x.shape, dtype, lambda _: flat[0])
-        if all(map(known, flat)):
+        if all(map(is_known, flat)):
             name = self.fresh("a", dtype)
-            self.say(f"TABLE {c_type(dtype)} {name}[] = {{{', '.join(map(text_of, flat))}}};")
+            self.add_statement(f"TABLE {c_type(dtype)} {name}[] = {{{', '.join(map(text_of, flat))}}};")
             memory = self.view(f"{name}[{{}}]", x.shape, dtype, memory=name)
         else:
             memory = self.each(x.shape, dtype)
-            self.unrolled.over(x.shape, lambda index: self.set(memory, index, x.at(index)))
+            self.unrolled.for_each_index(x.shape, lambda index: self.set(memory, index, x.at(index)))
 
-        def at(index: Index) -> Number:
+        def load_unless_known(index: Index) -> Number:
             return x.at(index) if all(isinstance(i, int) for i in index) else memory.at(index)
 
-        return Looped(x.shape, dtype, at)
+        return Looped(x.shape, dtype, load_unless_known)
 
     def apart(self, x: Array) -> Apart:
         """An array of any form, held apart."""
-        return filled(x.shape, x.at) if isinstance(x, Looped) else x
+        return fill_apart(x.shape, x.at) if isinstance(x, Looped) else x
 
-    def settled(self, x: Array) -> Array:
+    def hold_by_size(self, x: Array) -> Array:
         """A result in the form that its size asks for."""
         return self.apart(x) if isinstance(x, Looped) and x.size <= self.largest else x
 
-    def kept(self, x: Array) -> Array:
+    def compute_once(self, x: Array) -> Array:
         """An array whose elements are computed once, however often they are read."""
-        return self.copied(x) if isinstance(x, Looped) and not x.cheap else x
+        return self.copy_array(x) if isinstance(x, Looped) and not x.cheap else x
 
-    def copied(self, x: Array) -> Looped:
+    def copy_array(self, x: Array) -> Looped:
         """An array in memory of its own."""
-        x = self.of(x)
+        x = self.to_layout(x)
         return self.each(x.shape, x.dtype, x.at)
 
-    def owned(self, x: Array) -> Looped:
+    def make_writable(self, x: Array) -> Looped:
         """An array in memory that may be written over: its own, where nothing else reads it."""
         if not isinstance(x, Looped) or x.memory is None:
-            return self.copied(x)
+            return self.copy_array(x)
         self.forget(x.memory)
         return x
 
     def as_index(self, x: Number) -> Any:
         """A number as part of an index."""
-        return int(x) if known(x) else str(self.converted(x, np.int32))
+        return int(x) if is_known(x) else str(self.convert(x, np.int32))
 
     def of_index(self, i: Any, dtype: Any) -> Number:
         """Part of an index as a number."""
-        return number(i, dtype) if isinstance(i, int) else self.converted(Name(str(i), np.int32), dtype)
+        return host_number(i, dtype) if isinstance(i, int) else self.convert(Name(str(i), np.int32), dtype)
 
-    def over(self, shape: Iterable[Any], what: Callable[[Any], None], *before: Any) -> None:
+    def for_each_index(self, shape: Iterable[Any], what: Callable[[Any], None], *before: Any) -> None:
         """Something for all indices of a shape."""
         if not (left := list(shape)):
             what(list(before))
             return
         if left[0] == 1:
-            self.over(left[1:], what, *before, 0)
+            self.for_each_index(left[1:], what, *before, 0)
             return
         i = self.fresh("i", np.int32)
         with self.block(f"ONCE for (int {i} = 0; {i} < {left[0]}; ++{i})"):
-            self.over(left[1:], what, *before, str(i))
+            self.for_each_index(left[1:], what, *before, str(i))
 
     def lazy(self, shape: Sequence[int], dtype: Any, element: Element, *read: Array, cheap: bool = False) -> Array:
         """The array with such elements, out of arrays that are read where the result is."""
@@ -221,7 +221,7 @@ class Loops(Scalars):
     def each(self, shape: Sequence[int], dtype: Any, element: Element | None = None) -> Array:
         """The array with such elements, computed now, or one whose elements are all set later."""
         name = self.fresh("a", dtype)
-        self.say(Let(name, "", changing=True, size=max(1, prod(shape))))
+        self.add_statement(Let(name, "", changing=True, size=max(1, prod(shape))))
         found = self.view(f"{name}[{{}}]", shape, dtype, memory=name)
         if element is not None:
             self.store(found, element)
@@ -229,46 +229,49 @@ class Loops(Scalars):
 
     def store(self, to: Array, element: Element) -> None:
         """Set all elements of an array."""
-        self.layout(to).over(to.shape, lambda index: self.set(to, index, element(index)))
+        self.layout(to).for_each_index(to.shape, lambda index: self.set(to, index, element(index)))
 
     def give(self, place: str, x: Array) -> None:
         """Write an array into memory that others read. place: as of `view`."""
-        self.layout(x).over(
-            x.shape, lambda index: self.say(f"{place.format(linear(index, x.shape))} = {text_of(x.at(index))};")
+        self.layout(x).for_each_index(
+            x.shape,
+            lambda index: self.add_statement(f"{place.format(linear(index, x.shape))} = {text_of(x.at(index))};"),
         )
 
-    def taken(self, x: Array, *beside: Array) -> list[Array]:
+    def prepare_writes(self, x: Array, *beside: Array) -> list[Array]:
         """An array that is set from now on, and others, which do not change with it."""
-        beside = tuple(self.copied(each) if x.memory in each.sources else self.kept(each) for each in beside)
-        return [self.owned(x), *beside]
+        beside = tuple(
+            self.copy_array(each) if x.memory in each.sources else self.compute_once(each) for each in beside
+        )
+        return [self.make_writable(x), *beside]
 
     def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
-        """Set an element of an array of `each` or `taken`, where a condition holds."""
-        if not known(where) or where:
-            test = "" if known(where) else f"if ({where}) "
-            self.say(f"{test}{to.memory}[{linear(index, to.shape)}] = {text_of(value)};")
+        """Set an element of an array of `each` or `prepare_writes`, where a condition holds."""
+        if not is_known(where) or where:
+            test = "" if is_known(where) else f"if ({where}) "
+            self.add_statement(f"{test}{to.memory}[{linear(index, to.shape)}] = {text_of(value)};")
 
     def cell(self, start: Number) -> Array:
         """An array of shape () that is set again and again."""
         return single(self.variable(start, start.dtype))
 
-    def become(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
+    def assign_cells(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
         """Set cells at once."""
         self.assign([cell[()] for cell in cells], values)
 
-    def total(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
+    def fold_elements(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
         """Elements added up from the first to the last, or folded otherwise."""
-        total = self.cell(number(EMPTY[how](np.dtype(dtype)), dtype))
-        self.over(shape, lambda index: self.become([total], [self.op(how, total[()], element(index))]))
+        total = self.cell(host_number(EMPTY[how](np.dtype(dtype)), dtype))
+        self.for_each_index(shape, lambda index: self.assign_cells([total], [self.op(how, total[()], element(index))]))
         return total[()]
 
-    def read(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
+    def read_at(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
         """The element at a position, moved into 0 .. top."""
-        return element([self.as_index(self.within(*pair)) for pair in zip(starts, tops, strict=True)])
+        return element([self.as_index(self.clip_to_top(*pair)) for pair in zip(starts, tops, strict=True)])
 
-    def places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
-        """Where an element may be written, and whether it is written there. clip: positions are moved as in `read`."""
-        moved = [self.within(*pair) for pair in zip(starts, tops, strict=True)]
+    def write_places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
+        """Where an element may be written, and whether it is written there. clip: positions are moved as in `read_at`."""
+        moved = [self.clip_to_top(*pair) for pair in zip(starts, tops, strict=True)]
         here = ALWAYS if clip else self.all_of(map(partial(self.op, "eq"), starts, moved))
         yield list(map(self.as_index, moved)), here
 
@@ -277,50 +280,50 @@ class Unrolled:
     """Writes every element out. A position that is not known is a choice among all elements."""
 
     def __init__(self, run: Any) -> None:
-        self.run, self.of = run, run.apart
+        self.run, self.to_layout = run, run.apart
 
-    def over(self, shape: Iterable[Any], what: Callable[[Any], None]) -> None:
+    def for_each_index(self, shape: Iterable[Any], what: Callable[[Any], None]) -> None:
         for index in np.ndindex(*shape):
             what(index)
 
     def each(self, shape: Any, dtype: Any, element: Element = lambda _: None, *read: Any, cheap: bool = False) -> Array:
-        return filled(shape, element)
+        return fill_apart(shape, element)
 
     lazy = each
 
-    def taken(self, x: Array, *beside: Array) -> list[Array]:
+    def prepare_writes(self, x: Array, *beside: Array) -> list[Array]:
         return [x.copy(), *beside]
 
     def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
-        if not known(where) or where:
+        if not is_known(where) or where:
             index = tuple(index)
             to[index] = self.run.select(where, value, to[index])
 
     cell = staticmethod(single)
 
-    def become(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
+    def assign_cells(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
         for cell, value in zip(cells, values, strict=True):
             cell[()] = value
 
-    def total(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
+    def fold_elements(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
         found = [element(index) for index in np.ndindex(*shape)]
-        return reduce(partial(self.run.op, how), found) if found else number(EMPTY[how](np.dtype(dtype)), dtype)
+        return reduce(partial(self.run.op, how), found) if found else host_number(EMPTY[how](np.dtype(dtype)), dtype)
 
-    def read(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
+    def read_at(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
         if not starts:
             return element(())
         (start, *starts), (top, *tops) = starts, tops
-        positions = [min(max(int(start), 0), top)] if known(start) else range(top + 1)
-        found, *rest = [self.read(lambda at, i=i: element((i, *at)), starts, tops) for i in positions]  # type: ignore[misc]
+        positions = [min(max(int(start), 0), top)] if is_known(start) else range(top + 1)
+        found, *rest = [self.read_at(lambda at, i=i: element((i, *at)), starts, tops) for i in positions]  # type: ignore[misc]
         for i, other in enumerate(rest, 1):
-            found = self.run.select(self.run.op("ge", start, number(i, start.dtype)), other, found)
+            found = self.run.select(self.run.op("ge", start, host_number(i, start.dtype)), other, found)
         return found
 
-    def places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
-        starts = list(map(self.run.within, starts, tops)) if clip else starts
+    def write_places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
+        starts = list(map(self.run.clip_to_top, starts, tops)) if clip else starts
         for place in np.ndindex(*(top + 1 for top in tops)):
             pairs = zip(starts, place, strict=True)
-            yield place, self.run.all_of(self.run.op("eq", start, number(i, start.dtype)) for start, i in pairs)
+            yield place, self.run.all_of(self.run.op("eq", start, host_number(i, start.dtype)) for start, i in pairs)
 
 
 Layout: TypeAlias = Loops | Unrolled

@@ -13,19 +13,19 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from jaxbandits.kernels.arrays import Apart, Array, Looped, Loops, constant, listed, single
-from jaxbandits.kernels.rules import RULES
-from jaxbandits.kernels.text import Unsupported, known, text_of
+from jaxbandits.kernels.arrays import Apart, Array, Looped, Loops, constant, hold_apart, single
+from jaxbandits.kernels.rules import C_RULES
+from jaxbandits.kernels.text import Unsupported, is_known, text_of
 
 # Primitives that call a traced function, and the parameter that holds it.
-CALLS = {
+JAXPR_OF_CALL = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
     "custom_vmap_call": "call", "with_form": "plain", "write_one": "plain",
 }  # fmt: skip
 SAME = {"copy", "copy_p", "materialize", "optimization_barrier", "stop_gradient"}
 # What writes over an operand. What it reads beside that is read before, or else copied before.
 WRITES = {"dynamic_update_slice", "scatter", "scatter-add", "scatter-max", "scatter-min"}
-LONGEST_UNROLLED = 64  # steps of a scan that are written out, where it has inputs or outputs
+LONGEST_UNROLLED_SCAN = 64  # steps of a scan that are written out, where it has inputs or outputs
 SHORTEST_LOOP = 5  # steps of a scan without inputs and outputs from which it stays a loop
 
 
@@ -38,11 +38,11 @@ def read_only(traced: ClosedJaxpr) -> ClosedJaxpr:
 class Emitter(Loops):
     """Writes traced functions of one lane. largest, most: as of `Loops` and `Writer`."""
 
-    def closed(self, function: ClosedJaxpr, operands: Iterable[Array]) -> list[Array]:
+    def write_function(self, function: ClosedJaxpr, operands: Iterable[Array]) -> list[Array]:
         """What a traced function gives."""
-        return self.inner(function.jaxpr, function.consts, operands)
+        return self.write_jaxpr(function.jaxpr, function.consts, operands)
 
-    def inner(self, jaxpr: Any, consts: Sequence[Any], operands: Iterable[Array]) -> list[Array]:
+    def write_jaxpr(self, jaxpr: Any, consts: Sequence[Any], operands: Iterable[Array]) -> list[Array]:
         """What a traced function with constants beside it gives. Operands with a `memory` may be written over."""
         values: dict[Any, Array] = dict(zip(jaxpr.invars, operands, strict=True))
         for variable, array in zip(jaxpr.constvars, consts, strict=True):
@@ -50,7 +50,7 @@ class Emitter(Loops):
         used = [*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars]
         left = Counter(x for x in used if not isinstance(x, Literal))
 
-        def read(variables: Sequence[Any], writes: bool = False) -> list[Array]:
+        def take_operands(variables: Sequence[Any], writes: bool = False) -> list[Array]:
             """What some variables hold, with its memory where nothing reads that later, be it by way of others."""
             named = [x for x in variables if not isinstance(x, Literal)]
             given = [constant(x.val, x) if isinstance(x, Literal) else values[x] for x in variables]
@@ -63,30 +63,30 @@ class Emitter(Loops):
             readers = Counter(name for x in [*values.values(), *given] for name in getattr(x, "sources", ()))
             readers.subtract(name for x in given for name in getattr(x, "sources", ()) if writes)
             alone = 0 if writes else 1
-            return [x.shared() if isinstance(x, Looped) and readers[x.memory] > alone else x for x in given]
+            return [x.share() if isinstance(x, Looped) and readers[x.memory] > alone else x for x in given]
 
         for eqn in jaxpr.eqns:
-            found = self.results(eqn, read(eqn.invars, eqn.primitive.name in WRITES))
+            found = self.results(eqn, take_operands(eqn.invars, eqn.primitive.name in WRITES))
             for variable, x in zip(eqn.outvars, found, strict=True):
                 if left[variable]:
-                    values[variable] = self.kept(x) if left[variable] > 1 else x
-        return read(jaxpr.outvars, writes=True)
+                    values[variable] = self.compute_once(x) if left[variable] > 1 else x
+        return take_operands(jaxpr.outvars, writes=True)
 
     def results(self, eqn: Any, x: list[Array]) -> list[Array]:
         """What an operation gives."""
         name = eqn.primitive.name
         if name in SAME:
             return x
-        if name in CALLS:
-            return self.closed(eqn.params[CALLS[name]], x)
+        if name in JAXPR_OF_CALL:
+            return self.write_function(eqn.params[JAXPR_OF_CALL[name]], x)
         if name in FLOW:
             return FLOW[name](self, eqn, x)
-        if name not in RULES:
+        if name not in C_RULES:
             raise Unsupported(name)
         large = any(map(self.is_large, x)) or any(v.aval.size > self.largest for v in eqn.outvars)
         layout = self if large else self.unrolled
-        found = RULES[name](layout, eqn, *map(layout.of, x))
-        return [self.settled(each) for each in (found if isinstance(found, list) else [found])]
+        found = C_RULES[name](layout, eqn, *map(layout.to_layout, x))
+        return [self.hold_by_size(each) for each in (found if isinstance(found, list) else [found])]
 
 
 class Carried:
@@ -96,12 +96,12 @@ class Carried:
         self.run, self.arrays = run, list[Array]()
         for k, x in enumerate(shapes):
             if run.is_large(x if start is None else start[k]):
-                self.arrays.append(run.each(x.shape, x.dtype) if start is None else run.owned(start[k]))
+                self.arrays.append(run.each(x.shape, x.dtype) if start is None else run.make_writable(start[k]))
             else:
                 flat = [None] * x.size if start is None else run.apart(start[k]).reshape(-1)
-                self.arrays.append(listed([run.variable(each, x.dtype) for each in flat], x.shape))
+                self.arrays.append(hold_apart([run.variable(each, x.dtype) for each in flat], x.shape))
 
-    def become(self, new: list[Array]) -> None:
+    def assign_arrays(self, new: list[Array]) -> None:
         """Assign all arrays at once."""
         run, own = self.run, {x.memory for x in self.arrays if isinstance(x, Looped)}
         names, values, copies = list[Any](), list[Any](), []
@@ -110,20 +110,20 @@ class Carried:
                 names, values = [*names, *old.reshape(-1)], [*values, *run.apart(x).reshape(-1)]
             elif not isinstance(x, Looped) or x.memory != old.memory:
                 read = x.sources if isinstance(x, Looped) else own
-                copies.append((old, run.copied(x) if read & own else x))  # before anything is written over
+                copies.append((old, run.copy_array(x) if read & own else x))  # before anything is written over
         for old, x in copies:
-            run.store(old, run.of(x).at)
+            run.store(old, run.to_layout(x).at)
         run.assign(names, values)
 
 
-def lent(arrays: list[Array]) -> list[Array]:
+def lend_arrays(arrays: list[Array]) -> list[Array]:
     """Arrays for somebody who does not write them over."""
-    return [x.shared() if isinstance(x, Looped) else x for x in arrays]
+    return [x.share() if isinstance(x, Looped) else x for x in arrays]
 
 
 def _lasting(run: Emitter, arrays: list[Array]) -> list[Array]:
     """What a loop reads again and again, and does not write over."""
-    return lent(list(map(run.kept, arrays)))
+    return lend_arrays(list(map(run.compute_once, arrays)))
 
 
 def _while(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
@@ -131,19 +131,19 @@ def _while(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
     p, first, second = eqn.params, eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
     fixed, state = _lasting(run, x[:second]), Carried(run, [v.aval for v in eqn.outvars], x[second:])
     with run.block("ONCE for (;;)"):
-        [on] = run.closed(p["cond_jaxpr"], [*fixed[:first], *lent(state.arrays)])
+        [on] = run.write_function(p["cond_jaxpr"], [*fixed[:first], *lend_arrays(state.arrays)])
         on = run.apart(on)
-        run.say(f"if (!({' | '.join(dict.fromkeys(map(text_of, on.reshape(-1))))})) break;")
-        now = lent(state.arrays) if on.ndim else state.arrays
-        new = run.closed(p["body_jaxpr"], [*fixed[first:], *now])
-        state.become([_where(run, on, *pair) for pair in zip(new, now, strict=True)] if on.ndim else new)
+        run.add_statement(f"if (!({' | '.join(dict.fromkeys(map(text_of, on.reshape(-1))))})) break;")
+        now = lend_arrays(state.arrays) if on.ndim else state.arrays
+        new = run.write_function(p["body_jaxpr"], [*fixed[first:], *now])
+        state.assign_arrays([_where(run, on, *pair) for pair in zip(new, now, strict=True)] if on.ndim else new)
     return state.arrays
 
 
 def _where(run: Emitter, on: Apart, new: Array, old: Array) -> Array:
     """`new` in the rows whose condition holds, else `old`."""
     layout = run.layout(old)
-    on, new, old = map(layout.of, (on, new, old))
+    on, new, old = map(layout.to_layout, (on, new, old))
     return layout.lazy(
         old.shape, old.dtype, lambda i: run.select(on.at(i[: on.ndim]), new.at(i), old.at(i)), on, new, old
     )
@@ -157,13 +157,13 @@ def _scan(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
     count = len(eqn.outvars) - outputs
     fixed, state, inputs = _lasting(run, x[: carried - count]), x[carried - count : carried], _lasting(run, x[carried:])
     rows = [v.aval for v in eqn.outvars[count:]]
-    large = any(map(run.is_large, [*inputs, *rows])) or length > min(LONGEST_UNROLLED, run.largest)
+    large = any(map(run.is_large, [*inputs, *rows])) or length > min(LONGEST_UNROLLED_SCAN, run.largest)
     if large or (not inputs and not outputs and length >= SHORTEST_LOOP):
         return _scan_looped(run, p, fixed, Carried(run, [v.aval for v in eqn.outvars[:count]], state), inputs, rows)
     found: list[Any] = [None] * length
     for k in range(length)[:: -1 if p["reverse"] else 1]:
         row = [each[k] if each.ndim > 1 else single(each[k]) for each in map(run.apart, inputs)]
-        after = run.closed(p["jaxpr"], [*fixed, *state, *row])
+        after = run.write_function(p["jaxpr"], [*fixed, *state, *row])
         state, found[k] = after[:count], list(map(run.apart, after[count:]))
     return [*state, *(np.stack([row[i] for row in found]).view(Apart) for i in range(outputs))]
 
@@ -172,32 +172,32 @@ def _scan_looped(
     run: Emitter, p: Any, fixed: list[Array], state: Carried, inputs: list[Array], rows: Any
 ) -> list[Array]:
     """A scan as a loop whose inputs and outputs lie in memory."""
-    inputs, outputs = list(map(run.of, inputs)), [run.each(x.shape, x.dtype) for x in rows]
+    inputs, outputs = list(map(run.to_layout, inputs)), [run.each(x.shape, x.dtype) for x in rows]
     k, length, count = run.fresh("i", np.int32), p["length"], len(state.arrays)
     with run.block(f"ONCE for (int {k} = 0; {k} < {length}; ++{k})"):
         here = f"({length - 1} - {k})" if p["reverse"] else str(k)
-        after = run.closed(p["jaxpr"], [*fixed, *state.arrays, *(_row(run, x, here) for x in inputs)])
-        for to, x in zip(outputs, map(run.of, after[count:]), strict=True):
-            run.over(x.shape, lambda i: run.set(to, [here, *i], x.at(i)))  # noqa: B023
-        state.become(after[:count])
-    return [*state.arrays, *(run.settled(x) for x in outputs)]
+        after = run.write_function(p["jaxpr"], [*fixed, *state.arrays, *(_row(run, x, here) for x in inputs)])
+        for to, x in zip(outputs, map(run.to_layout, after[count:]), strict=True):
+            run.for_each_index(x.shape, lambda i: run.set(to, [here, *i], x.at(i)))  # noqa: B023
+        state.assign_arrays(after[:count])
+    return [*state.arrays, *(run.hold_by_size(x) for x in outputs)]
 
 
 def _row(run: Emitter, x: Looped, k: str) -> Array:
-    return run.settled(run.lazy(x.shape[1:], x.dtype, lambda i: x.at([k, *i]), x, cheap=True))
+    return run.hold_by_size(run.lazy(x.shape[1:], x.dtype, lambda i: x.at([k, *i]), x, cheap=True))
 
 
 def _cond(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
     index, branches = run.apart(x[0])[()], eqn.params["branches"]
-    if known(index):
-        return run.closed(branches[int(index)], x[1:])
-    x = [run.kept(each) for each in x[1:]]
+    if is_known(index):
+        return run.write_function(branches[int(index)], x[1:])
+    x = [run.compute_once(each) for each in x[1:]]
     found = Carried(run, [v.aval for v in eqn.outvars])
     for k, branch in enumerate(branches):
         test = f"!{index}" if index.dtype == bool else f"{index} <= {k}"
         head = f"if ({test})" if k == 0 else "else" if k == len(branches) - 1 else f"else if ({test})"
         with run.block(head):
-            found.become(run.closed(branch, x))
+            found.assign_arrays(run.write_function(branch, x))
     return found.arrays
 
 

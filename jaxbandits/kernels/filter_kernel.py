@@ -12,7 +12,7 @@ from jaxbandits.kernels import over_lanes
 
 
 @lru_cache(maxsize=64)
-def one(history: int) -> Callable[..., FilteredBlocks]:
+def one_lane_filter(history: int) -> Callable[..., FilteredBlocks]:
     """The filter of one lane; arguments as those of `as_xla`, without the axis of lanes."""
 
     def of_lane(*args: Any) -> FilteredBlocks:
@@ -29,7 +29,7 @@ def form(about: tuple[int, Any], shapes: Sequence[Any], platform: str, kind: str
     """
     history, treedef = about
     behind = [jax.ShapeDtypeStruct((*x.shape[1:], x.shape[0]), x.dtype) for x in shapes]
-    kernel = over_lanes.form((one(history), 1, treedef), behind, platform, kind)
+    kernel = over_lanes.form((one_lane_filter(history), 1, treedef), behind, platform, kind)
     if kernel is None:
         function = partial(as_xla, history, tiles=False)
         return lambda *leaves: jax.tree.leaves(function(*jax.tree.unflatten(treedef, leaves)))

@@ -21,7 +21,7 @@ import numpy as np
 from jaxbandits.kernels import compilers
 from jaxbandits.kernels.source import BLOCK, Source, kernel
 
-Form = Literal["kernel", "cc", "scan"]  # in which windows are played that can be kernels
+PlayForm = Literal["kernel", "cc", "scan"]  # in which windows are played that can be kernels
 Target = tuple[str, dict[str, Any]]  # what XLA calls, and what that is told
 WARP = 32  # threads that a GPU starts together
 
@@ -69,9 +69,9 @@ ROUTES: dict[str, Callable[[Gpu, Source, tuple[int, int], int, int], Target]] = 
 }  # fmt: skip
 
 
-def call(
+def call_kernel(
     source: Source, lanes: tuple[int, int], inputs: Sequence[Any], outs: Sequence[jax.ShapeDtypeStruct],
-    aliases: dict[int, int], on: Form | Gpu,
+    aliases: dict[int, int], on: PlayForm | Gpu,
 ) -> list[Any]:  # fmt: skip
     """What a kernel gives for lanes [S, M], where a program has it traced.
 
@@ -88,21 +88,21 @@ def call(
     return list(function(*map(jnp.asarray, inputs), **attributes))
 
 
-_forced: Form | None = None
+_form_override: PlayForm | None = None
 
 
 @contextlib.contextmanager
-def forced(form: Form) -> Iterator[None]:
+def force_form(form: PlayForm) -> Iterator[None]:
     """Inside, every device plays in one form, to compare them.
 
     "cc" plays on a CPU, in code of the system's C compiler, what a GPU would play by kernels.
     """
-    global _forced
-    before, _forced = _forced, form
+    global _form_override
+    before, _form_override = _form_override, form
     try:
         yield
     finally:
-        _forced = before
+        _form_override = before
 
 
 def has_kernels(device: Any) -> bool:
@@ -110,12 +110,12 @@ def has_kernels(device: Any) -> bool:
     return device.platform in ("gpu", "cuda") and "rocm" not in device.client.platform_version.lower()
 
 
-def form_on(device: Any) -> Form:
+def form_on(device: Any) -> PlayForm:
     """The form on a device: kernels on a GPU that runs them, elsewhere the scan over plays."""
-    return _forced or ("kernel" if has_kernels(device) and here() else "scan")
+    return _form_override or ("kernel" if has_kernels(device) and here() else "scan")
 
 
-def asked(platform: str, kind: str) -> bool:
+def wants_kernel(platform: str, kind: str) -> bool:
     """Whether `numerics.device_forms` asks for a kernel that can be made."""
     return kind == "cc" or (kind == "kernel" and platform == "cuda" and here() is not None)
 
@@ -141,11 +141,11 @@ def here() -> Gpu | None:
     with _lock:
         if not _here:
             with ThreadPoolExecutor(1) as thread:  # another thread traces nothing now
-                _here.append(thread.submit(_found).result())
+                _here.append(thread.submit(_find_gpu).result())
     return _here[0]
 
 
-def _found() -> Gpu | None:
+def _find_gpu() -> Gpu | None:
     devices = [device for device in jax.local_devices() if has_kernels(device)]
     if not devices:
         return None
@@ -167,7 +167,7 @@ def _found() -> Gpu | None:
     return None
 
 
-def one_line() -> Source:
+def trial_kernel() -> Source:
     """A kernel that adds 1 to a number of every lane."""
     arguments = ["const int* __restrict__ limits", "const int* __restrict__ x", "int* y"]
     return kernel("one_line", arguments, "  y[lane] = x[lane] + 1;")
@@ -178,8 +178,10 @@ def _runs(gpu: Gpu, device: jax.Device) -> bool:
     x = np.arange(3 * BLOCK - 5, dtype=np.int32)
     limits = np.array([len(x), 1], np.int32)
 
-    def program(limits: Any, x: Any) -> Any:
-        return call(one_line(), (len(x), 1), [limits, x], [jax.ShapeDtypeStruct(x.shape, x.dtype)], {}, gpu)[0]
+    def run_trial(limits: Any, x: Any) -> Any:
+        return call_kernel(trial_kernel(), (len(x), 1), [limits, x], [jax.ShapeDtypeStruct(x.shape, x.dtype)], {}, gpu)[
+            0
+        ]
 
     given = jax.device_put((limits, x), device)
-    return np.array_equal(jax.jit(program)(*given), x + 1)
+    return np.array_equal(jax.jit(run_trial)(*given), x + 1)

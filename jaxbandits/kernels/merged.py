@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jaxbandits.kernels.text import ELEMENT, LOOP, NAMES, Block, Let, Statement, changes, lines, reads
+from jaxbandits.kernels.text import ELEMENT, LOOP, VARIABLE_NAME, Block, Let, Statement, changes, lines, reads
 
 STORED = re.compile(r"(a\d+\[[^\[\]]*\]) = (.*);")
 INDEX = re.compile(r"\bi\d+\b")
-FARTHEST = 500  # statements between two loops
+MERGE_DISTANCE = 500  # statements between two loops
 STAYS = re.compile(r"\((at|out)\d|.*break;")  # a line that writes what others read, or ends a loop before its time
 
 
@@ -55,13 +55,13 @@ class Touched(NamedTuple):
     loop: Loop | None = None
 
 
-def touched(statement: Statement) -> Touched:
+def effects_of(statement: Statement) -> Touched:
     """What a statement touches."""
     read, changed = reads(statement), changes(statement)
     if isinstance(statement, Let):
         return Touched(statement, read, {*changed, str(statement.name)})
     if isinstance(statement, str) and statement.startswith("TABLE"):
-        return Touched(statement, read, {*changed, *NAMES.findall(statement)[:1]})
+        return Touched(statement, read, {*changed, *VARIABLE_NAME.findall(statement)[:1]})
     head = LOOP.fullmatch(statement.head) if isinstance(statement, Block) else None
     if head is None or any(map(STAYS.match, lines(statement.body))):  # type: ignore[union-attr]
         return Touched(statement, read, changed)
@@ -69,13 +69,15 @@ def touched(statement: Statement) -> Touched:
     return Touched(statement, read, changed - own, Loop(head[1], head[2], statement))  # type: ignore[arg-type]
 
 
-def merged(body: Sequence[Statement]) -> list[Statement]:
+def merge_loops(body: Sequence[Statement]) -> list[Statement]:
     """The statements with loops made one where that changes no result."""
     if not any(isinstance(each, Block) for each in body):
         return list(body)
     done = list[Touched]()
     for statement in body:
-        here = touched(Block(statement.head, merged(statement.body)) if isinstance(statement, Block) else statement)
+        here = effects_of(
+            Block(statement.head, merge_loops(statement.body)) if isinstance(statement, Block) else statement
+        )
         if here.loop is None:
             done.append(here)
         else:
@@ -87,7 +89,7 @@ def _placed(done: list[Touched], here: Touched) -> list[Touched]:
     """Statements and a loop that follows, as part of one among them where it may be."""
     read, changed, starts = set[str](), set[str](), list[int]()  # of the statements between; what the loop begins with
     own = here
-    for k in range(len(done) - 1, max(-1, len(done) - 1 - FARTHEST), -1):
+    for k in range(len(done) - 1, max(-1, len(done) - 1 - MERGE_DISTANCE), -1):
         each = done[k]
         if isinstance(each.statement, str) and "break;" in each.statement:
             break
@@ -123,7 +125,7 @@ def _one(before: Touched, after: Touched) -> Touched | None:
     stored, names, body = dict[str, str](), dict[str, str](), list[Statement]()
     renamed = [_with(each, index, {second.turn: first.turn}) for each in second.block.body]
     for statement in [*first.block.body, *renamed]:
-        statement = _with(statement, NAMES, names)
+        statement = _with(statement, VARIABLE_NAME, names)
         if isinstance(statement, Let) and not statement.changing and statement.text in stored:
             names[statement.name] = stored[statement.text]
             continue
@@ -134,7 +136,9 @@ def _one(before: Touched, after: Touched) -> Touched | None:
             stored = {place: x for place, x in stored.items() if x not in gone and place.split("[")[0] not in gone}
         elif store[1].split("[")[0] in shared:
             stored[store[1]] = store[2]
-    return touched(Block(first.block.head, merged(body) if any(isinstance(each, Block) for each in body) else body))
+    return effects_of(
+        Block(first.block.head, merge_loops(body) if any(isinstance(each, Block) for each in body) else body)
+    )
 
 
 def _with(statement: Statement, pattern: re.Pattern[str], names: Mapping[str, str]) -> Statement:

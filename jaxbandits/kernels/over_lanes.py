@@ -15,7 +15,7 @@ from jax.extend.core import ClosedJaxpr
 
 from jaxbandits.kernels import launch
 from jaxbandits.kernels.emitter import Emitter, read_only
-from jaxbandits.kernels.schedule import Fitted, fitted
+from jaxbandits.kernels.schedule import Fitted, fit_kernel
 from jaxbandits.kernels.source import INPUT, RESULT, pointers
 
 
@@ -32,15 +32,15 @@ def _one_lane(function: Callable[..., Any], shapes: tuple[Any, ...], treedef: An
         return jax.tree.leaves(function(*jax.tree.unflatten(treedef, leaves)))
 
     traced = read_only(jax.make_jaxpr(flat)(*shapes))
-    return fitted("lanes", write, traced)
+    return fit_kernel("lanes", write_lane, traced)
 
 
-def write(run: Emitter, traced: ClosedJaxpr) -> list[str]:
+def write_lane(run: Emitter, traced: ClosedJaxpr) -> list[str]:
     """Write the program of one lane, whose arrays lie in memory as rows of lanes."""
-    run.say("const int lanes = limits[0];")
+    run.add_statement("const int lanes = limits[0];")
     row = "[(size_t){} * lanes + lane]"
     given = [run.view(f"in{k}{row}", x.shape, x.dtype) for k, x in enumerate(traced.in_avals)]
-    for k, x in enumerate(run.closed(traced, map(run.settled, given))):
+    for k, x in enumerate(run.write_function(traced, map(run.hold_by_size, given))):
         run.give(f"out{k}{row}", x)
     ins, outs = pointers(INPUT, "in", traced.in_avals), pointers(RESULT, "out", traced.out_avals)
     return [INPUT.format("int", "limits"), *ins, *outs]
@@ -52,7 +52,7 @@ def by_kernel(one: Fitted, arrays: Sequence[Any], form: Any) -> list[Any]:
     lanes = arrays[0].shape[-1]
     outs = [jax.ShapeDtypeStruct((*x.shape, lanes), x.dtype) for x in one.traced.out_avals]
     limits = np.array([lanes, 1], np.int32)
-    return launch.call(one.source, (lanes, 1), [limits, *arrays], outs, {}, form)
+    return launch.call_kernel(one.source, (lanes, 1), [limits, *arrays], outs, {}, form)
 
 
 def form(
@@ -63,7 +63,7 @@ def form(
     about: the function, how many axes of lanes its arguments have at their end, the structure of its arguments.
     """
     function, depth, treedef = about
-    if not launch.asked(platform, kind) or any(0 in x.shape for x in shapes):
+    if not launch.wants_kernel(platform, kind) or any(0 in x.shape for x in shapes):
         return None
     lanes = shapes[0].shape[shapes[0].ndim - depth :]
     own = [jax.ShapeDtypeStruct(x.shape[: x.ndim - depth], x.dtype) for x in shapes]
@@ -71,8 +71,8 @@ def form(
     if one.reason or prod(lanes) >= 2**31:
         return None
 
-    def call(*leaves: Any) -> list[Any]:
+    def call_over_lanes(*leaves: Any) -> list[Any]:
         flat = [x.reshape(*x.shape[: x.ndim - depth], -1) for x in leaves]
         return [x.reshape(*x.shape[:-1], *lanes) for x in by_kernel(one, flat, kind)]
 
-    return call
+    return call_over_lanes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.kernels.source import FUNCTIONS, OF_TWO
-from jaxbandits.kernels.text import Number, Unsupported, Writer, c_type, ending, known, number, text_of
+from jaxbandits.kernels.text import Number, Unsupported, Writer, c_type, ending, host_number, is_known, text_of
 
 WRAPPED = "({{t}})(({{u}}){{0}} {0} ({{u}}){{1}})"  # integers wrap around, which C promises for unsigned ones only
 SHIFTED = "({{u}}){{1}} < {{n}}u ? ({{t}})(({{u}}){{0}} {0} {{1}}) : ({{t}})0"
@@ -53,7 +53,7 @@ EXPRESSIONS: dict[str, dict[str, str]] = {
     "clz": {"iu": "({t})(LEADING_ZEROS((unsigned long long)({u}){0}) - 64 + {n})"},
 }  # fmt: skip
 ANSWERS = {"eq", "ne", "lt", "le", "gt", "ge", "before", "is_finite"}  # give truth values
-KNOWN: dict[str, Callable[..., Any]] = {
+HOST_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "abs": np.abs,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -72,22 +72,22 @@ class Scalars(Writer):
         """An operation of `EXPRESSIONS` on numbers of one type."""
         dtype = x[0].dtype
         result = np.dtype(bool) if name in ANSWERS else dtype
-        if name in KNOWN and all(map(known, x)):
+        if name in HOST_FUNCTIONS and all(map(is_known, x)):
             with np.errstate(all="ignore"):
-                found = KNOWN[name](*x)
+                found = HOST_FUNCTIONS[name](*x)
             if found is not None:
-                return number(found, result)
-        if name in ("and", "or") and dtype.kind == "b" and any(map(known, x)):
-            a, b = x if known(x[0]) else x[::-1]
+                return host_number(found, result)
+        if name in ("and", "or") and dtype.kind == "b" and any(map(is_known, x)):
+            a, b = x if is_known(x[0]) else x[::-1]
             return b if bool(a) == (name == "and") else a
-        if name.startswith("shift") and known(x[1]) and 0 <= int(x[1]) < 8 * dtype.itemsize:
+        if name.startswith("shift") and is_known(x[1]) and 0 <= int(x[1]) < 8 * dtype.itemsize:
             name += " inside"
         template = next((text for kinds, text in EXPRESSIONS.get(name, {}).items() if dtype.kind in kinds), None)
         if template is None:
             raise Unsupported(f"{name} of {dtype}")
-        if name in ("max", "min") and dtype.kind == "f" and any(map(known, x)):
+        if name in ("max", "min") and dtype.kind == "f" and any(map(is_known, x)):
             # A known number is not NaN: where the comparison fails, the other one is NaN or the answer.
-            x = x if known(x[1]) else x[::-1]
+            x = x if is_known(x[1]) else x[::-1]
             template = "{1} >= {0} ? {1} : {0}" if name == "max" else "{1} <= {0} ? {1} : {0}"
         bits = 8 * dtype.itemsize
         u, i = c_type(f"uint{bits}"), c_type(f"int{bits}")
@@ -95,7 +95,7 @@ class Scalars(Writer):
 
     def select(self, condition: Number, chosen: Number, other: Number) -> Number:
         """`chosen` where a condition holds, else `other`."""
-        if known(condition):
+        if is_known(condition):
             return chosen if condition else other
         if text_of(chosen) == text_of(other):
             return chosen
@@ -105,49 +105,51 @@ class Scalars(Writer):
         """Whether all conditions hold."""
         return reduce(partial(self.op, "and"), conditions, np.bool_(True))
 
-    def within(self, x: Number, top: int) -> Number:
+    def clip_to_top(self, x: Number, top: int) -> Number:
         """An integer moved into 0 .. top."""
-        return self.op("min", self.op("max", x, number(0, x.dtype)), number(top, x.dtype))
+        return self.op("min", self.op("max", x, host_number(0, x.dtype)), host_number(top, x.dtype))
 
-    def converted(self, x: Number, dtype: Any) -> Number:
+    def convert(self, x: Number, dtype: Any) -> Number:
         """A number of another type: floats are cut off, and stay inside of the type."""
         dtype = np.dtype(dtype)
         cut = x.dtype.kind == "f" and dtype.kind in "iu"
         if x.dtype == dtype:
             return x
-        if known(x) and cut:
+        if is_known(x) and cut:
             info = np.iinfo(dtype)
-            return number(0 if np.isnan(x) else int(min(max(float(x), info.min), info.max)), dtype)
-        if known(x):
-            return number(x, dtype)
+            return host_number(0 if np.isnan(x) else int(min(max(float(x), info.min), info.max)), dtype)
+        if is_known(x):
+            return host_number(x, dtype)
         if cut:
             wide = dtype if dtype.itemsize >= 4 else np.dtype("int32")
             x = self.let(f"to_{ending(wide)}_{ending(x.dtype)}({x})", wide)
             if wide is dtype:
                 return x
-            x = self.op("min", self.op("max", x, number(np.iinfo(dtype).min, wide)), number(np.iinfo(dtype).max, wide))
+            x = self.op(
+                "min", self.op("max", x, host_number(np.iinfo(dtype).min, wide)), host_number(np.iinfo(dtype).max, wide)
+            )
         return self.let(f"{x} != 0" if dtype.kind == "b" else f"({c_type(dtype)}){x}", dtype)
 
     def of_bits(self, x: Number, dtype: Any) -> Number:
         """The number whose bits are those of x."""
         dtype = np.dtype(dtype)
-        if known(x):
+        if is_known(x):
             return np.asarray(x).view(dtype)[()]
         if x.dtype.kind == "f":
             x = self.let(f"BITS_{ending(x.dtype)}({x})", f"uint{8 * x.dtype.itemsize}")
         if dtype.kind == "f":
-            unsigned = self.converted(x, f"uint{8 * dtype.itemsize}")
+            unsigned = self.convert(x, f"uint{8 * dtype.itemsize}")
             return self.let(f"OF_BITS_{ending(dtype)}({unsigned})", dtype)
-        return self.converted(x, dtype)
+        return self.convert(x, dtype)
 
     def power(self, x: Number, n: int) -> Number:
         """A number to a known integer, by squaring."""
         if n < 0:
-            return self.op("div", number(1, x.dtype), self.power(x, -n))
-        found, square = number(1, x.dtype), x
+            return self.op("div", host_number(1, x.dtype), self.power(x, -n))
+        found, square = host_number(1, x.dtype), x
         while n:
             if n & 1:
-                found = square if known(found) and found == 1 else self.op("mul", found, square)
+                found = square if is_known(found) and found == 1 else self.op("mul", found, square)
             n >>= 1
             square = self.op("mul", square, square) if n else square
         return found
@@ -156,14 +158,14 @@ class Scalars(Writer):
 # ---- primitives that act on each element alone
 
 
-def _plain(name: str) -> Any:
+def _op_rule(name: str) -> Any:
     return lambda run, eqn, *x: run.op(name, *x)
 
 
 def _select_n(run: Any, eqn: Any, which: Number, *cases: Number) -> Number:
     found = cases[0]
     for k, case in enumerate(cases[1:], 1):
-        here = which if which.dtype.kind == "b" else run.op("eq", which, number(k, which.dtype))
+        here = which if which.dtype.kind == "b" else run.op("eq", which, host_number(k, which.dtype))
         found = run.select(here, case, found)
     return found
 
@@ -175,12 +177,12 @@ def _reduce_precision(run: Any, eqn: Any, x: Number) -> Number:
 
 
 ELEMENTWISE: dict[str, Callable[..., Number]] = {
-    **{name: _plain(name) for name in EXPRESSIONS if name not in ("round", "rint", "before")},
-    "lt_to": _plain("lt"),
-    "le_to": _plain("le"),  # what JAX compares to sort
+    **{name: _op_rule(name) for name in EXPRESSIONS if name not in ("round", "rint", "before")},
+    "lt_to": _op_rule("lt"),
+    "le_to": _op_rule("le"),  # what JAX compares to sort
     "bitcast_convert_type": lambda run, eqn, x: run.of_bits(x, eqn.params["new_dtype"]),
     "clamp": lambda run, eqn, low, x, high: run.op("min", run.op("max", x, low), high),
-    "convert_element_type": lambda run, eqn, x: run.converted(x, eqn.params["new_dtype"]),
+    "convert_element_type": lambda run, eqn, x: run.convert(x, eqn.params["new_dtype"]),
     "integer_pow": lambda run, eqn, x: run.power(x, eqn.params["y"]),
     "reduce_precision": _reduce_precision,
     "round": lambda run, eqn, x: run.op("rint" if int(eqn.params["rounding_method"]) == 1 else "round", x),

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
-from jaxbandits.kernels.merged import merged, without_unread_arrays
+from jaxbandits.kernels.merged import merge_loops, without_unread_arrays
 from jaxbandits.kernels.source import kernel
 from jaxbandits.kernels.text import (
     ELEMENT,
     LOOP,
-    NAMES,
+    VARIABLE_NAME,
     Block,
     Let,
     Statement,
     TooLong,
     Unsupported,
     changes,
-    printed,
+    indent_lines,
     reads,
 )
 
@@ -33,7 +33,7 @@ from jaxbandits.kernels.text import (
 MOST_STATEMENTS, MOST_ALIVE, MOST_SPILLED = 13_000, 280, 600
 HELD = 220  # numbers in registers; of others each is stored and loaded about once a play
 MOST_MEMORY = 12_000  # numbers in a thread's memory from which loops are made one only where it does not grow
-LONGEST_UNROLLED = 500  # statements of a loop of which four turns are written out
+LONGEST_UNROLLED_LOOP = 500  # statements of a loop of which four turns are written out
 APART = (LARGEST, 64, 16, 4)  # elements of the largest array that is held apart
 
 
@@ -58,34 +58,34 @@ def census_of(body: list[Statement]) -> Census:
     again = [x for x in body if isinstance(x, Block) and not LOOP.fullmatch(x.head)]  # all else is run once
     return Census(
         operations=sum(not let.changing for let in made), alive=alive(body), memory=_memory(body),
-        loops=sum("for (" in line for line in printed(body)), touched=_touched(again or body),
+        loops=sum("for (" in line for line in indent_lines(body)), touched=_count_touches(again or body),
     )  # fmt: skip
 
 
-def _touched(body: Iterable[Statement]) -> int:
+def _count_touches(body: Iterable[Statement]) -> int:
     found = 0
     for statement in body:
         if isinstance(statement, Block):
             loop = LOOP.fullmatch(statement.head)
-            found += (int(loop[2]) if loop else 1) * _touched(statement.body)
+            found += (int(loop[2]) if loop else 1) * _count_touches(statement.body)
         else:
             found += len(ELEMENT.findall(statement.text if isinstance(statement, Let) else statement))
     return found
 
 
-def unrolled(body: Iterable[Statement]) -> Iterator[Statement]:
+def unroll_inner_loops(body: Iterable[Statement]) -> Iterator[Statement]:
     """The statements, with four turns written out of loops without others in them: lanes wait for memory together."""
     for statement in body:
         if not isinstance(statement, Block):
             yield statement
         elif (
             LOOP.fullmatch(statement.head)
-            and len(statement.body) <= LONGEST_UNROLLED
+            and len(statement.body) <= LONGEST_UNROLLED_LOOP
             and not any(isinstance(each, Block) for each in statement.body)
         ):
             yield Block(statement.head.replace("ONCE", "FOUR"), statement.body)
         else:
-            yield Block(statement.head, list(unrolled(statement.body)))
+            yield Block(statement.head, list(unroll_inner_loops(statement.body)))
 
 
 class _Life(NamedTuple):
@@ -137,20 +137,20 @@ def sharing_memory(body: list[Statement]) -> list[Statement]:
         )  # fmt: skip
         place = places[array.let.name] = next(fitting, array.let.name)
         shared.setdefault(place, []).append(array)
-    return [*(others[0].let for others in shared.values()), *_placed(body, places)]
+    return [*(others[0].let for others in shared.values()), *_place_arrays(body, places)]
 
 
-def _placed(body: list[Statement], places: dict[str, str]) -> Iterator[Statement]:
-    def renamed(text: str) -> str:
-        return NAMES.sub(lambda name: places.get(name[0], name[0]), text)
+def _place_arrays(body: list[Statement], places: dict[str, str]) -> Iterator[Statement]:
+    def rename_arrays(text: str) -> str:
+        return VARIABLE_NAME.sub(lambda name: places.get(name[0], name[0]), text)
 
     for statement in body:
         if isinstance(statement, Block):
-            yield Block(renamed(statement.head), list(_placed(statement.body, places)))
+            yield Block(rename_arrays(statement.head), list(_place_arrays(statement.body, places)))
         elif isinstance(statement, str):
-            yield renamed(statement)
+            yield rename_arrays(statement)
         elif statement.name not in places:
-            yield statement._replace(text=renamed(statement.text))
+            yield statement._replace(text=rename_arrays(statement.text))
 
 
 def without_unread(body: list[Statement], needed: set[str] | None = None) -> list[Statement]:
@@ -158,7 +158,7 @@ def without_unread(body: list[Statement], needed: set[str] | None = None) -> lis
     needed, kept = set() if needed is None else needed, list[Statement]()
     for statement in reversed(body):
         if isinstance(statement, Block):
-            needed |= set(NAMES.findall(statement.head))
+            needed |= set(VARIABLE_NAME.findall(statement.head))
             statement = Block(statement.head, without_unread(statement.body, needed))
         elif isinstance(statement, Let) and not statement.changing and statement.name not in needed:
             continue
@@ -187,7 +187,7 @@ def _by_need(body: list[Statement]) -> list[Statement]:
     def lowest_first(names: Iterable[str]) -> list[str]:
         return sorted((name for name in names if name in waiting), key=lambda name: (heights[name], name))
 
-    def make(names: Iterable[str]) -> None:
+    def write_needed(names: Iterable[str]) -> None:
         stack = lowest_first(names)
         while stack:
             missing = lowest_first(needs[stack[-1]])
@@ -208,8 +208,8 @@ def _by_need(body: list[Statement]) -> list[Statement]:
                 readers[name].append(statement.name)
             continue
         for name in sorted(changes(statement)):  # what is changed here is read before
-            make(readers.pop(name, ()))
-        make(read)
+            write_needed(readers.pop(name, ()))
+        write_needed(read)
         done.append(statement)
     return done + list(waiting.values())
 
@@ -235,7 +235,7 @@ class Fitted(NamedTuple):
 Write = Callable[[Emitter, Any], list[str]]  # writes what is traced, gives the kernel's arguments
 
 
-def _arranged(body: list[Statement]) -> list[Statement]:
+def _arrange(body: list[Statement]) -> list[Statement]:
     return sharing_memory(few_alive(body))
 
 
@@ -244,24 +244,24 @@ def _memory(body: Iterable[Statement]) -> int:
     return sum(_memory(x.body) if isinstance(x, Block) else x.size if isinstance(x, Let) else 0 for x in body)
 
 
-def written(stem: str, write: Write, traced: Any, largest: int, most: float = inf) -> Fitted:
+def write_kernel(stem: str, write: Write, traced: Any, largest: int, most: float = inf) -> Fitted:
     """The kernel with arrays held apart up to a size. most: statements before `TooLong`."""
     run = Emitter(largest, most)
     arguments = write(run, traced)
     plain = without_unread(run.body)
-    body = _arranged(without_unread(without_unread_arrays(merged(plain))))
+    body = _arrange(without_unread(without_unread_arrays(merge_loops(plain))))
     if _memory(body) > MOST_MEMORY:  # arrays of loops that are one are needed at once
-        body = min(body, _arranged(plain), key=_memory)
-    text = "\n".join(printed(unrolled(body)))
+        body = min(body, _arrange(plain), key=_memory)
+    text = "\n".join(indent_lines(unroll_inner_loops(body)))
     return Fitted(traced, "", kernel(stem, arguments, text), census_of(body), largest)
 
 
-def fitted(stem: str, write: Write, traced: Any) -> Fitted:
+def fit_kernel(stem: str, write: Write, traced: Any) -> Fitted:
     """The kernel with the largest arrays held apart that the bounds allow."""
     spilling: Fitted | None = None
     for largest in APART:
         try:
-            found = written(stem, write, traced, largest, inf if largest == APART[-1] else 1.5 * MOST_STATEMENTS)
+            found = write_kernel(stem, write, traced, largest, inf if largest == APART[-1] else 1.5 * MOST_STATEMENTS)
         except TooLong:
             continue
         except Unsupported as error:

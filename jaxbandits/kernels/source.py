@@ -127,7 +127,7 @@ DEVICE double erf_inv_f64(double x) {
 }
 """
 )
-TEXT = """{prelude}
+KERNEL_TEMPLATE = """{prelude}
 DEVICE void program(const int lane, const int point, {parameters}) {{
 {body}
 }}
@@ -163,6 +163,6 @@ class Source(NamedTuple):
 def kernel(stem: str, arguments: Sequence[str], body: str) -> Source:
     """The kernel around the program of one lane. Its name says what is in it."""
     parameters, names = ", ".join(arguments), ", ".join(x.split()[-1] for x in arguments)
-    text = partial(TEXT.format, prelude=PRELUDE, parameters=parameters, names=names, body=body, block=BLOCK)
+    text = partial(KERNEL_TEMPLATE.format, prelude=PRELUDE, parameters=parameters, names=names, body=body, block=BLOCK)
     name = f"{stem}_{hashlib.sha256(text(name='').encode()).hexdigest()[:16]}"
     return Source(name, text(name=name), tuple(arguments))

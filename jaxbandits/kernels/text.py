@@ -18,7 +18,7 @@ TYPES = {
     "int32": "int", "uint32": "unsigned", "int64": "long long", "uint64": "unsigned long long", "float32": "float",
     "float64": "double",
 }  # fmt: skip
-NAMES = re.compile(r"\b[va]\d+\b")  # variables, arrays
+VARIABLE_NAME = re.compile(r"\b[va]\d+\b")  # variables, arrays
 ELEMENT = re.compile(r"(a\d+)\[([^\[\]]*)\]")  # of an array, and its place
 LOOP = re.compile(r"ONCE for \(int (i\d+) = 0; i\d+ < (\d+); \+\+i\d+\)")  # of a known length
 ASSIGNED = re.compile(r"^(?:if \(.*\) )?([va]\d+)(?:\[.*?\])? = ")
@@ -46,12 +46,12 @@ class Name(str):
 Number: TypeAlias = Any  # a Name or a NumPy number
 
 
-def known(x: Number) -> bool:
+def is_known(x: Number) -> bool:
     """Whether a number is known while the program is written."""
     return isinstance(x, np.generic)
 
 
-def number(value: Any, dtype: Any) -> Any:
+def host_number(value: Any, dtype: Any) -> Any:
     """A known number."""
     return np.asarray(value).astype(dtype)[()]
 
@@ -68,7 +68,7 @@ def ending(dtype: Any) -> str:
 
 def text_of(x: Number) -> str:
     """A number as it stands in the text. Floats are written in base 16, so that none is rounded."""
-    if not known(x):
+    if not is_known(x):
         return str(x)
     if x.dtype.kind == "b":
         return "true" if x else "false"
@@ -115,7 +115,7 @@ class Writer:
         self.most, self._written, self._numbered = most, 0, 0
         self._open, self._seen = [self.body], ChainMap[Any, Name]()
 
-    def say(self, statement: Statement) -> None:
+    def add_statement(self, statement: Statement) -> None:
         """Append a statement to the block that is open."""
         self._open[-1].append(statement)
         self._written += 1
@@ -132,7 +132,7 @@ class Writer:
         key = text, np.dtype(dtype)
         if key not in self._seen:
             self._seen[key] = self.fresh("v", dtype)
-            self.say(Let(self._seen[key], text))
+            self.add_statement(Let(self._seen[key], text))
         return self._seen[key]
 
     def forget(self, array: Name) -> None:
@@ -144,7 +144,7 @@ class Writer:
     def variable(self, start: Number, dtype: Any) -> Name:
         """A variable that is assigned later. start: its first value, or None."""
         name = self.fresh("v", dtype)
-        self.say(Let(name, "" if start is None else text_of(start), changing=True))
+        self.add_statement(Let(name, "" if start is None else text_of(start), changing=True))
         return name
 
     def assign(self, names: Sequence[Name], values: Sequence[Number]) -> None:
@@ -154,15 +154,15 @@ class Writer:
         for name, _ in pairs:
             if name in read:
                 before[name] = self.fresh("v", name.dtype)
-                self.say(Let(before[name], name))
+                self.add_statement(Let(before[name], name))
         for name, text in pairs:
-            self.say(f"{name} = {before.get(text, text)};")
+            self.add_statement(f"{name} = {before.get(text, text)};")
 
     @contextlib.contextmanager
     def block(self, head: str) -> Iterator[None]:
         """Inside, statements are those of a loop or branch."""
         block = Block(head, [])
-        self.say(block)
+        self.add_statement(block)
         self._open.append(block.body)
         self._seen = self._seen.new_child()
         yield
@@ -170,13 +170,13 @@ class Writer:
         self._seen = self._seen.parents
 
 
-def printed(body: Iterable[Statement], depth: int = 1) -> Iterator[str]:
+def indent_lines(body: Iterable[Statement], depth: int = 1) -> Iterator[str]:
     """The lines of a text."""
     indent = "  " * depth
     for statement in body:
         if isinstance(statement, Block):
             yield f"{indent}{statement.head} {{"
-            yield from printed(statement.body, depth + 1)
+            yield from indent_lines(statement.body, depth + 1)
             yield f"{indent}}}"
         else:
             yield f"{indent}{statement}"
@@ -195,9 +195,9 @@ def lines(body: Iterable[Statement]) -> Iterator[str]:
 def reads(statement: Statement) -> set[str]:
     """The variables and arrays that a statement names, inside of it too, but those that it makes."""
     if isinstance(statement, Block):
-        inside = set(NAMES.findall(statement.head)).union(*map(reads, statement.body))
+        inside = set(VARIABLE_NAME.findall(statement.head)).union(*map(reads, statement.body))
         return inside - {each.name for each in statement.body if isinstance(each, Let)}
-    return set(NAMES.findall(statement.text if isinstance(statement, Let) else statement))
+    return set(VARIABLE_NAME.findall(statement.text if isinstance(statement, Let) else statement))
 
 
 def changes(statement: Statement) -> set[str]:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.typing import Array, Float, Int
 
-FLOOR = 1e-37  # smallest stored weight: an arm that fell further recovers from here
+LEAST_WEIGHT = 1e-37  # smallest stored weight: an arm that fell further recovers from here
 LARGEST_STEP = 80.0  # the most that a log weight moves in one update: exp(80) is finite in float32
 
 
@@ -17,7 +17,7 @@ def reweigh(weights: columns.Columns, action: Int[Array, ""], step: Float[Array,
     """
     factor = jnp.exp(jnp.clip(step, -LARGEST_STEP, LARGEST_STEP))
     marks = columns.marks(weights, action)
-    weight = columns.marked(weights, action, marks)
-    scale = materialize(1 / (columns.total(weights) + weight * (factor - 1)))
+    weight = columns.entry_at_marks(weights, action, marks)
+    scale = materialize(1 / (columns.sum_entries(weights) + weight * (factor - 1)))
     own = factor * scale
-    return columns.each(lambda w, here: jnp.maximum(w * jnp.where(here, own, scale), FLOOR), weights, marks)
+    return columns.map_arms(lambda w, here: jnp.maximum(w * jnp.where(here, own, scale), LEAST_WEIGHT), weights, marks)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxbandits.learners.learner import Dim, Learner, OneLane, Radius, gradient_of, positive
-from jaxbandits.learners.transformations import begin, examined, step
+from jaxbandits.learners.transformations import begin, check_transformation, step
 from jaxbandits.numerics import safe_norm, tree_where
 from jaxbandits.validation import checked
 
@@ -59,7 +59,7 @@ def from_optax(
     [-0.6000000238418579, 0.800000011920929]
     """
     bound = positive("theta_bound", theta_bound)
-    transformation = examined("transformation", transformation, dim)
+    transformation = check_transformation("transformation", transformation, dim)
 
     def init():
         point = jnp.zeros(dim, dtype)

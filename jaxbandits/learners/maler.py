@@ -24,7 +24,7 @@ import numpy as np
 from annotated_types import Ge
 
 from jaxbandits.learners.learner import Dim, Dtype, GradientBound, Learner, OneLane, Radius, gradient_of, positive
-from jaxbandits.learners.perturbed import constants
+from jaxbandits.learners.perturbed import array_of_literals
 from jaxbandits.learners.project_ellipsoid import onto_ball, to_unit_sphere
 from jaxbandits.numerics import count, dot, fixed_sum, materialize, materialize_all
 from jaxbandits.numerics.device_forms import lane_kernel
@@ -103,26 +103,26 @@ def _kernel(dim: int, n: int):
 def _update_apart(n: int, state: State, g: Float[Array, "d ..."]) -> State:
     """The step written out, lanes last. Kept as it is, to the bit, beside `_update`."""
     dtype = g.dtype
-    a = constants(steps(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
+    a = array_of_literals(steps(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
     t = (state.t + 1).astype(dtype)
     log_weights = state.log_weights
 
-    def clipped(x):
-        norm = jnp.sqrt(_squared(x))[None]
+    def clip_to_unit_ball(x):
+        norm = jnp.sqrt(_square_norm(x))[None]
         return x / jnp.maximum(norm, 1)
 
     # surrogates at the experts' points before they move
     regret = fixed_sum((state.prediction - state.convex) * g, axis=0)
     convex_loss = (2 * state.tilt) ** 2 - state.tilt * regret
     away = state.prediction[:, None] - state.strong
-    strong_loss = a * (a * _squared(away) - fixed_sum(away * g[:, None], axis=0))
+    strong_loss = a * (a * _square_norm(away) - fixed_sum(away * g[:, None], axis=0))
     regret = fixed_sum((state.prediction[:, None] - state.newton) * g[:, None], axis=0)
     newton_loss = a * regret * (a * regret - 1)
     losses = jnp.concatenate([convex_loss[None], strong_loss, newton_loss])
     log_weights = materialize(log_weights - losses)
 
-    convex = clipped(state.convex - (2 / jnp.sqrt(t))[None] * g)
-    strong = clipped(state.strong + (away - g[:, None] / (2 * a)[None]) / t[None, None])
+    convex = clip_to_unit_ball(state.convex - (2 / jnp.sqrt(t))[None] * g)
+    strong = clip_to_unit_ball(state.strong + (away - g[:, None] / (2 * a)[None]) / t[None, None])
 
     # online Newton: A + h h', h = step g, by Sherman and Morrison
     newton, inverse = _newton_apart(state.newton, state.inverse, g, a * (1 - 2 * a * regret))
@@ -138,7 +138,7 @@ def _update_apart(n: int, state: State, g: Float[Array, "d ..."]) -> State:
     return State(prediction, convex, strong, newton, inverse, log_weights, state.tilt, _next(state.t))
 
 
-def _squared(x: Float[Array, "d ..."]) -> Float[Array, "..."]:
+def _square_norm(x: Float[Array, "d ..."]) -> Float[Array, "..."]:
     return fixed_sum(x * x, axis=0)
 
 
@@ -148,7 +148,7 @@ def _next(t: Int[Array, "..."]) -> Int[Array, "..."]:
 
 def _update(n: int, state: ArrayState, g: Float[Array, " d"]) -> ArrayState:
     """`_update_apart` of arrays. What all experts do is one operation, since every kernel takes time to compile."""
-    tilts, a, g = state.tilts, constants(steps(n), g.dtype), materialize(g)
+    tilts, a, g = state.tilts, array_of_literals(steps(n), g.dtype), materialize(g)
     away = state.prediction[None] - state.points
     regrets, squares = dot(away, g[None]), dot(away[1 : n + 1], away[1 : n + 1])
     sums = materialize(jnp.concatenate([regrets, squares]))
@@ -256,7 +256,7 @@ def maler(
         tilt = jnp.asarray(0.25 / jnp.sqrt(rounds), dtype)
         inverse, log_weights, t = jnp.asarray(inverse, dtype), log_priors(n, num_rounds, dtype), jnp.int32(0)
         if dim > MAX_UNROLLED_DIM:
-            tilts = jnp.concatenate([tilt[None], *[constants(steps(n), dtype)] * 2])
+            tilts = jnp.concatenate([tilt[None], *[array_of_literals(steps(n), dtype)] * 2])
             points = jnp.zeros((2 * n + 1, dim), dtype)
             return ArrayState(jnp.zeros(dim, dtype), points, inverse, log_weights, tilts, t)
         zeros = jnp.zeros((dim, n), dtype)

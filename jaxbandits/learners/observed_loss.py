@@ -14,12 +14,12 @@ def observed_loss(reward: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(jnp.isfinite(reward), 1 - reward, 1)
 
 
-def reported_loss(params, note, draws, t, context, action, reward, play):
+def encode_loss(params, note, draws, t, context, action, reward, play):
     """`protocol.Encode`: the observed loss of the window's one play."""
     return Loss(observed_loss(reward[0]))
 
 
-def clipped_loss(reward: Float[Array, "..."]) -> Float[Array, "..."]:
+def unit_loss(reward: Float[Array, "..."]) -> Float[Array, "..."]:
     """1 - reward clipped to [0, 1]; a non-finite reward counts as loss 1. For private algorithms.
 
     Two rewards of any size then differ by at most 1 in their losses, which is what the privacy noise covers.

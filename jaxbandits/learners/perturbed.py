@@ -30,7 +30,7 @@ def leader_probability(
     than K, which 8 nodes integrate exactly up to 16 arms. Relative error below 2e-4 where the probability is at least
     1e-4. Only lanes that want their probability cost anything.
     """
-    return _at_those(jnp.asarray(wanted), columns.apart(gaps), arm)
+    return _at_those(jnp.asarray(wanted), columns.from_array(gaps), arm)
 
 
 @lanes_last
@@ -49,7 +49,7 @@ def below_zero(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
     return z, half * WEIGHTS[None] / z
 
 
-def constants(x: np.ndarray, dtype: Any) -> Array:
+def array_of_literals(x: np.ndarray, dtype: Any) -> Array:
     """An array out of scalar literals: an array that is itself a constant breaks `custom_vmap` inside of `lax.cond`."""
     return jnp.stack([jnp.full((), value, dtype) for value in x.ravel().tolist()]).reshape(x.shape)
 
@@ -63,7 +63,7 @@ def _integral(_, gaps, arm):
     gap_down = materialize(0.5 / gap_up)
     own_down = materialize(fixed_sum(jnp.where(own, gap_down, 0), axis=0))
 
-    def product(value, survival):
+    def times_survivals(value, survival):
         """value [N, 8, M] times all arms' survival functions."""
         if number > UNROLL:
             return lax.fori_loop(0, number, lambda j, value: value * survival(j), value)
@@ -71,20 +71,20 @@ def _integral(_, gaps, arm):
             value = value * survival(j)
         return value
 
-    def summed(value):  # in two materialized stages: fused with the integrand, sums run over lanes one by one
+    def sum_in_stages(value):  # in two materialized stages: fused with the integrand, sums run over lanes one by one
         return fixed_sum(materialize(fixed_sum(materialize(value), axis=1)), axis=0)
 
     # below 0, where e^(y - g) is below 1 for all arms
-    z, weights = (constants(x, dtype)[..., None] for x in below_zero(number))
+    z, weights = (array_of_literals(x, dtype)[..., None] for x in below_zero(number))
     ratio = z * own_down[None, None]
-    below = summed(product(weights * ratio / (1 - ratio), lambda j: 1 - z * gap_down[j][None, None]))
+    below = sum_in_stages(times_survivals(weights * ratio / (1 - ratio), lambda j: 1 - z * gap_down[j][None, None]))
 
     # above 0
-    low = constants(np.concatenate([[-np.inf], EDGES]), dtype)[:, None]
-    high = constants(np.concatenate([EDGES, [np.inf]]), dtype)[:, None]
+    low = array_of_literals(np.concatenate([[-np.inf], EDGES]), dtype)[:, None]
+    high = array_of_literals(np.concatenate([EDGES, [np.inf]]), dtype)[:, None]
     edges = jnp.clip(cusp[None], low, high)  # EDGES with the cusp inserted in order
     half = (edges[1:] - edges[:-1])[:, None] / 2
-    y = (edges[1:] + edges[:-1])[:, None] / 2 + half * constants(NODES, dtype)[None, :, None]
+    y = (edges[1:] + edges[:-1])[:, None] / 2 + half * array_of_literals(NODES, dtype)[None, :, None]
     up = materialize(jnp.exp(y))
     down = 0.5 / up
 
@@ -97,5 +97,5 @@ def _integral(_, gaps, arm):
 
     ratio = up * own_down[None, None]
     density = jnp.where(ratio < 0.5, ratio / (1 - ratio), 1)  # over survival
-    above = summed(product(half * constants(WEIGHTS, dtype)[None, :, None] * density, survival))
+    above = sum_in_stages(times_survivals(half * array_of_literals(WEIGHTS, dtype)[None, :, None] * density, survival))
     return jnp.clip(below + above, 0, 1)[None]

@@ -35,13 +35,13 @@ def to_unit_sphere(y: Float[Array, "d L"], inverse: Float[Array, "n L"], iterati
     entries = [inverse[k] for k in range(len(inverse))]
 
     def step(_, m):
-        forward, x = _solved(entries, y, m)
+        forward, x = _solve_at(entries, y, m)
         square = _dot(x, x)
         slope = _dot(forward(x), forward(symmetric_product(entries, x)))
         return m + jnp.maximum(square / slope * (jnp.sqrt(square) - 1), 0)
 
     m = lax.fori_loop(0, iterations, step, jnp.zeros(y.shape[1:], y.dtype))
-    x = jnp.stack(materialize_all(_solved(entries, y, m)[1]))
+    x = jnp.stack(materialize_all(_solve_at(entries, y, m)[1]))
     return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)[None]
 
 
@@ -57,7 +57,7 @@ def _until_there(y: Float[Array, "d L"], inverse: Float[Array, "n L"]) -> Float[
     entries = [inverse[k] for k in range(len(inverse))]
     enough = 16 * jnp.finfo(y.dtype).eps
 
-    def moved(m, x, forward):
+    def move_multiplier(m, x, forward):
         square = _dot(x, x)
         excess = jnp.sqrt(square) - 1
         moving = excess > enough
@@ -66,12 +66,12 @@ def _until_there(y: Float[Array, "d L"], inverse: Float[Array, "n L"]) -> Float[
 
     def step(carry):
         steps, m, _, _ = carry
-        forward, x = _solved(entries, y, m)
-        m, moving = moved(m, x, forward)
+        forward, x = _solve_at(entries, y, m)
+        m, moving = move_multiplier(m, x, forward)
         return steps + 1, m, jnp.stack(x), moving
 
     # the first step is from m = 0, where there is nothing to factor
-    m, moving = moved(jnp.zeros(y.shape[1:], y.dtype), list(y), list)
+    m, moving = move_multiplier(jnp.zeros(y.shape[1:], y.dtype), list(y), list)
     x = lax.while_loop(lambda carry: (carry[0] < ITERATIONS) & jnp.any(carry[3]), step, (jnp.int32(1), m, y, moving))[2]
     return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)[None]
 
@@ -95,13 +95,13 @@ def onto_ball(
     def after(k):
         return jnp.min(jnp.where(outside & (place[before:] > k), place[before:], number))
 
-    def chosen(k):  # of few points; a gather of lanes would take longer to compile
+    def start_point(k):  # of few points; a gather of lanes would take longer to compile
         return reduce(lambda x, i: jnp.where(k == i, y[before + i], x), range(1, number), y[before])
 
     def step(carry):
         k, points, x, v, p, numbers = carry
         m, last, steps = numbers
-        point, matrix = chosen(k), lax.dynamic_index_in_dim(inverse, k, keepdims=False)
+        point, matrix = start_point(k), lax.dynamic_index_in_dim(inverse, k, keepdims=False)
         w = materialize(contraction(matrix, p[:, None], axis=0))
         square, along = inner_products((p, p), (p, w))
         x, v = jnp.where(steps > 0, x, 0), jnp.where(steps > 0, v, 0)  # 0 where a point begins, whatever was carried
@@ -134,16 +134,16 @@ def onto_ball(
         x, v = x * scale, v * scale
         points = jnp.where((place == k)[:, None] & done, x[None], points)
         k = materialize(jnp.where(done, after(k), k))
-        p = jnp.where(done, chosen(k), point - x - m * v + turned * p)
+        p = jnp.where(done, start_point(k), point - x - m * v + turned * p)
         return k, points, x, v, p, numbers[:3]
 
     first = jnp.min(jnp.where(outside, place[before:], number))
-    p = chosen(first)
+    p = start_point(first)
     start = first, y, p, p, p, jnp.zeros(3, y.dtype)
     return lax.while_loop(lambda carry: carry[0] < number, step, start)[1]
 
 
-def _solved(entries, y, m):
+def _solve_at(entries, y, m):
     """The function r -> L^-1 r with L L' = I + m A^-1, and (I + m A^-1)^-1 y."""
     d = y.shape[0]
     shifted = [entry * m + (1.0 if i == j else 0.0) for entry, (i, j) in zip(entries, pairs(d), strict=True)]
@@ -183,7 +183,7 @@ def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float
     >>> [round(float(v), 3) for v in x]
     [0.981, 0.194]
     """
-    y, A, radius = _checked(y, A, radius)
+    y, A, radius = _check_arguments(y, A, radius)
     d = y.shape[0]
     # a bound on the largest eigenvalue: the largest absolute row sum
     A = A / jnp.max(fixed_sum(jnp.abs(A)))
@@ -195,22 +195,22 @@ def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float
     unit = jnp.where(inside, jnp.zeros_like(y), y / reach)
     right, eye = matvec(A, unit), jnp.eye(d, dtype=y.dtype)
 
-    def solved(m):
+    def solve_at(m):
         half = inverse_cholesky(A + m * eye)
         return half, matvec(half.T, matvec(half, right))
 
     def step(_, m):
-        half, x = solved(m)
+        half, x = solve_at(m)
         square, w = dot(x, x), matvec(half, x)
         rise = square / jnp.where(inside, 1, dot(w, w)) * (jnp.sqrt(square) - 1)
         return jnp.where(inside, m, m + jnp.maximum(rise, 0))
 
-    x = solved(lax.fori_loop(0, ITERATIONS, step, jnp.zeros((), y.dtype)))[1]
+    x = solve_at(lax.fori_loop(0, ITERATIONS, step, jnp.zeros((), y.dtype)))[1]
     x = x * (radius / jnp.where(inside, 1, safe_norm(x)))
     return jnp.where(inside, y, x)
 
 
-def _checked(y: Any, A: Any, radius: Any) -> tuple[Array, Array, Array]:
+def _check_arguments(y: Any, A: Any, radius: Any) -> tuple[Array, Array, Array]:
     """The arguments as arrays of one float type, checked where their values can be seen."""
     traced = [isinstance(a, jax.core.Tracer) for a in (y, A, radius)]
     if not traced[0]:

@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from jaxbandits.contract import operations
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.validation import shown
+from jaxbandits.validation import show
 
 if TYPE_CHECKING:
     import optax
@@ -27,8 +27,8 @@ else:
     GradientTransformation = NewType("GradientTransformation", tuple)
 
 RANDOM = {"random_bits", "random_gamma", "random_seed", "random_wrap", "rng_bit_generator", "threefry2x32"}
-CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint"}
-REMEDY = "give one that needs the gradient and the point only, such as optax.sgd(0.1) or optax.adam(0.1)"
+CALL_PRIMITIVES = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint"}
+OPTAX_REMEDY = "give one that needs the gradient and the point only, such as optax.sgd(0.1) or optax.adam(0.1)"
 
 
 def is_transformation(x: Any) -> bool:
@@ -46,7 +46,9 @@ def maker(transformation: optax.GradientTransformation) -> str:
     return f"{getattr(update, '__module__', '')}.{name}"
 
 
-def examined(name: str, transformation: Any, dim: int, known: Sequence[str] = ()) -> optax.GradientTransformation:
+def check_transformation(
+    name: str, transformation: Any, dim: int, known: Sequence[str] = ()
+) -> optax.GradientTransformation:
     """The transformation, if it can step a point of `dim` numbers by its gradient alone.
 
     ValueError where it is none, needs more than gradient and point (the value of the loss, or functions that evaluate
@@ -60,11 +62,11 @@ def examined(name: str, transformation: Any, dim: int, known: Sequence[str] = ()
             remedy = "give what its gradient_transformation() returns"
         elif callable(transformation):
             remedy = "call it first, as in optax.adam(0.1)"
-        raise ValueError(f"{name} = {shown(transformation)} is no optax transformation: {remedy}")
+        raise ValueError(f"{name} = {show(transformation)} is no optax transformation: {remedy}")
     fault = _fault(transformation, dim)
     if fault:
         kind = type(transformation).__name__
-        raise ValueError(f"{name} = {kind} made by {maker(transformation)} cannot be used: {fault}: {REMEDY}")
+        raise ValueError(f"{name} = {kind} made by {maker(transformation)} cannot be used: {fault}: {OPTAX_REMEDY}")
     return transformation
 
 
@@ -84,7 +86,7 @@ def _fault(transformation: optax.GradientTransformation, dim: int) -> str:
     if {one.primitive.name for one in operations(program.eqns)} & RANDOM:
         return "it draws random numbers from a seed of its own, which are the same in every lane"
     if getattr(change, "shape", None) != (dim,):
-        return f"its update of a point of shape ({dim},) is {shown(change)}"
+        return f"its update of a point of shape ({dim},) is {show(change)}"
     try:
         assert_trees_all_equal_shapes_and_dtypes(before, after)
     except (AssertionError, ValueError) as error:
@@ -127,7 +129,7 @@ def step(
 
     with _own_promotion():
         program, shapes = jax.make_jaxpr(update, return_shape=True)(gradient, state, point)
-    leaves = _evaluated(program.jaxpr, program.consts, jax.tree.leaves((gradient, state, point)))
+    leaves = _evaluate_jaxpr(program.jaxpr, program.consts, jax.tree.leaves((gradient, state, point)))
     change, after = jax.tree.unflatten(jax.tree.structure(shapes), leaves)
     after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
     return point + jnp.asarray(change, point.dtype), after
@@ -140,26 +142,26 @@ def _own_promotion() -> Iterator[None]:
         yield
 
 
-def _evaluated(jaxpr: Jaxpr, consts: Sequence, arguments: Sequence) -> list:
+def _evaluate_jaxpr(jaxpr: Jaxpr, consts: Sequence, arguments: Sequence) -> list:
     """What a program returns, with its float sums in a fixed order."""
     values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *arguments), strict=True))
     for equation in jaxpr.eqns:
         name, params = equation.primitive.name, equation.params
         operands = [atom.val if isinstance(atom, Literal) else values[atom] for atom in equation.invars]
         if name == "reduce_sum" and jnp.issubdtype(operands[0].dtype, jnp.floating):
-            results = [_summed(operands[0], params["axes"])]
+            results = [_sum_over_axes(operands[0], params["axes"])]
         elif (
             name == "dot_general"
             and all(x.ndim == 1 for x in operands)
             and params["dimension_numbers"][0] == ((0,), (0,))
         ):
-            results = [_summed(operands[0] * operands[1], (0,))]
-        elif name in CALLS:
+            results = [_sum_over_axes(operands[0] * operands[1], (0,))]
+        elif name in CALL_PRIMITIVES:
             inner = params["jaxpr"] if "jaxpr" in params else params["call_jaxpr"]
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
-            results = _evaluated(closed.jaxpr, closed.consts, operands)
+            results = _evaluate_jaxpr(closed.jaxpr, closed.consts, operands)
         elif name == "cond":
-            branches = [lambda *x, b=branch: _evaluated(b.jaxpr, b.consts, x) for branch in params["branches"]]
+            branches = [lambda *x, b=branch: _evaluate_jaxpr(b.jaxpr, b.consts, x) for branch in params["branches"]]
             results = jax.lax.switch(operands[0], branches, *operands[1:])
         else:
             results = equation.primitive.bind(*operands, **params)
@@ -168,7 +170,7 @@ def _evaluated(jaxpr: Jaxpr, consts: Sequence, arguments: Sequence) -> list:
     return [atom.val if isinstance(atom, Literal) else values[atom] for atom in jaxpr.outvars]
 
 
-def _summed(x: jax.Array, axes: Sequence[int]) -> jax.Array:
+def _sum_over_axes(x: jax.Array, axes: Sequence[int]) -> jax.Array:
     for axis in sorted(axes, reverse=True):
         x = fixed_sum(x, axis)
     return x

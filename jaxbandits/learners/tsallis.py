@@ -32,13 +32,13 @@ def normaliser(gaps: columns.Columns, tail_index: float = 2.0) -> Float[Array, "
 
     Newton on S^(-1/q), S = sum (g + v)^-q, which is concave in v: from v = 1 monotone, never overshooting.
     """
-    gaps, dtype = columns.apart(gaps), columns.dtype(gaps)
+    gaps, dtype = columns.from_array(gaps), columns.dtype(gaps)
     v = jnp.ones((), dtype)
     for _ in range(iterations(len(gaps), dtype)):
-        inverse = columns.each(lambda gap, v=v: 1 / (gap + v), gaps)
-        powers = columns.each(lambda x: _power(x, tail_index), inverse)
-        total = columns.total(powers)
-        slope = columns.total(columns.each(lambda power, x: power * x, powers, inverse))
+        inverse = columns.map_arms(lambda gap, v=v: 1 / (gap + v), gaps)
+        powers = columns.map_arms(lambda x: _power(x, tail_index), inverse)
+        total = columns.sum_entries(powers)
+        slope = columns.sum_entries(columns.map_arms(lambda power, x: power * x, powers, inverse))
         root = jnp.sqrt(total) if tail_index == 2.0 else total ** ((tail_index - 1) / tail_index)
         v = v + (root - 1) * total / slope
     return materialize(v)
@@ -57,16 +57,16 @@ def draw(
 
     x is not normalised again: its sum is 1 within the Newton iteration's 1e-6, and the draw is scaled by the sum.
     """
-    n, gaps = len(gaps), columns.apart(gaps)
+    n, gaps = len(gaps), columns.from_array(gaps)
     v = normaliser(gaps, tail_index)
 
-    def mixed(gap):
+    def mix_uniform(gap):
         x = _power(1 / (gap + v), tail_index)
         return x if isinstance(mixing, float) and mixing == 0.0 else (1 - mixing) * x + mixing / n
 
-    p = columns.each(mixed, gaps)
-    action = materialize(columns.inverse_cdf(p, uniform * columns.total(p)))
-    return action, mixed(columns.entry(gaps, action))
+    p = columns.map_arms(mix_uniform, gaps)
+    action = materialize(columns.inverse_cdf(p, uniform * columns.sum_entries(p)))
+    return action, mix_uniform(columns.entry(gaps, action))
 
 
 def _power(inverse, tail_index):
@@ -78,31 +78,31 @@ def _power(inverse, tail_index):
 
 def hybrid_weights(gaps: columns.Columns, root: Float[Array, ""], entropy: Float[Array, ""]) -> columns.Columns:
     """The weights of gaps g >= 0 with minimum 0; root is A > 0, entropy is b >= 0. They sum to one up to rounding."""
-    gaps, dtype = columns.apart(gaps), columns.dtype(gaps)
+    gaps, dtype = columns.from_array(gaps), columns.dtype(gaps)
     twice, inverse = materialize(2 * entropy), materialize(1 / root)
 
     # y is above its solution at v = A, where convex equations are solved from by steps that never overshoot
-    def start(gap):
+    def first_guess(gap):
         return materialize(jnp.minimum(jnp.log1p(gap * inverse), gap / (root + twice)))
 
-    y, v = columns.each(start, gaps), root
+    y, v = columns.map_arms(first_guess, gaps), root
 
     def nearer(y, v):
         """Of a Newton step of the y: how far it goes, its slope 1 / (A exp(y) + 2 b), and the weights after it."""
-        e = columns.each(lambda y: materialize(jnp.exp(y)), y)
-        slope = columns.each(lambda e: 1 / (root * e + twice), e)
-        move = columns.each(lambda y, e, s, gap: (gap + v - root * e - twice * y) * s, y, e, slope, gaps)
+        e = columns.map_arms(lambda y: materialize(jnp.exp(y)), y)
+        slope = columns.map_arms(lambda e: 1 / (root * e + twice), e)
+        move = columns.map_arms(lambda y, e, s, gap: (gap + v - root * e - twice * y) * s, y, e, slope, gaps)
         # exp(-2 (y + move)) to second order: the moves soon are small
-        x = columns.each(lambda e, m: materialize((1 - 2 * m * (1 - m)) / (e * e)), e, move)
+        x = columns.map_arms(lambda e, m: materialize((1 - 2 * m * (1 - m)) / (e * e)), e, move)
         return move, slope, x
 
     for _ in range(iterations(len(gaps), dtype) + 1):  # to the same errors
         move, slope, x = nearer(y, v)
-        total = columns.total(x)
-        fall = 2 * columns.total(columns.each(lambda x, s: x * s, x, slope))
+        total = columns.sum_entries(x)
+        fall = 2 * columns.sum_entries(columns.map_arms(lambda x, s: x * s, x, slope))
         step = materialize(jnp.maximum(jnp.log(total), 0) * total / fall)
         v = v + step
-        y = columns.each(lambda y, m, s, step=step: materialize(y + m + step * s), y, move, slope)
+        y = columns.map_arms(lambda y, m, s, step=step: materialize(y + m + step * s), y, move, slope)
     return nearer(y, v)[2]
 
 
@@ -111,6 +111,6 @@ def hybrid_draw(
 ) -> tuple[Int[Array, ""], Float[Array, ""]]:
     """An arm drawn from the weights, and its probability."""
     x = hybrid_weights(gaps, root, entropy)
-    total = materialize(columns.total(x))
+    total = materialize(columns.sum_entries(x))
     action = materialize(columns.inverse_cdf(x, uniform * total))
     return action, columns.entry(x, action) / total

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt, with_sections
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
-from jaxbandits.mechanisms.loss_distribution import Release, composed
+from jaxbandits.mechanisms.loss_distribution import Release, compose_losses
 from jaxbandits.protocol import Algorithm, Guarantee, Model, Unit
 from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import checked, integer, number
@@ -29,7 +29,7 @@ SIMULATED = (
 
 
 What = Annotated[str, Doc("What is released, in words.")]
-Times = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
+Repetitions = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
 ForLedger = Annotated[Scalar, LATER, Doc("As in `Event`, for the ledger only. The default: nan, not stated.")]
 
 
@@ -66,7 +66,7 @@ def _ratio(sensitivity: Any, scale: Any) -> float:
 
 
 @checked
-def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times = 1) -> Event:
+def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Repetitions = 1) -> Event:
     """Releases with Laplace noise.
 
     One is sensitivity / scale-private.
@@ -85,7 +85,7 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times
 
 
 @checked
-def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Times = 1) -> Event:
+def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Repetitions = 1) -> Event:
     """Releases with Gaussian noise.
 
     What they cost follows from the delta of `compose`.
@@ -100,7 +100,7 @@ def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Times 
 
 
 @checked
-def response_event(what: What, scale: Scalar, times: Times = 1, bits: int | None = None) -> Event:
+def response_event(what: What, scale: Scalar, times: Repetitions = 1, bits: int | None = None) -> Event:
     """Bits that randomized response flips with probability 1 / (1 + e^(1/scale)).
 
     One is 1 / scale-private, or less where `bits` are few.
@@ -128,7 +128,7 @@ def other_event(
     *,
     sensitivity: ForLedger = math.nan,
     scale: ForLedger = math.nan,
-    times: Times = 1,
+    times: Repetitions = 1,
 ) -> Event:
     """Releases whose privacy follows by an argument of their own.
 
@@ -182,7 +182,7 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
     >>> compose([nodes], 1e-5) == compose([sum_], 1e-5)
     True
     """
-    delta, entered = float(delta), _entered(events)
+    delta, entered = float(delta), _releases_of_unit(events)
     normal = [event for event in entered if event.mechanism == "gaussian"]
     rest = [event for event in entered if event.mechanism != "gaussian"]
     ratio = math.hypot(*map(_normal_ratio, normal))
@@ -196,8 +196,8 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
         used = delta
     if delta == 0 or sum(event.times for event in rest) + bool(ratio) < 2:
         return epsilon, used
-    releases = [Release(kind, own, size, times) for (kind, own, size), times in _counted(rest).items()]
-    together = composed(tuple(releases + ([Release("gaussian", 0.0, ratio, 1)] if ratio > 0 else [])), delta)
+    releases = [Release(kind, own, size, times) for (kind, own, size), times in _count_laws(rest).items()]
+    together = compose_losses(tuple(releases + ([Release("gaussian", 0.0, ratio, 1)] if ratio > 0 else [])), delta)
     epsilons = {event.epsilon for event in rest}
     if used == 0 and len(epsilons) == 1:
         together = min(together, composed_epsilon(epsilons.pop(), sum(event.times for event in rest), delta))
@@ -214,7 +214,7 @@ def gdp(events: Events) -> float:
     >>> gdp([gaussian_event("sum", 1.0, 2.0, times=4)]), gdp([laplace_event("sum", 1.0, 2.0)])
     (1.0, inf)
     """
-    return math.hypot(*(_normal_ratio(event) for event in _entered(events)))
+    return math.hypot(*(_normal_ratio(event) for event in _releases_of_unit(events)))
 
 
 @checked(source="Bun and Steinke 2016, Propositions 1.4 and 1.6, Lemma 1.7")
@@ -227,10 +227,10 @@ def zcdp(events: Events) -> float:
     >>> zcdp([gaussian_event("sum", 1.0, 2.0, times=4)]), zcdp([laplace_event("sum", 1.0, 2.0)])
     (0.5, 0.125)
     """
-    return math.fsum(event.times * _squared(event) / 2 for event in _entered(events))
+    return math.fsum(event.times * _twice_rho(event) / 2 for event in _releases_of_unit(events))
 
 
-def _entered(events: Iterable[Event]) -> list[Event]:
+def _releases_of_unit(events: Iterable[Event]) -> list[Event]:
     """The releases that a unit does enter."""
     return [event for event in events if integer("times", event.times, 0) > 0]
 
@@ -242,14 +242,14 @@ def _normal_ratio(event: Event) -> float:
     return 0.0 if event.epsilon == 0 and event.delta == 0 else math.inf
 
 
-def _squared(event: Event) -> float:
+def _twice_rho(event: Event) -> float:
     """Twice what one release costs in rho."""
     if event.mechanism == "gaussian":
         return _ratio(event.sensitivity, event.scale) ** 2
     return math.inf if event.delta > 0 else event.epsilon**2
 
 
-def _counted(events: Sequence[Event]) -> Counter[tuple[str, float, float]]:
+def _count_laws(events: Sequence[Event]) -> Counter[tuple[str, float, float]]:
     """How often each pair of laws is released: {(kind, delta, epsilon): times}."""
     times = Counter[tuple[str, float, float]]()
     for event in events:
@@ -267,7 +267,7 @@ def _pure(params: Any) -> float:
     return 0.0
 
 
-def scaled(params: Any, scale: Any) -> Any:
+def scale_mechanism(params: Any, scale: Any) -> Any:
     """Params of a conversion's base with their privacy noise multiplied by `scale`, where there is any."""
     if not hasattr(params, "mechanism_scale"):
         return params
@@ -318,7 +318,7 @@ def guarantee(
     return Guarantee(model=model, unit=unit, spend=spend, view=view, scales=scales, bound=bound, events=events)
 
 
-def given_delta(params: Any) -> float:
+def delta_of_params(params: Any) -> float:
     """The delta among the params: the `delta` of a guarantee that states one."""
     return float(params.delta)
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-POINTS = 1 << 17  # of the grid
+GRID_POINTS = 1 << 17  # of the grid
 MAX_LOSS = 600.0  # a float still holds its exponential
-ROUNDING = 1e-12  # added to delta: more than what a Fourier transform of that many points gets wrong
-LEAST_DELTA = 1e-9  # below this, `ROUNDING` would show
+FOURIER_ERROR = 1e-12  # added to delta: more than what a Fourier transform of that many points gets wrong
+LEAST_DELTA = 1e-9  # below this, `FOURIER_ERROR` would show
 
 
 class Release(NamedTuple):
@@ -30,7 +30,7 @@ class Release(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def composed(releases: tuple[Release, ...], delta: float) -> float:
+def compose_losses(releases: tuple[Release, ...], delta: float) -> float:
     """An epsilon at which releases together are (epsilon, delta)-private, at most a percent or so above the least.
 
     It is 0.0 where delta alone covers the releases, inf where this does not reach (delta below 1e-9, losses beyond
@@ -38,28 +38,28 @@ def composed(releases: tuple[Release, ...], delta: float) -> float:
     """
     tail = 1e-4 * delta  # mass of losses beyond the grid: once for the sum, once for a Gaussian release
     never = -math.expm1(sum(x.times * math.log1p(-x.delta) for x in releases))  # mass of infinite loss
-    left = delta - never - 2 * tail - ROUNDING
+    left = delta - never - 2 * tail - FOURIER_ERROR
     if delta < LEAST_DELTA or left <= 0:
         return math.inf
     mean, reach = sum(x.times * _mean(x) for x in releases), _reach(releases, 0.0, tail)
     if mean + reach > MAX_LOSS:
         return math.inf
-    step = 2.2 * reach / POINTS  # a tenth to spare: losses on the grid may be a step larger
+    step = 2.2 * reach / GRID_POINTS  # a tenth to spare: losses on the grid may be a step larger
     pure = [x.size for x in releases if x.kind != "gaussian"]
     if pure and max(pure) > step:  # its largest loss on a grid point
         step = max(pure) / math.floor(max(pure) / step)
     first = math.floor((mean - 1.1 * reach) / step)
-    index = np.fft.fftfreq(POINTS, 1 / POINTS)
-    law, mean = np.ones(POINTS // 2 + 1, complex), 0.0
+    index = np.fft.fftfreq(GRID_POINTS, 1 / GRID_POINTS)
+    law, mean = np.ones(GRID_POINTS // 2 + 1, complex), 0.0
     for release in releases:
         grid = _on_grid(release, step, tail)
         law *= np.fft.rfft(grid) ** release.times
         mean += release.times * step * float(grid @ index)
-    if mean + _reach(releases, step, tail) > step * (first + POINTS - 1):
+    if mean + _reach(releases, step, tail) > step * (first + GRID_POINTS - 1):
         return math.inf
     # losses beyond the grid come back at its other end: high ones are at most `tail`, low ones only count as higher
-    mass = np.maximum(np.roll(np.fft.irfft(law, POINTS), -first), 0)
-    return _epsilon(mass, step * (first + np.arange(POINTS)), left)
+    mass = np.maximum(np.roll(np.fft.irfft(law, GRID_POINTS), -first), 0)
+    return _epsilon(mass, step * (first + np.arange(GRID_POINTS)), left)
 
 
 def _reach(releases: tuple[Release, ...], step: float, tail: float) -> float:
@@ -83,14 +83,14 @@ def _on_grid(release: Release, step: float, tail: float) -> np.ndarray:
     """The law of one release's loss, given that it is finite: masses at multiples of `step`; index -1 is loss -step."""
     from scipy.special import ndtr
 
-    grid, r = np.zeros(POINTS), release.size
+    grid, r = np.zeros(GRID_POINTS), release.size
     if release.kind == "gaussian":  # of which there is one, times 1: rounded up to the next point
         reach = r * math.sqrt(2 * math.log(1 / tail))
         low, high = math.floor((r * r / 2 - reach) / step), math.ceil((r * r / 2 + reach) / step)
         below = ndtr((np.arange(low, high + 1) * step - r * r / 2) / r)
         below[0], mass = 0.0, np.zeros(high - low + 1)
         mass[1:] = np.diff(below)
-        np.add.at(grid, np.arange(low, high + 1) % POINTS, mass)
+        np.add.at(grid, np.arange(low, high + 1) % GRID_POINTS, mass)
         return grid
     if release.kind == "laplace":
         # the loss is r with probability 1/2, -r with e^-r / 2, and between the two has density e^(-(r - loss)/2) / 4
@@ -105,8 +105,8 @@ def _on_grid(release: Release, step: float, tail: float) -> np.ndarray:
     # each mass is shared by the two points around it so that both P's and Q's add up to what they were
     below = np.floor(losses / step + 1e-9)
     above = np.clip(np.expm1(below * step - losses) / math.expm1(-step), 0, 1) * mass
-    np.add.at(grid, below.astype(int) % POINTS, mass - above)
-    np.add.at(grid, (below.astype(int) + 1) % POINTS, above)
+    np.add.at(grid, below.astype(int) % GRID_POINTS, mass - above)
+    np.add.at(grid, (below.astype(int) + 1) % GRID_POINTS, above)
     return grid
 
 

@@ -27,14 +27,16 @@ def laplace_scale(sensitivity: Positive, epsilon: Epsilon) -> Annotated[float, D
     return 0.0 if math.isinf(epsilon) else float(sensitivity / epsilon)
 
 
-Number = Annotated[Any, Kind("array or float")]
+ArrayOrFloat = Annotated[Any, Kind("array or float")]
 
 
 @told(source="Warner 1965")
 def randomized_response(
-    uniform: Annotated[Number, Doc("A uniform draw in (0, 1): one draw has the law of both the bit and its flip.")],
-    value: Annotated[Number, Doc("What is reported, in [0, 1].")],
-    scale: Annotated[Number, Doc("1 / epsilon, at least 0; 0 flips no bit. The three broadcast.")],
+    uniform: Annotated[
+        ArrayOrFloat, Doc("A uniform draw in (0, 1): one draw has the law of both the bit and its flip.")
+    ],
+    value: Annotated[ArrayOrFloat, Doc("What is reported, in [0, 1].")],
+    scale: Annotated[ArrayOrFloat, Doc("1 / epsilon, at least 0; 0 flips no bit. The three broadcast.")],
 ) -> Annotated[Float[Array, "..."], Doc("The debiased bits; their mean is `value`.")]:
     """Report a value in [0, 1] by one private bit, without bias.
 

@@ -18,10 +18,10 @@ from jaxbandits.random import to_normal
 from jaxbandits.typing import Array, Float, Scalar, UInt32
 from jaxbandits.validation import checked
 
-SHARE = 0.25  # p of the binomial noise
-BLOCKS = 1500  # of the noise's support, over which `vector_epsilon` bounds the loss from above
-MAX_TRIALS = 2.0**53  # binomial trials of a batch: the law of so many is still computed on integers
-ORDERS = np.geomspace(0.02, 300, 120)  # Chernoff exponents tried
+BINOMIAL_SHARE = 0.25  # p of the binomial noise
+SUPPORT_BLOCKS = 1500  # of the noise's support, over which `vector_epsilon` bounds the loss from above
+MAX_BATCH_TRIALS = 2.0**53  # binomial trials of a batch: the law of so many is still computed on integers
+CHERNOFF_ORDERS = np.geomspace(0.02, 300, 120)  # Chernoff exponents tried
 
 Users = Annotated[int, Ge(1), Doc("Users of a batch, each with one message.")]
 Coordinates = Annotated[int, Ge(1), Doc("Coordinates of a message.")]
@@ -70,7 +70,7 @@ def vector_code(
     log = math.log(dim / delta) if log is None else log
     root = levels * log / epsilon
     trials = constant * root * root / users
-    if trials * users > MAX_TRIALS:
+    if trials * users > MAX_BATCH_TRIALS:
         raise ValueError(f"epsilon = {epsilon:g} needs {trials:.3g} binomial trials a user: raise epsilon")
     return VectorCode(bound, levels, float(users * math.floor(trials)))
 
@@ -99,9 +99,12 @@ def batch_noise(trials: Any, bits: UInt32[Array, "..."], dtype: Any) -> Float[Ar
     and knows no 1e9 trials.
     """
     trials = jnp.asarray(trials, dtype)
-    mean, z = SHARE * trials, to_normal(bits, dtype)
-    scale, part = jnp.sqrt(trials * (SHARE * (1 - SHARE))), jnp.mod(mean, 1)  # integers lie a part of 1 off the mean
-    drawn = jnp.round(scale * z + (1 - 2 * SHARE) / 6 * (z * z - 1) + part) - part
+    mean, z = BINOMIAL_SHARE * trials, to_normal(bits, dtype)
+    scale, part = (
+        jnp.sqrt(trials * (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE))),
+        jnp.mod(mean, 1),
+    )  # integers lie a part of 1 off the mean
+    drawn = jnp.round(scale * z + (1 - 2 * BINOMIAL_SHARE) / 6 * (z * z - 1) + part) - part
     return jnp.where(trials > 0, jnp.clip(drawn, -mean, trials - mean), 0)
 
 
@@ -174,18 +177,18 @@ def _log_moments(trials: int, low: int, high: int, shifts: int) -> np.ndarray:
     """log E[exp(order loss); low <= noise <= high], from above: [2, orders, shifts + 1] for shifts up and down."""
     from scipy import stats
 
-    edges = np.unique(np.linspace(low, high + 1, BLOCKS + 1).astype(np.int64))
-    mass = np.diff(stats.binom.cdf(edges - 1.0, trials, SHARE))
-    weight, moments = np.log(np.maximum(mass, 1e-300)), np.zeros((2, len(ORDERS), shifts + 1))
+    edges = np.unique(np.linspace(low, high + 1, SUPPORT_BLOCKS + 1).astype(np.int64))
+    mass = np.diff(stats.binom.cdf(edges - 1.0, trials, BINOMIAL_SHARE))
+    weight, moments = np.log(np.maximum(mass, 1e-300)), np.zeros((2, len(CHERNOFF_ORDERS), shifts + 1))
     # the loss of a shift is monotone in the noise: its largest value in a block is at one end
     last, first = edges[1:] - 1.0, edges[:-1].astype(float)
-    up, down, odds = np.zeros_like(last), np.zeros_like(last), math.log((1 - SHARE) / SHARE)
+    up, down, odds = np.zeros_like(last), np.zeros_like(last), math.log((1 - BINOMIAL_SHARE) / BINOMIAL_SHARE)
     for s in range(shifts + 1):
         if s:
             up = up + np.log((last + s) / (trials - last - s + 1)) + odds
             down = down + np.log((trials - first + s) / (first - s + 1)) - odds
         for side, loss in enumerate((up, down)):
-            exponent = weight + ORDERS[:, None] * loss
+            exponent = weight + CHERNOFF_ORDERS[:, None] * loss
             top = exponent.max(axis=1)
             moments[side, :, s] = top + np.log(np.exp(exponent - top[:, None]).sum(axis=1))
     return moments
@@ -215,8 +218,10 @@ def vector_epsilon(
     count = coordinates
     trials, shifts = int(code.trials), math.ceil(2 * code.levels)
     length = sensitivity * code.levels / code.bound
-    law, best, tried = stats.binom(trials, SHARE), math.inf, set()
-    log_constant = ORDERS * np.log(ORDERS) - (1 + ORDERS) * np.log1p(ORDERS)  # of (1 - e^-x)+ <= constant e^(order x)
+    law, best, tried = stats.binom(trials, BINOMIAL_SHARE), math.inf, set()
+    log_constant = CHERNOFF_ORDERS * np.log(CHERNOFF_ORDERS) - (1 + CHERNOFF_ORDERS) * np.log1p(
+        CHERNOFF_ORDERS
+    )  # of (1 - e^-x)+ <= constant e^(order x)
     for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7) if trials > 2 * shifts else ():
         tail = part * delta / count / 2
         low, high = max(int(law.ppf(tail)), shifts), min(int(law.isf(tail)), trials - shifts)
@@ -224,7 +229,7 @@ def vector_epsilon(
         if low < high and cut < delta and (low, high) not in tried:
             tried.add((low, high))
             total = _joint_moment(_log_moments(trials, low, high, shifts), float(length), count)
-            best = min(best, float(((total + log_constant - math.log(delta - cut)) / ORDERS).min()))
+            best = min(best, float(((total + log_constant - math.log(delta - cut)) / CHERNOFF_ORDERS).min()))
     return max(best, 0.0)
 
 

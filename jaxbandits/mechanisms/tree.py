@@ -20,11 +20,13 @@ from jaxbandits.validation import checked
 
 CALIBRATIONS = ("exact", "zcdp", "paper")
 
-Bound = Annotated[Scalar, Gt(0), Doc("L, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.")]
+NormBound = Annotated[
+    Scalar, Gt(0), Doc("L, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.")
+]
 NumReleases = Annotated[int, Ge(0), Doc("n, the number of running sums published and of messages used.")]
 NodeScale = Annotated[Deviation, Doc("Scale s of the nodes' noise.")]
 Calibration = Literal["exact", "zcdp", "paper"]
-Form = Annotated[Literal["tree", "increment"], Doc("As in `tree`. With increments a message lies in one node.")]
+TreeForm = Annotated[Literal["tree", "increment"], Doc("As in `tree`. With increments a message lies in one node.")]
 
 
 @with_sections
@@ -88,10 +90,10 @@ def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", 
     levels, shape = max(1, tree_levels(num_releases)), tuple(shape)
     if form == "increment":
 
-        def added(state, n, fresh):
+        def release_increment(state, n, fresh):
             return (state + fresh,) * 2
 
-        return Tree(lambda dtype: jnp.zeros(shape, dtype), added, lambda state, n: state)
+        return Tree(lambda dtype: jnp.zeros(shape, dtype), release_increment, lambda state, n: state)
 
     # Kept for every level is the last sum whose lowest bit it was, and at the end 0, the sum of no message.
     def noise(state, n):
@@ -116,7 +118,7 @@ def _nodes(num_releases: int, calibration: Calibration, form: str) -> int:
 
 
 @checked
-def node_scale(bound: Bound, epsilon: Epsilon, delta: Delta, calibration: Calibration = "exact") -> float:
+def node_scale(bound: NormBound, epsilon: Epsilon, delta: Delta, calibration: Calibration = "exact") -> float:
     """Scale of noise on one sum of messages (U, u) that makes it private; `bound` and the rest as in `tree_scale`."""
     rule: Literal["zcdp", "analytic"] = "zcdp" if calibration == "zcdp" else "analytic"
     # a change of sqrt(12) bound, over a matrix whose noise has scale sqrt(2) s
@@ -132,13 +134,13 @@ def node_scale(bound: Bound, epsilon: Epsilon, delta: Delta, calibration: Calibr
     "docs/formulas/byzantine.md#calibrations"
 )
 def tree_scale(
-    bound: Bound,
+    bound: NormBound,
     num_releases: NumReleases,
     epsilon: Epsilon,
     delta: Delta,
     *,
     calibration: Calibration = "exact",
-    form: Form = "tree",
+    form: TreeForm = "tree",
 ) -> float:
     """Scale of the nodes' noise that makes running sums of messages (U, u) private, each a release of one agent.
 
@@ -160,7 +162,7 @@ def tree_scale(
 
 @checked
 def tree_event(
-    bound: Bound, num_releases: NumReleases, scale: NodeScale, *, form: Form = "tree"
+    bound: NormBound, num_releases: NumReleases, scale: NodeScale, *, form: TreeForm = "tree"
 ) -> Annotated[Event, Doc("Gaussian releases, one a node; the message moves each by sqrt(6) bound.")]:
     """The nodes that one message (U, u) enters, as an event of `compose`.
 
@@ -173,7 +175,7 @@ def tree_event(
 
 @checked
 def tree_epsilon(
-    bound: Bound, num_releases: NumReleases, scale: NodeScale, delta: Scalar, *, form: Form = "tree"
+    bound: NormBound, num_releases: NumReleases, scale: NodeScale, delta: Scalar, *, form: TreeForm = "tree"
 ) -> float:
     """The epsilon truly spent by noise on running sums of messages (U, u).
 

@@ -3,9 +3,9 @@
 Under vmap every scalar of the tuple, a column, is one contiguous array over the lanes, and what is done to all arms is
 loops over lanes in full vectors. An array is read with a stride, arm after arm, but compiles faster. Where a play
 changes the number of one arm alone there is a third form, `Kept`: columns to all who read it, and written by one loop
-for all arms. Algorithms write `columns.each(function, x, y)` and so on, and need not know which form they have.
+for all arms. Algorithms write `columns.map_arms(function, x, y)` and so on, and need not know which form they have.
 
-XLA compiles a loop of a single operation without vectors: what `each` computes and stores should be two operations.
+XLA compiles a loop of a single operation without vectors: what `map_arms` computes and stores should be two operations.
 Axes: [K] arms.
 """
 
@@ -33,16 +33,16 @@ KEPT = 64  # up to so many arms `Kept` is faster than an array
 # docs/decisions.md#columns
 def full(number: int, value: Any, dtype: Any) -> Columns:
     """The same value for every arm."""
-    return apart(jnp.full(number, value, dtype))
+    return from_array(jnp.full(number, value, dtype))
 
 
-def kept(number: int, value: Any, dtype: Any) -> Columns:
+def full_for_single_writes(number: int, value: Any, dtype: Any) -> Columns:
     """The same value for every arm, where a play changes that of one arm alone."""
     x = jnp.full(number, value, dtype)
     return Kept(x) if number <= KEPT else x
 
 
-def apart(x: Columns) -> Columns:
+def from_array(x: Columns) -> Columns:
     """An array [K] in the form that its length asks for; columns are left as they are."""
     x = _read(x)
     return x if isinstance(x, tuple) or len(x) > UNROLL else tuple(x[i] for i in range(len(x)))
@@ -64,7 +64,7 @@ def dtype(x: Columns) -> Any:
     return x.rows.dtype if isinstance(x, Kept) else x[0].dtype if isinstance(x, tuple) else x.dtype
 
 
-def each(function: Callable[..., Array], x: Columns, *others: Columns) -> Columns:
+def map_arms(function: Callable[..., Array], x: Columns, *others: Columns) -> Columns:
     """The function of every arm's entries."""
     x, *others = map(_read, (x, *others))
     if isinstance(x, tuple):
@@ -84,15 +84,15 @@ def entry(x: Columns, arm: Int[Array, ""]) -> Array:
     if not isinstance(x, tuple):
         return x[arm]
 
-    def chosen(how: Any, arm: Array, *x: Array) -> Array:
+    def entry_by(how: Any, arm: Array, *x: Array) -> Array:
         return reduce(lambda value, i: jnp.where(how(arm, i), x[i], value), range(1, len(x)), x[0])
 
     # a CPU asks the same questions as `marks`, once; the conditions of all arms are more than a GPU can hold at once
-    by_place, by_order = partial(chosen, operator.eq), partial(chosen, operator.ge)
+    by_place, by_order = partial(entry_by, operator.eq), partial(entry_by, operator.ge)
     return lax.platform_dependent(arm, *x, cpu=by_place, default=by_order)
 
 
-def marked(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
+def entry_at_marks(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
     """The entry of one arm, of which there are already the `marks` of x."""
     x = _read(x)
     if not isinstance(x, tuple):
@@ -100,21 +100,21 @@ def marked(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
     return reduce(lambda value, i: jnp.where(marks[i], x[i], value), range(1, len(x)), x[0])
 
 
-def replaced(x: Columns, arm: Int[Array, ""], value: Any, *, add: bool = False) -> Columns:
+def replace_entry(x: Columns, arm: Int[Array, ""], value: Any, *, add: bool = False) -> Columns:
     """x with another entry for one arm, or with something added to it."""
     if isinstance(x, Kept):
-        return Kept(_bound(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
+        return Kept(_bind_write(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
     if not isinstance(x, tuple):
         return x.at[arm].add(value) if add else x.at[arm].set(value)
-    return each(lambda old, here: jnp.where(here, old + value if add else value, old), x, marks(x, arm))
+    return map_arms(lambda old, here: jnp.where(here, old + value if add else value, old), x, marks(x, arm))
 
 
 def added(x: Columns, arm: Int[Array, ""], value: Array | int) -> Columns:
     """x with something added to the entry of one arm."""
-    return replaced(x, arm, value, add=True)
+    return replace_entry(x, arm, value, add=True)
 
 
-def total(x: Columns) -> Array:
+def sum_entries(x: Columns) -> Array:
     """The sum, left to right, of an array as `fixed_sum`."""
     x = _read(x)
     if not isinstance(x, tuple):
@@ -122,7 +122,7 @@ def total(x: Columns) -> Array:
     return reduce(operator.add, x)
 
 
-def largest(x: Columns) -> Array:
+def largest_entry(x: Columns) -> Array:
     """The largest entry."""
     x = _read(x)
     return reduce(jnp.maximum, x) if isinstance(x, tuple) else jnp.max(x)
@@ -134,7 +134,7 @@ def above_least(x: Columns) -> Columns:
     if not isinstance(x, tuple):
         return x - materialize(jnp.min(x))
     least = materialize(reduce(jnp.minimum, x))
-    return each(lambda value: jnp.maximum(value - least, 0), x)
+    return map_arms(lambda value: jnp.maximum(value - least, 0), x)
 
 
 def every(x: Columns) -> Bool[Array, ""]:
@@ -156,7 +156,7 @@ def argmax(x: Columns) -> Int[Array, ""]:
 
 def argmin(x: Columns) -> Int[Array, ""]:
     """The lowest arm of the least entry."""
-    return argmax(each(lambda value: -value, x))
+    return argmax(map_arms(lambda value: -value, x))
 
 
 def inverse_cdf(x: Columns, u: Float[Array, ""]) -> Int[Array, ""]:
@@ -208,7 +208,7 @@ def _as_loop(x: Array, arm: Array, value: Array, *, add: bool) -> Array:
     return jnp.where(lax.broadcasted_iota(jnp.int32, x.shape, 0) == arm[None], new, x)
 
 
-def _bound(*arrays: Array, add: bool) -> Array:
+def _bind_write(*arrays: Array, add: bool) -> Array:
     return _write.bind(*arrays, add=add, plain=jax.make_jaxpr(partial(_as_loop, add=add))(*arrays))
 
 
@@ -217,10 +217,10 @@ def _over_lanes(
 ) -> tuple[Array, int]:
     """The rule for `vmap`: lanes stay where the numbers have them, behind the arms."""
     at = axes[0] or 1
-    return _bound(*lanes_at(arrays, axes, (at, at - 1, at - 1)), add=add), at
+    return _bind_write(*lanes_at(arrays, axes, (at, at - 1, at - 1)), add=add), at
 
 
-def _plain(*arrays: Array, add: bool, plain: ClosedJaxpr) -> Array:
+def _write_as_operations(*arrays: Array, add: bool, plain: ClosedJaxpr) -> Array:
     return _as_loop(*arrays, add=add)
 
 
@@ -228,4 +228,4 @@ _at_once = jax.jit(_as_loop, static_argnames="add")
 _write.def_impl(lambda *arrays, add, plain: _at_once(*arrays, add=add))
 _write.def_abstract_eval(lambda x, arm, value, **_: core.ShapedArray(x.shape, x.dtype))
 batching.primitive_batchers[_write] = _over_lanes
-mlir.register_lowering(_write, mlir.lower_fun(_plain, multiple_results=False))
+mlir.register_lowering(_write, mlir.lower_fun(_write_as_operations, multiple_results=False))

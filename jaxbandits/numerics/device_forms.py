@@ -14,7 +14,7 @@ from jax import core
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import mlir
 
-from jaxbandits.numerics.fusion import appended, leading
+from jaxbandits.numerics.fusion import leading, move_lanes_last
 from jaxbandits.typing import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,7 +23,7 @@ _forced = jax.make_user_context(None)
 
 
 # docs/decisions.md#device-forms
-def forced(form: Literal["cc", "xla"] | None) -> Any:
+def force_device_form(form: Literal["cc", "xla"] | None) -> Any:
     """Inside, programs that this thread compiles take one form, to compare forms and to test kernels.
 
     "cc" is what a GPU takes, on a CPU, with its kernels compiled by the system's C compiler. "xla" is without kernels.
@@ -35,7 +35,7 @@ def with_form(module: str, about: Hashable, function: Callable[..., Any], *args:
     """`function(*args)`, for which another device takes the form that a module of `jaxbandits.kernels` gives.
 
     The module's `form(about, shapes, platform, kind)` returns a function from the leaves of `args` to the leaves of the
-    result, or None where there is no better form. shapes: of the leaves. kind: "kernel", or as `forced` says.
+    result, or None where there is no better form. shapes: of the leaves. kind: "kernel", or as `force_device_form` says.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
     leaves, consts = jax.tree.leaves(args), closed.consts
@@ -68,17 +68,17 @@ def lane_kernel(function: F) -> F:
 
     @cache
     def at_depth(depth: int) -> Any:
-        def call(*args: Any) -> Any:
+        def call_with_form(*args: Any) -> Any:
             if depth == 0:
                 return function(*args)
             about = function, depth, jax.tree.structure(args)
             return with_form("over_lanes", about, function, *args)
 
-        mapped = jax.custom_batching.custom_vmap(call)
+        mapped = jax.custom_batching.custom_vmap(call_with_form)
 
         @mapped.def_vmap
         def _(axis_size, batched, *args):
-            return leading(at_depth(depth + 1)(*appended(axis_size, batched, args)))
+            return leading(at_depth(depth + 1)(*move_lanes_last(axis_size, batched, args)))
 
         return mapped
 

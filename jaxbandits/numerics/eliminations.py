@@ -1,6 +1,6 @@
 """Inverses and Cholesky factors of symmetric matrices in the layouts of `packed`.
 
-Of entries apart all is written out. Of an array `BLOCK` pivots are eliminated together, in a loop. Those of matrices
+Of entries apart all is written out. Of an array `PIVOT_BLOCK` pivots are eliminated together, in a loop. Those of matrices
 [d, d] of other code are in `numerics.linear_algebra`, with a table of what is where.
 """
 
@@ -21,7 +21,7 @@ from jaxbandits.typing import Array, Float
 
 Solve: TypeAlias = Callable[[Entries], list]
 
-BLOCK = 4  # pivots that are eliminated together where a matrix is an array
+PIVOT_BLOCK = 4  # pivots that are eliminated together where a matrix is an array
 VECTOR = 8  # columns of an elimination are filled up to multiples of it: of others XLA computes the rest one by one
 
 
@@ -29,34 +29,34 @@ VECTOR = 8  # columns of an elimination are filled up to multiples of it: of oth
 
 
 # docs/decisions.md#strips
-def eliminated(
+def eliminate_symmetric(
     matrix: Float[Array, "... d d"], beside: Float[Array, "... d m"], reciprocal: Callable[[Any], Any], pieces: int
 ) -> tuple[list[Float[Array, "... q n"]], list[Float[Array, "... q"]]]:
     """D L' with L^-1 B beside it, and what stands for 1 / D, of symmetric A = L D L' with columns B beside it.
 
     In `pieces` strips of rows, each from its diagonal on: only the upper half of A is computed. A loop eliminates the
-    rows of one strip, `BLOCK` at once, from itself and from those below. More strips compute less and take longer to
+    rows of one strip, `PIVOT_BLOCK` at once, from itself and from those below. More strips compute less and take longer to
     compile. reciprocal: of a pivot; 0 leaves it out. The first axes are lanes, written out: under vmap every slice
     would be a gather.
     """
     lead, dim = matrix.shape[:-2], matrix.shape[-1]
-    more, empty = -dim % BLOCK, -beside.shape[-1] % VECTOR
+    more, empty = -dim % PIVOT_BLOCK, -beside.shape[-1] % VECTOR
     size = dim + more
     matrix = jnp.pad(matrix, [(0, 0)] * len(lead) + [(0, more)] * 2)
     matrix = matrix + jnp.broadcast_to(jnp.asarray(np.diag(np.arange(size) >= dim), matrix.dtype), matrix.shape)
     beside = jnp.pad(beside, [(0, 0)] * len(lead) + [(0, more), (empty, 0)])
-    ends = sorted({size // BLOCK * piece // pieces * BLOCK for piece in range(pieces + 1)})
+    ends = sorted({size // PIVOT_BLOCK * piece // pieces * PIVOT_BLOCK for piece in range(pieces + 1)})
     rows = list(itertools.pairwise(ends))
     strips = [jnp.concatenate([matrix[..., i:j, i:], beside[..., i:j, :]], axis=-1) for i, j in rows]
     done, reciprocals = [], []
     for first, (begin, end) in enumerate(rows):
         numbers = np.arange(end - begin, dtype=np.int32)
 
-        def eliminate(k, carry, begin=begin, rows=rows[first:], numbers=numbers):
+        def eliminate_block(k, carry, begin=begin, rows=rows[first:], numbers=numbers):
             strips, found = carry
-            at = k * BLOCK
-            corner = lax.dynamic_slice(strips[0], (0,) * len(lead) + (at, at), (*lead, BLOCK, BLOCK))
-            low, scale = _unit_factor({(i, j): corner[..., i, j, None] for i, j in pairs(BLOCK)}, reciprocal)
+            at = k * PIVOT_BLOCK
+            corner = lax.dynamic_slice(strips[0], (0,) * len(lead) + (at, at), (*lead, PIVOT_BLOCK, PIVOT_BLOCK))
+            low, scale = _unit_factor({(i, j): corner[..., i, j, None] for i, j in pairs(PIVOT_BLOCK)}, reciprocal)
             panel: list = []
             for j, row in enumerate(_block_of_rows(strips[0], at)):
                 panel.append(_less(row, ((low[j, i], panel[i]) for i in range(j))))
@@ -72,15 +72,15 @@ def eliminated(
             return left, lax.dynamic_update_slice_in_dim(found, jnp.concatenate(scale, axis=-1), at, axis=-1)
 
         start = strips, jnp.zeros((*lead, len(numbers)), matrix.dtype)
-        (panels, *strips), found = lax.fori_loop(0, len(numbers) // BLOCK, eliminate, start)
+        (panels, *strips), found = lax.fori_loop(0, len(numbers) // PIVOT_BLOCK, eliminate_block, start)
         done.append(panels)
         reciprocals.append(found)
     return done, reciprocals
 
 
 def _block_of_rows(a: Float[Array, "... n m"], first: Any) -> list[Float[Array, "... m"]]:
-    """`BLOCK` rows, each a slice: of one slice that is read several times XLA makes no vectors."""
-    return [lax.dynamic_index_in_dim(a, first + j, axis=-2, keepdims=False) for j in range(BLOCK)]
+    """`PIVOT_BLOCK` rows, each a slice: of one slice that is read several times XLA makes no vectors."""
+    return [lax.dynamic_index_in_dim(a, first + j, axis=-2, keepdims=False) for j in range(PIVOT_BLOCK)]
 
 
 def _unit_factor(
@@ -89,15 +89,15 @@ def _unit_factor(
     """L below its diagonal of ones, and what stands for 1 / D, of entries (i, j), i <= j, of L D L', written out."""
     low: dict = {}
     reciprocals = []
-    for k in range(BLOCK):
+    for k in range(PIVOT_BLOCK):
         reciprocals.append(reciprocal(a[k, k]))
-        for i in range(k + 1, BLOCK):
+        for i in range(k + 1, PIVOT_BLOCK):
             low[i, k] = a[k, i] * reciprocals[k]
-        for i, j in pairs(BLOCK):
+        for i, j in pairs(PIVOT_BLOCK):
             if i > k:
                 a[i, j] = a[i, j] - low[i, k] * a[k, j]
     stored = materialize_all([*reciprocals, *low.values()])
-    return dict(zip(low, stored[BLOCK:], strict=True)), stored[:BLOCK]
+    return dict(zip(low, stored[PIVOT_BLOCK:], strict=True)), stored[:PIVOT_BLOCK]
 
 
 # ---- inverses
@@ -117,7 +117,7 @@ def symmetric_inverse(matrix: Symmetric, dim: int) -> Symmetric:
     """Inverse of a symmetric matrix that need not be definite, finite for finite entries.
 
     `linear_algebra.sweep_inverse` does the same for definite matrices [d, d], and
-    `linear_algebra.floored_inverse` for matrices whose eigenvalues are raised first.
+    `linear_algebra.inverse_above_floor` for matrices whose eigenvalues are raised first.
 
     Symmetric sweeps without a choice of pivots. One that vanishes to rounding is moved off zero by the rounding
     error of the largest diagonal entry; in noisy statistics that has probability zero, and a change of this
@@ -133,47 +133,47 @@ def symmetric_inverse(matrix: Symmetric, dim: int) -> Symmetric:
 def _swept(a: dict[tuple[int, int], Any], dim: int, floor: Any) -> dict[tuple[int, int], Any]:
     """The entries (i, j), i <= j, of minus the inverse, written out."""
 
-    def at(i, j):
+    def upper_place(i, j):
         return min(i, j), max(i, j)
 
     for k in range(dim):
         reciprocal = 1 / off_zero(a[k, k], floor)
-        row = {j: a[at(k, j)] * reciprocal for j in range(dim) if j != k}
+        row = {j: a[upper_place(k, j)] * reciprocal for j in range(dim) if j != k}
         for i, j in pairs(dim):
             if k not in (i, j):
-                a[i, j] = a[i, j] - row[i] * a[at(k, j)]
+                a[i, j] = a[i, j] - row[i] * a[upper_place(k, j)]
         for j, value in row.items():
-            a[at(k, j)] = value
+            a[upper_place(k, j)] = value
         a[k, k] = -reciprocal
     return a
 
 
-def _padded(matrix: Float[Array, "d d"]) -> Float[Array, "n n"]:
+def _pad_to_blocks(matrix: Float[Array, "d d"]) -> Float[Array, "n n"]:
     """A matrix and an identity beside it, as many rows as fill blocks."""
     dim = len(matrix)
-    wide = -(-dim // BLOCK) * BLOCK
+    wide = -(-dim // PIVOT_BLOCK) * PIVOT_BLOCK
     return jnp.pad(matrix, (0, wide - dim)) + jnp.asarray(np.diag(np.arange(wide) >= dim), matrix.dtype)
 
 
 def _inverse_by_blocks(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """The same sweeps, of `BLOCK` pivots at once: the matrix is read and written once for all of them."""
+    """The same sweeps, of `PIVOT_BLOCK` pivots at once: the matrix is read and written once for all of them."""
     dim = matrix.shape[0]
     floor = pivot_floor(jnp.max(jnp.abs(jnp.diagonal(matrix))))
 
-    def sweep(k, a):
-        first = k * BLOCK
+    def sweep_block(k, a):
+        first = k * PIVOT_BLOCK
         rows = jnp.stack(materialize_all(_block_of_rows(a, first)))
-        pivots = lax.dynamic_slice(a, (first, first), (BLOCK, BLOCK))
-        swept = _swept({(i, j): pivots[i, j] for i, j in pairs(BLOCK)}, BLOCK, floor)
-        corner = full(materialize_all([swept[pair] for pair in pairs(BLOCK)]), BLOCK)
+        pivots = lax.dynamic_slice(a, (first, first), (PIVOT_BLOCK, PIVOT_BLOCK))
+        swept = _swept({(i, j): pivots[i, j] for i, j in pairs(PIVOT_BLOCK)}, PIVOT_BLOCK, floor)
+        corner = full(materialize_all([swept[pair] for pair in pairs(PIVOT_BLOCK)]), PIVOT_BLOCK)
         scaled = materialize(-product(corner, rows))
         a = a - product(rows.T, scaled)
         a = lax.dynamic_update_slice_in_dim(a, scaled, first, axis=0)
         a = lax.dynamic_update_slice_in_dim(a, scaled.T, first, axis=1)
         return lax.dynamic_update_slice(a, corner, (first, first))
 
-    a = _padded(matrix)
-    return -lax.fori_loop(0, len(a) // BLOCK, sweep, a)[:dim, :dim]
+    a = _pad_to_blocks(matrix)
+    return -lax.fori_loop(0, len(a) // PIVOT_BLOCK, sweep_block, a)[:dim, :dim]
 
 
 # ---- Cholesky factors
@@ -219,7 +219,7 @@ def cholesky(matrix: Symmetric, dim: int) -> Any:
 def _cholesky_by_blocks(matrix: Float[Array, "... d d"]) -> Float[Array, "... d d"]:
     """C' of `cholesky`, from L D L'."""
     dim = matrix.shape[-1]
-    strips, reciprocals = eliminated(
+    strips, reciprocals = eliminate_symmetric(
         matrix, matrix[..., :0], lambda pivot: jnp.where(pivot > 0, 1 / jnp.where(pivot > 0, pivot, 1), 0), 2
     )
     found = jnp.zeros((*matrix.shape[:-2], *strips[0].shape[-1:] * 2), matrix.dtype)

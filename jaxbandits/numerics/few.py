@@ -14,13 +14,17 @@ from jaxbandits.numerics.fusion import materialize
 from jaxbandits.numerics.sums import fixed_cumsum
 from jaxbandits.typing import Array, Bool, Float
 
-BLOCK = 128  # lanes worked on together, at most
+LANE_BLOCK = 128  # lanes worked on together, at most
 WORD = 32  # flags are packed into words, so that a search goes over words and then bits
 
 
 # docs/decisions.md#few
 def at_the_few(
-    wanted: Bool[Array, " M"], function: Callable[..., Any], x: Float[Array, "d M"], *args: Array, block: int = BLOCK
+    wanted: Bool[Array, " M"],
+    function: Callable[..., Any],
+    x: Float[Array, "d M"],
+    *args: Array,
+    block: int = LANE_BLOCK,
 ) -> Float[Array, "d M"]:
     """x with function(x, *args) in the lanes that are `wanted`; the lane is the last axis of x and args.
 
@@ -28,13 +32,13 @@ def at_the_few(
     result. block: how many do, at most.
     """
 
-    def gathered(wanted, x, *args):
+    def where_wanted(wanted, x, *args):
         return _in_blocks(wanted, function, block, x, *args)
 
     def everywhere(wanted, x, *args):
         return jnp.where(wanted, function(x, *args), x)
 
-    return lax.platform_dependent(wanted, x, *args, cpu=gathered, default=everywhere)
+    return lax.platform_dependent(wanted, x, *args, cpu=where_wanted, default=everywhere)
 
 
 def _in_blocks(wanted, function, block, x, *args):

@@ -21,7 +21,7 @@ def lanes_last(function: F) -> F:
 
     Under vmap the axis of the lanes is appended to the arrays, instead of leading them.
     """
-    return _of_one_lane(function, appended, leading)
+    return _of_one_lane(function, move_lanes_last, leading)
 
 
 def lanes_first(function: F) -> F:
@@ -49,13 +49,13 @@ def with_lanes(out: Any) -> Any:
     return out, jax.tree.map(lambda _: True, out)
 
 
-def appended(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
+def move_lanes_last(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
     """Arguments of a rule for `vmap`, the axis of the lanes moved from the front to the end, or appended."""
 
-    def moved(moves, x):
+    def move_or_append(moves, x):
         return jnp.moveaxis(x, 0, -1) if moves else jnp.broadcast_to(x[..., None], (*jnp.shape(x), axis_size))
 
-    return jax.tree.map(moved, tuple(batched), args)
+    return jax.tree.map(move_or_append, tuple(batched), args)
 
 
 def leading(out: Any) -> Any:
@@ -67,12 +67,12 @@ def lanes_at(arrays: Sequence[Array], axes: Sequence[int | None], places: Sequen
     """Operands of an operation's rule for `vmap`, with the axis of the lanes at given places; axes: where it was."""
     size = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
 
-    def moved(x: Array, own: int | None, to: int) -> Array:
+    def move_lanes(x: Array, own: int | None, to: int) -> Array:
         if own is None:
             return jnp.broadcast_to(jnp.expand_dims(x, to), (*x.shape[:to], size, *x.shape[to:]))
         return jnp.moveaxis(x, own, to)
 
-    return list(map(moved, arrays, axes, places))
+    return list(map(move_lanes, arrays, axes, places))
 
 
 # docs/decisions.md#materialize
@@ -104,17 +104,17 @@ _materialize = Primitive("materialize")
 _materialize.multiple_results = True
 
 
-def _stored(*arrays: Array, long: bool) -> list[Array]:
+def _store_by_reduction(*arrays: Array, long: bool) -> list[Array]:
     """The arrays, by a reduction of two equal entries to the first one."""
     pairs = [jnp.broadcast_to(x[..., None], (*x.shape, 2)) if long else jnp.stack([x, x], axis=-1) for x in arrays]
     position = jax.lax.broadcasted_iota(jnp.int32, pairs[0].shape, pairs[0].ndim - 1)
 
-    def first(a, b):
+    def take_earlier(a, b):
         later = b[-1] < a[-1]
         return tuple(jnp.where(later, y, x) for x, y in zip(a, b, strict=True))
 
     start = (*(jnp.zeros((), x.dtype) for x in arrays), jnp.int32(2))
-    return list(jax.lax.reduce((*pairs, position), start, first, (position.ndim - 1,))[:-1])
+    return list(jax.lax.reduce((*pairs, position), start, take_earlier, (position.ndim - 1,))[:-1])
 
 
 def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, long: bool) -> tuple[list[Array], list[int]]:
@@ -127,7 +127,7 @@ _materialize.def_impl(jax.jit(_materialize.bind, static_argnames="long"))
 _materialize.def_abstract_eval(lambda *arrays, long: [core.ShapedArray(x.shape, x.dtype) for x in arrays])
 batching.primitive_batchers[_materialize] = _over_lanes
 mlir.register_lowering(_materialize, lambda _, *arrays, long: arrays)
-mlir.register_lowering(_materialize, mlir.lower_fun(_stored, multiple_results=True), platform="cpu")
+mlir.register_lowering(_materialize, mlir.lower_fun(_store_by_reduction, multiple_results=True), platform="cpu")
 
 
 # docs/decisions.md#cond-any
@@ -140,15 +140,15 @@ def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *a
     """
 
     @jax.custom_batching.custom_vmap
-    def chosen(wanted, x, args):
+    def apply_where_wanted(wanted, x, args):
         return jax.lax.cond(wanted, lambda: function(x, *args), lambda: x)
 
-    @chosen.def_vmap
+    @apply_where_wanted.def_vmap
     def _(axis_size, batched, wanted, x, args):
         wanted, x, args = in_front(axis_size, batched, (wanted, x, args))
         return with_lanes(cond_any(jnp.any(wanted), jax.vmap(function), x, *args))
 
-    return cast(Tree, chosen(wanted, x, args))
+    return cast(Tree, apply_where_wanted(wanted, x, args))
 
 
 def rounded(x: Float[Array, "P ..."], t: Int[Array, " P"]) -> Float[Array, "P ..."]:

@@ -4,15 +4,15 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics.eliminations import eliminated, off_zero, pivot_floor, symmetric_inverse
+from jaxbandits.numerics.eliminations import eliminate_symmetric, off_zero, pivot_floor, symmetric_inverse
 from jaxbandits.numerics.fusion import lanes_first, materialize, materialize_all
 from jaxbandits.numerics.packed import (
     Symmetric,
     Vector,
+    identity_times,
     inner,
     pairs,
     quadratic_form,
-    scaled_identity,
     symmetric_product,
 )
 from jaxbandits.numerics.sums import added, contraction, dot
@@ -53,7 +53,7 @@ def ridge_estimate(gram: Symmetric, vector: Vector, ridge: Any) -> tuple[Symmetr
     """(P, theta) from V and u: P = (V + ridge I)^-1, theta = P u."""
     dim = len(vector)
     if not isinstance(vector, list | tuple):
-        inverse = materialize(symmetric_inverse(gram + scaled_identity(dim, ridge), dim))
+        inverse = materialize(symmetric_inverse(gram + identity_times(dim, ridge), dim))
         return inverse, materialize(symmetric_product(inverse, vector))
     shifted = [v + ridge if i == j else v for v, (i, j) in zip(gram, pairs(dim), strict=True)]
     inverse = symmetric_inverse(shifted, dim)
@@ -68,7 +68,7 @@ def ridge_scores(gram: Symmetric, vector: Vector, ridge: Any, x: Vector) -> tupl
         inverse, theta = ridge_estimate(gram, vector, ridge)
         return inner(x, theta), quadratic_form(inverse, x)
     flat = x.reshape(-1, x.shape[-1])
-    found = _scores_by_blocks(gram + scaled_identity(len(vector), ridge), vector, flat)
+    found = _scores_by_blocks(gram + identity_times(len(vector), ridge), vector, flat)
     return found[0].reshape(x.shape[:-1]), found[1].reshape(x.shape[:-1])
 
 
@@ -80,7 +80,7 @@ def _scores_by_blocks(
     arms = x.shape[-2]
     floor = pivot_floor(jnp.max(jnp.abs(jnp.diagonal(matrix, axis1=-2, axis2=-1)), axis=-1, keepdims=True))
     beside = jnp.swapaxes(jnp.concatenate([vector[..., None, :], x], axis=-2), -1, -2)
-    strips, reciprocals = eliminated(matrix, beside, lambda pivot: 1 / off_zero(pivot, floor), 4)
+    strips, reciprocals = eliminate_symmetric(matrix, beside, lambda pivot: 1 / off_zero(pivot, floor), 4)
     halves = jnp.concatenate([strip[..., -arms - 1 :] for strip in strips], axis=-2)
     scaled = halves * materialize(jnp.concatenate(reciprocals, axis=-1))[..., None]
     scores, squares = contraction(scaled, halves[..., :1], axis=-2), contraction(scaled, halves, axis=-2)

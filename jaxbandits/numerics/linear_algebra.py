@@ -7,7 +7,7 @@ Which function inverts or factors which symmetric matrix:
 | [d, d], definite | inverse, and whether it was definite | `sweep_inverse` |
 | [d, d], definite | L^-1 of its Cholesky factor | `inverse_cholesky` |
 | [d, d], definite | logarithm of its determinant | `log_determinant` |
-| [d, d], any | inverse after raising its eigenvalues | `floored_inverse` |
+| [d, d], any | inverse after raising its eigenvalues | `inverse_above_floor` |
 | [d, d], any | eigenvalues and eigenvectors | `symmetric_eigen` |
 | of `packed`, any | inverse | `eliminations.symmetric_inverse` |
 | of `packed`, any | <x, theta> and x' P x of few vectors | `least_squares.ridge_scores` |
@@ -17,7 +17,7 @@ Which function inverts or factors which symmetric matrix:
 
 Functions of [d, d] loop over d pivots: their compile time does not grow with d, as that of a factorisation
 written out does (40 s at d = 10). Those of `packed` take a matrix in the layout of its d: written out up to
-`packed.MAX_UNROLLED_DIM` features, which is faster to run there, and an array of which `eliminations.BLOCK` pivots are
+`packed.MAX_UNROLLED_DIM` features, which is faster to run there, and an array of which `eliminations.PIVOT_BLOCK` pivots are
 eliminated together above. No two agree to the last bit, and none replaces another where results are pinned.
 """
 
@@ -46,7 +46,7 @@ def safe_norm(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
 def sweep_inverse(matrix: Float[Array, "d d ..."]) -> tuple[Float[Array, "d d ..."], Float[Array, "..."]]:
     """Inverse of a symmetric definite [d, d] by Gauss-Jordan sweeps, and its smallest pivot: > 0 if it was definite."""
 
-    def sweep(k, carry):
+    def sweep_pivot(k, carry):
         a, smallest = carry
         pivot, column = a[k, k], a[:, k]
         row = a[k] / pivot[None]
@@ -55,7 +55,7 @@ def sweep_inverse(matrix: Float[Array, "d d ..."]) -> tuple[Float[Array, "d d ..
         return a, jnp.minimum(smallest, pivot)  # NaN stays NaN, hence not > 0
 
     start = jnp.full(matrix.shape[2:], jnp.inf, matrix.dtype)
-    return jax.lax.fori_loop(0, matrix.shape[0], sweep, (matrix, start))
+    return jax.lax.fori_loop(0, matrix.shape[0], sweep_pivot, (matrix, start))
 
 
 def inverse_cholesky(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
@@ -129,7 +129,7 @@ def symmetric_eigen(matrix: Float[Array, "d d"], sweeps: int = 8) -> tuple[Float
     return jnp.diagonal(a)[rows] * scale, vectors[rows][:, :d].T
 
 
-def floored_inverse(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d d"]:
+def inverse_above_floor(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d d"]:
     """Inverse of a symmetric matrix [d, d] after raising its eigenvalues to `floor`.
 
     Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition,

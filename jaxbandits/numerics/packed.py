@@ -4,7 +4,7 @@ Linear bandits update a matrix at every play. Up to `MAX_UNROLLED_DIM` features 
 apart, the upper triangle by rows, and a vector is a list of d scalars: under vmap each is then one contiguous array
 over the lanes, and a step fuses into a few loops. A "scalar" may also be an array of any one shape, such as lanes or
 arms; everything is elementwise. Written out like that, compile time grows with d^2 or d^3, and a play waits for
-memory. Above, a matrix is an array [..., d, d] and a vector [..., d], with the features last. `apart` gives features
+memory. Above, a matrix is an array [..., d, d] and a vector [..., d], with the features last. `split_features` gives features
 their layout, and the functions here read it off what they are given: one program text serves both.
 
 Every sum is in a fixed order. The two layouts agree to rounding.
@@ -40,29 +40,29 @@ MAX_UNROLLED_DIM = 8  # the largest d that is written out: an inverse has 540 op
 # ---- the layout
 
 
-def apart(x: Float[Array, "... d"]) -> Vector:
+def split_features(x: Float[Array, "... d"]) -> Vector:
     """Vectors in the layout of their d: each feature apart, or the array as it is."""
     return tuple(x[..., j] for j in range(x.shape[-1])) if x.shape[-1] <= MAX_UNROLLED_DIM else x
 
 
-def stacked(x: Vector) -> Float[Array, "... d"]:
+def stack_features(x: Vector) -> Float[Array, "... d"]:
     """Vectors as one array."""
     return jnp.stack(x, -1) if isinstance(x, list | tuple) else x
 
 
-def each(function: Callable[..., Any], x: Vector, *others: Vector) -> Vector:
+def map_features(function: Callable[..., Any], x: Vector, *others: Vector) -> Vector:
     """A function of one feature, for every feature."""
     if isinstance(x, list | tuple):
         return tuple(function(*entries) for entries in zip(x, *others, strict=True))
     return jax.vmap(function, -1, -1)(x, *others)
 
 
-def settled(x: Vector) -> Vector:
+def materialize_vector(x: Vector) -> Vector:
     """The vector, computed once (`numerics.materialize`)."""
     return tuple(materialize_all(x)) if isinstance(x, list | tuple) else materialize(x)
 
 
-def scaled_identity(dim: int, scale: Array) -> Symmetric:
+def identity_times(dim: int, scale: Array) -> Symmetric:
     """The identity matrix times a number."""
     if dim > MAX_UNROLLED_DIM:
         return scale * jnp.eye(dim, dtype=scale.dtype)
@@ -80,7 +80,7 @@ def number_of_entries(dim: int) -> int:
     return dim * (dim + 1) // 2 + dim
 
 
-def folded(matrix: Symmetric, vector: Vector) -> Float[Array, "... n"]:
+def join_matrix_vector(matrix: Symmetric, vector: Vector) -> Float[Array, "... n"]:
     """The numbers of a matrix, by the rows of its upper triangle, and of a vector."""
     if isinstance(matrix, list | tuple):
         return jnp.stack([*matrix, *vector], -1)
@@ -88,13 +88,13 @@ def folded(matrix: Symmetric, vector: Vector) -> Float[Array, "... n"]:
     return jnp.concatenate([matrix[..., rows, columns], vector], -1)
 
 
-def unfolded(numbers: Any, dim: int) -> tuple[Symmetric, Vector]:
-    """The matrix and the vector of `folded` numbers, which are an array, or apart already."""
+def split_matrix_vector(numbers: Any, dim: int) -> tuple[Symmetric, Vector]:
+    """The matrix and the vector of `join_matrix_vector` numbers, which are an array, or apart already."""
     if isinstance(numbers, list | tuple):
         return tuple(numbers[:-dim]), tuple(numbers[-dim:])
     if dim > MAX_UNROLLED_DIM:
         return materialize(numbers.at[..., _indices(dim)[2]].get(mode="promise_in_bounds")), numbers[..., -dim:]
-    return unfolded([numbers[..., k] for k in range(numbers.shape[-1])], dim)
+    return split_matrix_vector([numbers[..., k] for k in range(numbers.shape[-1])], dim)
 
 
 def pairs(dim: int) -> list[tuple[int, int]]:

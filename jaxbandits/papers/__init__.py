@@ -50,7 +50,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def known() -> dict[str, Study]:
+def all_studies() -> dict[str, Study]:
     """Every study by its name PAPER/FIGURE."""
     found = {}
     for paper, figures in STUDIES.items():
@@ -68,7 +68,7 @@ def find(name: str) -> dict[str, Study]:
     >>> list(find("private_adversarial/exp3_leak"))
     ['private-adversarial/exp3-leak']
     """
-    studies, wanted = known(), name.strip("/").replace("_", "-").lower()
+    studies, wanted = all_studies(), name.strip("/").replace("_", "-").lower()
     matching = {key: study for key, study in studies.items() if wanted in ("all", key, key.split("/")[0])}
     if not matching:
         papers = list(dict.fromkeys(key.split("/")[0] for key in studies))

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from jaxbandits.formatting import markdown
+from jaxbandits.formatting import markdown_table
 from jaxbandits.papers.study import Reproduction, claims_table
 from jaxbandits.searching import WorstCase
 from jaxbandits.version import __version__
@@ -35,7 +35,7 @@ def marks(name: str) -> tuple[str, str]:
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
 
 
-def written(name: str, docs: Path) -> str:
+def study_text(name: str, docs: Path) -> str:
     """What stands between a study's marks now.
 
     ValueError where there is no such page, or the marks are not there once each and in order.
@@ -53,15 +53,17 @@ def written(name: str, docs: Path) -> str:
 def replace(name: str, docs: Path, text: str) -> Path:
     """Put a text between a study's marks; the page."""
     page, (begin, end) = page_of(name, docs), marks(name)
-    before = f"{begin}{written(name, docs)}{end}"
+    before = f"{begin}{study_text(name, docs)}{end}"
     page.write_text(page.read_text(encoding="utf-8").replace(before, f"{begin}{text}{end}"), encoding="utf-8")
     return page
 
 
-def write(name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: "") -> list[Path]:
+def write_study(
+    name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: ""
+) -> list[Path]:
     """Put a study's full run into its page and its pictures and their data beside; the paths written.
 
-    `about`: the claim of a line and its word (`verdicts.worded`).
+    `about`: the claim of a line and its word (`verdicts.word_finder`).
     """
     page = replace(name, docs, f"\n{claims_table(done.claims, about)}\n\n{how_it_was_run(name, done)}\n")
     paper, figure = name.split("/")
@@ -79,14 +81,14 @@ def regret_by_budget(data: Path) -> str:
     curves = curves.pivot_table(index="epsilon", columns="algorithm", values="centre", sort=False).dropna(axis=1)
     head = ["ε truly spent", *curves.columns]
     rows = [[f"{epsilon:g}", *(f"{x:,.0f}" for x in row)] for epsilon, *row in curves.itertuples()]
-    return markdown([head, *rows], right=len(head))
+    return markdown_table([head, *rows], right=len(head))
 
 
 # study -> the page that quotes it, the picture whose data it quotes, and the table made from them
 QUOTED = {"ldp-contextual/equal-budget": ("privacy.md", "budget", regret_by_budget)}
 
 
-def quoted(name: str, docs: Path) -> str:
+def quotation(name: str, docs: Path) -> str:
     """What another page shows of a study, with its marks."""
     _, picture, table = QUOTED[name]
     begin, end = marks(f"{name}, {picture}")
@@ -100,7 +102,7 @@ def quote(name: str, docs: Path) -> list[Path]:
         return []
     page, picture, _ = QUOTED[name]
     begin, end = (re.escape(mark) for mark in marks(f"{name}, {picture}"))
-    before, found = (docs / page).read_text(encoding="utf-8"), quoted(name, docs)
+    before, found = (docs / page).read_text(encoding="utf-8"), quotation(name, docs)
     after, times = re.subn(rf"^{begin}$.*?^{end}$", lambda _: found, before, flags=re.M | re.S)
     if times != 1:
         raise ValueError(f"{docs / page}: {times} places for what it quotes of {name}: give it one pair of marks")

@@ -22,7 +22,7 @@ from jaxbandits.typing import Tensor
 MESSAGE_SHARE = ("corruption_bound", "message_adversary.corruption")
 REWARD_SHARE = ("corruption_bound", "reward_adversary.corruption")
 BUDGET = "reward_adversary.total"  # of corruption
-# values y at x in words (`points`): regrets along a key, and the regret or the ratio of an algorithm
+# values y at x in words (`points_in_words`): regrets along a key, and the regret or the ratio of an algorithm
 AT, REGRET, RATIO = "{y:,.0f} at {x:g}", "{x} {y:,.0f}", "{x} {y:.2f}"
 
 
@@ -38,10 +38,10 @@ def regrets(ds: xr.Dataset) -> pd.DataFrame:
     return tidy(final.isel(seed=0, drop=True), {"mean": mean, "low": low, "high": high})
 
 
-def points(xs: Iterable[Any], ys: Iterable[Any], form: str = AT, separator: str = ", ") -> str:
+def points_in_words(xs: Iterable[Any], ys: Iterable[Any], form: str = AT, separator: str = ", ") -> str:
     """Values y at x in words.
 
-    >>> points([0.1, 1.0], [1234.0, 5.0])
+    >>> points_in_words([0.1, 1.0], [1234.0, 5.0])
     '1,234 at 0.1, 5 at 1'
     """
     both = (np.asarray(values if hasattr(values, "__array__") else list(values)) for values in (xs, ys))
@@ -59,7 +59,7 @@ def in_order(frame: pd.DataFrame, labels: Iterable[str]) -> pd.DataFrame:
     return pd.concat([parts[label] for label in labels if label in parts])
 
 
-def along(bound: Callable[..., float], at: Callable[[float], tuple]) -> Callable[[Iterable[float]], np.ndarray]:
+def bound_along(bound: Callable[..., float], at: Callable[[float], tuple]) -> Callable[[Iterable[float]], np.ndarray]:
     """A bound as a function of an axis: `at(x)` are its arguments there."""
     return lambda xs: np.array([bound(*at(float(x))) for x in xs])
 
@@ -67,7 +67,7 @@ def along(bound: Callable[..., float], at: Callable[[float], tuple]) -> Callable
 def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form: str = AT) -> list[Claim]:
     """A line for each algorithm: its mean regret at every value of the key."""
     return [
-        Claim(statement(label), "", points(part[key], part["mean"], form))
+        Claim(statement(label), "", points_in_words(part[key], part["mean"], form))
         for label, part in regrets(ds).groupby("algorithm", sort=False)
     ]
 
@@ -75,7 +75,7 @@ def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form
 def by_value(ds: xr.Dataset, key: str, statement: Callable[[Any], str], separator: str = ", ") -> list[Claim]:
     """A line for each value of the key: the mean regret of every algorithm there."""
     return [
-        Claim(statement(value), "", points(part["algorithm"], part["mean"], REGRET, separator))
+        Claim(statement(value), "", points_in_words(part["algorithm"], part["mean"], REGRET, separator))
         for value, part in regrets(ds).groupby(key)
     ]
 
@@ -94,7 +94,7 @@ def curves(x: str, y: str, given: Iterable[Curve]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def drawn(x: str, y: str, given: Iterable[Curve], log: Literal["x", "y", "both"] = "both", **more: Any) -> Plot:
+def draw_curves(x: str, y: str, given: Iterable[Curve], log: Literal["x", "y", "both"] = "both", **more: Any) -> Plot:
     """The picture of curves."""
     return plot.lines(curves(x, y, given), x, y, line="line", log=log, **more)
 
@@ -140,16 +140,16 @@ def times(numerator: Any, denominator: Any, digits: int = 2) -> str:
 def ratios(final: xr.DataArray, ours: str, theirs: str, key: str = "epsilon", form: str = "{y} at {x:g}") -> str:
     """The regret of one algorithm over that of another at each value of a key, with its 95% interval, in words."""
     pairs = [final.sel({"algorithm": label}).transpose(key, "seed").values for label in (ours, theirs)]
-    return points(final[key].values, [times(*pair) for pair in zip(*pairs, strict=True)], form)
+    return points_in_words(final[key].values, [times(*pair) for pair in zip(*pairs, strict=True)], form)
 
 
-def numbers(ds: xr.Dataset, key: str, name: str | None = None) -> xr.Dataset:
+def with_numeric_key(ds: xr.Dataset, key: str, name: str | None = None) -> xr.Dataset:
     """The Dataset with a key, renamed, whose values are numbers: those of texts, and the first ones of tuples."""
     ds = ds.rename({key: name or key})
     return ds.assign_coords({name or key: [float(str(x).strip("()").split(",")[0]) for x in ds[name or key].values]})
 
 
-def fitted(row: Any, sign: int = 1) -> str:
+def slope_text(row: Any, sign: int = 1) -> str:
     """A slope of `statistics.slope` with its 95% interval, in words; -1 as the sign: against the inverse of the key."""
     low, high = sorted((sign * row.ci_low, sign * row.ci_high))
     return f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"

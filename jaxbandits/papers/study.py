@@ -16,11 +16,11 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits.declared import with_sections
-from jaxbandits.formatting import brackets, markdown
+from jaxbandits.formatting import brackets, markdown_table
 from jaxbandits.reports import plot
 from jaxbandits.searching import methods, worst_case
-from jaxbandits.searching.population import Problem, disjoint, evaluate, over_family, reached_by
-from jaxbandits.searching.tune import checked_problem, report
+from jaxbandits.searching.population import Problem, axis_concerns, disjoint, evaluate, over_family
+from jaxbandits.searching.tune import build_problem, report_sweep
 from jaxbandits.searching.tuning import Choice, at_edge, choices
 from jaxbandits.selection import final_regret, grid_dims
 from jaxbandits.sweeps import sweep
@@ -176,7 +176,7 @@ def reproduce(
     for declared in (study.sweeps, lambda full: study.following(full, results)):
         for name, one in declared(full).items():
             store = home / "sweeps" / name
-            results[name], chosen = run(one, store, progress=progress)
+            results[name], chosen = run_sweep(one, store, progress=progress)
             # the paper's word on the axes of pictures: the page says what regret is against
             results[name]["regret"].attrs["long_name"] = "cumulative regret"
             seconds += sum(Store(chunks.parent).seconds for chunks in store.rglob("chunks"))
@@ -194,7 +194,7 @@ def reproduce(
         figure.data.to_csv(home / f"{name}.csv", index=False)
         for suffix in formats:
             plot.save(figure, home / f"{name}.{suffix}")
-    claims = [judged(claim, full) for claim in study.claims(results)]
+    claims = [judge_claim(claim, full) for claim in study.claims(results)]
     paths += [home / "claims.csv", home / "claims.md"]
     rows = [(claim.statement, claim.paper, claim.measured, claim.holds) for claim in claims]
     pd.DataFrame(rows, columns=["statement", "paper", "measured", "holds"]).to_csv(paths[-2], index=False)
@@ -202,7 +202,7 @@ def reproduce(
     return Reproduction(results, figures, claims, paths, seconds)
 
 
-def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dataset, pd.DataFrame | None]:
+def run_sweep(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dataset, pd.DataFrame | None]:
     """A sweep's Dataset, and the values that its tuning chose (None without one)."""
     if one.tuning is None:
         return sweep(**one.settings, store=store, progress=progress), None
@@ -212,11 +212,11 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
     searched, reported = disjoint(tuning.seeds, seed_range(given.pop("seeds")), "the setting")
     space = {f"{label}.{key}": list(tried) for label, keys in tuning.grids.items() for key, tried in keys.items()}
     grid, checkpoints = given.pop("grid", None), given.pop("checkpoints", 200)
-    problem = checked_problem(given.pop("algorithms"), given.pop("environment"), space, grid, tuning.unknown, given)
+    problem = build_problem(given.pop("algorithms"), given.pop("environment"), space, grid, tuning.unknown, given)
     tries = {label: [methods.grid(problem.dimensions[label], None)] * len(problem.points) for label in tuning.grids}
     tried = methods.Tried(tries, evaluate(problem, tries, searched, path_of(store) / "tuning", progress=progress))
     chosen = choices(tried, partial(over_family, objective="worst", quantile=1.0))
-    ds, _ = report(problem, chosen, (), reported, checkpoints, path_of(store) / "reported", progress)
+    ds, _ = report_sweep(problem, chosen, (), reported, checkpoints, path_of(store) / "reported", progress)
     axes = [axis.name for axis in axes_of(grid, None, given["horizon"])]
     return ds.transpose("algorithm", *axes, "seed", ..., missing_dims="ignore"), _table(problem, chosen)
 
@@ -225,7 +225,7 @@ def _table(problem: Problem, chosen: dict[str, list[Choice]]) -> pd.DataFrame:
     """The values chosen for each tuned algorithm at each point that it depends on; `edge`: whether one is at an end."""
     rows = []
     for label, of_label in chosen.items():
-        own = [axis.name for axis in problem.known if reached_by(problem, label, axis)]
+        own = [axis.name for axis in problem.known if axis_concerns(problem, label, axis)]
         for labels, one in zip(problem.labels, of_label, strict=True):
             edge = any(at_edge(d, one.setting[d.key]) for d in problem.dimensions[label])
             point = {name: labels[name] for name in own}
@@ -262,7 +262,7 @@ def crossing(x: Vector, difference: Vector) -> float:
     return math.nan
 
 
-def judged(claim: Claim, full: bool) -> Claim:
+def judge_claim(claim: Claim, full: bool) -> Claim:
     """The claim with its interval in what is measured; that of a quick run loses its evidence.
 
     The rule is that of docs/reproductions.md#verdicts. ValueError or TypeError for evidence that can decide nothing.
@@ -322,5 +322,5 @@ def claims_table(claims: list[Claim], about: Callable[[str], str] = lambda state
     words = {True: "yes", False: "**no**", None: "-"}
     rows = [[c.statement, c.paper, c.measured, words[c.holds] if c.paper else "", about(c.statement)] for c in claims]
     if any(row[-1] for row in rows):
-        return markdown([CLAIM_COLUMNS, *rows])
-    return markdown([["", "the paper says", "we measure", "holds"], *(row[:-1] for row in rows)])
+        return markdown_table([CLAIM_COLUMNS, *rows])
+    return markdown_table([["", "the paper says", "we measure", "holds"], *(row[:-1] for row in rows)])

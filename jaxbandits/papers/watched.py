@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.doubling import call
+from jaxbandits.algorithms.contextual.doubling import call_base
 from jaxbandits.algorithms.federated import agents
-from jaxbandits.algorithms.linear.robust_elimination import Shape, estimated
+from jaxbandits.algorithms.linear.robust_elimination import Shape, estimate_batch
 from jaxbandits.numerics.packed import full, pairs
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program
 from jaxbandits.typing import AlgorithmFactory, Array, Float
@@ -35,7 +35,7 @@ class State(NamedTuple):
     first: Any  # that of the first set; NaN before
 
 
-def _noted(state: State, inner: Any, ratio: Any) -> State:
+def _note_ratio(state: State, inner: Any, ratio: Any) -> State:
     seen = jnp.isfinite(ratio)
     largest = jnp.where(seen, jnp.maximum(state.largest, ratio), state.largest)
     return State(inner, largest, jnp.where(jnp.isnan(state.first) & seen, ratio, state.first))
@@ -58,11 +58,11 @@ def program(plain: Program, updated: Callable | None, closed: Callable | None) -
         out = plain.update(params.inner, state.inner, draws, t, note, message, used)
         after, released = out if type(out) is tuple else (out, ())
         ratio = jnp.nan if updated is None else updated(params, state.inner, after, note, released)
-        return _noted(state, after, ratio), released
+        return _note_ratio(state, after, ratio), released
 
     def close(params, state, draws, t):
         ratio = jnp.nan if closed is None else closed(params, state.inner, draws, t)
-        return _noted(state, plain.close(params.inner, state.inner, draws, t), ratio)
+        return _note_ratio(state, plain.close(params.inner, state.inner, draws, t), ratio)
 
     def diagnose(params, state):
         return {"largest_error": state.largest, "first_error": state.first}
@@ -73,7 +73,7 @@ def program(plain: Program, updated: Callable | None, closed: Callable | None) -
     return Program(init, act, encode, update, close=close, diagnose=diagnose, hints=hints)
 
 
-def watched(algorithm: Algorithm, truth: Any, *, updated: Any = None, closed: Any = None) -> Algorithm:
+def watch(algorithm: Algorithm, truth: Any, *, updated: Any = None, closed: Any = None) -> Algorithm:
     """`algorithm` with its confidence sets watched; it has no guarantee of its own."""
     return algorithm._replace(
         program=program(algorithm.program, updated, closed), params=Params(algorithm.params, truth),
@@ -87,12 +87,12 @@ def watching(
     """A factory with the arguments of `base`, whose algorithms are watched. closed: of an algorithm, its measure."""
 
     @wraps(base)
-    def made(**given: Any) -> Algorithm:
+    def make_algorithm(**given: Any) -> Algorithm:
         plain = base(**given)
-        return watched(plain, truth, updated=updated, closed=None if closed is None else closed(plain))
+        return watch(plain, truth, updated=updated, closed=None if closed is None else closed(plain))
 
-    made.__name__ = f"watched_{made.__name__}"
-    return factory(made)
+    make_algorithm.__name__ = f"watched_{make_algorithm.__name__}"
+    return factory(make_algorithm)
 
 
 def _norm(error: Any, inverse: Any) -> Any:
@@ -110,7 +110,7 @@ def online_ucb_error(params, before, after, note, released):
 def byzantine_error(params, before, after, note, released):
     """The norm of theta's error in Lambda_k over beta_k, once an episode that is followed by another."""
     error = after.theta - params.truth.astype(after.theta.dtype)
-    width = agents.radius(params.inner.constants, after.episode, after.theta.dtype)
+    width = agents.episode_radius(params.inner.constants, after.episode, after.theta.dtype)
     return jnp.where(after.episode > before.episode, _norm(error, after.inverse) / width, jnp.nan)
 
 
@@ -125,13 +125,13 @@ def block_error(params, before, after, note, released):
 def batch_error(shape: Shape) -> Callable:
     """The largest error of an active arm's estimate over the batch's radius."""
 
-    def closed(params, state, draws, t):
-        theta = estimated(shape, params.inner, state, draws, t).theta
+    def error_at_close(params, state, draws, t):
+        theta = estimate_batch(shape, params.inner, state, draws, t).theta
         error = jnp.abs(params.inner.actions @ (theta - params.truth.astype(theta.dtype)))
         largest = jnp.max(jnp.where(state.active, error, 0))
         return jnp.where(jnp.any(state.counts > 0), largest / state.radius, jnp.nan)
 
-    return closed
+    return error_at_close
 
 
 # ---- the least eigenvalue of the second moment of the features played, which the server of a private algorithm never
@@ -149,7 +149,7 @@ class Played(NamedTuple):
 
 
 @cache
-def played_program(base: Program, dim: int) -> Program:
+def epoch_program(base: Program, dim: int) -> Program:
     """The algorithm's functions; the messages carry the true features along."""
 
     def init(params, draws):
@@ -186,7 +186,7 @@ def played(
     """An algorithm of one play a window with the diagnostics `lambda_min_k`, of every epoch of 2^k plays."""
     horizon = integer("horizon", horizon, 1, 2**EPOCHS - 1, remedy="later epochs are not measured")
     fixed = {"num_arms": num_arms, "dim": dim, "horizon": horizon, "feature_norm": feature_norm}
-    algorithm = call(base, fixed, {})
+    algorithm = call_base(base, fixed, {})
     return algorithm._replace(
-        program=played_program(algorithm.program, dim), version=("watched", 1, (algorithm.version,)), config={}
+        program=epoch_program(algorithm.program, dim), version=("watched", 1, (algorithm.version,)), config={}
     )

@@ -11,7 +11,7 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 CITED = re.compile(rf"{_YEAR.pattern}|\"|et al\\.")
 
 
-def one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     return " ".join(text.split())
 
 
@@ -21,11 +21,11 @@ def paper(factory: Callable[..., Any]) -> str:
     Its docstring's References where they name a year, without sentences at their end that cite nothing; else the first
     paragraph of its module's docstring that cites a paper.
     """
-    references = one_line(re.sub(r"\.\. \[\d+\] ", "", sections(factory.__doc__).get("References", "")))
+    references = join_lines(re.sub(r"\.\. \[\d+\] ", "", sections(factory.__doc__).get("References", "")))
     if not _YEAR.search(references):
         for paragraph in sections(sys.modules[factory.__module__].__doc__)[""].split("\n\n"):
             if CITED.search(paragraph):
-                return re.split(r" (?:Axes|Draws)\b", one_line(paragraph))[0].rstrip(".")
+                return re.split(r" (?:Axes|Draws)\b", join_lines(paragraph))[0].rstrip(".")
     sentences = re.split(r"(?<=[.]) (?=[A-Z])", references)
     while len(sentences) > 1 and not re.search(rf"{CITED.pattern}|docs/", sentences[-1]):
         sentences.pop()

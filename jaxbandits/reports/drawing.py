@@ -42,10 +42,10 @@ Dotted = Annotated[
         each one starts with."""),
 ]
 Names = Annotated[Mapping[str, str] | None, Kind("dict"), Doc("`{key: label of its axis}`.")]
-Columns = Annotated[Names, Doc("`{column: label of its axis}`.")]
+ColumnNames = Annotated[Names, Doc("`{column: label of its axis}`.")]
 Titles = Annotated[Names, Doc("`{key: its name in the panels' titles}`.")]
 Caption = Annotated[str | Literal[False], Kind("str or False"), Doc("Text added below; False: no caption at all.")]
-Width = Annotated[float | None, Doc("Of the figure, in inches.")]
+FigureWidth = Annotated[float | None, Doc("Of the figure, in inches.")]
 Axes = Annotated[
     Any,
     Kind("matplotlib axes or sequence of axes"),
@@ -55,7 +55,7 @@ File = Annotated[str | Path | None, Doc("Also write the figure there (.png, .pdf
 Drawn = Annotated[Plot, Doc("The figure and the tidy table of what it shows.")]
 
 
-def drawn(function: Callable[P, Plot]) -> Callable[P, Plot]:
+def with_style(function: Callable[P, Plot]) -> Callable[P, Plot]:
     """A function that draws under our settings of matplotlib, whose docstring gets what it shares with others."""
 
     @functools.wraps(function)
@@ -66,12 +66,14 @@ def drawn(function: Callable[P, Plot]) -> Callable[P, Plot]:
     return told(raises="For what cannot be drawn: the message says why.")(draw)
 
 
-def reduced(
+def apply_selection(
     ds: xr.Dataset, select: Mapping[str, Any] | None, allowed: int, key: str | None = None
 ) -> tuple[xr.Dataset, str | None]:
     """`ds` at the selection without keys of one value, and the key that still has several."""
     axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
-    ds = selection.pick(ds, {k: [v] if k in axes and np.ndim(v) == 0 else v for k, v in (select or {}).items()})
+    ds = selection.select_values(
+        ds, {k: [v] if k in axes and np.ndim(v) == 0 else v for k, v in (select or {}).items()}
+    )
     dims = [d for d in selection.grid_dims(ds) if d != key]
     left = [d for d in dims if ds.sizes[d] > 1]
     if len(left) > allowed:
@@ -101,7 +103,7 @@ def styles_of(labels: list[str], dotted: Mapping[str, str] | Iterable[str] = ())
     return styles
 
 
-def measured(ds: xr.Dataset, after: str = "") -> str:
+def axis_words(ds: xr.Dataset, after: str = "") -> str:
     """What the vertical axis shows, in words and with its unit where that is known."""
     regret = ds["regret"].attrs
     words = str(regret.get("long_name", "cumulative regret"))
@@ -128,15 +130,15 @@ def errorbar(axes: Any, x: Any, line: pd.DataFrame, label: str, **look: Any) -> 
     axes.errorbar(x, line["centre"], error, label=label, elinewidth=0.8, capsize=1.5, **look)
 
 
-def done(
+def finish_plot(
     frame: pd.DataFrame, axes: Any, order: Sequence[str], about: str, caption: str | Literal[False], ax: Any,
     path: str | Path | None, words: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:  # fmt: skip
     """The figure of some axes, with legend and caption, and its table; written to `path` where one is given.
 
-    order, words: as in `layout.finish`. about: what the caption begins with. ax: the axes that a user gave, if any.
+    order, words: as in `layout.add_legend_and_caption`. about: what the caption begins with. ax: the axes that a user gave, if any.
     """
-    layout.finish(axes, order, about, caption, ax is not None, words)
+    layout.add_legend_and_caption(axes, order, about, caption, ax is not None, words)
     plot = Plot(axes.figure.figure, frame.reset_index(drop=True))
     if path is not None:
         save(plot, path)

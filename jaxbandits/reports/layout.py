@@ -53,7 +53,7 @@ SETTINGS: dict[Any, Any] = {
 SHAPES = {1: (1, 3.5, 2.1), 2: (2, 5.5, 1.9), 3: (3, 7.0, 1.8), 4: (2, 5.5, 1.7), 5: (3, 7.0, 1.7), 6: (3, 7.0, 1.7)}
 
 # how keys are written on axes and panels
-NAMES = {
+KEY_NAMES = {
     "epsilon": r"privacy level $\varepsilon$",
     "epsilon_spent": r"$\varepsilon$ spent",
     "delta_spent": r"$\delta$ spent",
@@ -153,14 +153,14 @@ def render(figure: Figure, kind: str) -> bytes:
     """The file's content. It holds no dates: the same data give the same file. A png says its words, too."""
     metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
     if kind == "png":
-        metadata["Description"] = "\n".join(words(figure))
+        metadata["Description"] = "\n".join(figure_words(figure))
     out = io.BytesIO()
     with style():
         figure.savefig(out, format=kind, metadata=metadata)
     return out.getvalue()
 
 
-def words(figure: Figure) -> list[str]:
+def figure_words(figure: Figure) -> list[str]:
     """The texts of a figure that have letters, each once: names of axes, panels, lines and rows, and the caption.
 
     Symbols are plain letters, and units are left out.
@@ -168,20 +168,20 @@ def words(figure: Figure) -> list[str]:
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()
     >>> _ = figure.text(0, 0, "regret\\nof an agent"), figure.text(1, 1, "10")
-    >>> words(figure)
+    >>> figure_words(figure)
     ['regret of an agent']
     """
     with style():
         figure.draw_without_rendering()
     texts: list[Any] = figure.findobj(Text)
-    shown = (plain(" ".join(text.get_text().split())) for text in texts if text.get_visible())
+    shown = (plain_text(" ".join(text.get_text().split())) for text in texts if text.get_visible())
     return list(dict.fromkeys(text for text in shown if any(letter.isalpha() for letter in text)))
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """A text without typesetting and without the unit of regret.
 
-    >>> plain(r"privacy level $\\varepsilon$ = −1"), plain("cumulative regret (in rewards)")
+    >>> plain_text(r"privacy level $\\varepsilon$ = −1"), plain_text("cumulative regret (in rewards)")
     ('privacy level ε = -1', 'cumulative regret')
     """
     text = re.sub(r"\$([^$]*)\$", r"\1", text)
@@ -317,7 +317,7 @@ def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> Non
             panels[0].set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
 
 
-def finish(
+def add_legend_and_caption(
     axes: Any, order: Sequence[str], about: str, caption: str | Literal[False], adopted: bool, words: Mapping[str, str]
 ) -> None:
     """Put legend and caption below the panels; the figure grows by what they need.
@@ -366,7 +366,7 @@ def key_words(key: Any) -> str:
     >>> key_words("reward_adversary.corruption")
     'reward adversary: corruption'
     """
-    return NAMES.get(key, str(key).replace("_", " ").replace(".", ": "))
+    return KEY_NAMES.get(key, str(key).replace("_", " ").replace(".", ": "))
 
 
 def _grid(axes: Any) -> tuple[int, int]:

@@ -15,20 +15,20 @@ from jaxbandits import formatting, selection, spending, statistics
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.layout import Plot
 from jaxbandits.selection import Swept
-from jaxbandits.validation import choice, shown
+from jaxbandits.validation import choice, show
 
 BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
 
-@drawing.drawn
+@drawing.with_style
 def regret(
     ds: Swept, *, select: drawing.Select = None,
     bands: drawing.Bands = "interval", log: Literal["x", "y", "both", "none"] | None = None,
     dotted: drawing.Dotted = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
     names: drawing.Titles = None,
-    caption: drawing.Caption = "", width: drawing.Width = None, ax: drawing.Axes = None, path: drawing.File = None,
+    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None, path: drawing.File = None,
 ) -> Plot:  # fmt: skip
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
 
@@ -54,23 +54,23 @@ def regret(
     """
     choice("bands", bands, tuple(drawing.CENTRE))
     ds = selection.whole(ds, "plot.regret")
-    ds, panel_key = drawing.reduced(ds, select, 1)
+    ds, panel_key = drawing.apply_selection(ds, select, 1)
     frame = band_table(ds["regret"], bands).dropna(subset="centre")
     log, linear = _scales(frame, log)
     return _over_plays(
-        ds, panel_key, frame, _bounds(bounds, np.unique(frame["t"].to_numpy())), words=drawing.measured(ds),
+        ds, panel_key, frame, _bounds(bounds, np.unique(frame["t"].to_numpy())), words=drawing.axis_words(ds),
         bands=bands, log=log, linear=linear, dotted=dotted, names=names, caption=caption, width=width, ax=ax, path=path,
     )  # fmt: skip
 
 
-@drawing.drawn
+@drawing.with_style
 def reward(
     ds: Swept, *,
     total: Annotated[bool, Doc("Rewards summed over plays 1..t instead of their mean over these plays.")] = False,
     select: drawing.Select = None, bands: drawing.Bands = "interval",
     log: Annotated[Literal["x", "none"], Doc("Whether the axis of plays is logarithmic.")] = "none",
     dotted: drawing.Dotted = (), names: drawing.Titles = None,
-    caption: drawing.Caption = "", width: drawing.Width = None, ax: drawing.Axes = None, path: drawing.File = None,
+    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None, path: drawing.File = None,
 ) -> Plot:  # fmt: skip
     """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
 
@@ -105,7 +105,7 @@ def reward(
             "ds has no best_reward: contexts decide which arm is best there and only regret is known, so draw "
             "plot.regret(ds); or an earlier release computed it, and the same sweep with its store adds best_reward"
         )
-    ds, panel_key = drawing.reduced(ds, select, 1)
+    ds, panel_key = drawing.apply_selection(ds, select, 1)
     best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
     frame = band_table(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
     expert = "expert" in ds["regret"].attrs.get("long_name", "")
@@ -167,15 +167,17 @@ def _over_plays(
     layout.name_axes(panels, "plays $t$", words, shared=panel_key != "horizon")
     order = labels + list(dict.fromkeys(line["algorithm"].iloc[0] for line in thin))
     table = pd.concat([frame.assign(kind="algorithm"), *thin]) if thin else frame
-    return drawing.done(table, panels[0], order, drawing.over_seeds(ds, bands), caption, ax, path, spending.legend(ds))
+    return drawing.finish_plot(
+        table, panels[0], order, drawing.over_seeds(ds, bands), caption, ax, path, spending.legend(ds)
+    )
 
 
-@drawing.drawn
+@drawing.with_style
 def against(
     ds: Swept, key: str, *, select: Annotated[drawing.Select, Doc("`{key: value}` for the other keys.")] = None,
     dotted: drawing.Dotted = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
     names: drawing.Names = None,
-    caption: drawing.Caption = "", width: drawing.Width = None, ax: drawing.Axes = None, path: drawing.File = None,
+    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None, path: drawing.File = None,
 ) -> drawing.Drawn:  # fmt: skip
     """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
 
@@ -199,7 +201,7 @@ def against(
     keys, axis = selection.grid_dims(ds), key
     if not keys:
         raise ValueError(
-            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), "
+            f"key = {show(key)}: this sweep has no grid; run sweep(..., grid={{{show(key)}: [...]}}), "
             "or draw plot.regret(ds)"
         )
     spends = key in (spending.EPSILON, spending.DELTA) and key in ds.coords
@@ -207,16 +209,16 @@ def against(
         several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
         if len(several) != 1:
             raise ValueError(
-                f"key = {key!r} is drawn over the values of one key, and {formatting.listed(several) or 'none'} have "
+                f"key = {key!r} is drawn over the values of one key, and {formatting.join_values(several) or 'none'} have "
                 "several: fix the others in `select`"
             )
         key = several[0]
     choice("key", key, keys)
-    ds, _ = drawing.reduced(ds, select, 0, key)
+    ds, _ = drawing.apply_selection(ds, select, 0, key)
     constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
     summary = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
     if spends:
-        summary[axis] = np.ravel(spending.along(ds, axis))
+        summary[axis] = np.ravel(spending.coordinate_array(ds, axis))
     varies = ~summary["algorithm"].isin(constant) if spends else np.full(len(summary), True)
     values = np.unique(summary[axis][varies]) if key in ds.dims else np.array([""])
     if values.dtype.kind not in "iuf" or not np.isfinite(values).any():
@@ -250,11 +252,11 @@ def against(
     layout.axis(axes.xaxis, finite, log_x, ticks=finite if finite.size < MAX_TICKS else None, infinity=beyond)
     _add(axes, orders, axis)
     horizon = ds.coords.get("horizon", ds["t"][-1])
-    words = drawing.measured(ds, " after the horizon" if horizon.ndim else f" after {int(horizon):,} plays")
+    words = drawing.axis_words(ds, " after the horizon" if horizon.ndim else f" after {int(horizon):,} plays")
     layout.name_axes([axes], (names or {}).get(axis, layout.key_words(axis)), words)
     frame = pd.concat([frame.assign(kind="algorithm"), *orders])
     order, legend = labels + list(reference or {}), {} if spends else spending.legend(ds)
-    return drawing.done(frame, axes, order, drawing.over_seeds(ds, "interval"), caption, ax, path, legend)
+    return drawing.finish_plot(frame, axes, order, drawing.over_seeds(ds, "interval"), caption, ax, path, legend)
 
 
 def _line(name: str, key: str, x: Any, values: Any, kind: str) -> pd.DataFrame:

@@ -17,7 +17,18 @@ from jaxbandits.auditing.audit import Audit
 from jaxbandits.auditing.confidence_bounds import claimed_curve
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import Axes, Caption, Columns, Dotted, Drawn, File, Width, done, drawn, styles_of
+from jaxbandits.reports.drawing import (
+    Axes,
+    Caption,
+    ColumnNames,
+    Dotted,
+    Drawn,
+    FigureWidth,
+    File,
+    finish_plot,
+    styles_of,
+    with_style,
+)
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
@@ -26,12 +37,12 @@ NUM_LEVELS = 6  # colours of a map of numbers without cuts
 MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 
-@drawn
+@with_style
 def lines(
     frame: pd.DataFrame, x: str, y: str, *, line: Annotated[str, Doc("The column that tells the lines apart.")],
     log: Annotated[Literal["x", "y", "both", "none"], Doc("Which axes are logarithmic.")] = "none",
-    dotted: Dotted = (), names: Columns = None,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+    dotted: Dotted = (), names: ColumnNames = None,
+    caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None,
 ) -> Drawn:  # fmt: skip
     """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
 
@@ -62,13 +73,13 @@ def lines(
     layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
     layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
     layout.name_axes([axes], names.get(x, layout.key_words(x)), names.get(y, layout.key_words(y)))
-    return done(frame, axes, labels, "", caption, ax, path)
+    return finish_plot(frame, axes, labels, "", caption, ax, path)
 
 
-@drawn
+@with_style
 def trade_off(
     audit: Annotated[Audit, Doc("What `jb.audit` returned.")], *,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+    caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """False negatives against false positives of an audit's test, beside the curve that its claim allows.
 
@@ -101,18 +112,18 @@ def trade_off(
     axes.set_title(rf"{audit.algorithm}: audited $\varepsilon$ at least {compact(audit.epsilon_lower, 3)}")
     layout.name_axes([axes], "false positives", "false negatives")
     counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
-    return done(frame, axes, ["audited test", claim, "guessing"], counted, caption, ax, path)
+    return finish_plot(frame, axes, ["audited test", claim, "guessing"], counted, caption, ax, path)
 
 
-@drawn
+@with_style
 def heatmap(
     frame: pd.DataFrame, x: str, y: str, value: str, *,
     panel: Annotated[str | None, Doc("The column with one panel for each of its values, six at most.")] = None,
     text: Annotated[str | None, Doc("A column written into the cells, where a panel has at most sixty.")] = None,
-    hatched: Annotated[str | None, Doc("A column of bools: its cells are hatched.")] = None, names: Columns = None,
+    hatched: Annotated[str | None, Doc("A column of bools: its cells are hatched.")] = None, names: ColumnNames = None,
     hatch: Annotated[str, Doc("What the legend calls hatched cells.")] = "not valid",
     cuts: Sequence[float] | None = None,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+    caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None,
 ) -> Drawn:  # fmt: skip
     """A map of one column of a tidy table over two others.
 
@@ -144,7 +155,7 @@ def heatmap(
     _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
     table, named = frame, {key: list(pd.unique(frame[key])) for key in (x, y) if frame[key].dtype.kind not in "iuf"}
     frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
-    names = {"epsilon": layout.NAMES["epsilon"], **(names or {})}
+    names = {"epsilon": layout.KEY_NAMES["epsilon"], **(names or {})}
     parts = [(None, frame)] if panel is None else list(frame.groupby(panel, sort=False))
     if len(parts) > len(layout.SHAPES):
         raise ValueError(
@@ -184,7 +195,7 @@ def heatmap(
             axes.set_title(str(title))
     x_label, y_label = (names.get(key, key.replace("_", " ")) for key in (x, y))
     layout.name_axes(panels, x_label, y_label)
-    return done(table, panels[0], [*legend, *[hatch] * hatches], "", caption, ax, path)
+    return finish_plot(table, panels[0], [*legend, *[hatch] * hatches], "", caption, ax, path)
 
 
 def _check(frame: pd.DataFrame, columns: list[str], numeric: tuple[str, ...]) -> None:

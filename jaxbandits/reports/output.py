@@ -16,11 +16,11 @@ import xarray as xr
 from jaxbandits import formatting, statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
-from jaxbandits.selection import spaced
+from jaxbandits.selection import spread_places
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
 
 
-def clear(directory: Path) -> None:
+def clear_outputs(directory: Path) -> None:
     """Remove what an earlier run wrote beside its results, and nothing else."""
     known = ("config.toml", "summary.csv", "decisions.csv", "provenance.json", "regret.*", "reward.*", "against_*.*")
     for path in [p for pattern in known for p in directory.glob(pattern)]:
@@ -66,7 +66,7 @@ def draw(
     select = {d: ds[d].values[0] for d in long if d != key}
     shown, text, max_panels = ds, caption, len(SHAPES)
     if len(long) == 1 and ds.sizes[long[0]] > max_panels:
-        shown = ds.isel({long[0]: spaced(ds.sizes[long[0]], max_panels)})
+        shown = ds.isel({long[0]: spread_places(ds.sizes[long[0]], max_panels)})
         text = f"{max_panels} of {ds.sizes[long[0]]} values shown. {caption}".strip()
     dotted = figure.get("dotted", ())
     curves: dict[str, Any] = {"select": select if len(long) > 1 else None, "dotted": dotted, "caption": text}

@@ -10,7 +10,17 @@ from annotated_doc import Doc
 
 from jaxbandits import formatting, statistics
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import MARKERS, Axes, Caption, File, Select, Width, done, drawn, errorbar
+from jaxbandits.reports.drawing import (
+    MARKERS,
+    Axes,
+    Caption,
+    FigureWidth,
+    File,
+    Select,
+    errorbar,
+    finish_plot,
+    with_style,
+)
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.searching.tuning import Tuning
 from jaxbandits.validation import choice
@@ -18,17 +28,17 @@ from jaxbandits.validation import choice
 MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
 BINS = 8  # of a key with many values, for its importance
 ROW, ROOM = 0.22, 0.6  # inches of a bar's row, and of all else
-BEST = 0.25  # the share of settings that parallel coordinates draw in colour
+BEST_SHARE = 0.25  # the share of settings that parallel coordinates draw in colour
 Several = Annotated[
     Select, Doc("`{key of over: value or list}`, so that at most one key has several values, six at most.")
 ]
 Tuned: TypeAlias = Annotated[Tuning, Doc("What `jb.tune` returned.")]
 
 
-@drawn
+@with_style
 def response(
     tuning: Tuned, key: Annotated[str, Doc("A key of numbers, without a label.")], *, select: Several = None,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+    caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """Regret on the seeds of the search against a key that was tuned: a line for each algorithm that has it.
 
@@ -53,7 +63,7 @@ def response(
     if frame[key].dtype.kind not in "iuf":
         raise ValueError(f"key = {key!r} has no numbers to stand on an axis: draw plot.parallel(tuning)")
     frame = frame.dropna(subset=[key])
-    frame, panel = _selected(frame, list(tuning.best.attrs["over"]), select)
+    frame, panel = _select_rows(frame, list(tuning.best.attrs["over"]), select)
     frame = frame.sort_values("objective", kind="stable").drop_duplicates(_by(panel, "algorithm", key))
     frame = frame.sort_values(_by(panel, "algorithm", key), kind="stable")
     labels = list(dict.fromkeys(tuning.best["algorithm"][tuning.best["algorithm"].isin(frame["algorithm"])]))
@@ -72,18 +82,18 @@ def response(
         layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
         layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
         if value is not None:
-            axes.set_title(f"{layout.key_words(panel)} = {formatting.text(value)}")
+            axes.set_title(f"{layout.key_words(panel)} = {formatting.format_value(value)}")
     layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
     table = frame[_by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]]
-    return done(table, panels[0], labels, "95% intervals; filled: chosen", caption, ax, path)
+    return finish_plot(table, panels[0], labels, "95% intervals; filled: chosen", caption, ax, path)
 
 
-@drawn
+@with_style
 def parallel(
     tuning: Tuned,
     algorithm: Annotated[str | None, Doc("A label. The default: the only one that was tuned.")] = None, *,
     select: Annotated[Select, Doc("`{key of over: value}`, one value for each key.")] = None,
-    caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None,
+    caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None,
 ) -> Plot:  # fmt: skip
     """All settings of one algorithm as lines over its keys, and over their regret at the right.
 
@@ -100,16 +110,16 @@ def parallel(
     if algorithm is None and len(tuned) != 1:
         raise ValueError(f"algorithm: {len(tuned)} were tuned ({', '.join(tuned)}): name one")
     label = tuned[0] if algorithm is None else choice("algorithm", algorithm, tuned)
-    frame, panel = _selected(frame[frame["algorithm"] == label], list(tuning.best.attrs["over"]), select)
+    frame, panel = _select_rows(frame[frame["algorithm"] == label], list(tuning.best.attrs["over"]), select)
     if panel is not None:
         value = frame[panel].iloc[0]
         raise ValueError(f"select leaves {panel} with several values: fix one, such as select={{{panel!r}: {value}}}")
     keys = [key for key in keys if not all(x == "" or x != x for x in frame[key])]
     frame = frame.sort_values("objective", kind="stable")
-    places = {column: _place(frame[column]) for column in [*keys, "objective"]}
+    places = {column: _heights(frame[column]) for column in [*keys, "objective"]}
     lines = np.column_stack([places[column][0] for column in places])
     (axes,) = layout.panels(1, width if ax is not None else width or max(3.5, 1.1 * (len(keys) + 1)), ax)
-    good = int(np.ceil(BEST * len(frame)))
+    good = int(np.ceil(BEST_SHARE * len(frame)))
     names = {"others": ("0.75", 0.6), "best quarter": (COLOURS[0], 0.9), "chosen": (COLOURS[1], 2.0)}
     kinds = np.where(np.arange(len(frame)) < good, "best quarter", "others")
     kinds = np.where(frame["chosen"], "chosen", kinds)
@@ -127,12 +137,12 @@ def parallel(
     axes.set_yticks([])
     layout.name_axes([axes], "", "")
     table, about = frame[["trial", *keys, "objective", "chosen"]], f"{label}: {len(frame)} settings"
-    return done(table, axes, shown[::-1], about, caption, ax, path)
+    return finish_plot(table, axes, shown[::-1], about, caption, ax, path)
 
 
-@drawn
+@with_style
 def importance(
-    tuning: Tuned, *, caption: Caption = "", width: Width = None, ax: Axes = None, path: File = None
+    tuning: Tuned, *, caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None
 ) -> Plot:
     """How much each tuned key matters: the share of the objective's variance over settings that its value explains.
 
@@ -152,7 +162,7 @@ def importance(
         for key in tuning.best.attrs["chosen"]:
             if all(x == "" or x != x for x in part[key]):
                 continue
-            shares = [_explained(group[key], group["objective"].to_numpy(float)) for group in groups]
+            shares = [_variance_share(group[key], group["objective"].to_numpy(float)) for group in groups]
             rows.append({"algorithm": label, "key": key, "share": float(np.mean(shares))})
     data = pd.DataFrame(rows)
     labels = list(dict.fromkeys(data["algorithm"]))
@@ -176,10 +186,10 @@ def importance(
     axes.grid(visible=False, axis="y")
     layout.name_axes([axes], "share of the variance explained", "")
     caption = caption if several or caption is False else f"{labels[0]}; {caption}" if caption else labels[0]
-    return done(data, axes, labels if several else [], "each key by itself", caption, ax, path)
+    return finish_plot(data, axes, labels if several else [], "each key by itself", caption, ax, path)
 
 
-def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
+def _variance_share(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
     """The share of the objective's variance that groups of equal values explain, at least 0."""
     groups = pd.Series(values.to_numpy())
     if groups.nunique() > BINS and groups.dtype.kind in "iuf":
@@ -212,7 +222,7 @@ def _frame(tuning: Tuning) -> pd.DataFrame:
     return frame
 
 
-def _selected(
+def _select_rows(
     frame: pd.DataFrame, over: list[str], select: Mapping[str, Any] | None
 ) -> tuple[pd.DataFrame, str | None]:
     """The rows of a selection, and the key of over that still has several values."""
@@ -232,7 +242,7 @@ def _by(panel: str | None, *columns: str) -> list[str]:
     return [*columns[:1], *([panel] if panel else []), *columns[1:]]
 
 
-def _place(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, str]]]:
+def _heights(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, str]]]:
     """Values as heights in [0, 1], and the texts at some heights."""
     if values.dtype.kind not in "iuf":
         names = list(dict.fromkeys(map(str, values)))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxbandits.searching.population import Setting, Settings, means_of
+from jaxbandits.searching.population import TuneSetting, TuneSettings, means_of
 from jaxbandits.searching.space import Dimension, point_at, value_at
 from jaxbandits.typing import Float
 
@@ -22,35 +22,37 @@ MIN_SEEDS = 8  # of the first stage of halving: fewer say too little
 GENERATIONS = 8  # of a search by optuna: its sampler learns between them, and each is one sweep
 POPULATION = 16  # points of a generation of the cross-entropy method, or an eighth of the trials where that is more
 ELITE = 0.25  # the share of such a generation that the next one is drawn like
-STEP = 0.7  # weight of the elite against the distribution before
+ELITE_WEIGHT = 0.7  # weight of the elite against the distribution before
 LEAST_SPREAD = 0.02  # of a unit coordinate, and the least share of a listed value, so that none is given up
 
-Evaluate: TypeAlias = Callable[[Mapping[str, Settings], range], dict[str, np.ndarray[Any, Any]]]
+Evaluate: TypeAlias = Callable[[Mapping[str, TuneSettings], range], dict[str, np.ndarray[Any, Any]]]
 """(settings by label, seeds) -> regret [O, N, F, S] by label."""
 
 
 class Tried(NamedTuple):
     """What a search tried, by label."""
 
-    settings: dict[str, Settings]  # at each of the O points, N of them
+    settings: dict[str, TuneSettings]  # at each of the O points, N of them
     regret: dict[str, np.ndarray[Any, Any]]  # [O, N, F, S]
 
 
-class Plan(NamedTuple):
+class SearchPlan(NamedTuple):
     """What a search will run."""
 
-    first: dict[str, list[Setting]]  # the settings it begins with
+    first: dict[str, list[TuneSetting]]  # the settings it begins with
     stages: dict[str, list[tuple[int, int]]]  # which of the seeds are new in each of its stages: from, to
     lanes: int  # how many it needs for one point and problem
 
 
-def planned(
+def plan_trials(
     method: str, dimensions: Mapping[str, Sequence[Dimension]], trials: int | None, seeds: int, seed: int
-) -> Plan:
+) -> SearchPlan:
     """The settings that are tried first (of optuna, which says none before: the ends of the space), and the budget."""
     if method == "optuna":
         first = {label: [_end(of_label, 0), _end(of_label, 1)] for label, of_label in dimensions.items()}
-        return Plan(first, {}, sum((trials or TRIALS) if of_label else 1 for of_label in dimensions.values()) * seeds)
+        return SearchPlan(
+            first, {}, sum((trials or TRIALS) if of_label else 1 for of_label in dimensions.values()) * seeds
+        )
     listed = trials is None and not any(d.is_range for of_label in dimensions.values() for d in of_label)
     if method == "grid" or (method == "halving" and listed):
         first = {label: grid(of_label, trials) for label, of_label in dimensions.items()}
@@ -62,10 +64,10 @@ def planned(
         for label, blocks in stages.items()
         for r, (start, stop) in enumerate(blocks)
     ]
-    return Plan(first, stages, sum(lanes))
+    return SearchPlan(first, stages, sum(lanes))
 
 
-def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[Setting]:
+def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[TuneSetting]:
     """All combinations of the listed values and of evenly spaced values of the ranges, both ends included.
 
     A range has as many values as let the whole grid have at most `trials` settings, nine by default.
@@ -86,7 +88,7 @@ def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[Setting]:
     return [dict(zip((d.key for d in dimensions), row, strict=True)) for row in itertools.product(*values)]
 
 
-def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[Setting]:
+def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[TuneSetting]:
     """Quasi-random settings: a scrambled Sobol sequence, so that they cover the space evenly.
 
     Each is uniform on the space. Where the space has no more than `trials` settings, all of them are taken.
@@ -106,7 +108,7 @@ def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[Sett
     return [point_at(dimensions, x) for x in scales * points[:trials]]
 
 
-def _end(dimensions: Sequence[Dimension], last: int) -> Setting:
+def _end(dimensions: Sequence[Dimension], last: int) -> TuneSetting:
     """The first or last value of every key."""
     return point_at(dimensions, np.array([last if d.is_range else last * (len(d.values) - 1) for d in dimensions]))
 
@@ -117,7 +119,7 @@ def _stages(settings: int, seeds: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise([0, *(math.ceil(seeds / 2 ** (number - 1 - r)) for r in range(number))]))
 
 
-def halving(plan: Plan, evaluate: Evaluate, points: int, seeds: range, judge: Callable[[Any], Any]) -> Tried:
+def halving(plan: SearchPlan, evaluate: Evaluate, points: int, seeds: range, judge: Callable[[Any], Any]) -> Tried:
     """Successive halving over seeds: the better half of the settings goes on to twice as many seeds.
 
     Each algorithm halves at each point for itself; one stage is all settings on all seeds. The horizon is never
@@ -151,7 +153,7 @@ def by_generations(
     cost: regret [O, N, F, S] -> [O, N]. The same arguments give the same proposals, so that a search that was
     interrupted repeats them from its store.
     """
-    settings: dict[str, Settings] = {label: [[] for _ in of_label] for label, of_label in proposers.items()}
+    settings: dict[str, TuneSettings] = {label: [[] for _ in of_label] for label, of_label in proposers.items()}
     parts: dict[str, list[np.ndarray[Any, Any]]] = {label: [] for label in proposers}
     for start in range(0, trials, size):
         number = min(size, trials - start)
@@ -201,7 +203,7 @@ class CrossEntropy:
         """What the points cost that were asked for last. NaN is above all others."""
         order = np.argsort(np.where(np.isnan(costs), np.inf, costs), kind="stable")
         best = order[: max(2, math.ceil(ELITE * self.size))]
-        self.distribution = fitted(self.dimensions, self.coordinates[best], self.distribution)
+        self.distribution = fit_distribution(self.dimensions, self.coordinates[best], self.distribution)
 
 
 def first_generation(
@@ -240,17 +242,22 @@ def next_generation(distribution: Distribution, size: int, rng: np.random.Genera
     return coordinates
 
 
-def fitted(dimensions: Sequence[Dimension], elite: Float[np.ndarray, "E D"], old: Distribution | None) -> Distribution:
+def fit_distribution(
+    dimensions: Sequence[Dimension], elite: Float[np.ndarray, "E D"], old: Distribution | None
+) -> Distribution:
     """The distribution that the elite [E, D] comes from, after the first generation mixed with the old one."""
     mean, spread = elite.mean(0), elite.std(0)
     if old is not None:
-        mean, spread = STEP * mean + (1 - STEP) * old.mean, STEP * spread + (1 - STEP) * old.spread
+        mean, spread = (
+            ELITE_WEIGHT * mean + (1 - ELITE_WEIGHT) * old.mean,
+            ELITE_WEIGHT * spread + (1 - ELITE_WEIGHT) * old.spread,
+        )
     shares = []
     for i, dimension in enumerate(dimensions):
         number = len(dimension.values)
         counts = np.bincount(elite[:, i].astype(int), minlength=number) if number else np.zeros(0)
         before = np.full(number, 1 / max(number, 1)) if old is None else old.shares[i]
-        mixed = np.maximum(STEP * counts / len(elite) + (1 - STEP) * before, LEAST_SPREAD)
+        mixed = np.maximum(ELITE_WEIGHT * counts / len(elite) + (1 - ELITE_WEIGHT) * before, LEAST_SPREAD)
         shares.append(mixed / mixed.sum() if number else mixed)
     return Distribution(mean, np.maximum(spread, LEAST_SPREAD), tuple(shares))
 
@@ -263,7 +270,7 @@ class _Optuna(NamedTuple):
     laws: dict[Any, Any]
     asked: list[Any]  # trials of the last generation
 
-    def ask(self, number: int, /) -> list[Setting]:
+    def ask(self, number: int, /) -> list[TuneSetting]:
         self.asked[:] = [self.study.ask(self.laws) for _ in range(number)]
         return [
             {d.key: trial.params[d.key] if d.is_range else d.values[trial.params[d.key]] for d in self.dimensions}
@@ -280,7 +287,7 @@ def by_optuna(
     judge: Callable[[Any], Any], trials: int | None, seed: int, sampler: Any = None,
 ) -> Tried:  # fmt: skip
     """Settings that optuna proposes in generations, for each algorithm at each point by a study of its own."""
-    optuna = installed_optuna()
+    optuna = import_optuna()
     trials = trials or TRIALS
     size = math.ceil(trials / GENERATIONS)
     make = sampler or (
@@ -300,12 +307,12 @@ def by_optuna(
         found = by_generations(proposers, evaluate, seeds, cost, trials, size)
     finally:
         optuna.logging.set_verbosity(before)
-    fixed: dict[str, Settings] = {label: [[{}]] * points for label in dimensions if label not in proposers}
+    fixed: dict[str, TuneSettings] = {label: [[{}]] * points for label in dimensions if label not in proposers}
     settings, regret = found.settings | fixed, found.regret | (evaluate(fixed, seeds) if fixed else {})
     return Tried({label: settings[label] for label in dimensions}, {label: regret[label] for label in dimensions})
 
 
-def installed_optuna() -> Any:
+def import_optuna() -> Any:
     """The package optuna, which is not always installed."""
     try:
         import optuna

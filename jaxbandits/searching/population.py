@@ -20,15 +20,15 @@ import xarray as xr
 from jaxbandits.searching.space import Dimension, dimensions_of
 from jaxbandits.selection import final_regret
 from jaxbandits.sweeps.arguments import PARTS, seed_range, signature_of
-from jaxbandits.sweeps.grid import Axis, base_of, known_keys, takes
+from jaxbandits.sweeps.grid import Axis, base_of, settable_keys, takes
 from jaxbandits.sweeps.sweep import sweep
 from jaxbandits.typing import Float, Tensor
-from jaxbandits.validation import nearest, shown
+from jaxbandits.validation import nearest, show
 
-Setting: TypeAlias = dict[str, Any]
+TuneSetting: TypeAlias = dict[str, Any]
 """The values of one algorithm: {key without the label: value}."""
 
-Settings: TypeAlias = list[list[Setting]]
+TuneSettings: TypeAlias = list[list[TuneSetting]]
 """The settings of one algorithm: at each of the O points, N of them."""
 
 RESERVED = (
@@ -77,7 +77,7 @@ def _product(axes: Sequence[Axis]) -> list[dict[str, Any]]:
 
 
 def evaluate(
-    problem: Problem, settings: Mapping[str, Settings], seeds: range, store: Path | None, *, progress: bool = False
+    problem: Problem, settings: Mapping[str, TuneSettings], seeds: range, store: Path | None, *, progress: bool = False
 ) -> dict[str, np.ndarray[Any, Any]]:
     """The regret at the horizon of all settings, by label: [O, N, F, S]. All labels share a sweep an environment.
 
@@ -88,7 +88,7 @@ def evaluate(
     for o, point in enumerate(problem.points):
         for i in range(number):
             # a label with fewer settings repeats its last one, which is computed once
-            bound = keyed(problem, {label: of_label[o][: i + 1][-1] for label, of_label in settings.items()})
+            bound = sweep_keys(problem, {label: of_label[o][: i + 1][-1] for label, of_label in settings.items()})
             rows += [concerning(point | other, settings, problem.algorithms) | bound for other in family]
     shape = (len(problem.points), number, len(family), len(seeds))
     algorithms = {label: problem.algorithms[label] for label in settings}
@@ -109,7 +109,7 @@ def concerning(row: dict[str, Any], labels: Iterable[str], algorithms: Mapping[s
     return {key: value for key, value in row.items() if any(concerns(key, label, algorithms) for label in labels)}
 
 
-def keyed(problem: Problem, settings: Mapping[str, Setting]) -> dict[str, Any]:
+def sweep_keys(problem: Problem, settings: Mapping[str, TuneSetting]) -> dict[str, Any]:
     """A setting of every label with the keys of a sweep, tied ones included."""
     return {
         f"{problem.part or label}.{each}": value
@@ -138,7 +138,7 @@ def parts_of_space(
         keys = dimension.key if isinstance(dimension.key, tuple) else (dimension.key,)
         reached = defaultdict[str, list[str]](list)
         for key in keys:
-            for label, inner in _reached(key, algorithms).items():
+            for label, inner in _find_algorithms(key, algorithms).items():
                 reached[label].append(inner)
         for label, inner_keys in reached.items():
             twice = next((key for key in inner_keys if key in taken[label]), None)
@@ -151,10 +151,10 @@ def parts_of_space(
     return {label: tuple(of_label) for label, of_label in found.items()}, tied
 
 
-def _reached(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
+def _find_algorithms(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
     """The algorithms that a key reaches, and the key inside each of them."""
     if not isinstance(key, str) or not key:
-        raise ValueError(f"space key {shown(key)} must be an argument's name, or a tuple of names that move together")
+        raise ValueError(f"space key {show(key)} must be an argument's name, or a tuple of names that move together")
     owner = owner_of(key, algorithms)
     inner = key if owner is None else key[len(owner) + 1 :]
     if inner in RESERVED:
@@ -169,8 +169,8 @@ def _reached(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
         bound = next((label for label, factory in candidates.items() if _binds(factory, inner)), None)
         if bound is not None:
             raise ValueError(f"space key {key!r} is already set in the partial of {bound!r}: leave it out there")
-        known = {k: None for factory in candidates.values() for k in known_keys(factory)}
-        names = [*known, *(f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f))]
+        known = {k: None for factory in candidates.values() for k in settable_keys(factory)}
+        names = [*known, *(f"{label}.{k}" for label, f in algorithms.items() for k in settable_keys(f))]
         raise ValueError(f"space key {key!r}: no algorithm has such an argument{nearest(key, names)}")
     return reached
 
@@ -188,7 +188,7 @@ def _binds(factory: Any, key: str) -> bool:
     return base is not None and _binds(base, rest)
 
 
-def reached_by(problem: Problem, label: str, axis: Axis) -> bool:
+def axis_concerns(problem: Problem, label: str, axis: Axis) -> bool:
     """Whether an axis concerns this algorithm, or a part that all share."""
     return any(concerns(key, label, problem.algorithms) for key in axis.keys)
 
@@ -209,7 +209,7 @@ def has_default(factory: Any, key: str) -> bool:
     return parameter.default is not inspect.Parameter.empty
 
 
-def unfolded(ds: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
+def unfold_points(ds: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
     """A Dataset of points, in the order of the product of `axes`, with a dimension for each axis instead."""
     if not axes:
         return ds.isel(point=0, drop=True)
@@ -235,7 +235,7 @@ def disjoint(seeds: Any, report_seeds: Any, what: str) -> tuple[range, range]:
         raise ValueError(str(error).replace("seeds", "report_seeds", 1)) from None
     if max(searched.start, reported.start) < min(searched.stop, reported.stop):
         raise ValueError(
-            f"report_seeds = {shown(reported)} meets seeds = {shown(searched)}, on which {what} is chosen: report "
+            f"report_seeds = {show(reported)} meets seeds = {show(searched)}, on which {what} is chosen: report "
             f"on others, such as range({searched.stop}, {searched.stop + len(reported)})"
         )
     return searched, reported
@@ -265,10 +265,10 @@ def over_family(regret: Tensor, objective: str, quantile: float) -> np.ndarray[A
     low = int(np.floor(at))
     high = min(low + 1, regret.shape[-2] - 1)
 
-    def ranked(rank: int) -> np.ndarray[Any, Any]:
+    def regret_at_rank(rank: int) -> np.ndarray[Any, Any]:
         return np.take_along_axis(regret, order[..., rank, None, None], -2)[..., 0, :]
 
-    return ranked(low) if at == low else (high - at) * ranked(low) + (at - low) * ranked(high)
+    return regret_at_rank(low) if at == low else (high - at) * regret_at_rank(low) + (at - low) * regret_at_rank(high)
 
 
 def means_of(values: Float[np.ndarray, "*N S"]) -> Float[np.ndarray, "*N"]:

@@ -17,12 +17,12 @@ from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods, population, tuning
 from jaxbandits.selection import final_regret
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import labelled, part_factory
+from jaxbandits.sweeps.arguments import label_algorithms, part_factory
 from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.plan import plan as laid_out
 from jaxbandits.sweeps.sweep import Algorithms, Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import choice, integer, number, path_of, shown, told
+from jaxbandits.validation import choice, integer, number, path_of, show, told
 
 DEFAULT = " (default)"  # what the label of an algorithm with its own values ends with
 
@@ -126,13 +126,13 @@ def tune(
         "horizon": integer("horizon", horizon, 1, 2**31 - 2), "dtype": dtype, "memory": memory,
         "reward_adversary": reward_adversary, "message_adversary": message_adversary,
     }  # fmt: skip
-    problem = checked_problem(algorithms, environment, space, over, unknown, settings)
+    problem = build_problem(algorithms, environment, space, over, unknown, settings)
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
     if method == "optuna":
-        methods.installed_optuna()
+        methods.import_optuna()
     elif sampler is not None:
-        raise ValueError(f"sampler = {shown(sampler)} is for method = 'optuna', which proposes by it: leave it out")
+        raise ValueError(f"sampler = {show(sampler)} is for method = 'optuna', which proposes by it: leave it out")
     choice("objective", objective, population.OBJECTIVES)
     quantile = number("quantile", quantile, 0.0, 1.0)
     points, family = len(problem.points), len(problem.environments) * len(problem.family)
@@ -144,14 +144,14 @@ def tune(
     seed = integer("seed", seed, 0, 2**32 - 1)
     searched, reported = population.disjoint(seeds, report_seeds, "the setting")
     home = None if store is None else path_of(store, "store")
-    plan = methods.planned(method, problem.dimensions, trials, len(searched), seed)
+    plan = methods.plan_trials(method, problem.dimensions, trials, len(searched), seed)
     defaults = _check_built(problem, plan, reported)
     judge = functools.partial(population.over_family, objective=objective, quantile=quantile)
     if progress:
         chosen_lanes, report_lanes = plan.lanes * points * family, len(reported) * points * family
         report_lanes *= len(problem.algorithms) + len(defaults)
         plays = float(horizon) * (chosen_lanes + report_lanes)
-        estimate.say(
+        estimate.print_progress(
             f"tune: at most {chosen_lanes:,} lanes to choose and {report_lanes:,} to report, {plays:.2g} plays"
         )
     run = functools.partial(population.evaluate, problem, store=home and home / "trials", progress=progress)
@@ -160,7 +160,7 @@ def tune(
     else:
         tried = methods.halving(plan, run, points, searched, judge)
     chosen = tuning.choices(tried, judge)
-    reports, own = report(problem, chosen, defaults, reported, checkpoints, home and home / "report", progress)
+    reports, own = report_sweep(problem, chosen, defaults, reported, checkpoints, home and home / "report", progress)
     values = {str(label): judge(_family_last(final_regret(reports).sel(algorithm=label), problem)) for label in own}
     default_values = {label: values[label + DEFAULT] for label in defaults}
     default_values |= {label: values[label] for label in chosen if not problem.dimensions[label]}
@@ -173,15 +173,15 @@ def tune(
         best=tuning.best_table(problem, chosen, values, default_values),
         trials=tuning.trials_dataset(problem, tried, judge, searched, about),
         report=tuning.with_chosen(reports, problem, chosen, own),
-        undecided=tuning.undecided_table(problem, tried, chosen, judge),
+        undecided=tuning.table_of_undecided(problem, tried, chosen, judge),
     )
 
 
-def checked_problem(
+def build_problem(
     algorithms: Any, environment: Any, space: Any, over: Any, unknown: Any, settings: dict[str, Any]
 ) -> population.Problem:
     """What is tuned, with the errors of its arguments."""
-    factories = labelled(algorithms)
+    factories = label_algorithms(algorithms)
     clash = next((label for label in factories if label + DEFAULT in factories), None)
     if clash is not None:
         raise ValueError(f"label {clash + DEFAULT!r} is what {clash!r} with its own values is called: rename it")
@@ -190,7 +190,7 @@ def checked_problem(
         raise ValueError("environment is empty: give an environment, or {name: environment}")
     for name in environments if isinstance(environment, Mapping) else ():
         if not isinstance(name, str) or not name.strip() or "\0" in name:
-            raise ValueError(f"environment: the name {shown(name)} must be a string that is not blank")
+            raise ValueError(f"environment: the name {show(name)} must be a string that is not blank")
     for given in environments.values():
         part_factory(given, "environment")
     dimensions, tied = population.parts_of_space(space, factories)
@@ -208,7 +208,7 @@ def checked_problem(
         known=[axis for axis in axes if axis.name not in unknown],
         unknown=[axis for axis in axes if axis.name in unknown], settings=settings,
     )  # fmt: skip
-    taken = population.keyed(
+    taken = population.sweep_keys(
         problem, {label: {d.key: None for d in of_label} for label, of_label in dimensions.items()}
     )
     for key in (key for axis in axes for key in axis.keys):
@@ -217,7 +217,7 @@ def checked_problem(
     return problem
 
 
-def _check_built(problem: population.Problem, plan: methods.Plan, reported: range) -> list[str]:
+def _check_built(problem: population.Problem, plan: methods.SearchPlan, reported: range) -> list[str]:
     """Build the first and last settings at every point, and return the labels whose own values can be built, too."""
     common = {"horizon": problem.settings["horizon"], "seeds": reported, "checkpoints": 1} | {
         key: problem.settings[key] for key in ("dtype", "reward_adversary", "message_adversary")
@@ -225,7 +225,7 @@ def _check_built(problem: population.Problem, plan: methods.Plan, reported: rang
     defaults, everywhere = [], [point | other for point in problem.points for other in problem.family]
     for environment in problem.environments.values():
         for end in (0, -1):
-            bound = population.keyed(problem, {label: settings[end] for label, settings in plan.first.items()})
+            bound = population.sweep_keys(problem, {label: settings[end] for label, settings in plan.first.items()})
             laid_out(problem.algorithms, environment, points=[row | bound for row in everywhere], **common)
     for label, of_label in problem.dimensions.items():
         if of_label and all(population.has_default(problem.algorithms[label], d.key) for d in of_label):
@@ -237,13 +237,13 @@ def _check_built(problem: population.Problem, plan: methods.Plan, reported: rang
                         {label: problem.algorithms[label]}, environment, **common, **({"points": rows} if rows else {})
                     )
             except (ValueError, TypeError) as error:
-                estimate.say(f"tune: {label} has no default to compare with here ({error})")
+                estimate.print_progress(f"tune: {label} has no default to compare with here ({error})")
             else:
                 defaults.append(label)
     return defaults
 
 
-def report(
+def report_sweep(
     problem: population.Problem, chosen: Mapping[str, list[tuning.Choice]], defaults: Sequence[str], seeds: range,
     checkpoints: Any, store: Path | None, progress: bool,
 ) -> tuple[xr.Dataset, dict[str, str]]:  # fmt: skip
@@ -264,13 +264,13 @@ def report(
                 for key, label in owners.items() if label is not None and label in defaults
             }  # fmt: skip
             settings = {label: of_label[o].setting for label, of_label in chosen.items()}
-            rows.append(row | population.keyed(problem, settings))
+            rows.append(row | population.sweep_keys(problem, settings))
     common = {"seeds": seeds, "checkpoints": checkpoints, "progress": progress} | problem.settings
     parts = []
     axes = [*problem.known, *problem.unknown]
     for name, environment in problem.environments.items():
         ds = sweep(algorithms, environment, points=rows, store=population.below(store, name), **common)
-        parts.append(population.unfolded(ds, axes))
+        parts.append(population.unfold_points(ds, axes))
     if list(problem.environments) == [""]:
         return parts[0], own
     joined = xr.concat(

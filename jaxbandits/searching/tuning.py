@@ -11,9 +11,17 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from jaxbandits.formatting import text
+from jaxbandits.formatting import format_value
 from jaxbandits.searching.methods import Tried
-from jaxbandits.searching.population import Problem, Setting, Settings, could_be_best, keyed, means_of, reached_by
+from jaxbandits.searching.population import (
+    Problem,
+    TuneSetting,
+    TuneSettings,
+    axis_concerns,
+    could_be_best,
+    means_of,
+    sweep_keys,
+)
 from jaxbandits.searching.space import Dimension, coordinate_of
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps.grid import Axis
@@ -72,7 +80,7 @@ class Tuning(NamedTuple):
             tied = isinstance(keys, tuple)
             table = {"tied": [{"keys": keys, "values": rows}]} if tied else {"grid": {keys: values}}
         try:
-            return toml_file.written(table)
+            return toml_file.format_toml(table)
         except ValueError as error:
             remedy = "give the sweep grid=tuning.grid() in Python"
             raise ValueError(f"a value has no form in TOML ({error}): {remedy}") from error
@@ -82,11 +90,11 @@ class Tuning(NamedTuple):
         over, chosen = list(self.best.attrs["over"]), list(self.best.attrs["chosen"])
         lines = [
             f"Tuning: {about['method']}, {about['objective']} regret at horizon {about['horizon']}; chosen on seeds "
-            f"{ends(self.trials['seed'].values)}, reported on seeds {ends(self.report['seed'].values)}"
+            f"{seed_span(self.trials['seed'].values)}, reported on seeds {seed_span(self.report['seed'].values)}"
         ]
         for row in self.best.to_dict("records"):
-            where = ", ".join([row["algorithm"], *(f"{key} = {text(row[key])}" for key in over)])
-            values = ", ".join(f"{key} = {text(row[key])}" for key in chosen if not pd.isna(row[key]))
+            where = ", ".join([row["algorithm"], *(f"{key} = {format_value(row[key])}" for key in over)])
+            values = ", ".join(f"{key} = {format_value(row[key])}" for key in chosen if not pd.isna(row[key]))
             lines.append(f"  {where}: {values or 'nothing to choose'}: regret {_with(row['regret'], row['interval'])}")
             if not values:
                 continue
@@ -101,7 +109,7 @@ class Tuning(NamedTuple):
         return "\n".join(lines)
 
 
-def ends(seeds: np.ndarray[Any, Any]) -> str:
+def seed_span(seeds: np.ndarray[Any, Any]) -> str:
     """The first and the last of some seeds."""
     return f"{seeds[0]} to {seeds[-1]}"
 
@@ -114,7 +122,7 @@ class Choice(NamedTuple):
     """What was chosen for one algorithm at one point."""
 
     trial: int
-    setting: Setting
+    setting: TuneSetting
     objective: float  # on the seeds of the search
     possible: np.ndarray[Any, Any]  # [N] whether each setting could be the best
 
@@ -163,7 +171,7 @@ def keys_of(problem: Problem) -> list[str]:
     return list(dict.fromkeys(d.key for of_label in problem.dimensions.values() for d in of_label))
 
 
-def _row(problem: Problem, label: str, o: int, setting: Setting) -> dict[str, Any]:
+def _row(problem: Problem, label: str, o: int, setting: TuneSetting) -> dict[str, Any]:
     """The beginning of a row of a table: where it is, and the values of every key of the space."""
     values = {key: label_of(problem.dimensions[label], key, value) for key, value in setting.items()}
     return {"algorithm": label, **problem.labels[o], **dict.fromkeys(keys_of(problem), np.nan)} | values
@@ -189,14 +197,14 @@ def best_table(
             rows.append(row | {"undecided": others, "edge": edge})
     table = pd.DataFrame(rows)
     points = [
-        point | keyed(problem, {label: of_label[o].setting for label, of_label in chosen.items()})
+        point | sweep_keys(problem, {label: of_label[o].setting for label, of_label in chosen.items()})
         for o, point in enumerate(problem.points)
     ]
     table.attrs = {"over": {axis.name: list(axis.labels) for axis in problem.known}, "chosen": keys, "points": points}
     return table
 
 
-def undecided_table(
+def table_of_undecided(
     problem: Problem, tried: Tried, chosen: Mapping[str, list[Choice]], judge: Callable[[Any], Any]
 ) -> pd.DataFrame:
     """The table `undecided`: the other settings that could be the best, with their regret on the seeds of the search.
@@ -225,12 +233,12 @@ def trials_dataset(
     sizes = [len(axis.values) for axis in problem.known]
     family = {"environment": list(problem.environments)} if list(problem.environments) != [""] else {}
 
-    def padded(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def pad_with_nan(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         width = [(0, number - x.shape[1] if axis == 1 else 0) for axis in range(x.ndim)]
         return np.pad(np.asarray(x, np.float64), width, constant_values=np.nan)
 
-    regret = np.stack([padded(x) for x in tried.regret.values()])
-    objective = np.stack([padded(means_of(judge(x))) for x in tried.regret.values()])
+    regret = np.stack([pad_with_nan(x) for x in tried.regret.values()])
+    objective = np.stack([pad_with_nan(means_of(judge(x))) for x in tried.regret.values()])
     problems = [*([len(problem.environments)] if family else []), *(len(axis.values) for axis in problem.unknown)]
     dims, shape = ("algorithm", *known, "trial"), (len(labels), *sizes, number)
     ds = xr.Dataset(
@@ -253,7 +261,7 @@ def trials_dataset(
     return ds
 
 
-def _along(problem: Problem, key: str, settings: Mapping[str, Settings], number: int) -> np.ndarray[Any, Any]:
+def _along(problem: Problem, key: str, settings: Mapping[str, TuneSettings], number: int) -> np.ndarray[Any, Any]:
     """The values of a key [labels, O, number] as a coordinate has them."""
     values = [
         label_of(problem.dimensions[label], key, at[i][key]) if i < len(at) and key in at[i] else None
@@ -268,7 +276,7 @@ def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
         if all(isinstance(x, int | np.integer) for x in values):
             return np.asarray(values, np.int64)
         return np.array([np.nan if x is None else x for x in values], np.float64)
-    return np.array(["" if x is None else x if isinstance(x, str) else text(x) for x in values])
+    return np.array(["" if x is None else x if isinstance(x, str) else format_value(x) for x in values])
 
 
 def with_chosen(
@@ -277,11 +285,11 @@ def with_chosen(
     """The report with the chosen values as coordinates, and its constant axes. own: label of the report -> label."""
     known, sizes = [axis.name for axis in problem.known], [len(axis.values) for axis in problem.known]
     labels = [str(label) for label in ds["algorithm"].values]
-    settings: dict[str, Settings] = {label: [[{}]] * len(problem.points) for label in labels}
+    settings: dict[str, TuneSettings] = {label: [[{}]] * len(problem.points) for label in labels}
     settings |= {label: [[one.setting] for one in of_label] for label, of_label in chosen.items()}
     for key in keys_of(problem):
         column = _along(problem, key, settings, 1).reshape(len(labels), *sizes)
         ds = ds.assign_coords({key: (("algorithm", *known), column)})
     axes: list[Axis] = [*problem.known, *problem.unknown]
-    constant = {label: [axis.name for axis in axes if not reached_by(problem, own[label], axis)] for label in labels}
+    constant = {label: [axis.name for axis in axes if not axis_concerns(problem, own[label], axis)] for label in labels}
     return ds.assign_attrs(constant_along=json.dumps(constant))

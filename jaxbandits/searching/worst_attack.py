@@ -16,20 +16,27 @@ from jaxbandits.contract import name_of
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods
-from jaxbandits.searching.population import Problem, Settings, disjoint, evaluate
+from jaxbandits.searching.population import Problem, TuneSettings, disjoint, evaluate
 from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of
-from jaxbandits.searching.tuning import ends, label_of
+from jaxbandits.searching.tuning import label_of, seed_span
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import call, labelled, part_factory, public_name, signature_of, text
+from jaxbandits.sweeps.arguments import (
+    call_factory,
+    label_algorithms,
+    part_factory,
+    public_name,
+    short_text,
+    signature_of,
+)
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import Arguments, choice, integer, nearest, path_of, shown, told, unwrapped
+from jaxbandits.validation import Arguments, choice, integer, nearest, path_of, show, told, unwrap_factory
 
 SLOTS = ("reward", "message")
 TAKEN = ("trial", "seed", "report_seed", "generation", "search_value", "regret", "report_regret")
-MAX_NUMBERS = 100  # of an array that is written out
+MAX_WRITTEN_NUMBERS = 100  # of an array that is written out
 
 
 class WorstCase(NamedTuple):
@@ -47,15 +54,15 @@ class WorstCase(NamedTuple):
             name, kind = "search value (biased upwards)", f"the largest of {len(values)} trials"
         else:
             name, kind = "search value", "of the only trial"
-        chosen = ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
+        chosen = ", ".join(f"{key} = {show(value)}" for key, value in self.params.items())
         return "\n".join(
             [
                 f"WorstCase: {about['algorithm']} under {about['adversary']} on {about['slot']}s, "
                 f"horizon {about['horizon']}",
                 f"  attack found: {chosen}",
                 f"  regret: {self.regret:.6g}, 95% interval [{low:.6g}, {high:.6g}], on report seeds "
-                f"{ends(trials['report_seed'].values)}; that of the worst attack is no less",
-                f"  {name}: {values.max():.6g}, {kind} on seeds {ends(trials['seed'].values)}; "
+                f"{seed_span(trials['report_seed'].values)}; that of the worst attack is no less",
+                f"  {name}: {values.max():.6g}, {kind} on seeds {seed_span(trials['seed'].values)}; "
                 f"trial 1, the adversary's own values: {values[0]:.6g}",
                 f"  again: {about['command']}",
             ]
@@ -127,7 +134,7 @@ def worst_case(
     True
     """
     part = f"{choice('slot', slot, SLOTS)}_adversary"
-    label, *others = algorithms = labelled(algorithm)
+    label, *others = algorithms = label_algorithms(algorithm)
     if others:
         raise ValueError(
             f"algorithm names {len(algorithms)} algorithms, {', '.join(algorithms)}: call worst_case for each of them"
@@ -135,7 +142,7 @@ def worst_case(
     if adversary is None:
         raise TypeError("adversary = None attacks nobody: give a factory of jb.adversaries, or its name")
     factory = part_factory(adversary, part)
-    dimensions, start = _checked_space(space, factory, part, integer("horizon", horizon, 1, 2**31 - 2))
+    dimensions, start = _space_dimensions(space, factory, part, integer("horizon", horizon, 1, 2**31 - 2))
     trials = integer("trials", trials, 1)
     searched, reported = disjoint(seeds, report_seeds, "the attack")
     home = None if store is None else path_of(store, "store")
@@ -146,12 +153,14 @@ def worst_case(
     proposer = methods.CrossEntropy(dimensions, trials, start)
     means = list[float]()
 
-    def regrets(settings: Mapping[str, Settings], seeds: range) -> dict[str, np.ndarray[Any, Any]]:
+    def regrets(settings: Mapping[str, TuneSettings], seeds: range) -> dict[str, np.ndarray[Any, Any]]:
         number = 1 + len(means) // proposer.size
         found = _in_few_sizes(problem, settings, seeds, home and home / f"generation-{number:03d}")
         means.extend(found[label][0, :, 0].mean(-1))
         if progress:
-            estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {np.max(means):.6g}")
+            estimate.print_progress(
+                f"generation {number}: {len(means)} of {trials} trials, largest regret {np.max(means):.6g}"
+            )
         return found
 
     cost = lambda regret: -regret[:, :, 0].mean(-1)
@@ -172,7 +181,7 @@ def worst_case(
 
 
 def _in_few_sizes(
-    problem: Problem, settings: Mapping[str, Settings], seeds: range, store: Path | None
+    problem: Problem, settings: Mapping[str, TuneSettings], seeds: range, store: Path | None
 ) -> dict[str, np.ndarray[Any, Any]]:
     """The regret of one algorithm's settings, of which as many as a power of two have each combination of names and
     flags.
@@ -191,7 +200,7 @@ def _in_few_sizes(
     return {label: found[:, [order.index(i) for i in range(len(points))]]}
 
 
-def _checked_space(
+def _space_dimensions(
     space: Any, factory: Any, part: str, horizon: int
 ) -> tuple[tuple[Dimension, ...], tuple[float, ...]]:
     """The dimensions of the space, and the coordinates of the adversary's own values.
@@ -217,15 +226,15 @@ def _checked_space(
             f"{name} has no default of {missing[0]!r}, where the search would start: give functools.partial(..., "
             f"{given})"
         )
-    built = call(factory, part)
+    built = call_factory(factory, part)
     start = tuple(_own_coordinate(d, bound.get(d.key, names[d.key].default), built, name) for d in dimensions)
     for dimension in dimensions:
         for value in (dimension.low, dimension.high) if dimension.is_range else dimension.values:
             value = int(value) if dimension.kind == "int" else value
             try:
-                call(functools.partial(factory, **{dimension.key: value}), part)
+                call_factory(functools.partial(factory, **{dimension.key: value}), part)
             except ValueError as error:
-                raise ValueError(f"space[{dimension.key!r}]: {name} refuses {shown(value)}: {error}") from error
+                raise ValueError(f"space[{dimension.key!r}]: {name} refuses {show(value)}: {error}") from error
     return dimensions, start
 
 
@@ -241,9 +250,9 @@ def _own_coordinate(dimension: Dimension, value: Any, built: Adversary, name: st
         if dimension.is_range:
             inside = f"[{dimension.low:g}, {dimension.high:g}]"
         else:
-            inside = ", ".join(map(shown, dimension.labels))
+            inside = ", ".join(map(show, dimension.labels))
         raise ValueError(
-            f"space[{key!r}] does not hold {name}'s own {key} = {shown(value)}, where the search starts: it has "
+            f"space[{key!r}] does not hold {name}'s own {key} = {show(value)}, where the search starts: it has "
             f"{inside}; widen it, or give functools.partial(..., {key}=...)"
         ) from None
 
@@ -253,10 +262,10 @@ def _command(
 ) -> str:
     """The expression that runs an attack on the report seeds again."""
     ((label, algorithm),) = algorithms.items()
-    who = written(algorithm) if name_of(algorithm) == label else f"{{{label!r}: {written(algorithm)}}}"
+    who = python_text(algorithm) if name_of(algorithm) == label else f"{{{label!r}: {python_text(algorithm)}}}"
     return (
-        f"jb.sweep({who}, {written(environment)}, horizon={horizon}, seeds={reported!r}, checkpoints=1, "
-        f"{part}={written(attack)})"
+        f"jb.sweep({who}, {python_text(environment)}, horizon={horizon}, seeds={reported!r}, checkpoints=1, "
+        f"{part}={python_text(attack)})"
     )
 
 
@@ -282,36 +291,38 @@ def _dataset(
     )  # fmt: skip
 
 
-def written(x: Any) -> str:
+def python_text(x: Any) -> str:
     """An argument as Python.
 
     What has no expression is written as its name or its shape: a user's own function, an optimizer, a large array.
 
     >>> import jaxbandits as jb
-    >>> written(functools.partial(jb.adversaries.huber, corruption=0.1, value=math.inf))
+    >>> python_text(functools.partial(jb.adversaries.huber, corruption=0.1, value=math.inf))
     "functools.partial(jb.adversaries.huber, corruption=0.1, value=float('inf'))"
     """
     if is_transformation(x):
-        return text(x)
+        return short_text(x)
     if hasattr(x, "config"):  # a called part
         again = isinstance(x.config, Arguments) and x.config.describes(x)
         maker = getattr(x, "remake", None) if again else None
-        return (x.config or {}).get("name", "own") if maker is None else f"{public_name(maker)}({_bound(maker)})"
+        return (
+            (x.config or {}).get("name", "own") if maker is None else f"{public_name(maker)}({_arguments_text(maker)})"
+        )
     if callable(x):
-        name, bound = public_name(x), _bound(x)
+        name, bound = public_name(x), _arguments_text(x)
         return f"functools.partial({name}, {bound})" if bound else name
     if hasattr(x, "__array__") and np.ndim(x):
         shape = np.shape(x)
-        return written(np.asarray(x).tolist()) if np.size(x) <= MAX_NUMBERS else f"<array of shape {shape}>"
+        return python_text(np.asarray(x).tolist()) if np.size(x) <= MAX_WRITTEN_NUMBERS else f"<array of shape {shape}>"
     if isinstance(x, dict):
-        return "{" + ", ".join(f"{key!r}: {written(value)}" for key, value in x.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {python_text(value)}" for key, value in x.items()) + "}"
     if isinstance(x, list):
-        return f"[{', '.join(map(written, x))}]"
+        return f"[{', '.join(map(python_text, x))}]"
     if isinstance(x, tuple):
-        return f"({', '.join(map(written, x))}{',' if len(x) == 1 else ''})"
+        return f"({', '.join(map(python_text, x))}{',' if len(x) == 1 else ''})"
     x = x.item() if isinstance(x, np.generic) else x
     return f"float('{x}')" if isinstance(x, float) and not math.isfinite(x) else repr(x)
 
 
-def _bound(factory: functools.partial[Any]) -> str:
-    return ", ".join(f"{key}={written(value)}" for key, value in unwrapped(factory).bound.items())
+def _arguments_text(factory: functools.partial[Any]) -> str:
+    return ", ".join(f"{key}={python_text(value)}" for key, value in unwrap_factory(factory).bound.items())

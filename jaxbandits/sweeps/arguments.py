@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
-from jaxbandits.contract import described, name_of
+from jaxbandits.contract import describe_error, name_of
 from jaxbandits.learners.transformations import is_transformation, maker, program_of
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.part_checks import fields
-from jaxbandits.sweeps.until import MAX_SEEDS, Until, refused
-from jaxbandits.validation import Arguments, integer, nearest, said_of, shown, unwrapped
+from jaxbandits.sweeps.until import MAX_SEEDS, Until, refuse_until
+from jaxbandits.validation import Arguments, integer, nearest, prefix_errors, show, unwrap_factory
 
 MAX_CHECKPOINTS = 10**6
 PARTS = ("environment", "reward_adversary", "message_adversary")
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 # of every argument that is a part: where its factories are, what they return, and what that is called
-KINDS: dict[str, tuple[Any, Any, str]] = {
+PART_KINDS: dict[str, tuple[Any, Any, str]] = {
     "algorithm": (algorithms, Algorithm, "an algorithm"),
     "environment": (environments, Environment, "an environment"),
     "reward_adversary": (adversaries, Adversary, "an adversary"),
@@ -41,12 +41,12 @@ KINDS: dict[str, tuple[Any, Any, str]] = {
 
 def public_name(factory: Any) -> str:
     """Where a reader finds the factory: `jb.environments.bernoulli_arms`, or the name of a user's own."""
-    name, function = name_of(factory), unwrapped(factory).function
-    home = next((module for module, *_ in KINDS.values() if getattr(module, name, None) is function), None)
+    name, function = name_of(factory), unwrap_factory(factory).function
+    home = next((module for module, *_ in PART_KINDS.values() if getattr(module, name, None) is function), None)
     return name if home is None else f"jb.{home.__name__.rpartition('.')[2]}.{name}"
 
 
-def labelled(given: Any) -> dict[str, Any]:
+def label_algorithms(given: Any) -> dict[str, Any]:
     """A dict {label: factory} from a name, a factory, a list of them or {label: name or factory}."""
     named: dict[Any, Any] = {}
     if isinstance(given, dict):
@@ -66,7 +66,7 @@ def labelled(given: Any) -> dict[str, Any]:
             raise ValueError(
                 f"label {label!r} must be a string that is not blank and does not begin with a part's name or 'base'"
             )
-        readable("label", label)
+        check_text("label", label)
     if named is not given:
         return named
     return {label: factory_of(item, "algorithm", f"algorithms[{label!r}]") for label, item in named.items()}
@@ -76,7 +76,7 @@ def part_factory(given: Any, slot: str) -> Any:
     """The factory of a part, given as a name, a factory, a partial or called; None for no adversary."""
     if given is None and slot != "environment":
         return None
-    if isinstance(given, KINDS[slot][1]):
+    if isinstance(given, PART_KINDS[slot][1]):
         changed = isinstance(given.config, Arguments) and not given.config.describes(given)
         # taken as it is: a user's own part has no factory, and that of a changed part returns another
         return (lambda: given) if changed or given.remake is None else given.remake
@@ -85,7 +85,7 @@ def part_factory(given: Any, slot: str) -> Any:
 
 def factory_of(given: Any, slot: str, argument: str) -> Any:
     """A factory, given as itself or by its name. ValueError or TypeError for anything else."""
-    module = KINDS[slot][0]
+    module = PART_KINDS[slot][0]
     known, order = module.__name__.rpartition(".")[2], "the algorithms come first, then the environment"
     if slot not in ("algorithm", "environment"):
         order = f"{slot} takes a factory of jb.adversaries"
@@ -96,8 +96,8 @@ def factory_of(given: Any, slot: str, argument: str) -> Any:
             raise ValueError(f"{argument} = {given!r} is {elsewhere}: {order}")
         listed = f"{nearest(given, module.__all__)}; dir(jb.{known}) lists them"
         own = ": give the function itself" if ":" in given else listed
-        raise ValueError(f"{argument} = {shown(given)} is no name of jb.{known}{own}")
-    for other, (_, kind, what) in KINDS.items():
+        raise ValueError(f"{argument} = {show(given)} is no name of jb.{known}{own}")
+    for other, (_, kind, what) in PART_KINDS.items():
         if isinstance(given, kind):
             name = (given.config or {}).get("name", what.split()[1])
             if slot == other == "algorithm":
@@ -110,23 +110,23 @@ def factory_of(given: Any, slot: str, argument: str) -> Any:
         signature_of(given)
     except ValueError:
         raise TypeError(
-            f"{argument} = {shown(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
+            f"{argument} = {show(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
         ) from None
-    if elsewhere := _belongs(unwrapped(given).function, slot):
+    if elsewhere := _belongs(unwrap_factory(given).function, slot):
         raise TypeError(f"{argument} = {name_of(given)} is {elsewhere}: {order}")
     return given
 
 
 def _belongs(given: Any, slot: str) -> str:
     """The words `an environment` or the like, where a name or function is a factory of another kind than the slot's."""
-    for module, _, what in KINDS.values():
+    for module, _, what in PART_KINDS.values():
         named = given in module.__all__ if isinstance(given, str) else getattr(module, name_of(given), None) is given
-        if named and module is not KINDS[slot][0]:
+        if named and module is not PART_KINDS[slot][0]:
             return what
     return ""
 
 
-def call(factory: Any, slot: str, prefix: str | None = None, place: str = "", /, **arguments: Any) -> Any:
+def call_factory(factory: Any, slot: str, prefix: str | None = None, place: str = "", /, **arguments: Any) -> Any:
     """What the factory returns, checked to be a part of the slot's kind. TypeError where an argument is missing.
 
     prefix: how grid keys that could give a missing argument begin; None without a grid. place: what an error of the
@@ -145,33 +145,33 @@ def call(factory: Any, slot: str, prefix: str | None = None, place: str = "", /,
             f"{whose}{name} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}"
         )
     try:
-        with said_of(place):
+        with prefix_errors(place):
             part = factory(**arguments)
     except (ValueError, TypeError):
         raise
     except Exception as error:
-        raise ValueError(f"{slot}: {name} fails with {described(error)}") from error
-    fields.check_part(part, KINDS[slot][1], factory, name)
+        raise ValueError(f"{slot}: {name} fails with {describe_error(error)}") from error
+    fields.check_part(part, PART_KINDS[slot][1], factory, name)
     return part
 
 
 def signature_of(factory: Any) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
     """A factory's own arguments, and those already bound in partials."""
-    function, bound = unwrapped(factory)
+    function, bound = unwrap_factory(factory)
     try:
         return dict(inspect.signature(function).parameters), bound
     except (TypeError, ValueError):
         raise ValueError(
-            f"{shown(function)} is not a factory: give a function of keyword arguments or a functools.partial of one"
+            f"{show(function)} is not a factory: give a function of keyword arguments or a functools.partial of one"
         ) from None
 
 
 def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
     """Seeds as a range, from a count, a range or a list; `until`, for a sweep, is all that it may come to."""
     if labels is not None and isinstance(seeds, Until):
-        seeds.check(labels)
+        seeds.check_labels(labels)
         return range(seeds.most)
-    refused(seeds, "seeds", "it is for jb.sweep alone, give a count or a range")
+    refuse_until(seeds, "seeds", "it is for jb.sweep alone, give a count or a range")
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
     if listed and len(seeds):
         plain = list(np.asanyarray(seeds) if hasattr(seeds, "__array__") else seeds)  # masks are kept
@@ -179,7 +179,7 @@ def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
         seeds = range(values[0], values[0] + len(values))
         if values != list(seeds):
             raise ValueError(
-                f"seeds = {shown(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
+                f"seeds = {show(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
                 "what lies between, ds.sel(seed=[...]) then selects"
             )
     if isinstance(seeds, range):
@@ -211,12 +211,12 @@ def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
         times = np.empty(0)
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
         raise ValueError(
-            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give "
+            f"checkpoints = {show(checkpoints)} must be a count or a list of plays: for every play give "
             f"checkpoints={horizon}, the horizon"
         )
     if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
         raise ValueError(
-            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {shown(times.tolist())}"
+            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {show(times.tolist())}"
         )
     times = times.astype(np.int64)
     return times if times[-1] == horizon else np.append(times, horizon)
@@ -229,11 +229,11 @@ def floating(dtype: Any) -> str:
     except TypeError:
         name = ""
     if name not in ("float32", "float64"):
-        raise ValueError(f"dtype = {shown(dtype)} must be 'float32' or 'float64'")
+        raise ValueError(f"dtype = {show(dtype)} must be 'float32' or 'float64'")
     return name
 
 
-def readable(what: str, text: str) -> None:
+def check_text(what: str, text: str) -> None:
     """ValueError for text that no file can hold (NUL, half a character) or mathematics that cannot be drawn."""
     if "\0" in text or text.encode(errors="ignore").decode() != text:
         raise ValueError(f"{what} {text!r} holds a character that no file can: leave it out")
@@ -246,7 +246,7 @@ def readable(what: str, text: str) -> None:
             except ValueError as error:
                 reason = str(error).splitlines()[-1]
                 raise ValueError(
-                    f"{what} {shown(text)} is broken mathematics for the pictures ({reason}): "
+                    f"{what} {show(text)} is broken mathematics for the pictures ({reason}): "
                     "mend it, or write \\$ for a dollar"
                 ) from None
 
@@ -271,13 +271,13 @@ def own_factory(name: str, beside: Path) -> Callable[..., Any]:
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # a module that calls exit() fails, too
-        raise ValueError(f"cannot load {name!r}: {described(error)}") from None
+        raise ValueError(f"cannot load {name!r}: {describe_error(error)}") from None
     finally:
         if sys.path[place : place + 1] == [path]:
             del sys.path[place]
     if not callable(factory):
         raise ValueError(f"{name!r} is {type(factory).__name__} and no function: give a factory of keyword arguments")
-    function = unwrapped(factory).function
+    function = unwrap_factory(factory).function
     _refuse(getattr(function, "__module__", None) or type(function).__module__, name, beside)
     return factory
 
@@ -302,28 +302,30 @@ def _refuse(module: str, name: str, beside: Path) -> None:
 def dependencies() -> frozenset[str]:
     """Top-level names of the modules that this package needs, and that those need in turn, where they are installed."""
 
-    def normal(requirement: str) -> str:
+    def distribution_name(requirement: str) -> str:
         return re.sub(r"[-_.]+", "-", re.split(r"[\s;<>=!~\[(@]", requirement, maxsplit=1)[0]).lower()
 
     needed = ["jaxbandits"]
     for name in needed:  # it grows meanwhile
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            names = map(normal, importlib.metadata.requires(name) or ())
+            names = map(distribution_name, importlib.metadata.requires(name) or ())
             needed += [other for other in dict.fromkeys(names) if other not in needed]
     modules = importlib.metadata.packages_distributions().items()
-    return frozenset(module for module, owners in modules if any(normal(owner) in needed for owner in owners))
+    return frozenset(
+        module for module, owners in modules if any(distribution_name(owner) in needed for owner in owners)
+    )
 
 
 # ---- as text and as JSON
 
 
-def text(x: Any) -> str:
+def short_text(x: Any) -> str:
     """A factory, array or number as short text."""
     if is_transformation(x):
         config = _transformation(x)
         return f"{config['name'].rpartition('.')[2]} {config['program'][:8]}"
     if callable(x):
-        inner = ", ".join(f"{k}={text(v)}" for k, v in unwrapped(x).bound.items())
+        inner = ", ".join(f"{k}={short_text(v)}" for k, v in unwrap_factory(x).bound.items())
         return f"{name_of(x)}({inner})" if inner else name_of(x)
     return str(x)
 
@@ -339,7 +341,7 @@ def jsonable(x: Any) -> Any:
     if is_transformation(x):
         return dict(_transformation(x))
     if callable(x):  # a factory or a partial
-        return {"name": name_of(x), **{k: jsonable(v) for k, v in unwrapped(x).bound.items()}}
+        return {"name": name_of(x), **{k: jsonable(v) for k, v in unwrap_factory(x).bound.items()}}
     with contextlib.suppress(ValueError):  # entries of different lengths, of which each is written by itself
         if isinstance(x, list | tuple | np.ndarray) and np.size(x) > 1000:
             return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x))}

@@ -19,7 +19,7 @@ from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.regret import gaps_of
 from jaxbandits.spending import TOLERANCE
 
-ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
+BOUND_ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
 LARGEST_CHANGE = 0.01  # of a gap between arms, or of a probability, as a share
 # Spacing of the uniforms that rewards are drawn from (`jaxbandits.random`).
 GRID = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -37,7 +37,7 @@ class Spent(NamedTuple):
     delta: float
 
 
-def paid(environment: Environment) -> tuple[float, float] | None:
+def range_of_rewards(environment: Environment) -> tuple[float, float] | None:
     """The range (low, high) of an environment's rewards: its `reward_range`, or +-`reward_bound`; None without both."""
     facts = environment.facts
     if "reward_range" in facts:
@@ -48,11 +48,11 @@ def paid(environment: Environment) -> tuple[float, float] | None:
 
 def reach(environment: Environment) -> float:
     """The largest absolute value of a reward; 0 where the environment does not say."""
-    low, high = paid(environment) or (0.0, 0.0)
+    low, high = range_of_rewards(environment) or (0.0, 0.0)
     return max(abs(low), abs(high))
 
 
-def spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
+def privacy_spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
     """What a run spends. Infinitely much where the environment pays rewards beyond those of the guarantee."""
     claim = algorithm.guarantee
     if claim.model == "none":
@@ -70,16 +70,16 @@ def overspent(algorithm: Algorithm, environment: Environment) -> bool:
     return bound < math.inf and reach(environment) > bound and bool(np.isfinite(spend(algorithm.params)[0]))
 
 
-def unread(algorithm: Algorithm, environment: Environment) -> Doubts:
+def doubts_of_range(algorithm: Algorithm, environment: Environment) -> Doubts:
     """Whether the environment, adversaries left aside, pays rewards outside the range that the algorithm reads."""
-    read, pays = algorithm.rewards, paid(environment)
+    read, pays = algorithm.rewards, range_of_rewards(environment)
     if read is None or pays is None:
         return
-    # where privacy assumes bounded rewards, `exceeded` and `doubted` say more
+    # where privacy assumes bounded rewards, `doubts_of_moments` and `doubts_of_federation` say more
     if algorithm.guarantee.model == "federated" or overspent(algorithm, environment):
         return
     beyond = (read.low - pays[0], read.low), (pays[1] - read.high, read.high)
-    outside = max((size for size, end in beyond if size > ROUNDING * max(1.0, abs(end))), default=0.0)
+    outside = max((size for size, end in beyond if size > BOUND_ROUNDING * max(1.0, abs(end))), default=0.0)
     if outside:
         declared = f"reads rewards in {interval(read.low, read.high)} and {FATES[read.outside]}"
         advice = (
@@ -94,7 +94,7 @@ def interval(low: float, high: float) -> str:
     return f"{'(' if np.isinf(low) else '['}{low:.4g}, {high:.4g}{')' if np.isinf(high) else ']'}"
 
 
-def exceeded(algorithm: Algorithm, environment: Environment) -> Doubts:
+def doubts_of_moments(algorithm: Algorithm, environment: Environment) -> Doubts:
     """How many times the most exceeded assumption of moments is exceeded."""
     follows = "its guarantee does not hold"
     if overspent(algorithm, environment):
@@ -126,7 +126,7 @@ def _excess(
 ) -> tuple[float, str] | None:
     """How many times the size of the worst arm exceeds a declared limit, and text about it; None where it does not."""
     arm = int(np.argmax(sizes))
-    if sizes[arm] <= limit * (1 + ROUNDING):
+    if sizes[arm] <= limit * (1 + BOUND_ROUNDING):
         return None
     if order and np.isinf(sizes[arm]):
         remedy = f"lower {order}"
@@ -137,12 +137,12 @@ def _excess(
     return sizes[arm] / limit if limit > 0 else np.inf, said
 
 
-def doubted(algorithm: Algorithm, environment: Environment) -> Doubts:
+def doubts_of_federation(algorithm: Algorithm, environment: Environment) -> Doubts:
     """Whether federated privacy assumes other rewards, or swamps the data."""
     if algorithm.guarantee.model != "federated":
         return
     size, share = reach(environment), algorithm.guarantee.noise_share(algorithm)
-    if size > 1 + ROUNDING:
+    if size > 1 + BOUND_ROUNDING:
         extent = "are unbounded" if np.isinf(size) else f"reach {size:.4g}"
         text = f"rewards {extent}, and privacy assumes at most 1 (Assumption 2)"
         advice = "honest messages may be refused: use reward='bounded' with theta_norm + noise_scale <= 1"
@@ -152,13 +152,13 @@ def doubted(algorithm: Algorithm, environment: Environment) -> Doubts:
         yield "noise", share, text, "raise epsilon, the number of agents or the horizon, or lower window"
 
 
-def unasked(algorithm: Algorithm) -> Doubts:
+def doubts_of_spending(algorithm: Algorithm) -> Doubts:
     """Where more privacy is spent than is asked for, or delta is large."""
     if algorithm.guarantee.model == "none":
         return
     config = algorithm.config
     try:
-        asked, epsilon, delta = spent(algorithm, None)
+        asked, epsilon, delta = privacy_spent(algorithm, None)
     except Exception:  # a malformed guarantee is named by the checks of parts
         return
     if epsilon > (1 + TOLERANCE) * asked:
@@ -172,13 +172,13 @@ def unasked(algorithm: Algorithm) -> Doubts:
         yield "delta", delta * horizon, text, "bind a smaller one"
 
 
-def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
+def doubts_of_precision(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
     """What a dtype cannot hold: arms that it takes for equal, rare rewards that it cannot draw, horizons too long."""
     means = environment.facts.get("means")
     if means is not None:  # arms whose means differ may be further apart or nearer once their means are rounded
         exact = np.asarray(means, np.float64)
         text = f"means of arms differ by {{:.4g}}, and by {{:.4g}} in {dtype}"
-        yield from _changed(
+        yield from _rounding_doubt(
             "gaps", gaps_of(exact), gaps_of(exact.astype(dtype)), text, "move or scale the means", dtype
         )
     # coins may be so rare, or so sure, that a uniform does not draw them as often as they say
@@ -186,7 +186,7 @@ def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts
     rare = np.minimum(coins, 1 - coins)
     drawn = np.round(rare / GRID[dtype]) * GRID[dtype]
     text = f"a probability of {{:.3g}} is drawn as {{:.3g}}: uniforms of {dtype} are multiples of {GRID[dtype]:.2g}"
-    yield from _changed("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
+    yield from _rounding_doubt("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
     horizon, plays = algorithm.config.get("horizon", 0), algorithm.program.float32_plays
     if dtype == "float32" and plays is not None and horizon > plays:
         text = (
@@ -196,7 +196,7 @@ def unheld(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts
         yield "horizon", horizon / plays, text, "run it with dtype='float64'"
 
 
-def _changed(
+def _rounding_doubt(
     subject: str, exact: np.ndarray[Any, Any], held: np.ndarray[Any, Any], text: str, remedy: str, dtype: str
 ) -> Doubts:
     """A doubt where a positive number changes by more than `LARGEST_CHANGE`. text: of the one that changes most."""
@@ -216,11 +216,14 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
         about_length = algorithm.config.get("horizon"), algorithm.program.float32_plays
         key = id(environment), overspent(algorithm, environment), algorithm.tails, about_length
         if key not in checked:  # a grid over other arguments repeats the same assumptions
-            checked[key] = list(exceeded(algorithm, environment)), list(unheld(algorithm, environment, dtype))
+            checked[key] = (
+                list(doubts_of_moments(algorithm, environment)),
+                list(doubts_of_precision(algorithm, environment, dtype)),
+            )
         beyond, lost = checked[key]
         for about, *doubt in itertools.chain(
-            beyond, doubted(algorithm, environment), unread(algorithm, environment),
-            unasked(algorithm), lost,
+            beyond, doubts_of_federation(algorithm, environment), doubts_of_range(algorithm, environment),
+            doubts_of_spending(algorithm), lost,
         ):  # fmt: skip
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

@@ -11,14 +11,14 @@ import jax
 import jaxlib
 import numpy as np
 
-from jaxbandits.garbage import uncollected
+from jaxbandits.garbage import pause_collection
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.protocol import Environment
 from jaxbandits.regret import best_reward, has_best
 from jaxbandits.selection import TAKERS
-from jaxbandits.spending import NAMES
-from jaxbandits.sweeps.arguments import text
-from jaxbandits.sweeps.assumptions import overspent, spent
+from jaxbandits.spending import COORDINATES
+from jaxbandits.sweeps.arguments import short_text
+from jaxbandits.sweeps.assumptions import overspent, privacy_spent
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
@@ -146,9 +146,9 @@ class Results:
             at = tuple(i for name, i in zip(self.grid, place, strict=True) if name in dims)
             self.arrays["best_reward"][at] = done[id(environment)]
 
-    def dataset(self) -> "xr.Dataset":
+    def as_dataset(self) -> "xr.Dataset":
         """The filled arrays, where they are in memory."""
-        with uncollected():
+        with pause_collection():
             import xarray as xr
 
         self.put_best()
@@ -164,12 +164,12 @@ class Results:
         for axis in plan.axes:
             coords |= _riders(axis, coords, plan)
         # what every algorithm asks for and spends at every point
-        points = np.full((len(plan.labels), *self.grid.values(), len(NAMES)), np.nan)
+        points = np.full((len(plan.labels), *self.grid.values(), len(COORDINATES)), np.nan)
         for c, places in self.places.items():
-            numbers = spent(plan.cells[c].algorithm, plan.cells[c].environment)
+            numbers = privacy_spent(plan.cells[c].algorithm, plan.cells[c].environment)
             for place in places:
                 points[place] = numbers
-        for name, values in zip(NAMES, np.moveaxis(points, -1, 0).copy(), strict=True):
+        for name, values in zip(COORDINATES, np.moveaxis(points, -1, 0).copy(), strict=True):
             coords[name] = ("algorithm", *self.grid), values
         if "arm" in self.sizes:
             coords["arm"] = np.arange(self.sizes["arm"], dtype=np.int64)
@@ -230,4 +230,4 @@ def coordinate_values(labels: Sequence[Any]) -> np.ndarray[Any, Any]:
     if all(isinstance(x, int | float | np.number) for x in labels) and not all(isinstance(x, bool) for x in labels):
         whole = all(isinstance(x, int | np.integer) and abs(int(x)) < 2**63 for x in labels)
         return np.array(labels, dtype=np.int64 if whole else np.float64)
-    return np.array([x if isinstance(x, str) else text(x) for x in labels])
+    return np.array([x if isinstance(x, str) else short_text(x) for x in labels])

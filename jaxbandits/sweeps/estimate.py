@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits.formatting import duration, size
-from jaxbandits.sweeps.compilation.compiled import expected
+from jaxbandits.sweeps.compilation.compiled import compile_cost
 from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, total_bytes, weight
 from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
@@ -16,9 +16,9 @@ from jaxbandits.sweeps.plan import Plan
 if TYPE_CHECKING:
     from jaxbandits.sweeps.execution import CheckedSweep
 
-TEXT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} plays [{elapsed}{postfix}]"
+BAR_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} plays [{elapsed}{postfix}]"
 ASK_SHARE = 0.05  # asking what remains of many calls takes at most this share of the time
-LOOK = 5.0  # seconds after the last program is compiled until the time is said
+SAY_AFTER = 5.0  # seconds after the last program is compiled until the time is said
 
 
 def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> list[str]:
@@ -36,7 +36,7 @@ def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> li
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
     lines.append(f"memory: {flight}; results: {size(total_bytes(plan))} {where}")
-    seconds, memory = expected(operations_of(calls, plan))
+    seconds, memory = compile_cost(operations_of(calls, plan))
     if machine.platform == "cpu" and seconds > 1:
         lines.append(f"compiling: about {duration(seconds)} and {size(memory)}, less what was compiled before")
     return lines
@@ -64,7 +64,7 @@ class Meter:
         self.total = sum(weight(call, plan) for call in remaining.calls)
         self.bar = progress_bar(
             lines, total=self.total, unit="play", unit_scale=True, leave=False, desc=self.lanes,
-            mininterval=0.1 if sys.stderr.isatty() else 30, bar_format=TEXT,
+            mininterval=0.1 if sys.stderr.isatty() else 30, bar_format=BAR_FORMAT,
         )  # fmt: skip
 
     def report(self, played: Progress) -> None:
@@ -77,28 +77,28 @@ class Meter:
                 bar.n += plays
             else:
                 bar.update(plays)
-            self.remaining.note(played)
+            self.remaining.note_plays(played)
             began = time.monotonic()
             if began < self.next:
                 return
-            seconds = self.remaining.seconds()
+            seconds = self.remaining.seconds_left()
             self.next = time.monotonic() + (time.monotonic() - began) / ASK_SHARE
             if seconds is not None:  # of what was played: compiling is in no speed
                 more = duration(seconds)
                 bar.set_postfix_str(f"about {more} more", refresh=False)
-                if time.monotonic() - self.compiled > LOOK:
+                if time.monotonic() - self.compiled > SAY_AFTER:
                     one, workers = self.machine.platform.upper().replace("CPU", "core"), self.machine.workers
-                    self.say(f"time: about {more} more on {workers} {one}{'s' * (workers > 1)}")
+                    self.print_above_bar(f"time: about {more} more on {workers} {one}{'s' * (workers > 1)}")
                     self.compiled = math.inf  # said once
 
-    def say(self, text: str) -> None:
+    def print_above_bar(self, text: str) -> None:
         """Print a line above the bar, or in an output of a notebook with it."""
         if hasattr(self.bar, "lines"):
             self.bar.lines.append(text)
             self.bar.refresh()
         else:
             self.bar.clear()
-            say(text)
+            print_progress(text)
 
     def compiling(self, done: int, of: int) -> None:
         """Note how many programs are compiled, and of how many."""
@@ -112,16 +112,18 @@ class Meter:
         """Note a program that is compiled next. One that takes long is said above the bar."""
         with self.lock:
             self.operations += operations
-            seconds, memory = expected(operations)
-            if seconds > LOOK:
-                self.say(f"compiling {operations:,} operations: about {duration(seconds)} and {size(memory)}")
+            seconds, memory = compile_cost(operations)
+            if seconds > SAY_AFTER:
+                self.print_above_bar(
+                    f"compiling {operations:,} operations: about {duration(seconds)} and {size(memory)}"
+                )
             self._describe()
 
     def _describe(self) -> None:
         done, of = self.programs
         text = self.lanes
         if done < of:
-            seconds, memory = expected(self.operations)
+            seconds, memory = compile_cost(self.operations)
             text += f", compiling {done} of {of}" if of else ", compiling"
             text += f" (all about {duration(seconds)} and {size(memory)})" if self.operations else ""
         self.bar.set_description_str(text, refresh=self.bar.mininterval < 1)  # a log gets no line for it
@@ -139,11 +141,11 @@ def progress_bar(lines: list[str], **settings: Any) -> Any:
     from tqdm import tqdm
 
     for line in lines:
-        say(line)
+        print_progress(line)
     return tqdm(**settings)
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print a line of progress: on stderr, which notebooks show as an error, so there on stdout."""
     stream = sys.stdout if in_notebook() else sys.stderr
     if stream is not None:  # a process may begin with its streams closed

@@ -16,13 +16,13 @@ from jaxbandits.formatting import size
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, arrays_of
 from jaxbandits.sweeps.engines import calls as work
-from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
+from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, verdict
 from jaxbandits.sweeps.engines.local import Orders
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.remaining import Remaining
-from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, left_out, load
+from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, describe_missing, load
 from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
 
 if TYPE_CHECKING:
@@ -97,11 +97,13 @@ class CheckedSweep:
         self.config, self.common, self.engine, self.directory, self.fresh = config, common, engine, directory, fresh
         self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
         work.check_parts(plan)
-        self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
-        self.plan = plan = work.measured(self.plan)
+        self.plan, self.keys, self.nameless = identify_cells(
+            plan, engine.machine.platform, stored=directory is not None
+        )
+        self.plan = plan = work.add_lane_shapes(self.plan)
         recorded = max(map(len, plan.times.values()))
         check_room(work.total_bytes(plan), directory, len(plan.seeds), recorded)
-        self.whole = work.owned(plan)
+        self.whole = work.seeds_of_shard(plan)
         self.fitted = work.fitting(plan, self.whole, engine.machine)  # raises now where the memory is too small
         self.store = None if directory is None else Store(directory, block_of(recorded), self.began)
         if self.nameless:
@@ -120,7 +122,7 @@ class CheckedSweep:
         """Lanes of the whole sweep. A cell under two labels, or repeated along an axis, counts once."""
         return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
 
-    def summary(self, computed: int) -> str:
+    def lanes_in_words(self, computed: int) -> str:
         """How many lanes come from the store and how many are computed, as text."""
         return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
 
@@ -141,11 +143,11 @@ class CheckedSweep:
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.config, self.notes)
             self._run(self.whole, results.put)
-            return results.dataset()
+            return results.as_dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
             results = Results(self.plan, self.config, self.notes)
             if self._read(self.store, results.put):
-                return results.dataset()
+                return results.as_dataset()
         with self._resumable():
             for _ in range(TRIES):
                 self.compute()
@@ -155,7 +157,7 @@ class CheckedSweep:
                     if self.store.spent is not None:
                         self.store.note_seconds(last=True)
                     return ds
-        raise self._damaged(self.store)
+        raise self._damage_error(self.store)
 
     @contextlib.contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -166,7 +168,7 @@ class CheckedSweep:
             stop.add_note(f"everything finished is in {self.directory}: the same call goes on from there")
             raise
 
-    def _damaged(self, store: Store) -> OSError:
+    def _damage_error(self, store: Store) -> OSError:
         hurt = ", ".join(dict.fromkeys(store.reported[-3:])) or "some have gone"
         return OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
 
@@ -177,12 +179,12 @@ class CheckedSweep:
             raise ValueError(f"{next(iter(self.nameless.values()))}: shares of it cannot be put together, use `run`")
         self.store.prepare()
         if self.fresh:
-            self.store.clear()
+            self.store.delete_files()
             (self.directory / RESULTS).unlink(missing_ok=True)
             self.fresh = False
-        self.store.claim(self.config, self.common)
+        self.store.record_settings(self.config, self.common)
         chunks = self.store.chunks(self.keys)
-        mine = work.owned(self.plan, shard, set(work.first_cells(self.keys).values()))
+        mine = work.seeds_of_shard(self.plan, shard, set(work.first_cells(self.keys).values()))
         wanted = [work.without(x, chunks[key]) for key, x in zip(self.keys, mine, strict=True)]
         asked, missing = (sum(high - low for x in seeds for low, high in x) for seeds in (mine, wanted))
         self.lanes_stored = asked - missing
@@ -192,12 +194,12 @@ class CheckedSweep:
             finally:
                 self.store.note_seconds(last=True)
         elif self.progress and shard is None:
-            estimate.say(self.summary(self.lanes_computed))
+            estimate.print_progress(self.lanes_in_words(self.lanes_computed))
 
     def _run(self, wanted: list[list[work.Interval]], put: Put | None = None) -> None:
         """Compute the wanted seeds of every cell for `put`, or for the store; afterwards raise what went wrong."""
         plan, store, machine = self.plan, self.store, self.engine.machine
-        before = [] if store is None else work.resumed(store.begun(), plan, self.keys, wanted, machine)
+        before = [] if store is None else work.calls_to_resume(store.all_begun(), plan, self.keys, wanted, machine)
         machine, calls = self.fitted if wanted is self.whole else work.fitting(plan, wanted, machine)
         if store is not None:
             calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
@@ -205,13 +207,13 @@ class CheckedSweep:
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
 
-        def failed(call: work.Call, reason: str, trace: str) -> None:
+        def note_failure(call: work.Call, reason: str, trace: str) -> None:
             label, seeds = plan.cells[call.cells[0]].label, range(call.first, call.first + call.seeds)
             failures.append((label, seeds, reason, trace))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
-        def finished(call: work.Call, outcome: Outcome) -> None:
+        def keep_result(call: work.Call, outcome: Outcome) -> None:
             if put is not None:
                 for m, arrays in outcome.sound(call):
                     put(call.cells[m], call.first, arrays)
@@ -220,18 +222,20 @@ class CheckedSweep:
                     keep_outcome(store, call, outcome)
                 store.note_seconds()
             if outcome.faults:
-                broken = broken_cells(outcome.faults)
-                if broken and not broken_cells(seen) and len(calls) > 1:
+                broken = cells_in_breach(outcome.faults)
+                if broken and not cells_in_breach(seen) and len(calls) > 1:
                     label = plan.cells[min(broken)].label
                     warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
                 seen.extend(outcome.faults)
 
-        orders = Orders(store, finished, None if store is None else failed, estimate.say, remaining.note)
+        orders = Orders(
+            store, keep_result, None if store is None else note_failure, estimate.print_progress, remaining.note_plays
+        )
         if self.progress:
             lines = [] if self.announced else estimate.announcement(self, calls, machine)
             meter = estimate.Meter(plan, remaining, machine, lines)
             orders = orders._replace(
-                say=meter.say, report=meter.report, compiling=meter.compiling, compiles=meter.compiles
+                say=meter.print_above_bar, report=meter.report, compiling=meter.compiling, compiles=meter.compiles
             )
         with contextlib.closing(meter.bar) if self.progress else contextlib.nullcontext():
             self.engine.run(plan, remaining, machine, orders)
@@ -258,7 +262,7 @@ class CheckedSweep:
                 results.put_best()
             results.file.close()
             if whole:
-                self.left_out = left_out(self.directory / RESULTS, part)
+                self.left_out = describe_missing(self.directory / RESULTS, part)
                 os.replace(part, self.directory / RESULTS)
         except Unreadable:
             raise
@@ -288,7 +292,7 @@ class CheckedSweep:
         for chunks in store.chunks(self.nameless).values():
             for chunk in chunks:
                 chunk.path.unlink(missing_ok=True)
-        for call in store.begun():
+        for call in store.all_begun():
             chunks = store.chunks(call.keys)
             span = [(call.first, call.first + call.seeds)]
             if not any(work.without(span, chunks[key]) for key in call.keys):

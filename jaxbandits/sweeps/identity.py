@@ -36,7 +36,7 @@ from jaxbandits.validation import Arguments
 BASELINE_SEEDS = 8  # a baseline that depends on the seed is evaluated on so many
 
 
-def identified(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[str], dict[str, str]]:
+def identify_cells(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[str], dict[str, str]]:
     """The plan with groups that know what they compute, its cells' keys, and of keys that no later run finds, why.
 
     platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own functions are
@@ -48,10 +48,10 @@ def identified(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[str]
         group = group._replace(parts=group.parts._replace(traces=Traces()))  # it keeps its functions' first traces
         program: str | NoIdentity = ""
         if executables.code_name(group.parts) is None:  # only a trace names what is not this package's
-            traced, program = _traced(group, plan, stored)
+            traced, program = _user_program(group, plan, stored)
             group = group._replace(parts=group.parts._replace(traced=traced))
         elif stored:
-            program = _remembered(group, plan, platform)
+            program = _package_program(group, plan, platform)
         groups.append(group)
         for c in group.cells if stored else ():
             spans = [[*map(int, span)] for span in plan.cells[c].algorithm.schedule]
@@ -59,39 +59,39 @@ def identified(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[str]
             try:
                 if isinstance(program, NoIdentity):
                     raise program
-                keys[c] = _sha([shared, *described(plan.cells[c], group.times, plan.dtype, known)])
+                keys[c] = _sha([shared, *inputs_of_cell(plan.cells[c], group.times, plan.dtype, known)])
             except NoIdentity as reason:
                 keys[c] = _sha(uuid.uuid4().hex)
                 nameless[keys[c]] = f"{plan.cells[c].label}: {reason}"
     return plan._replace(groups=groups), keys, nameless
 
 
-def _remembered(group: Group, plan: Plan, platform: str) -> str:
+def _package_program(group: Group, plan: Plan, platform: str) -> str:
     """The program of a group of this package's functions, traced once for one state of the package."""
     cell = plan.cells[group.cells[0]]
     leaves, treedef = jax.tree.flatten(group.case)
     shapes = [(x.shape, x.dtype.str) for x in leaves]
     about = (platform, kinds_of(group), shapes, str(treedef), executables.classes_of(treedef), len(group.times))
-    return executables.remembered(
+    return executables.load_or_build(
         executables.key_of(executables.name_of_parts(group.parts), None, "program", *about),
-        lambda: traced_now(group, cell, plan.dtype, lasting=True, batch=False),  # `KEYS` covers rules for `vmap`
+        lambda: digest_of_group(group, cell, plan.dtype, lasting=True, batch=False),  # `KEYS` covers rules for `vmap`
     )
 
 
-def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
+def _user_program(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
     """What users' functions are called in this process, and in the store; why nothing lasting names them there."""
     cell = plan.cells[group.cells[0]]
     program: str | NoIdentity = NoIdentity("nothing is stored")
     if stored or executables.usable():
         try:
-            now = traced_now(group, cell, plan.dtype, lasting=True, batch=True)
+            now = digest_of_group(group, cell, plan.dtype, lasting=True, batch=True)
             anew = group._replace(parts=group.parts._replace(traces=Traces()))
-            if not now.startswith(traced_now(anew, cell, plan.dtype, lasting=True, batch=False)):
+            if not now.startswith(digest_of_group(anew, cell, plan.dtype, lasting=True, batch=False)):
                 raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
             return now, now
         except NoIdentity as reason:
             program = reason
-    return executables.HERE + traced_now(group, cell, plan.dtype, lasting=False, batch=True), program
+    return executables.HERE + digest_of_group(group, cell, plan.dtype, lasting=False, batch=True), program
 
 
 def versions(platform: str) -> list[Any]:
@@ -99,7 +99,7 @@ def versions(platform: str) -> list[Any]:
     return [KEYS, jax.__version__, jaxlib.__version__, platform, settings.in_force()]
 
 
-def described(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[Any, Any]) -> list[Any]:
+def inputs_of_cell(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[Any, Any]) -> list[Any]:
     """What a cell computes with, and gives the host, beside its program.
 
     shared: descriptions of parts that cells share, by the ids of part and times, beside both, so that ids stay theirs.
@@ -108,12 +108,12 @@ def described(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[
     for part in (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary):
         key = (id(part), id(times))
         if key not in shared:
-            shared[key] = part, times, None if part is None else _part(part, times, dtype)
+            shared[key] = part, times, None if part is None else _inputs_of_part(part, times, dtype)
         found.append(shared[key][-1])
     return found
 
 
-def _part(part: Algorithm | Environment | Adversary, times: np.ndarray[Any, Any], dtype: str) -> list[Any]:
+def _inputs_of_part(part: Algorithm | Environment | Adversary, times: np.ndarray[Any, Any], dtype: str) -> list[Any]:
     about = [_bits(*(cast(x, dtype) for x in jax.tree.leaves(part.params))), _own_version(part)]
     if not isinstance(part, Environment):
         return about
@@ -170,7 +170,7 @@ def _sha(x: Any) -> str:
 # ---------------------------------------------------------------------------- what a lane computes
 
 
-def traced_now(group: Group, cell: Cell, dtype: str, *, lasting: bool, batch: bool) -> str:
+def digest_of_group(group: Group, cell: Cell, dtype: str, *, lasting: bool, batch: bool) -> str:
     """What the program of a group computes now, as hashes.
 
     cell: one of the group, of whose numbers only shapes and dtypes matter. lasting: the hashes must hold in another

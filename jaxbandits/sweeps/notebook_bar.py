@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-LOOK = 0.5  # seconds between two updates
+UPDATE_SECONDS = 0.5  # seconds between two updates
 
 
 class NotebookBar(tqdm):
@@ -20,7 +20,7 @@ class NotebookBar(tqdm):
         self.handle: Any = None
         self.ended = False
         text = "{desc}: {percentage:3.0f}%, {n_fmt} of {total_fmt} plays, {elapsed}{postfix}"
-        super().__init__(**settings | {"file": io.StringIO(), "mininterval": LOOK, "bar_format": text})
+        super().__init__(**settings | {"file": io.StringIO(), "mininterval": UPDATE_SECONDS, "bar_format": text})
 
     def display(self, msg: str | None = None, pos: int | None = None) -> bool:
         """Show the lines and how far the run is."""

@@ -22,7 +22,7 @@ from jaxbandits.spans import next_start
 from jaxbandits.sweeps import arguments
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
-from jaxbandits.validation import integer, same, shown
+from jaxbandits.validation import integer, same, show
 from jaxbandits.window import Parts
 
 
@@ -96,7 +96,7 @@ def plan(
     dtype: Any = "float32",
 ) -> Plan:
     """Check the arguments of `sweep`, build each algorithm at every point, group what runs together."""
-    factories, parts = arguments.labelled(algorithms), (environment, reward_adversary, message_adversary)
+    factories, parts = arguments.label_algorithms(algorithms), (environment, reward_adversary, message_adversary)
     makers = {slot: arguments.part_factory(part, slot) for slot, part in zip(arguments.PARTS, parts, strict=True)}
     dtype, seeds = arguments.floating(dtype), arguments.seed_range(seeds, factories)
     axes = axes_of(grid, points, horizon)
@@ -121,10 +121,11 @@ def plan(
             if index not in built_at:
                 built_at[index], length = len(cells), horizons[place[0] if moves else 0]
                 world, first, second = (
-                    _part(slot, makers[slot], routes[slot], axes, place, length, shared) for slot in arguments.PARTS
+                    _part_at_place(slot, makers[slot], routes[slot], axes, place, length, shared)
+                    for slot in arguments.PARTS
                 )
                 given = {key: axes[i].values[place[i]][j] for i, j, key in routes[label]}
-                algorithm = built(factory, given, world, length, label, "")
+                algorithm = build_algorithm(factory, given, world, length, label, "")
                 cells.append(Cell(label, algorithm, world, first, second, length, index))
             places[(label, *place)] = built_at[index]
     called = {slot: x for slot, x in zip(arguments.PARTS, parts, strict=True) if isinstance(x, Environment | Adversary)}
@@ -133,7 +134,7 @@ def plan(
         "checkpoints": checkpoints, "dtype": dtype, **makers, **called,
     }  # fmt: skip
     return Plan(
-        labels=list(factories), axes=axes, cells=cells, places=places, groups=grouped(cells, times, dtype),
+        labels=list(factories), axes=axes, cells=cells, places=places, groups=group_cells(cells, times, dtype),
         times=times, constant_along=constant_along, takers=takers, seeds=seeds, dtype=dtype, given=asked,
     )  # fmt: skip
 
@@ -146,7 +147,7 @@ def _first_alike(axis: Axis, used: list[int]) -> list[int]:
     return [seen.setdefault(tuple(entry[j] for j in used), i) for i, entry in enumerate(entries)]
 
 
-def _part(
+def _part_at_place(
     slot: str, maker: Any, keys: Any, axes: list[Axis], place: tuple[int, ...], horizon: int, shared: dict[Any, Any]
 ) -> Any:
     """The environment or an adversary at a place, called once for every setting of its own keys and the horizon."""
@@ -158,7 +159,7 @@ def _part(
         for i, j, key in keys:
             maker = bind(maker, key, axes[i].values[place[i]][j])
         maker = with_horizon(maker, horizon, slot) if filled else maker
-        shared[setting] = arguments.call(maker, slot, f"{slot}.", slot)
+        shared[setting] = arguments.call_factory(maker, slot, f"{slot}.", slot)
     limit = shared[setting].facts.get("max_horizon") if slot == "environment" else None
     if limit is not None and horizon > limit:
         raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
@@ -171,11 +172,11 @@ def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
     if "horizon" not in names:
         return factory
     if bound.get("horizon") is not None:
-        _agreed(slot, "horizon", bound["horizon"], horizon, "the run's horizon")
+        _check_agreement(slot, "horizon", bound["horizon"], horizon, "the run's horizon")
     return functools.partial(factory, horizon=horizon)
 
 
-def built(
+def build_algorithm(
     factory: Any, given: dict[str, Any], environment: Environment, horizon: int, label: str, prefix: str | None = None
 ) -> Algorithm:
     """Call an algorithm's factory. Arguments that the environment fixes are filled in where they are not given.
@@ -194,7 +195,7 @@ def built(
         if name in bound or name in given:
             if name in fixed:
                 whose = "the sweep's horizon" if name == "horizon" else "the environment's"
-                _agreed(label, name, bound.get(name, given.get(name)), fixed[name], whose)
+                _check_agreement(label, name, bound.get(name, given.get(name)), fixed[name], whose)
         elif name in fixed:
             given = {**given, name: fixed[name]}
         elif name == "num_arms" and parameter.default is parameter.empty:
@@ -204,7 +205,7 @@ def built(
             )
         elif name in NEEDED and parameter.default is parameter.empty:
             raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {NEEDED[name]}")
-    return fitting_in(arguments.call(factory, "algorithm", prefix, label, **given), fixed, label)
+    return fitting_in(arguments.call_factory(factory, "algorithm", prefix, label, **given), fixed, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Algorithm:
@@ -212,13 +213,13 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
     for name in FILLED:
         value = algorithm.config.get(name)
         if value is not None and name in facts and value is not facts[name]:
-            _agreed(label, name, value, facts[name], "the environment's")
+            _check_agreement(label, name, value, facts[name], "the environment's")
         elif value is not None and name not in facts and name in ("num_experts", "num_agents"):
-            raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
+            raise ValueError(f"{label}: {name} = {show(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 
 
-def _agreed(label: str, name: str, value: Any, fixed: Any, whose: str) -> None:
+def _check_agreement(label: str, name: str, value: Any, fixed: Any, whose: str) -> None:
     """ValueError where a given argument is another one than what fixes it."""
     try:
         agrees = bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
@@ -226,11 +227,11 @@ def _agreed(label: str, name: str, value: Any, fixed: Any, whose: str) -> None:
         agrees = value == fixed or (value, fixed) == ("redraw", "fixed")
     if not agrees:
         raise ValueError(
-            f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed)}: leave it out, it is filled in"
+            f"{label}: {name} = {show(value)} disagrees with {whose} {show(fixed)}: leave it out, it is filled in"
         )
 
 
-def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dtype: str) -> list[Group]:
+def group_cells(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dtype: str) -> list[Group]:
     """Groups of cells that can share one call: of equal functions, schedules and shapes."""
     groups: dict[Any, Group] = {}
     fits: dict[int, bool] = {}
@@ -302,7 +303,7 @@ def cast(x: Any, dtype: str) -> Any:
     return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
 
 
-def stacked(cases: Sequence[Case], dtype: str) -> tuple[Case, Case]:
+def stack_cases(cases: Sequence[Case], dtype: str) -> tuple[Case, Case]:
     """The params of several cells stacked along a first axis, and marks: 0 where stacked, -1 where all are equal."""
     structure: Any = jax.tree.structure(cases[0])
     values, marks = [], []

@@ -18,8 +18,8 @@ from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.compilation.executables import code_name
 from jaxbandits.sweeps.compilation.settings import check_flags
 from jaxbandits.sweeps.engines import contract_faults
-from jaxbandits.sweeps.engines.one_lane import play
-from jaxbandits.sweeps.identity import traced_now
+from jaxbandits.sweeps.engines.one_lane import play_lane
+from jaxbandits.sweeps.identity import digest_of_group
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
@@ -54,13 +54,13 @@ class Run(NamedTuple):
 
     def __repr__(self) -> str:
         """Plays, regret, pulls and diagnostics, a line each; where something is traced, shapes."""
-        return "\n".join(["Run", *(f"  {title:12} {text}" for title, text in self._described().items())])
+        return "\n".join(["Run", *(f"  {title:12} {text}" for title, text in self._overview().items())])
 
     def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._described().items())
+        rows = (f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._overview().items())
         return f"<table>{''.join(rows)}</table>"
 
-    def _described(self) -> dict[str, str]:
+    def _overview(self) -> dict[str, str]:
         every = "t, action, reward, message and released of every play"
         return {
             "plays": _brief(self.t, last=True),
@@ -145,46 +145,49 @@ def simulate(
         )
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
     first, second = (
-        maker and arguments.call(plan.with_horizon(maker, horizon, slot), slot) for slot, maker in makers.items()
+        maker and arguments.call_factory(plan.with_horizon(maker, horizon, slot), slot)
+        for slot, maker in makers.items()
     )
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
         )
-    if _traced((environment.params, first and first.params, second and second.params)):
+    if _is_traced((environment.params, first and first.params, second and second.params)):
         raise ValueError(
             "the environment and the adversaries need numbers: only seed and the algorithm's params may be traced"
         )
     label = algorithm.version[0]
     cell = plan.Cell(label, algorithm, environment, first, second, horizon, place=())
-    if not _traced(algorithm.params):
+    if not _is_traced(algorithm.params):
         assumptions.warn([cell], dtype, stacklevel=2)
         plan.check_range(label, plan.host_case(cell), dtype, {})
     if history and algorithm.program.hints.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = arguments.checkpoint_times(horizon, checkpoints)
-    parts, (case, _) = plan.parts_in(cell, dtype), plan.stacked([plan.host_case(cell)], dtype)
+    parts, (case, _) = plan.parts_in(cell, dtype), plan.stack_cases([plan.host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
-    if code_name(parts) is None and not _traced((seed, algorithm.params)):
+    if code_name(parts) is None and not _is_traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
         group = plan.Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0], case)
-        parts = group.parts._replace(traced=traced_now(group, cell, dtype, lasting=False, batch=False))
+        parts = group.parts._replace(traced=digest_of_group(group, cell, dtype, lasting=False, batch=False))
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
-        record, lane, diagnostics, windows = play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
-    traced = _traced((seed, algorithm.params))
-    if _traced(seed) and parts.world.seeded:
+        record, lane, diagnostics, windows = play_lane(
+            parts, algorithm.schedule, history, case, jnp.uint32(seed), times
+        )
+    traced = _is_traced((seed, algorithm.params))
+    if _is_traced(seed) and parts.world.seeded:
         raise ValueError(
             "the best arm of this environment depends on the seed: call simulate with a number, or use sweep"
         )
     regret = _regret(record, environment, parts, seed, times, traced)
     pulls = None if isinstance(record.pulls, tuple) else record.pulls
-    plays = flattened(windows, traced) if history else None
+    plays = history_of_windows(windows, traced) if history else None
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
         watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
         counted = None if pulls is None else pulls[None, None]
-        faults = contract_faults.found_in((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
+        faults = contract_faults.find_faults((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
         error = contract_faults.verdict([cell], {horizon: times}, dtype, faults, stacklevel=2)
         if error is not None:
             raise error
@@ -199,7 +202,7 @@ def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: 
         if "horizon" not in bound:
             bind = f"functools.partial({arguments.public_name(factory)}, horizon=1000)"
             raise ValueError(f"{name_of(factory)} needs a horizon: bind it, {bind}")
-        algorithm = plan.built(factory, {}, environment, bound["horizon"], name_of(factory))
+        algorithm = plan.build_algorithm(factory, {}, environment, bound["horizon"], name_of(factory))
     else:
         fields.check_part(algorithm, Algorithm, None, "algorithm")
     return plan.fitting_in(algorithm, environment.facts, algorithm.version[0])
@@ -208,13 +211,13 @@ def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: 
 def environment_of(given: "Environment | EnvironmentFactory | str") -> Environment:
     """A called environment as it is, or what a factory or the factory of that name returns."""
     if not isinstance(given, Environment):
-        return arguments.call(arguments.part_factory(given, "environment"), "environment")
+        return arguments.call_factory(arguments.part_factory(given, "environment"), "environment")
     fields.check_part(given, Environment, given)
     return given
 
 
 def _seed(seed: Any) -> Any:
-    if _traced(seed):
+    if _is_traced(seed):
         if not jnp.issubdtype(seed.dtype, jnp.integer) or seed.shape:
             raise ValueError(
                 f"seed, which is traced, has dtype {seed.dtype} and shape {seed.shape}: it must be one integer a run, "
@@ -225,23 +228,23 @@ def _seed(seed: Any) -> Any:
     return integer("seed", plain, 0, 2**32 - 1, remedy="give one number; sweep runs many")
 
 
-def built_parts(
+def build_parts(
     algorithm: "Algorithm | AlgorithmFactory | str", environment: "Environment | EnvironmentFactory | str | None"
 ) -> tuple[Algorithm, Environment | None]:
     """An algorithm and an environment, built and fitting. None: the factory has all it needs bound to it."""
     if environment is None:
         if isinstance(algorithm, Algorithm):
             return algorithm, None
-        return arguments.call(arguments.factory_of(algorithm, "algorithm", "algorithm"), "algorithm"), None
+        return arguments.call_factory(arguments.factory_of(algorithm, "algorithm", "algorithm"), "algorithm"), None
     environment = environment_of(environment)
     return algorithm_for(algorithm, environment), environment
 
 
-def _traced(tree: Any) -> bool:
+def _is_traced(tree: Any) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
-def flattened(windows: Sequence[Window], traced: bool) -> History:
+def history_of_windows(windows: Sequence[Window], traced: bool) -> History:
     """Stacked windows of every span as one history; where nothing is traced, without slots that were not played."""
     parts = []
     for window in windows:
@@ -275,5 +278,5 @@ def _regret(record: Any, environment: Environment, parts: Parts, seed: Any, time
         else:
             regret = regret_of_counts(record.pulls_at, means)
     if parts.world.baseline is not None:
-        regret = regret - parts.world.baseline(environment.params, 0 if _traced(seed) else int(seed), times)
+        regret = regret - parts.world.baseline(environment.params, 0 if _is_traced(seed) else int(seed), times)
     return regret

@@ -21,7 +21,7 @@ from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import Arguments, choice, path_of, shown
+from jaxbandits.validation import Arguments, choice, path_of, show
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -124,16 +124,16 @@ def sweep(
         "horizon": horizon, "seeds": seeds, "grid": grid, "points": points, "dtype": dtype,
         "reward_adversary": reward_adversary, "message_adversary": message_adversary, "checkpoints": checkpoints,
     }  # fmt: skip
-    job = prepared(
+    job = prepare_sweep(
         algorithms, environment, settings, store=store, engine=engine, devices=devices, memory=memory, progress=progress
     )
     ds = job.dataset()
     if job.progress and job.replaced:
-        estimate.say(job.replaced)
+        estimate.print_progress(job.replaced)
     return ds
 
 
-def prepared(
+def prepare_sweep(
     algorithms: Algorithms,
     environment: "Environment | EnvironmentFactory | str",
     settings: dict[str, Any],
@@ -173,12 +173,14 @@ def config_of(given: dict[str, Any], *, brief: bool = False) -> dict[str, Any]:
     brief: leave out arguments of the environment and the adversaries that have their default values, so that a
     release that adds arguments writes the same for the same run.
     """
-    written = {key: _written(x, brief) if key in PARTS else jsonable(x) for key, x in given.items() if key != "grid"}
+    written = {
+        key: _part_as_json(x, brief) if key in PARTS else jsonable(x) for key, x in given.items() if key != "grid"
+    }
     grid = given["grid"] or {}
     return written | {"grid": {"+".join(k) if isinstance(k, tuple) else str(k): jsonable(v) for k, v in grid.items()}}
 
 
-def _written(part: Any, brief: bool) -> dict[str, Any] | None:
+def _part_as_json(part: Any, brief: bool) -> dict[str, Any] | None:
     """An environment or an adversary, called or not, as JSON."""
     if part is None:
         return None
@@ -206,5 +208,5 @@ def parse_memory(memory: Any) -> int | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
     size = float(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0
     if size < 1:
-        raise ValueError(f"memory = {shown(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
+        raise ValueError(f"memory = {show(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
     return int(size)

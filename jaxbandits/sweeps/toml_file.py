@@ -14,9 +14,9 @@ import numpy as np
 
 from jaxbandits import algorithms, environments
 from jaxbandits.environments.labelled_rows import read_labelled, read_losses
-from jaxbandits.sweeps.arguments import KINDS, PARTS, own_factory, readable, seed_range, signature_of, text
-from jaxbandits.sweeps.until import Until, refused, until
-from jaxbandits.validation import integer, nearest, path_of, said_of, shown
+from jaxbandits.sweeps.arguments import PART_KINDS, PARTS, check_text, own_factory, seed_range, short_text, signature_of
+from jaxbandits.sweeps.until import Until, refuse_until, until
+from jaxbandits.validation import integer, nearest, path_of, prefix_errors, show
 
 # The keys at the top level of a file, and those of its table [figure].
 TOP_KEYS = (
@@ -35,7 +35,7 @@ RANGES = ("linear", "log", "int")
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Keyword arguments of `sweep`, and `figure` and `caption`, from a TOML file. Errors name the file and the key."""
     path = path_of(path)
-    return config_arguments(parsed(path), path)
+    return config_arguments(parse_toml(path), path)
 
 
 def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[
     they would meet, and its grid is `over`. seeds: how many in place of the file's.
     """
     path = path_of(path)
-    raw = parsed(path)
+    raw = parse_toml(path)
     settings, table = config_arguments(raw, path), raw.get("tune")
     if table is None:
         raise ValueError(f"{path}: 'tune' is missing: a table [tune] with a table [tune.space] says what is chosen")
@@ -67,12 +67,12 @@ def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[
     arguments["space"] = space
     if "over" in table:
         if not isinstance(table["over"], dict):
-            raise ValueError(f"{path}: tune.over = {shown(table['over'])} must be a table")
+            raise ValueError(f"{path}: tune.over = {show(table['over'])} must be a table")
         arguments["over"] = _flat(table["over"], source, where="tune.over")
     for key in ("report_seeds", "seeds"):
         if key in table and (key == "seeds" or type(table[key]) is not int):
-            arguments[key] = _seeds(table[key], path)
-        refused(arguments.get(key), f"{path}: tune.{key}", "give the table [tune] a number of them, or a range")
+            arguments[key] = _seeds_from_toml(table[key], path)
+        refuse_until(arguments.get(key), f"{path}: tune.{key}", "give the table [tune] a number of them, or a range")
     searched, count = arguments.get("seeds"), raw["seeds"]
     if "report_seeds" not in table and type(count) is int and searched is not None and searched.start < count:
         arguments["report_seeds"] = count
@@ -81,26 +81,27 @@ def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[
         if not isinstance(family, dict):
             raise ValueError(f"{path}: tune.environments must be tables, [tune.environments.NAME]")
         arguments["environment"] = {
-            name: _part(part, environments, f"tune.environments.{name}", source) for name, part in family.items()
+            name: _part_from_table(part, environments, f"tune.environments.{name}", source)
+            for name, part in family.items()
         }
     return arguments
 
 
-def written(raw: dict[str, Any]) -> str:
+def format_toml(raw: dict[str, Any]) -> str:
     """The text of a TOML file, without what is None. ValueError for what TOML cannot write."""
     import tomlkit
 
-    def plain(x: Any) -> Any:
+    def plain_value(x: Any) -> Any:
         if isinstance(x, dict):
-            return {key: plain(value) for key, value in x.items() if value is not None}
+            return {key: plain_value(value) for key, value in x.items() if value is not None}
         if isinstance(x, list | tuple):
-            return [*map(plain, x)]
+            return [*map(plain_value, x)]
         return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
 
-    return tomlkit.dumps(plain(raw)).rstrip()
+    return tomlkit.dumps(plain_value(raw)).rstrip()
 
 
-def parsed(path: Path) -> dict[str, Any]:
+def parse_toml(path: Path) -> dict[str, Any]:
     """A TOML file as a dict. It is in UTF-8 with or without a byte-order mark; ValueError where it cannot be read."""
     try:
         content = path.read_text(encoding="utf-8-sig")
@@ -123,7 +124,7 @@ def parsed(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: not valid TOML: {' '.join(str(error).split())}{hint}") from None
 
 
-class Source(NamedTuple):
+class ConfigSource(NamedTuple):
     """Where the parts of a configuration come from. As text it is the file."""
 
     file: Path
@@ -133,21 +134,21 @@ class Source(NamedTuple):
         return str(self.file)
 
 
-def _source(raw: dict[str, Any], file: Path) -> Source:
+def _source(raw: dict[str, Any], file: Path) -> ConfigSource:
     if "folder" not in raw:
-        return Source(file, file.parent)
-    with said_of(str(file)):
-        return Source(file, file.resolve().parent / path_of(raw["folder"], "folder"))
+        return ConfigSource(file, file.parent)
+    with prefix_errors(str(file)):
+        return ConfigSource(file, file.resolve().parent / path_of(raw["folder"], "folder"))
 
 
-def moved(file: Path, directory: Path, seeds: int | None = None) -> bytes:
+def config_for_directory(file: Path, directory: Path, seeds: int | None = None) -> bytes:
     """The content of a configuration that runs from another directory: it says where its data and modules lie.
 
     A file that names neither stays as it is, byte for byte. seeds: what was run in place of the file's.
     """
     import tomlkit
 
-    raw, content = parsed(file), file.read_bytes()
+    raw, content = parse_toml(file), file.read_bytes()
     folder = _source(raw, file).folder.resolve()
     stays = folder == directory.resolve() or not _names_files(raw)
     if stays and seeds is None:
@@ -180,26 +181,26 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
         if key not in raw:
             raise ValueError(f"{path}: {key!r} is missing")
     arguments: dict[str, Any] = {k: raw[k] for k in ("horizon", "checkpoints", "dtype", "memory") if k in raw}
-    arguments["seeds"] = _seeds(raw["seeds"], path)
+    arguments["seeds"] = _seeds_from_toml(raw["seeds"], path)
     for slot in PARTS:
         if slot in raw:
-            arguments[slot] = _part(raw[slot], KINDS[slot][0], slot, source)
+            arguments[slot] = _part_from_table(raw[slot], PART_KINDS[slot][0], slot, source)
     tables = raw["algorithm"] if isinstance(raw["algorithm"], list) else [raw["algorithm"]]
     factories: dict[str, Any] = {}
     for i, table in enumerate(tables):
         if not isinstance(table, dict | str):
-            raise ValueError(f"{path}: algorithm[{i}] = {shown(table)} must be a name or a table, [[algorithm]]")
+            raise ValueError(f"{path}: algorithm[{i}] = {show(table)} must be a name or a table, [[algorithm]]")
         table = {"name": table} if isinstance(table, str) else dict(table)
         label = table.pop("label", table.get("name", ""))
         if not isinstance(label, str) and label != table.get("name"):
-            raise ValueError(f"{path}: algorithm[{i}]: label = {shown(label)} must be a string")
+            raise ValueError(f"{path}: algorithm[{i}]: label = {show(label)} must be a string")
         if label in factories:
             raise ValueError(f"{path}: two algorithms have the label {label!r}: give them different labels")
-        factories[label] = _part(table, algorithms, f"algorithm[{i}]", source)
+        factories[label] = _part_from_table(table, algorithms, f"algorithm[{i}]", source)
     arguments["algorithms"] = factories
     for key, kind, what in (("grid", dict, "a table"), ("figure", dict, "a table"), ("caption", str, "a string")):
         if not isinstance(raw.get(key, kind()), kind):
-            raise ValueError(f"{path}: {key} = {shown(raw[key])} must be {what}")
+            raise ValueError(f"{path}: {key} = {show(raw[key])} must be {what}")
     grid = dict(raw.get("grid", {}))
     tables = raw.get("tied", [])
     for i, tied in enumerate(tables if isinstance(tables, list) else [tables]):
@@ -210,20 +211,20 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     arguments["grid"], figure = _flat(grid, source), raw.get("figure", {})
     arguments |= {key: raw[key] for key in ("points", "figure", "caption") if key in raw}
     for key, words in [*(("figure", words) for words in figure.values()), ("caption", raw.get("caption"))]:
-        readable(f"{path}: {key}", words if isinstance(words, str) else "")
+        check_text(f"{path}: {key}", words if isinstance(words, str) else "")
     _refuse_others(f"{path}: figure has no key", figure, FIGURE_KEYS)
     if not isinstance(figure.get("reward", False), bool):
-        raise ValueError(f"{path}: figure.reward = {shown(figure['reward'])} must be true or false")
+        raise ValueError(f"{path}: figure.reward = {show(figure['reward'])} must be true or false")
     return arguments
 
 
-def _seeds(seeds: Any, path: Path) -> range | Until:
+def _seeds_from_toml(seeds: Any, path: Path) -> range | Until:
     """A list of two numbers is the range [a, b), a table the rule of `until`; anything else is as in Python."""
     if isinstance(seeds, dict):
         _refuse_others(f"{path}: seeds has no key", seeds, UNTIL_KEYS)
         if "until" not in seeds:
             raise ValueError(f"{path}: seeds needs until, the pairs of labels that are compared: until = [['a', 'b']]")
-        with said_of(f"{path}: seeds"):
+        with prefix_errors(f"{path}: seeds"):
             return until(**{"comparisons" if key == "until" else key: x for key, x in seeds.items()})
     if isinstance(seeds, list) and len(seeds) == 2 and all(type(s) is int for s in seeds):
         seeds = range(*seeds)
@@ -242,10 +243,10 @@ def _refuse_others(text: str, table: Iterable[str], known: Sequence[str]) -> Non
 
 
 @contextlib.contextmanager
-def said_of_file(path: Path, settings: dict[str, Any]) -> Iterator[None]:
+def name_file_in_errors(path: Path, settings: dict[str, Any]) -> Iterator[None]:
     """A wrong value in the arguments from a file is an error that names the file and the table of the algorithm."""
     try:
-        with said_of(str(path)):
+        with prefix_errors(str(path)):
             yield
     except (TypeError, ValueError) as error:
         text = str(error)
@@ -256,13 +257,15 @@ def said_of_file(path: Path, settings: dict[str, Any]) -> Iterator[None]:
         raise
 
 
-def _flat(grid: dict[Any, Any], path: Source, prefix: str = "", where: str = "grid") -> dict[Any, Any]:
+def _flat(grid: dict[Any, Any], path: ConfigSource, prefix: str = "", where: str = "grid") -> dict[Any, Any]:
     """A grid with dotted keys, which TOML reads as tables, joined again. A table of lists stays: it names arrays."""
     out: dict[Any, Any] = {}
     for key, value in grid.items():
         if isinstance(key, str) and key.rpartition(".")[2] == "base" and isinstance(value, list):
-            parts = [_part(v, algorithms, f"{where}.{prefix}{key}", path) for v in value]
-            out[prefix + key] = {v if isinstance(v, str) else text(p): p for v, p in zip(value, parts, strict=True)}
+            parts = [_part_from_table(v, algorithms, f"{where}.{prefix}{key}", path) for v in value]
+            out[prefix + key] = {
+                v if isinstance(v, str) else short_text(p): p for v, p in zip(value, parts, strict=True)
+            }
             if len(out[prefix + key]) < len(value):
                 raise ValueError(f"{path}: {where}.{prefix}{key} holds a value twice")
         elif isinstance(key, tuple) or isinstance(value, list):
@@ -275,11 +278,11 @@ def _flat(grid: dict[Any, Any], path: Source, prefix: str = "", where: str = "gr
                 continue
             out.update(_flat(value, path, f"{prefix}{key}.", where))
         else:
-            raise ValueError(f"{path}: {where}.{prefix}{key} = {shown(value)} must be a list of values")
+            raise ValueError(f"{path}: {where}.{prefix}{key} = {show(value)} must be a list of values")
     return out
 
 
-def _part(table: Any, module: Any, where: str, path: Source) -> functools.partial[Any]:
+def _part_from_table(table: Any, module: Any, where: str, path: ConfigSource) -> functools.partial[Any]:
     """A factory with its arguments bound, from {name = ..., ...}."""
     if isinstance(table, str):
         table = {"name": table}
@@ -287,7 +290,7 @@ def _part(table: Any, module: Any, where: str, path: Source) -> functools.partia
         raise ValueError(f"{path}: {where} needs a name, for example name = {module.__all__[0]!r}")
     name, settings = table["name"], {k: v for k, v in table.items() if k != "name"}
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
-        with said_of(f"{path}: {where}"):
+        with prefix_errors(f"{path}: {where}"):
             factory = own_factory(name, path.folder)
     elif name in module.__all__:
         factory = getattr(module, name)
@@ -304,18 +307,20 @@ def _part(table: Any, module: Any, where: str, path: Source) -> functools.partia
             )
     for key in ("base", "losses"):
         if isinstance(settings.get(key), dict | str):
-            inner = _part(settings[key], algorithms if key == "base" else environments, f"{where}.{key}", path)
+            inner = _part_from_table(
+                settings[key], algorithms if key == "base" else environments, f"{where}.{key}", path
+            )
             settings[key] = inner if key == "base" else inner()
     if isinstance(settings.get("bases"), list):
         bases = enumerate(settings["bases"], start=1)
-        settings["bases"] = [_part(base, algorithms, f"{where}.bases {i}", path) for i, base in bases]
+        settings["bases"] = [_part_from_table(base, algorithms, f"{where}.bases {i}", path) for i, base in bases]
     return functools.partial(factory, **settings)
 
 
-def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: Source) -> dict[str, Any]:
+def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: ConfigSource) -> dict[str, Any]:
     """The settings with the data of the file `path` in place of its name."""
     settings = dict(settings)
-    with said_of(str(path)):
+    with prefix_errors(str(path)):
         file = path.folder / path_of(settings.pop("path"), f"{where}.path")
     rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
     if "losses" in names:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, coordinate_values
-from jaxbandits.sweeps.engines.calls import owned
+from jaxbandits.sweeps.engines.calls import seeds_of_shard
 from jaxbandits.sweeps.execution import TRIES, CheckedSweep
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.until import Until
@@ -108,7 +108,7 @@ class UntilDecided(CheckedSweep):
         test = SequentialTest(len(comparisons), rule.error, rule.block)
         left, right = np.array([comparison.cells for comparison in comparisons]).T
         if self.progress:
-            estimate.say(
+            estimate.print_progress(
                 f"until: {len(comparisons):,} comparison{'s' * (len(comparisons) > 1)} at an error of "
                 f"{rule.error:g}, at most {rule.most:,} seeds"
             )
@@ -119,7 +119,7 @@ class UntilDecided(CheckedSweep):
             self.announced = self.computed > 0  # later blocks have a line of their own
             test.add(regret[left] - regret[right])
             if self.progress:
-                estimate.say(_progress(test, comparisons))
+                estimate.print_progress(_progress(test, comparisons))
             if test.decided.all():
                 break
         self.plan = largest._replace(seeds=range(test.looked_at))
@@ -130,7 +130,7 @@ class UntilDecided(CheckedSweep):
         results = Results(self.plan, self.config, self.notes)
         while kept:
             results.put(*kept.pop())
-        return results.dataset()
+        return results.as_dataset()
 
     def compute(self, shard: tuple[int, int] | None = None) -> None:
         """As `CheckedSweep.compute`, for the block of seeds that is looked at next."""
@@ -146,23 +146,23 @@ class UntilDecided(CheckedSweep):
         seeds = self.plan.seeds
         regret = np.full((len(self.plan.cells), len(seeds)), np.nan)
 
-        def put(cell: int, first: int, arrays: dict[str, Any]) -> None:
+        def put_regret(cell: int, first: int, arrays: dict[str, Any]) -> None:
             last = np.asarray(arrays["regret"])[max(seeds.start - first, 0) : seeds.stop - first, -1]
             low = max(first - seeds.start, 0)
             regret[cell, low : low + len(last)] = last
 
         if self.store is None:
             before = len(kept)
-            self._run(owned(self.plan), lambda *arrays: kept.append(arrays))
+            self._run(seeds_of_shard(self.plan), lambda *arrays: kept.append(arrays))
             for outcome in kept[before:]:
-                put(*outcome)
+                put_regret(*outcome)
             return regret
         with self._resumable():
             for _ in range(1 + TRIES):
-                if not self.fresh and self._read(self.store, put):
+                if not self.fresh and self._read(self.store, put_regret):
                     return regret
                 self.compute()
-        raise self._damaged(self.store)
+        raise self._damage_error(self.store)
 
 
 def _progress(test: SequentialTest, comparisons: list[Comparison]) -> str:

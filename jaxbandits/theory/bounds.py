@@ -4,7 +4,7 @@ import math
 from typing import Annotated
 
 from jaxbandits.declared import LATER, Doc
-from jaxbandits.theory.quantities import Arms, Batch, Bound, Experts, FiniteEpsilon, Plays, SmallDelta
+from jaxbandits.theory.quantities import Arms, Batch, Experts, FiniteEpsilon, Plays, RegretBound, SmallDelta
 from jaxbandits.theory.tunings import window
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
@@ -14,13 +14,13 @@ from jaxbandits.validation import checked
 def conversion_bound(
     base_bound: Annotated[Scalar, LATER, Doc("Bound on the base's regret over floor(T / window) rounds.")],
     window: Batch,
-) -> Bound:
+) -> RegretBound:
     """Regret of Algorithm 1 from a bound on its base: window * base_bound + window."""
     return float(window * base_bound + window)
 
 
 @checked(source="Asi, Raman and Talwar 2025, Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
-def htinf_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
+def htinf_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of HTINF inside Algorithm 1, as printed.
 
     (60 sqrt 6 / epsilon) sqrt(K (epsilon T + 1)) + 2 / epsilon.
@@ -29,7 +29,7 @@ def htinf_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound
 
 
 @checked(source="Asi, Raman and Talwar 2025, proof of Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
-def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale: Scalar = 6**0.5) -> Bound:
+def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale: Scalar = 6**0.5) -> RegretBound:
     """Regret of HTINF inside Algorithm 1, in the sharper form behind Corollary 3.2.
 
     30 sigma tau sqrt(K (J + 1)) + tau with J = floor(T / tau).
@@ -41,7 +41,7 @@ def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale
 
 
 @checked(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
-def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
+def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of EXP3 inside Algorithm 1, as printed.
 
     (2/epsilon)(2 sqrt(2 n K log K (1 + 10 L^2)) + 1) + 2/epsilon with n = epsilon T and L = log(K n).
@@ -55,7 +55,7 @@ def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
 
 
 @checked(source="Asi, Raman and Talwar 2025, Corollary E.1, repaired: `docs/formulas/private_adversarial.md#exp3`.")
-def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
+def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of EXP3 inside Algorithm 1, with the cost of its mixing.
 
     (2/epsilon)(sqrt(n K log K)[sqrt(22) L + 2 (1 + 4 L + 10 L^2) / (sqrt(22) L)] + 1) + 2/epsilon, for the tuning of
@@ -72,7 +72,7 @@ def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon)
     source="Asi, Raman and Talwar 2025, proof of Corollary E.1 with its dropped term put back: "
     "`docs/formulas/private_adversarial.md#exp3`."
 )
-def exp3_base_bound(num_arms: Arms, horizon: Plays, noise_scale: Scalar, learning_rate: Scalar) -> Bound:
+def exp3_base_bound(num_arms: Arms, horizon: Plays, noise_scale: Scalar, learning_rate: Scalar) -> RegretBound:
     """Regret of EXP3 with mixing 4 eta lam K L on J noisy rounds; use it with `conversion_bound`.
 
     log K / eta + 2 eta J K (1 + 4 lam L + 10 lam^2 L^2) + 1 with L = log(K J).
@@ -87,7 +87,7 @@ def exp3_base_bound(num_arms: Arms, horizon: Plays, noise_scale: Scalar, learnin
 
 
 @checked(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
-def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
+def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of FTPL inside Algorithm 1, with constants of this package.
 
     (2/epsilon)(10 sqrt(K n log K (1 + 10 L^2)) + 6 log K sqrt(K n)(1 + 4 log n) + sqrt(K n)/e + 1) + 2/epsilon,
@@ -101,13 +101,13 @@ def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
 
 
 @checked(source="Asi, Raman and Talwar 2025, Corollary 4.3: `docs/formulas/private_adversarial.md#bounds`.")
-def htinf_experts_bound(num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
+def htinf_experts_bound(num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of HTINF over the experts inside Algorithm 1: `htinf_bound` with N for K."""
     return htinf_bound(num_experts, horizon, epsilon)
 
 
 @checked(source="Asi, Raman and Talwar 2025, Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.")
-def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
+def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1."""
     return float(
         16 * math.sqrt(horizon * num_arms * math.log(num_experts)) * math.log(num_arms * horizon) / epsilon + 1
@@ -117,7 +117,7 @@ def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsil
 @checked(source="Asi, Raman and Talwar 2025, Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.")
 def batched_exp4_bound(
     num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon, delta: SmallDelta
-) -> Bound:
+) -> RegretBound:
     """Regret of batched EXP4.
 
     100 (N^(1/6) K^(1/2) T^(2/3) log(1/delta)^(1/6) L^(1/3) log(N)^(1/3) / epsilon^(1/3) + sqrt(N') L log(N) /

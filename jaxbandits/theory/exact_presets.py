@@ -15,8 +15,14 @@ import numpy as np
 from jaxbandits.declared import LATER, Delta, Doc, FeatureNorm
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale
-from jaxbandits.mechanisms.shuffle import MAX_TRIALS, SHARE, VectorCode, amplified_epsilon, vector_epsilon
-from jaxbandits.theory.linear_widths import REWARD_SCALE, Tuning, Width, moment_sensitivity
+from jaxbandits.mechanisms.shuffle import (
+    BINOMIAL_SHARE,
+    MAX_BATCH_TRIALS,
+    VectorCode,
+    amplified_epsilon,
+    vector_epsilon,
+)
+from jaxbandits.theory.linear_widths import REWARD_SCALE, LinearTuning, Width, moment_sensitivity
 from jaxbandits.theory.quantities import Epsilon, Features, Plays, ThetaNorm
 from jaxbandits.validation import checked, choice, integer
 
@@ -24,7 +30,7 @@ from jaxbandits.validation import checked, choice, integer
 COUNTED = ("blt", "honaker", "square_root", "banded")
 
 
-class Sums(NamedTuple):
+class SumNoise(NamedTuple):
     """What the noise of a form of running sums does, in units of one draw."""
 
     column_norm: float  # what one user's sensitivity is multiplied by
@@ -70,31 +76,31 @@ def exact_tuning(
     elif kind == "vector":
         tuning, code = exact_vector(*common, users)
         trials = int(code.trials) // users
-        spend = vector_epsilon(code, moment_sensitivity(1.0), entries(dim), delta)
+        spend = vector_epsilon(code, moment_sensitivity(1.0), entries_of_pair(dim), delta)
     else:
         scale = exact_scale(kind, dim, epsilon, delta, norm, users)
         tuning = exact_local(scale, horizon, dim, norm, bound)
-        spend = spent_by_users(kind, scale, dim, float(delta), norm, users)
-    numbers = {name: float(getattr(tuning, name)) for name in Tuning._fields[:-1]}
+        spend = epsilon_of_user(kind, scale, dim, float(delta), norm, users)
+    numbers = {name: float(getattr(tuning, name)) for name in LinearTuning._fields[:-1]}
     return numbers | {
         "base": tuning.width.base, "quartic": tuning.width.quartic, "trials": float(trials), "spend": float(spend),
     }  # fmt: skip
 
 
 @cache
-def running_sums(form: str, horizon: int) -> Sums:
+def running_sums(form: str, horizon: int) -> SumNoise:
     """The binary tree, or a form of `mechanisms.counter`, over so many plays."""
     if form == "binary":
-        return Sums(math.sqrt(max(horizon.bit_length(), 1)), math.sqrt((horizon + 1).bit_length() - 1))
+        return SumNoise(math.sqrt(max(horizon.bit_length(), 1)), math.sqrt((horizon + 1).bit_length() - 1))
     if form == "square_root":  # its numbers are known for horizons that no run of it can have
         later = np.arange(1.0, horizon)
         norm = math.sqrt(1 + float(np.sum(np.cumprod((2 * later - 1) / (2 * later)) ** 2)))
-        return Sums(norm, norm)
+        return SumNoise(norm, norm)
     found = form_of(form, horizon)
-    return Sums(found.column_norm, float(np.max(found.deviation(np.arange(1, horizon + 1)))))
+    return SumNoise(found.column_norm, float(np.max(found.deviation(np.arange(1, horizon + 1)))))
 
 
-def entries(dim: int) -> int:
+def entries_of_pair(dim: int) -> int:
     """Entries of a user's pair (x x', x y)."""
     return dim * (dim + 1) // 2 + dim
 
@@ -119,36 +125,42 @@ def _of_noise(scale: float, dim: int, norm: float, bound: float) -> float:
     return math.sqrt(scale**2 * bound**2 * (1 + 1 / dim) / 2 + (scale / norm) ** 2)
 
 
-def exact_local(scale: float, horizon: int, dim: int, norm: float, bound: float) -> Tuning:
+def exact_local(scale: float, horizon: int, dim: int, norm: float, bound: float) -> LinearTuning:
     """Noise of scale s by every user, spherical in the Frobenius norm of x x', and s / L on x y; the ridge grows."""
     root, noise = scale * math.sqrt(2 * dim), _of_noise(scale, dim, norm, bound)
     own = _own_width(horizon, dim, norm, norm**2 + root * math.sqrt(horizon))
     quartic = math.sqrt(root) * bound + noise * _tail(horizon, dim) / math.sqrt(root) if root else 0.0
-    return Tuning(scale, scale / math.sqrt(2), scale / norm, norm**2, root, Width(norm * bound + own, quartic))
+    return LinearTuning(scale, scale / math.sqrt(2), scale / norm, norm**2, root, Width(norm * bound + own, quartic))
 
 
-def exact_joint(horizon: int, dim: int, epsilon: float, delta: float, norm: float, bound: float, sums: Sums) -> Tuning:
+def exact_joint(
+    horizon: int, dim: int, epsilon: float, delta: float, norm: float, bound: float, sums: SumNoise
+) -> LinearTuning:
     """The same noise on running sums, at a trusted server."""
     scale = gaussian_scale(moment_sensitivity(norm, norm**2) * sums.column_norm, epsilon, delta, "analytic")
     ridge = norm**2 + 2 * scale * sums.deviation * math.sqrt(2 * dim)
     noise = _of_noise(scale, dim, norm, bound) * sums.deviation * _tail(horizon, dim) / math.sqrt(ridge)
     width = Width(math.sqrt(ridge) * bound + noise + _own_width(horizon, dim, norm, ridge))
-    return Tuning(scale, scale / math.sqrt(2), scale / norm, ridge, 0.0, width)
+    return LinearTuning(scale, scale / math.sqrt(2), scale / norm, ridge, 0.0, width)
 
 
 def exact_vector(
     horizon: int, dim: int, epsilon: float, delta: float, norm: float, bound: float, users: int
-) -> tuple[Tuning, VectorCode]:
+) -> tuple[LinearTuning, VectorCode]:
     """Integers of x x' / L^2 and x y / L with the fewest binomial trials that spend at most epsilon."""
     levels, trials = levels_of(users, dim), exact_trials(dim, epsilon, delta, users)
-    share = math.sqrt(trials * SHARE * (1 - SHARE) + 0.25) / levels  # the noise, and the rounding's at most 1/4
+    share = (
+        math.sqrt(trials * BINOMIAL_SHARE * (1 - BINOMIAL_SHARE) + 0.25) / levels
+    )  # the noise, and the rounding's at most 1/4
     root = 2 * share * math.sqrt(dim) * norm**2 if trials else 0.0
     noise = share * math.sqrt(1 + norm**2 * bound**2)
     own = _own_width(horizon, dim, norm, norm**2 + root * math.sqrt(horizon))
     unit = root / norm**2
     quartic = norm * bound * math.sqrt(unit) + noise * _tail(horizon, dim) / math.sqrt(unit) if trials else 0.0
     scale, width = share * norm**2 if trials else 0.0, Width(norm * bound + own, quartic)
-    return Tuning(scale, scale, scale / norm, norm**2, root, width), VectorCode(1.0, levels, float(users * trials))
+    return LinearTuning(scale, scale, scale / norm, norm**2, root, width), VectorCode(
+        1.0, levels, float(users * trials)
+    )
 
 
 def levels_of(users: int, dim: int) -> float:
@@ -163,9 +175,9 @@ def exact_trials(dim: int, epsilon: float, delta: float, users: int) -> int:
         return 0
     moved, levels = moment_sensitivity(1.0), levels_of(users, dim)
     noise = levels * gaussian_scale(moved, epsilon, delta, "analytic")
-    first = noise * noise / (SHARE * (1 - SHARE) * users)
+    first = noise * noise / (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE) * users)
     return fewest(
-        lambda b: vector_epsilon(VectorCode(1.0, levels, float(users * b)), moved, entries(dim), delta),
+        lambda b: vector_epsilon(VectorCode(1.0, levels, float(users * b)), moved, entries_of_pair(dim), delta),
         epsilon, first, users,
     )  # fmt: skip
 
@@ -177,9 +189,9 @@ def fewest(spent: Callable[[int], float], epsilon: float, first: float, users: i
 
     Where what is spent does not fall everywhere, which happens at a handful, more may be too little again.
     """
-    low, high, tried = 0, math.inf, max(1, math.ceil(min(first, 2 * MAX_TRIALS)))
+    low, high, tried = 0, math.inf, max(1, math.ceil(min(first, 2 * MAX_BATCH_TRIALS)))
     while high - low > 1:
-        if users * tried > MAX_TRIALS:
+        if users * tried > MAX_BATCH_TRIALS:
             raise ValueError(f"epsilon = {epsilon:g} needs more than 2^53 binomial trials: raise epsilon")
         at = spent(tried)
         low, high = (low, tried) if at <= epsilon else (tried, high)
@@ -188,14 +200,14 @@ def fewest(spent: Callable[[int], float], epsilon: float, first: float, users: i
     return int(high)
 
 
-def spent_by_users(kind: str, scale: float, dim: int, delta: float, norm: float, users: int) -> float:
+def epsilon_of_user(kind: str, scale: float, dim: int, delta: float, norm: float, users: int) -> float:
     """The epsilon of one user's noisy pair, alone or in a permuted batch."""
     if scale == 0:
         return math.inf
     moved = moment_sensitivity(norm, norm**2)
     if kind == "local":
         return gaussian_epsilon(moved, scale, delta)
-    return amplified_epsilon(moved, scale, users, entries(dim), delta)
+    return amplified_epsilon(moved, scale, users, entries_of_pair(dim), delta)
 
 
 @cache
@@ -206,7 +218,7 @@ def exact_scale(kind: str, dim: int, epsilon: float, delta: float, norm: float, 
         return local
 
     def enough(scale: float) -> bool:
-        return spent_by_users(kind, scale, dim, delta, norm, users) <= epsilon
+        return epsilon_of_user(kind, scale, dim, delta, norm, users) <= epsilon
 
     if not enough(local * (1 - 1e-9)):  # no theorem amplifies messages of so few users
         return local

@@ -24,13 +24,13 @@ Attacked = Annotated[
 FailureProb = Annotated[Inside, Doc("Failure probability of the bounds.")]
 Budget = Annotated[FiniteEpsilon, Remedy("without privacy use byzantine_ucb_bound"), Doc("Privacy budget mu, finite.")]
 Episode = Annotated[int, Ge(1), Doc("Index k of the episode.")]
-Window = Annotated[Positive, Doc("Plays L of an episode.")]
+WindowPlays = Annotated[Positive, Doc("Plays L of an episode.")]
 
 PAPER = 'Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"'
-CONSTANTS = f"{PAPER}, Theorems 2, 6 and 7: `docs/formulas/byzantine.md#constants`."
+CONSTANTS_SOURCE = f"{PAPER}, Theorems 2, 6 and 7: `docs/formulas/byzantine.md#constants`."
 
 
-class Setting(TypedDict, total=False):
+class FederatedSetting(TypedDict, total=False):
     """Numbers of a run that the schedules depend on.
 
     epsilon: Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.
@@ -73,7 +73,7 @@ def _iota(num_agents: int, horizon: Scalar, failure_prob: Scalar) -> float:
 
 
 @checked
-def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unpack[Setting]) -> Terms:
+def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unpack[FederatedSetting]) -> Terms:
     """The printed constants of one version, with an oracle's error of 0, or a ValueError.
 
     Without privacy, at an infinite epsilon, B is 0.
@@ -95,9 +95,13 @@ def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unp
     )
 
 
-@checked(source=CONSTANTS)
+@checked(source=CONSTANTS_SOURCE)
 def byzantine_ridge(
-    episode: Episode, *, window: Window, constants: Version = "geometric_median", **setting: Unpack[Setting]
+    episode: Episode,
+    *,
+    window: WindowPlays,
+    constants: Version = "geometric_median",
+    **setting: Unpack[FederatedSetting],
 ) -> float:
     """The ridge lambda_k of an episode, as printed.
 
@@ -108,9 +112,13 @@ def byzantine_ridge(
     return printed.shift + max(float(window), printed.growth * math.sqrt(episode))
 
 
-@checked(source=CONSTANTS)
+@checked(source=CONSTANTS_SOURCE)
 def byzantine_radius(
-    episode: Episode, *, window: Window, constants: Version = "geometric_median", **setting: Unpack[Setting]
+    episode: Episode,
+    *,
+    window: WindowPlays,
+    constants: Version = "geometric_median",
+    **setting: Unpack[FederatedSetting],
 ) -> float:
     """The radius beta_k of an episode, as printed.
 
@@ -127,7 +135,7 @@ def byzantine_radius(
     return 3 * math.sqrt(ridge * setting["dim"]) + numerator / math.sqrt(ridge) + printed.tail
 
 
-@checked(source=CONSTANTS)
+@checked(source=CONSTANTS_SOURCE)
 def byzantine_window(
     num_agents: Agents,
     horizon: Length,

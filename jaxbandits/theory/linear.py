@@ -43,7 +43,7 @@ def robust_linear_reward_bound(
     (200.0, 4400.0)
     """
     share = corruption * dim
-    return q.clipped(
+    return q.cut_at_max_gap(
         (math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon), horizon, max_gap
     )
 
@@ -74,10 +74,10 @@ def robust_linear_action_bound(
     440.0
     """
     private = dim if source == "theorem" else dim**1.5 * math.log(horizon)
-    return q.clipped(dim * math.sqrt(horizon) + private / epsilon, horizon, max_gap)
+    return q.cut_at_max_gap(dim * math.sqrt(horizon) + private / epsilon, horizon, max_gap)
 
 
-def weighted_radius(
+def radius_and_weight(
     dim: int, horizon: int, corruption_budget: Scalar | None, ridge: float, noise_scale: Scalar, theta_norm: Scalar,
     feature_norm: Scalar, failure_prob: Scalar | None,
 ) -> tuple[Scalar, Scalar]:  # fmt: skip
@@ -125,12 +125,12 @@ def cw_bound(
     ridge = number(
         "ridge", ridge, float(feature_norm**2), remedy="the bound needs a ridge of at least feature_norm squared"
     )
-    radius, threshold = weighted_radius(
+    radius, threshold = radius_and_weight(
         dim, horizon, corruption_budget, ridge, noise_scale, theta_norm, feature_norm, failure_prob
     )
     information = dim * math.log1p(horizon * feature_norm**2 / (dim * ridge))
     bound = 2 * radius * (math.sqrt(2 * horizon * information) + 2 * information / threshold)
-    return q.clipped(bound, horizon, max_gap)
+    return q.cut_at_max_gap(bound, horizon, max_gap)
 
 
 def __getattr__(name: str) -> object:

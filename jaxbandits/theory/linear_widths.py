@@ -8,7 +8,7 @@ the bound on theta, alpha = 0.1 the theory's failure probability.
 import math
 from typing import NamedTuple
 
-from jaxbandits.mechanisms.shuffle import SHARE, VectorCode, vector_code
+from jaxbandits.mechanisms.shuffle import BINOMIAL_SHARE, VectorCode, vector_code
 
 REWARD_SCALE = 0.5  # R: rewards in [0, 1] are 1/2-sub-Gaussian
 FAILURE_PROB = 0.1  # alpha
@@ -25,7 +25,7 @@ class Width(NamedTuple):
     growth: float = 0.0
 
 
-class Tuning(NamedTuple):
+class LinearTuning(NamedTuple):
     """One comparator's numbers. Scales are standard deviations of one draw of noise (of a node, for the tree)."""
 
     diagonal: float = 0.0  # of a diagonal entry of x x'
@@ -42,21 +42,23 @@ def reference_width(horizon: int, dim: int, shift: float, feature_norm: float) -
     return Width(math.sqrt(shift * dim), slope=REWARD_SCALE * math.sqrt(dim), offset=growth)
 
 
-def plain_tuning(preset: str, horizon: int, dim: int, feature_norm: float) -> Tuning:
+def plain_tuning(preset: str, horizon: int, dim: int, feature_norm: float) -> LinearTuning:
     """LinUCB, without noise: L35 and L36."""
     if preset == "reference":
-        return Tuning(ridge=PLAIN_RIDGE, width=reference_width(horizon, dim, 1.0, feature_norm))
+        return LinearTuning(ridge=PLAIN_RIDGE, width=reference_width(horizon, dim, 1.0, feature_norm))
     slope = REWARD_SCALE * math.sqrt(dim)
-    return Tuning(ridge=1.0, width=Width(1.0, slope=slope, offset=math.log(horizon), growth=feature_norm**2))
+    return LinearTuning(ridge=1.0, width=Width(1.0, slope=slope, offset=math.log(horizon), growth=feature_norm**2))
 
 
-def reference_tuning(scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> Tuning:
+def reference_tuning(scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> LinearTuning:
     """The noise of L37 with scale s, and L35 with Gamma as `shift`."""
     width = reference_width(horizon, dim, shift, feature_norm)
-    return Tuning(scale, scale / math.sqrt(2), scale, ridge=2 * shift, width=width)
+    return LinearTuning(scale, scale / math.sqrt(2), scale, ridge=2 * shift, width=width)
 
 
-def tuning_of_users(preset: str, scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> Tuning:
+def tuning_of_users(
+    preset: str, scale: float, shift: float, horizon: int, dim: int, feature_norm: float
+) -> LinearTuning:
     """Noise of scale s from every user: by L35 with Gamma as `shift`, or by L38."""
     if scale == 0:
         return plain_tuning(preset, horizon, dim, feature_norm)
@@ -64,10 +66,14 @@ def tuning_of_users(preset: str, scale: float, shift: float, horizon: int, dim: 
         return reference_tuning(scale, shift, horizon, dim, feature_norm)
     root, log = 4 * math.sqrt(dim) + 2 * math.log(2 * horizon / FAILURE_PROB), math.log(horizon)
     shift, quartic = scale * root, math.sqrt(scale) * (math.sqrt(3 * root) + math.sqrt(dim / root)) * dim * log
-    return Tuning(scale, scale, scale, ridge_root=2 * shift, width=Width(2 * scale * math.sqrt(dim * log), quartic))
+    return LinearTuning(
+        scale, scale, scale, ridge_root=2 * shift, width=Width(2 * scale * math.sqrt(dim * log), quartic)
+    )
 
 
-def local_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float) -> Tuning:
+def local_tuning(
+    preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float
+) -> LinearTuning:
     """LinUCB with local privacy: L35 and L38."""
     root = math.sqrt(math.log(2.5 / delta)) if preset == "reference" else 4 * math.sqrt(2 * math.log(1.25 / delta))
     scale = root / epsilon
@@ -85,7 +91,7 @@ class RunningSums(NamedTuple):
 def joint_tuning(
     preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float,
     sums: RunningSums | None = None,
-) -> Tuning:  # fmt: skip
+) -> LinearTuning:  # fmt: skip
     """LinUCB with joint privacy: L35 and L40.
 
     sums: of another form than the tree. Its draws have the scale that spends as much, and ridge and width follow what
@@ -107,12 +113,12 @@ def joint_tuning(
     base = math.sqrt(3 * shift) + scale * in_a_sum / math.sqrt(shift) * (math.sqrt(dim) + math.sqrt(2 * tail))
     offset = 2 * math.log(2 / FAILURE_PROB) / dim + math.log(3)
     width = Width(base, slope=REWARD_SCALE * math.sqrt(dim), offset=offset, growth=feature_norm**2 / (3 * dim * shift))
-    return Tuning(math.sqrt(2) * scale, scale, scale, ridge=2 * shift, width=width)
+    return LinearTuning(math.sqrt(2) * scale, scale, scale, ridge=2 * shift, width=width)
 
 
 def amplified_tuning(
     preset: str, horizon: int, dim: int, epsilon: float, delta: float, window: int, feature_norm: float
-) -> Tuning:
+) -> LinearTuning:
     """LinUCB in the shuffle model, by amplification (SDP-Amp): `docs/formulas/ldp_contextual.md#shuffle-model`."""
     log = math.log(2.5 * window / delta)
     root = math.sqrt(log / window) if preset == "reference" else 4 * math.sqrt(2 * log * math.log(2 / delta) / window)
@@ -122,7 +128,7 @@ def amplified_tuning(
 
 def vector_tuning(
     preset: str, horizon: int, dim: int, epsilon: float, delta: float, window: int, feature_norm: float
-) -> tuple[Tuning, VectorCode]:
+) -> tuple[LinearTuning, VectorCode]:
     """LinUCB in the shuffle model, by sums of vectors (SDP-Vec): L35, where s is no noise, and L44."""
     if preset == "reference":
         code = vector_code(feature_norm, window, dim, epsilon, delta)
@@ -130,7 +136,7 @@ def vector_tuning(
     else:
         log = math.log(4 * (dim**2 + 1) / delta)
         code = vector_code(feature_norm, window, dim, epsilon, delta, constant=24e4, log=log)
-        scale = math.sqrt(code.trials / window * SHARE * (1 - SHARE)) * code.bound / code.levels
+        scale = math.sqrt(code.trials / window * BINOMIAL_SHARE * (1 - BINOMIAL_SHARE)) * code.bound / code.levels
     shift = scale * math.sqrt(horizon * dim) / 4
     return tuning_of_users(preset, scale, shift, horizon, dim, feature_norm), code
 

@@ -13,14 +13,14 @@ from scipy.special import logit, rel_entr
 from jaxbandits import declared
 from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, Positive, Probability
 from jaxbandits.mechanisms.pure import response_bound
-from jaxbandits.theory.quantities import Arms, Corruption, Epsilon, Means, Plays, clipped
+from jaxbandits.theory.quantities import Arms, Corruption, Epsilon, Means, Plays, cut_at_max_gap
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 
 Mean = Annotated[Probability, Doc("A mean.")]
 
 PAPER = "Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613)"
-READ = "through a detailed summary"
+HOW_READ = "through a detailed summary"
 
 
 def _kl(x: float, y: float) -> float:
@@ -28,7 +28,7 @@ def _kl(x: float, y: float) -> float:
     return float(rel_entr(x, y) + rel_entr(1 - x, 1 - y))
 
 
-@checked(source=f"{PAPER}, {READ}; the closed form is derived: `docs/formulas/private_frontier.md#divergence`")
+@checked(source=f"{PAPER}, {HOW_READ}; the closed form is derived: `docs/formulas/private_frontier.md#divergence`")
 def private_kl_divergence(x: Mean, y: Mean, epsilon: Epsilon) -> float:
     """How far two Bernoulli means are apart for an epsilon-private algorithm.
 
@@ -53,7 +53,7 @@ def _over_gaps(means: Any, divergence: Callable[[float, float], float]) -> float
     return math.fsum((best - mean) / divergence(float(mean), best) for mean in means if mean < best)
 
 
-@checked(source=f"{PAPER}, Theorem 1, {READ}: `docs/formulas/private_frontier.md#lower-bounds`")
+@checked(source=f"{PAPER}, Theorem 1, {HOW_READ}: `docs/formulas/private_frontier.md#lower-bounds`")
 def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
     """Coefficient of log T in the regret of every consistent epsilon-private algorithm on Bernoulli arms.
 
@@ -65,7 +65,7 @@ def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
     return _over_gaps(means, lambda mean, best: private_kl_divergence(mean, best, epsilon))
 
 
-@checked(source=f"{PAPER}, Theorem 2, {READ}: `docs/formulas/private_frontier.md#lower-bounds`")
+@checked(source=f"{PAPER}, Theorem 2, {HOW_READ}: `docs/formulas/private_frontier.md#lower-bounds`")
 def dp_index_bound(
     means: Means, epsilon: Epsilon, batch_ratio: Annotated[Scalar, Gt(1), Doc("Of the batches' lengths.")]
 ) -> float:
@@ -127,12 +127,14 @@ def adac_ucb_bound(
 
 Budget = Annotated[declared.Epsilon, Doc("Privacy budget of one report.")]
 MomentOrder = Annotated[Scalar, Ge(2), Le(math.inf), Doc("Order k of the moment that is bounded by 1.")]
-Order = Annotated[
+CorruptionOrder = Annotated[
     Literal["after", "before"], Doc("Whether reports are corrupted after the clients' noise, or rewards before it.")
 ]
 
 
-def _shares(epsilon: Scalar, moment_order: Scalar, corruption: Scalar, order: Order) -> tuple[float, float, float]:
+def _shares(
+    epsilon: Scalar, moment_order: Scalar, corruption: Scalar, order: CorruptionOrder
+) -> tuple[float, float, float]:
     """c, the power 1 - 1/k, and the corruption part of an error."""
     c, power = response_bound(epsilon), 1 - 1 / moment_order
     return c, float(power), float(((c * corruption) if order == "after" else corruption) ** power)
@@ -140,7 +142,11 @@ def _shares(epsilon: Scalar, moment_order: Scalar, corruption: Scalar, order: Or
 
 @checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
 def local_mean_rate(
-    n: Annotated[int, Ge(1)], epsilon: Budget, moment_order: MomentOrder, corruption: Corruption, order: Order = "after"
+    n: Annotated[int, Ge(1)],
+    epsilon: Budget,
+    moment_order: MomentOrder,
+    corruption: Corruption,
+    order: CorruptionOrder = "after",
 ) -> float:
     """Order of the error of a mean from n locally private reports, with constant 1.
 
@@ -163,7 +169,7 @@ def local_robust_rate(
     epsilon: Budget,
     moment_order: MomentOrder,
     corruption: Corruption,
-    order: Order = "after",
+    order: CorruptionOrder = "after",
     max_gap: NonNegative = 1.0,
 ) -> float:
     """Order of the regret of `local_robust_elimination` on the worst instance, with constant 1.
@@ -178,7 +184,7 @@ def local_robust_rate(
     """
     c, power, corrupted = _shares(epsilon, moment_order, corruption, order)
     private = (c * math.sqrt(num_arms * math.log(horizon))) ** power * horizon ** (1 - power / 2)
-    return clipped(horizon * corrupted + private, horizon, max_gap)
+    return cut_at_max_gap(horizon * corrupted + private, horizon, max_gap)
 
 
 # ---- Skellam noise

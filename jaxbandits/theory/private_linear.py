@@ -18,7 +18,7 @@ from jaxbandits.validation import checked
 
 PAPER = '"Improved rate for locally differentially private linear bandits"'
 REACH = (1e-4, 50.0)  # where `printed_noise_reach` looks for the largest epsilon
-HALVINGS = 60  # of its logarithm: more than a float64 has room for
+REACH_HALVINGS = 60  # of its logarithm: more than a float64 has room for
 
 PrivateFeatures = Annotated[bool, LATER, Doc("Whether the user adds noise to the feature too, or to the reward alone.")]
 NoisyDelta = Annotated[Delta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")]
@@ -113,7 +113,7 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
         return 0.0
     if printed_noise_delta(REACH[1], delta, reward_range) <= delta:
         return REACH[1]
-    for _ in range(HALVINGS):
+    for _ in range(REACH_HALVINGS):
         middle = (low + high) / 2
         kept = printed_noise_delta(math.exp(middle), delta, reward_range) <= delta
         low, high = (middle, high) if kept else (low, middle)

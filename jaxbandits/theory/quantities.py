@@ -29,10 +29,10 @@ ThetaNorm = Annotated[Scalar, Gt(0), Doc("Bound B on the norm of theta.")]
 CorruptionBound = Annotated[Scalar, Ge(0), Lt(0.5), Doc("Share of contaminated rewards that the learner believes in.")]
 Corruption = Annotated[Scalar, Ge(0), Lt(0.5), Doc("True share of contaminated rewards or reports.")]
 
-Bound = Annotated[float, Doc("The bound, in units of a reward. It may exceed T.")]
+RegretBound = Annotated[float, Doc("The bound, in units of a reward. It may exceed T.")]
 Order = Annotated[float, Doc("An order, in units of a reward: a line to draw, no guarantee. It may exceed T.")]
 
 
-def clipped(bound: Scalar, horizon: Scalar, max_gap: Scalar | None) -> float:
+def cut_at_max_gap(bound: Scalar, horizon: Scalar, max_gap: Scalar | None) -> float:
     """A bound cut at max_gap T, where a largest gap is given."""
     return float(bound if max_gap is None else min(bound, max_gap * horizon))

@@ -9,7 +9,7 @@ import math
 from typing import Annotated
 
 from jaxbandits.declared import Doc, Ge, Gt, NonNegative, Positive
-from jaxbandits.theory.quantities import Corruption, CorruptionBound, Epsilon, MaxGap, Order, clipped
+from jaxbandits.theory.quantities import Corruption, CorruptionBound, Epsilon, MaxGap, Order, cut_at_max_gap
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 
@@ -50,7 +50,7 @@ def prm_raw_bound(
     bound = _common(num_arms, horizon, epsilon, moment_order, corruption_bound)
     if corruption_bound > 0:
         bound += float(num_arms * math.log(horizon) / corruption_bound)
-    return clipped(moment_bound ** (1 / moment_order) * bound, horizon, max_gap)
+    return cut_at_max_gap(moment_bound ** (1 / moment_order) * bound, horizon, max_gap)
 
 
 @checked(
@@ -80,7 +80,7 @@ def prm_central_bound(
     if corruption_bound > 0:
         bound += float(mean_bound * num_arms * math.log(horizon) / corruption_bound)
     bound += float(mean_bound * num_arms * math.log(max(mean_bound * horizon / unit, math.e)) / min(epsilon, 1.0))
-    return clipped(bound, horizon, max_gap)
+    return cut_at_max_gap(bound, horizon, max_gap)
 
 
 @checked(source="Wu, Zhou, Tao and Wang 2023, Theorem 4.1: `docs/formulas/private_robust_mab.md#regret-bounds`.")
@@ -107,4 +107,4 @@ def private_robust_lower_bound(
     power, unit = 1 - 1 / moment_order, moment_bound ** (1 / moment_order)
     private = (num_arms / epsilon) ** power * horizon ** (1 - power)
     largest = float(max(math.sqrt(num_arms * horizon), private, horizon * corruption**power))
-    return clipped(constant * unit * largest, horizon, max_gap)
+    return cut_at_max_gap(constant * unit * largest, horizon, max_gap)

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from jaxbandits.declared import Axes, Doc, Ge, Le, NonNegative, Positive, Probability, Remedy, Share
-from jaxbandits.theory.quantities import Arms, Bound, FailureProb, Length, Means, NoiseScale, Order, Plays
+from jaxbandits.theory.quantities import Arms, FailureProb, Length, Means, NoiseScale, Order, Plays, RegretBound
 from jaxbandits.typing import Float, Scalar, Vector
 from jaxbandits.validation import array, checked
 
 AtLeastTwo = Annotated[Plays, Ge(2)]
-Budget = Annotated[
+CorruptionBudget = Annotated[
     NonNegative, Doc("C: the sum over plays of the largest corruption of any arm, chosen before the arm is known.")
 ]
 
@@ -31,7 +31,10 @@ def _gaps(means: Any, horizon: int, failure_prob: Scalar | None) -> tuple[Any, f
     "`docs/formulas/robust_frontier.md#multilayer-elimination`"
 )
 def multilayer_bound(
-    means: Means, horizon: AtLeastTwo, corruption_budget: Budget = 0.0, failure_prob: FailureProb | None = None
+    means: Means,
+    horizon: AtLeastTwo,
+    corruption_budget: CorruptionBudget = 0.0,
+    failure_prob: FailureProb | None = None,
 ) -> Order:
     """Order of the multi-layer race's regret, up to constants: (K C ln(K T / p) + ln T) ln(K T / p) / D, summed.
 
@@ -47,7 +50,10 @@ def multilayer_bound(
 
 @checked(source="Gupta, Koren and Talwar 2019 (arXiv 1902.08647), abstract: `docs/formulas/robust_frontier.md#barbar`")
 def barbar_bound(
-    means: Means, horizon: AtLeastTwo, corruption_budget: Budget = 0.0, failure_prob: FailureProb | None = None
+    means: Means,
+    horizon: AtLeastTwo,
+    corruption_budget: CorruptionBudget = 0.0,
+    failure_prob: FailureProb | None = None,
 ) -> Order:
     """Order of BARBAR's regret, up to constants: K C, and ln(T) ln(K ln(T) / p) / D summed over the worse arms.
 
@@ -219,7 +225,7 @@ def geometric_bound(
 )
 def delayed_ucb_bound(
     gaps: Annotated[Any, Axes(1, "array of float [K]"), Ge(0)], horizon: Annotated[Plays, Ge(2)], outstanding: Any
-) -> Bound:
+) -> RegretBound:
     """Regret bound of UCB1 under delays, `sum (8 ln T / gap + 3.5 gap) + sum gap G*`.
 
     It is [recalled]. G* is the expected largest number of an arm's plays that are outstanding at once. Under a fixed

@@ -14,7 +14,7 @@ Mixing = Annotated[Scalar, Ge(0), Le(1), Doc("Share of uniform exploration. The 
 WholeRun = Annotated[Scalar, Gt(0), Doc("Privacy budget of the whole run.")]
 AtMostOne = Annotated[WholeRun, Le(1), Remedy("for a larger epsilon choose the window yourself")]
 Covered = Annotated[Scalar, LATER, Doc("Privacy budget of the whole run, in [1/T, 1], which the theory covers.")]
-Tuning = Annotated[dict[str, Any], Doc("``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.")]
+TunedNumbers = Annotated[dict[str, Any], Doc("``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.")]
 
 
 @checked(source="Asi, Raman and Talwar 2025, Algorithm 1: `docs/formulas/private_adversarial.md#batch-length`.")
@@ -27,7 +27,7 @@ def window(epsilon: AtMostOne) -> int:
     >>> window(0.1), window(1 / 49), window(0.3)
     (10, 49, 4)
     """
-    return _guarded_ceil(1 / float(epsilon), 1e-6)
+    return _ceil_with_tolerance(1 / float(epsilon), 1e-6)
 
 
 @checked
@@ -89,7 +89,7 @@ def refuse(
 
 
 @checked(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
-def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mixing | None = None) -> Tuning:
+def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mixing | None = None) -> TunedNumbers:
     """Tuning of EXP3 inside Algorithm 1.
 
     learning_rate = sqrt(log K / (22 n K L^2)) and mixing = 4 learning_rate K L with n = epsilon T and L = log(K n).
@@ -129,16 +129,16 @@ def exp3_noisy_tuning(
     """
     k, j, lam = num_arms, horizon, noise_scale
 
-    def numbers(j):
+    def rate_and_mixing(j):
         log_kj = math.log(k * j)
         rate = math.sqrt(math.log(k) / (2 * j * k * (1 + 10 * max(lam**2, lam) * log_kj**2)))
         return rate, 4 * rate * lam * k * log_kj
 
-    rate, share = numbers(j)
+    rate, share = rate_and_mixing(j)
     if mixing is None:
         sizes = {"K": k, "T": j * window, "epsilon": 1 / (window * lam) if lam > 0 else math.inf}
         sizes |= {"window": window} if window > 1 else {}
-        mixing = check_mixing(share, lambda t: numbers(t // window)[1], **sizes)
+        mixing = check_mixing(share, lambda t: rate_and_mixing(t // window)[1], **sizes)
     return {"learning_rate": rate, "mixing": mixing}
 
 
@@ -159,7 +159,7 @@ def ftpl_tuning(
     log_kn = _positive_log(k * n, f"epsilon T = {n:.4g}")
     first = math.sqrt(math.log(k) / (k * n + 10 * k * n * log_kn**2))
     second = 1 / (math.sqrt(k * n) * (1 + 4 * max(math.log(n), 0.0)))
-    tries = _guarded_ceil(math.sqrt(k * n))
+    tries = _ceil_with_tolerance(math.sqrt(k * n))
     return {"learning_rate": min(first, second), "tries": tries, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
@@ -177,7 +177,7 @@ def ftpl_noisy_tuning(
     k, j, lam = num_arms, horizon, noise_scale
     first = math.sqrt(math.log(k) / (k * j * (1 + 10 * lam**2 * math.log(k * j) ** 2)))
     second = 1 / (math.sqrt(k * j) * (1 + 4 * lam * math.log(j)))
-    return {"learning_rate": min(first, second), "tries": _guarded_ceil(math.sqrt(k * j))}
+    return {"learning_rate": min(first, second), "tries": _ceil_with_tolerance(math.sqrt(k * j))}
 
 
 @checked(
@@ -198,14 +198,14 @@ def local_exp4_tuning(
     k, experts = num_arms, num_experts
     lam = 0.0 if math.isinf(epsilon) else 1 / epsilon
 
-    def numbers(t):
+    def rate_and_mixing(t):
         log_kt = math.log(k * t)
         rate = math.sqrt(math.log(experts) / (3 * t * k * (1 + 10 * (lam * log_kt) ** 2)))
         return rate, 4 * rate * k * log_kt * lam
 
-    rate, share = numbers(horizon)
+    rate, share = rate_and_mixing(horizon)
     if mixing is None:
-        mixing = check_mixing(share, lambda t: numbers(t)[1], K=k, N=experts, T=horizon, epsilon=epsilon)
+        mixing = check_mixing(share, lambda t: rate_and_mixing(t)[1], K=k, N=experts, T=horizon, epsilon=epsilon)
     return {"learning_rate": rate, "mixing": mixing, "noise_scale": lam}
 
 
@@ -224,7 +224,7 @@ def batched_exp4_tuning(
     learning_rate: Annotated[Positive, Doc("Step size. The default: the theory's.")] | None = None,
     mixing: Annotated[Scalar, Gt(0), Le(1)] | None = None,
     window: Annotated[int, LATER, Doc("Plays of a batch, from 1 to T. The default: the theory's.")] | None = None,
-) -> Tuning:
+) -> TunedNumbers:
     """Tuning of batched EXP4.
 
     With N' = N log(1/delta) and L = log(N T):
@@ -252,7 +252,7 @@ def batched_exp4_tuning(
         )
     more = n * math.log(1 / delta)
 
-    def numbers(t):
+    def rate_window_mixing(t):
         """Learning rate, window and mixing at horizon t: given values as they are, the others the theory's."""
         log_nt = math.log(n * t)
         rate, tau, share = learning_rate, window, mixing
@@ -267,12 +267,12 @@ def batched_exp4_tuning(
         return rate, tau, share
 
     def works(t):
-        rate, tau, share = numbers(t)
+        rate, tau, share = rate_window_mixing(t)
         return (learning_rate is not None or rate < 1) and tau <= t and share <= 1
 
     if window is not None:
         window = integer("window", window, 1, horizon)
-    rate, tau, share = numbers(horizon)
+    rate, tau, share = rate_window_mixing(horizon)
     if not works(horizon):
         what = (
             f"the theory's learning rate is {rate:.4g}, window {tau}, mixing {share:.4g}; needed are < 1, <= T and <= 1"
@@ -299,6 +299,6 @@ def _positive_log(value: float, what: str) -> float:
     return math.log(value)
 
 
-def _guarded_ceil(value: float, rounding: float = 1e-9) -> int:
+def _ceil_with_tolerance(value: float, rounding: float = 1e-9) -> int:
     nearest = round(value)
     return nearest if abs(value - nearest) <= rounding * max(value, 1.0) else math.ceil(value)

@@ -31,7 +31,7 @@ from jaxbandits.environments.arms import bernoulli_arms
 from jaxbandits.environments.experts import rotating_experts
 from jaxbandits.environments.losses import bernoulli_losses, fixed_gap_losses, loss_table
 from jaxbandits.learners import tsallis
-from jaxbandits.learners.exponential import FLOOR, reweigh
+from jaxbandits.learners.exponential import LEAST_WEIGHT, reweigh
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Loss
@@ -152,7 +152,7 @@ def test_normalised_weights_stay_normalised_and_finite():
     assert float(weights.sum()) == pytest.approx(1, abs=1e-5)
     for exponent in (-INF, -1e4, 1e4):
         moved = uncompiled(reweigh)(np.full(2, np.float32(0.5)), np.int32(0), np.float32(exponent))
-        assert np.isfinite(moved).all() and (moved >= FLOOR).all() and moved.sum() == pytest.approx(1)
+        assert np.isfinite(moved).all() and (moved >= LEAST_WEIGHT).all() and moved.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("mixing", "noisy"), [(0.0, False), (0.1, True), (1.0, True)])
@@ -456,7 +456,7 @@ def test_local_exp4_step_by_hand():
     params, draws = single(algorithm.params), Draws(np.uint32(0), "alg/act")
     rng = np.random.default_rng(1)
     advice, logs = rng.dirichlet(np.ones(3), 4), np.array([0.0, -1.0, -0.3, -200.0])
-    state = uncompiled(exp4_module.moved)(logs.astype(np.float32))
+    state = uncompiled(exp4_module.centre_logs)(logs.astype(np.float32))
     act = uncompiled(lambda state, t, advice: algorithm.program.act(params, state, draws, t, advice))
     action, _, note = act(state, np.full(1, 4, np.int32), advice[None].astype(np.float32))
     q = 0.8 * (np.exp(logs) / np.exp(logs).sum()) @ advice + 0.2 / 3

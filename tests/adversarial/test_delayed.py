@@ -270,8 +270,8 @@ def test_the_bits_of_a_message_are_kept():
 
         @jax.jit
         def kept(tree):
-            ring = message_ring.written(message_ring.empty(tree, 5), jnp.int32(3), tree)
-            return ring, message_ring.read(ring, jnp.int32(3), tree)
+            ring = message_ring.write_message(message_ring.empty_ring(tree, 5), jnp.int32(3), tree)
+            return ring, message_ring.read_message(ring, jnp.int32(3), tree)
 
         ring, found = kept(tree)
         assert ring.shape == (5, 3 + 2 + 1 + 2 + 4)
@@ -379,7 +379,9 @@ def test_weights():
     x = literal.hybrid_weights([0.0, 1.0, 3.0], math.sqrt(10), 2.0)
     np.testing.assert_allclose(x, [0.4272175477, 0.3430373273, 0.229745125], atol=1e-9)
     rng = np.random.default_rng(1)
-    found = uncompiled(lambda gaps, *scales: columns.together(tsallis.hybrid_weights(columns.apart(gaps), *scales)))
+    found = uncompiled(
+        lambda gaps, *scales: columns.together(tsallis.hybrid_weights(columns.from_array(gaps), *scales))
+    )
     with jax.enable_x64(True):
         for number in (2, 3, 10):
             for _ in range(5):

@@ -17,7 +17,7 @@ from reference.ldp_contextual import combiner as reference
 from uncompiled import uncompiled
 
 from jaxbandits.algorithms import bandit_combiner, doubling, linucb, online_ucb
-from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants, deviation
+from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants, deviation_bound
 from jaxbandits.environments import contextual_linear
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.sweeps.plan import plan
@@ -142,7 +142,7 @@ def test_the_constants_of_figure_1_s_setting():
     assert exponent.tolist() == [0.75, 0.5, 0.5]
 
 
-width = uncompiled(deviation)
+width = uncompiled(deviation_bound)
 
 
 def test_the_width_by_hand():

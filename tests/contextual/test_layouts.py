@@ -34,7 +34,7 @@ def test_calls_of_any_number_of_lanes_give_the_same_bits(name):
     contexts = {"contexts": "fixed"} if "fixed" in name else {}
     world = partial(jb.environments.contextual_linear, num_arms=7, dim=12, **contexts)
     subject = Subject(LEARNERS[name], world, horizon=40, seeds=16)
-    few, *more = (subject.played(lanes=lanes) for lanes in (16, 128, 1024))
+    few, *more = (subject.play_seeds(lanes=lanes) for lanes in (16, 128, 1024))
     for other in more:
         for array, x in few.items():
             np.testing.assert_array_equal(other[array], x, err_msg=array)
@@ -49,28 +49,30 @@ def everything(xs, ys, raw, limit):
         return matrix if dim > limit else [matrix[i, j] for i, j in packed.pairs(dim)]
 
     def entries(matrix):
-        return packed.folded(tuple(matrix) if dim <= limit else matrix, packed.zero_vector(dim, xs.dtype))[:-dim]
+        return packed.join_matrix_vector(tuple(matrix) if dim <= limit else matrix, packed.zero_vector(dim, xs.dtype))[
+            :-dim
+        ]
 
-    state = (packed.scaled_identity(dim, jnp.ones((), xs.dtype)), packed.zero_vector(dim, xs.dtype), ())
+    state = (packed.identity_times(dim, jnp.ones((), xs.dtype)), packed.zero_vector(dim, xs.dtype), ())
     for x, y in zip(xs, ys, strict=True):
-        state = least_squares.rank_one(*state, packed.apart(x), y)
+        state = least_squares.rank_one(*state, packed.split_features(x), y)
     inverse, theta, _ = state
-    x = packed.apart(xs[0])
-    numbers = packed.folded(inverse, theta)
-    again, its_vector = packed.unfolded(numbers, dim)
+    x = packed.split_features(xs[0])
+    numbers = packed.join_matrix_vector(inverse, theta)
+    again, its_vector = packed.split_matrix_vector(numbers, dim)
     estimate = least_squares.ridge_estimate(again, its_vector, jnp.asarray(0.5, xs.dtype))
     definite = of_matrix(raw @ raw.T)
     return {
         "inner": packed.inner(x, theta),
         "quadratic_form": packed.quadratic_form(inverse, x),
-        "symmetric_product": packed.stacked(packed.symmetric_product(inverse, x)),
+        "symmetric_product": packed.stack_features(packed.symmetric_product(inverse, x)),
         "outer": entries(packed.outer(x)),
-        "each": packed.stacked(packed.each(lambda own, other: own - 2 * other, x, theta)),
+        "each": packed.stack_features(packed.map_features(lambda own, other: own - 2 * other, x, theta)),
         "rank_one": numbers,
         "ridge_scores": jnp.stack(least_squares.ridge_scores(again, its_vector, jnp.asarray(0.5, xs.dtype), x)),
-        "ridge_estimate": packed.folded(*estimate),
+        "ridge_estimate": packed.join_matrix_vector(*estimate),
         "symmetric_inverse": entries(eliminations.symmetric_inverse(of_matrix(raw + raw.T), dim)),
-        "cholesky": packed.stacked(packed.lower_product(eliminations.cholesky(definite, dim), x)),
+        "cholesky": packed.stack_features(packed.lower_product(eliminations.cholesky(definite, dim), x)),
     }
 
 

@@ -17,7 +17,7 @@ import jaxbandits as jb
 from jaxbandits.algorithms.contextual.selection import GreedyParams, ThompsonParams, greedy, thompson
 from jaxbandits.algorithms.contextual.statistics import Estimate
 from jaxbandits.numerics.eliminations import cholesky
-from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, apart, lower_product, pairs
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, lower_product, pairs, split_features
 from jaxbandits.random import Draws
 
 CONTEXTS = jb.environments.contextual_linear(num_arms=6, dim=3)
@@ -56,7 +56,7 @@ def test_cholesky(dim):
     found = lower(factor(np.float32(matrix)), dim)
     np.testing.assert_allclose(found, np.linalg.cholesky(matrix), rtol=2e-4, atol=2e-5)
     x = np.arange(1.0, dim + 1)
-    product = uncompiled(lower_product)(factor(np.float32(matrix)), apart(np.float32(x)))
+    product = uncompiled(lower_product)(factor(np.float32(matrix)), split_features(np.float32(x)))
     np.testing.assert_allclose(product, found @ x, rtol=1e-5)
 
 

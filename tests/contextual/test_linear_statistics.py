@@ -16,8 +16,8 @@ from uncompiled import uncompiled
 
 from jaxbandits import sweep
 from jaxbandits.algorithms import jdp_linucb, ldp_linucb, linucb, uniform
-from jaxbandits.algorithms.contextual.selection import width
-from jaxbandits.algorithms.contextual.statistics import TREES, bounded, joint, local, tree_nodes
+from jaxbandits.algorithms.contextual.selection import ucb_width
+from jaxbandits.algorithms.contextual.statistics import TREES, clip_pair, joint, local, tree_nodes
 from jaxbandits.environments import contextual_linear
 from jaxbandits.mechanisms import gaussian_scale
 from jaxbandits.numerics.eliminations import symmetric_inverse
@@ -118,7 +118,7 @@ def test_theory_scales_and_widths_by_hand(t):
     assert width_at(p.selection, t) == pytest.approx(width)
 
 
-width_of = uncompiled(width)
+width_of = uncompiled(ucb_width)
 
 
 def width_at(selection, t):
@@ -148,7 +148,7 @@ def test_what_a_user_reports(preset, off):
 
 def test_clients_bound_what_they_report():
     feature = np.array([[3.0, 0.1, 0.0, np.nan, 1e30], [4.0, 0.1, 0.0, 0.5, np.inf]], np.float32)
-    x, y = uncompiled(lambda x, y: bounded(list(x), y, 0.5))(
+    x, y = uncompiled(lambda x, y: clip_pair(list(x), y, 0.5))(
         feature, np.array([2.0, 0.3, -1.0, np.nan, np.inf], np.float32)
     )
     np.testing.assert_allclose(np.stack(x, -1), [[0.3, 0.4], [0.1, 0.1], [0, 0], [0, 0.5], [0.5, 0]], rtol=1e-6)

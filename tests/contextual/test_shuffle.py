@@ -13,7 +13,7 @@ from scipy import stats
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits.algorithms.contextual.shuffle_statistics import Total, amplified, vector
+from jaxbandits.algorithms.contextual.shuffle_statistics import Total, shuffle_local_noise, vector
 from jaxbandits.algorithms.contextual.statistics import Sums
 from jaxbandits.mechanisms import amplified_epsilon, gaussian_epsilon, shuffle_epsilon, vector_code, vector_epsilon
 from jaxbandits.mechanisms.shuffle import VectorCode, batch_noise, decode, encode
@@ -212,7 +212,7 @@ def test_without_noise_the_numbers_are_linucbs(protocol):
 # messages
 
 
-FORMS = {"amplified": amplified(3), "vector": vector(3)}
+FORMS = {"amplified": shuffle_local_noise(3), "vector": vector(3)}
 
 
 def users(window, dim=3, seed=0):

@@ -12,9 +12,9 @@ from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits import catalogue, checking
-from jaxbandits.checking.check import found_by
+from jaxbandits.checking.check import findings_of
 from jaxbandits.checking.subject import CHECKPOINTS, Subject
-from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, calls_of, measured, owned
+from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, add_lane_shapes, calls_of, seeds_of_shard
 from jaxbandits.sweeps.plan import plan
 
 SEEDS = 32
@@ -41,10 +41,10 @@ def run(example, **changes):
 
 def budget_for(example, lanes):
     """A memory budget that gives chunks of exactly `lanes` seeds."""
-    laid_out = measured(plan(**settings(example), grid=None, points=None, dtype="float32"))
+    laid_out = add_lane_shapes(plan(**settings(example), grid=None, points=None, dtype="float32"))
 
     def lanes_of(memory):
-        calls = calls_of(laid_out, owned(laid_out), Machine([], 1, "cpu", memory))
+        calls = calls_of(laid_out, seeds_of_shard(laid_out), Machine([], 1, "cpu", memory))
         return {task.lanes for task in calls}
 
     low, high = 1, 1 << 40
@@ -80,7 +80,7 @@ def test_lanes_change_no_bit(fully_optimized, name):
         horizon=example.horizon, seeds=SEEDS,
     )  # fmt: skip
     for rule in (checking.lane_alone, checking.chunks):
-        assert found_by(rule, subject) == []
+        assert findings_of(rule, subject) == []
 
 
 @pytest.mark.parametrize("name", dealt(KINDS, 4, always=KINDS[2:3]))

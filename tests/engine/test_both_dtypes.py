@@ -14,7 +14,7 @@ import pytest
 from dealt import others
 
 from jaxbandits import catalogue, simulator
-from jaxbandits.sweeps.plan import Cell, host_case, plan, stacked
+from jaxbandits.sweeps.plan import Cell, host_case, plan, stack_cases
 from jaxbandits.window import offer
 
 QUARTERS = 4
@@ -44,7 +44,7 @@ def traced(example, dtype: str):
         return simulator.finish(parts, case, lane)
 
     with jax.enable_x64(dtype == "float64"):
-        case, _ = stacked([host_case(cell)], dtype)
+        case, _ = stack_cases([host_case(cell)], dtype)
         return jax.make_jaxpr(play)(case, jnp.uint32(3))
 
 

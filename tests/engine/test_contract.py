@@ -11,7 +11,7 @@ from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.checking.check import found_by
+from jaxbandits.checking.check import findings_of
 from jaxbandits.checking.rules import RULES, short_audit, windows
 from jaxbandits.contract import operations
 from jaxbandits.sweeps.engines import one_call
@@ -30,7 +30,9 @@ FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
 def breaches(subject, rules, but=()):
     """What a case breaks of some rules."""
-    return [(rule.__name__, *found) for rule in rules if rule.__name__ not in but for found in found_by(rule, subject)]
+    return [
+        (rule.__name__, *found) for rule in rules if rule.__name__ not in but for found in findings_of(rule, subject)
+    ]
 
 
 def test_every_environment_and_adversary_has_a_case():
@@ -47,7 +49,7 @@ def test_traces_keep_the_contract(subject, name):
 def test_plays_keep_the_contract(subject, name):
     # calls of any number of lanes: tests/engine/test_bits.py
     assert breaches(subject, PLAYED, but=("chunks", "actions", "windows", "bad_rewards")) == []
-    final = subject.played()["regret"][:, -1]
+    final = subject.play_seeds()["regret"][:, -1]
     assert final.shape == (SEEDS,)
     assert len(np.unique(final)) > 1 or name in ("fixed_gap_losses", "lemma51_losses")
 

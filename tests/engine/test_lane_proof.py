@@ -108,7 +108,7 @@ def test_no_operation_mixes_lanes(subject, name):
 
 @pytest.mark.parametrize("name", EXCEPTED)
 def test_lanes_that_the_walk_excepts_are_the_same_among_few_and_many(subject, name):
-    few, many = subject.played(lanes=LEAST_LANES), subject.played()
+    few, many = subject.play_seeds(lanes=LEAST_LANES), subject.play_seeds()
     for array in many:
         np.testing.assert_array_equal(few[array], many[array])
 
@@ -159,9 +159,11 @@ def test_seeds_and_points_are_told_apart():
 
 def test_a_filter_that_reads_other_lanes_is_found(monkeypatch):
     """Its rows by number are excepted, and nothing beside them."""
-    subject, pooled = subject_of("robust_elimination"), filters._pooled
+    subject, pooled = subject_of("robust_elimination"), filters._pool_groups
     close = subject.cell.algorithm.program.close
-    monkeypatch.setattr(filters, "_pooled", lambda *args: jax.tree.map(lambda x: jnp.roll(x, 1, -1), pooled(*args)))
+    monkeypatch.setattr(
+        filters, "_pool_groups", lambda *args: jax.tree.map(lambda x: jnp.roll(x, 1, -1), pooled(*args))
+    )
     found = proofs(subject, close=lambda *args: close(*args))  # another object, which is traced anew
     assert {name.split()[0] for name, proof in found.items() if proof.faults} == {"close"}
     assert all("mixes lanes: test_lane_proof.py" in fault for fault in faults_of(found))

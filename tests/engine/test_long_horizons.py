@@ -51,7 +51,7 @@ class Late(NamedTuple):
 
 def of_arms(state):
     means = getattr(state, "means", state)
-    return uncompiled(arm_means.read)(*(x.rows for x in means))
+    return uncompiled(arm_means.unpack_arms)(*(x.rows for x in means))
 
 
 def of_rounds(state):
@@ -175,7 +175,7 @@ def late_plays(name, dtype, dim=None):
     parts, slots = simulator.parts_of(algorithm, environment, None, None, dtype), min(16, algorithm.schedule[0].slots)
     case = jax.tree.map(lambda x: cast(x, dtype), simulator.case_of(algorithm, environment))
     with jax.enable_x64(dtype == "float64"):
-        begin = uncompiled(partial(simulator.begun, parts))
+        begin = uncompiled(partial(simulator.begin_without_record, parts))
         offer = uncompiled(lambda case, seed, *args: window.offer(parts, case, seed, slots, *args, None))
         close = uncompiled(partial(simulator.close, parts))
         seed, actions = np.uint32(5), []
@@ -243,7 +243,7 @@ def test_an_arm_is_read_as_it_was_written(dtype):
     rest = (mean * np.finfo(dtype).eps * rng.uniform(-0.5, 0.5, len(pulls))).astype(dtype)
     with jax.enable_x64(dtype == np.float64):
         arm = arm_means.Arm(mean, rest, pulls.astype(np.int32))
-        found = uncompiled(lambda arm: arm_means.read(*arm_means.written(arm)))(arm)
+        found = uncompiled(lambda arm: arm_means.unpack_arms(*arm_means.pack_arm(arm)))(arm)
     np.testing.assert_array_equal(found.pulls, pulls)
     np.testing.assert_array_equal(found.mean, mean)
     assert np.all(np.abs(found.rest - rest) <= np.abs(mean) * np.finfo(dtype).eps * 2.0**-19)

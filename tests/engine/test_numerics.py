@@ -118,8 +118,13 @@ def test_numbers_kept_for_arms_are_those_of_numpy_wherever_their_lanes_lie(axes)
     arm, value = RNG.integers(arms, size=(seeds, points)), RNG.normal(size=points).astype(np.float32)
 
     def one(kept, arm, value):
-        kept = columns.added(columns.replaced(kept, arm, value), arm, columns.entry(kept, arm))
-        return kept, columns.argmax(kept), columns.total(columns.each(lambda x: 2 * x, kept)), columns.together(kept)
+        kept = columns.added(columns.replace_entry(kept, arm, value), arm, columns.entry(kept, arm))
+        return (
+            kept,
+            columns.argmax(kept),
+            columns.sum_entries(columns.map_arms(lambda x: 2 * x, kept)),
+            columns.together(kept),
+        )
 
     inner, outer = axes
     laid = np.moveaxis(np.moveaxis(numbers, 1, inner + 1 if inner >= 0 else -1), 0, outer)

@@ -12,7 +12,7 @@ from numpy_draws import NumpyDraws
 from scipy import stats
 from uncompiled import uncompiled
 
-from jaxbandits.random import Draws, joined_bits, threefry2x32, to_exponential, to_laplace, to_normal, to_uniform
+from jaxbandits.random import Draws, bits_of_streams, threefry2x32, to_exponential, to_laplace, to_normal, to_uniform
 
 N = 40_000
 LAWS = {"uniform": stats.uniform(), "normal": stats.norm(), "exponential": stats.expon(), "laplace": stats.laplace()}
@@ -83,7 +83,9 @@ def test_bits_of_several_streams_are_theirs():
 
     def both(t):
         streams = [(draws.child(name), number) for name, number in numbers.items()]
-        return joined_bits(*streams, t=t), jnp.concatenate([stream.bits(t, (number,)) for stream, number in streams])
+        return bits_of_streams(*streams, t=t), jnp.concatenate(
+            [stream.bits(t, (number,)) for stream, number in streams]
+        )
 
     np.testing.assert_array_equal(*jax.jit(both)(np.int32(17)))
 

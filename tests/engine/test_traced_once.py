@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbandits.garbage import uncollected
-from jaxbandits.traced_once import Traces, shapes, traced_once
+from jaxbandits.garbage import pause_collection
+from jaxbandits.traced_once import Traces, shapes, trace_once
 
 X = np.arange(6, dtype=np.float32)
 
@@ -18,7 +18,7 @@ def counted():
     """A function that is traced once, and the labels with which it was called."""
     labels = []
 
-    @traced_once
+    @trace_once
     def function(parts, x, label):
         labels.append((label, gc.isenabled()))
         return {"head": x[:2], "label": label}, jnp.sum(x)
@@ -47,7 +47,7 @@ def test_collections_are_afterwards_what_they_were(before):
     was = gc.isenabled()
     try:
         (gc.enable if before else gc.disable)()
-        with pytest.raises(KeyError), uncollected():
+        with pytest.raises(KeyError), pause_collection():
             assert not gc.isenabled()
             raise KeyError
         assert gc.isenabled() == before

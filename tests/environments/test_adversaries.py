@@ -12,7 +12,7 @@ from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.adversaries.byzantine import byzantine
-from jaxbandits.adversaries.huber import huber, mirrored
+from jaxbandits.adversaries.huber import huber, mirror_arm
 from jaxbandits.protocol import AdversaryView, Loss, Moments, Report, Truth
 from jaxbandits.random import Draws
 
@@ -112,7 +112,7 @@ def test_mirrored_ranks_above_the_unrolled_size():
     want = np.empty(50, np.int64)
     want[order] = order[::-1]
     arms = np.arange(50, dtype=np.int32)
-    rank = uncompiled(mirrored)
+    rank = uncompiled(mirror_arm)
     np.testing.assert_array_equal(rank(np.broadcast_to(means, (50, 50)), arms), want)
     small = means[:11]
     order = np.argsort(small, kind="stable")

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import jaxbandits as jb
-from jaxbandits.environments.data import ORDER, classification, shuffled
+from jaxbandits.environments.data import ORDER, classification, shuffle_position
 from jaxbandits.environments.labelled_rows import read_labelled, read_losses
 from jaxbandits.random import Draws
 
@@ -24,7 +24,7 @@ def orders(n, seeds, turns):
 
     @jax.jit
     def one(seed, turn):
-        return shuffled(Draws(seed, ORDER), turn, jnp.arange(n, dtype=jnp.int32), n)
+        return shuffle_position(Draws(seed, ORDER), turn, jnp.arange(n, dtype=jnp.int32), n)
 
     over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
     return np.asarray(over(jnp.arange(seeds, dtype=jnp.uint32), jnp.arange(turns, dtype=jnp.int32)))

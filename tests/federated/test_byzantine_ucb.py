@@ -16,7 +16,7 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits.algorithms import byzantine_ucb, isolated_linucb, oracle_linucb
 from jaxbandits.algorithms.federated import agents
-from jaxbandits.algorithms.federated.aggregation import RULES, Crowd
+from jaxbandits.algorithms.federated.aggregation import AGGREGATION_RULES, Crowd
 from jaxbandits.environments import federated_linear
 from jaxbandits.estimators.middle_points import groups_of
 from jaxbandits.numerics.packed import pack, unpack
@@ -63,7 +63,7 @@ def close(got, want, **tolerance):
 
 
 def ruled(name, points, num_attacked=2, num_groups=1, group=(), iterations=100):
-    rule = RULES[name](iterations)
+    rule = AGGREGATION_RULES[name](iterations)
     crowd = Crowd(np.int32(num_attacked), np.int32(num_groups), group)
 
     def once(points):
@@ -99,7 +99,7 @@ def test_every_rule_by_its_definition():
     close(ruled("median_of_means", points, 2, 6, group), literal_median(means))
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", AGGREGATION_RULES)
 def test_equal_points_are_their_own_aggregate(name):
     point = np.array([3.0, -1.0, 0.5])
     close(ruled(name, np.tile(point, (N, 1)), group=np.zeros(N, np.int32)), point, rtol=1e-6)
@@ -320,7 +320,7 @@ def test_width_of_abbasi_yadkori_by_hand():
             t = (k - 1) * L
             log = 2 * math.log(1 / 0.05) + D * math.log(1 + n * t / (D * 0.7))
             beta = (0.4 * math.sqrt(log) + math.sqrt(0.7) * math.sqrt(D)) / math.sqrt(n)
-            close(uncompiled(lambda k, c=constants: agents.radius(c, k, jnp.float32))(np.int32(k)), 0.5 * beta)
+            close(uncompiled(lambda k, c=constants: agents.episode_radius(c, k, jnp.float32))(np.int32(k)), 0.5 * beta)
             close(uncompiled(lambda k, c=constants: agents.ridge(c, k, jnp.float32))(np.int32(k)), 0.7 / n)
 
 

@@ -14,7 +14,7 @@ from jaxbandits.algorithms.federated.byzantine_ucb import byzantine_ucb
 from jaxbandits.algorithms.federated.isolated_linucb import isolated_linucb
 from jaxbandits.environments.federated import federated_linear
 from jaxbandits.numerics import fixed_sum, matvec
-from jaxbandits.numerics.linear_algebra import floored_inverse
+from jaxbandits.numerics.linear_algebra import inverse_above_floor
 from jaxbandits.protocol import Adversary, Attack, Moments, Span
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, parts_of
@@ -104,7 +104,7 @@ def test_schedule_constants():
     beta = (
         3 * np.sqrt(level * 4) + 4 * np.sqrt(3 * 10 * 4 * iota) * 8 / 3 * 1.5 / np.sqrt(level) + np.sqrt(4 * iota / 8)
     )
-    radius = uncompiled(lambda k: agents.radius(c, k, jnp.float32))
+    radius = uncompiled(lambda k: agents.episode_radius(c, k, jnp.float32))
     np.testing.assert_allclose(radius(np.int32(4)), beta, rtol=1e-5)
     first = byzantine_ucb(**SHAPE, horizon=50, feature_spread=0.0).params.constants
     np.testing.assert_allclose(ridge(first, 9), 0.1 * 2, rtol=1e-6)  # max(L, 0), L = 2
@@ -144,7 +144,7 @@ def test_eigenvalue_floor(dim):
     matrix[0] = np.eye(dim) * 3
     values, vectors = np.linalg.eigh(matrix)
     want = np.einsum("nij,nj,nkj->nik", vectors, 1 / np.maximum(values, 0.3), vectors)
-    got = uncompiled(jax.vmap(lambda m: floored_inverse(m, 0.3)))(np.float32(matrix))
+    got = uncompiled(jax.vmap(lambda m: inverse_above_floor(m, 0.3)))(np.float32(matrix))
     np.testing.assert_allclose(got, want, atol=2e-4)
 
 

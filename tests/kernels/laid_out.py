@@ -14,12 +14,12 @@ from jaxbandits.catalogue import SmallSweep
 from jaxbandits.checking.subject import Subject
 from jaxbandits.kernels import plays
 from jaxbandits.kernels.arrays import LARGEST
-from jaxbandits.kernels.over_lanes import write
-from jaxbandits.kernels.schedule import Fitted, written
+from jaxbandits.kernels.over_lanes import write_lane
+from jaxbandits.kernels.schedule import Fitted, write_kernel
 from jaxbandits.protocol import Span
 from jaxbandits.spans import next_start, segment, windows_offered
-from jaxbandits.sweeps.compilation.compiled import compiled
-from jaxbandits.sweeps.plan import Plan, host_case, stacked
+from jaxbandits.sweeps.compilation.compiled import functions_of_group
+from jaxbandits.sweeps.plan import Plan, host_case, stack_cases
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler (cc)")
 ULPS = 8  # where sums are rounded in another way: units in the last place of the largest number of a lane
@@ -52,7 +52,7 @@ def in_turn(slots: int = 1, repeats: int | None = None, ahead: Any = None, **spa
 
 def kernel_of(function: Any, *args: Any, largest: int = LARGEST, **options: Any) -> Fitted:
     """The kernel of a function of one lane, whose arrays are held apart up to a size."""
-    return written("lanes", write, jax.make_jaxpr(function)(*args), largest, **options)
+    return write_kernel("lanes", write_lane, jax.make_jaxpr(function)(*args), largest, **options)
 
 
 def near(ours: Any, wanted: Any, ulps: int = ULPS) -> Any:
@@ -94,17 +94,17 @@ class Played:
 
     def __init__(self, laid_out: Plan, cells: tuple[int, ...] = (0,), seeds: int = SEEDS) -> None:
         self.group = laid_out.groups[0]
-        host, marks = stacked([host_case(laid_out.cells[c]) for c in cells], laid_out.dtype)
+        host, marks = stack_cases([host_case(laid_out.cells[c]) for c in cells], laid_out.dtype)
         marked, treedef = jax.tree.flatten(marks)
         self.marks, self.device = tuple(marked), jax.devices()[0]
-        self.run = compiled(self.group.parts, self.marks, treedef, len(cells), len(self.group.times))
+        self.run = functions_of_group(self.group.parts, self.marks, treedef, len(cells), len(self.group.times))
         times = self.group.times.astype(np.int32)
         self.case, self.times = jax.device_put((host, times), self.device)
         self.seeds = np.arange(seeds, dtype=np.uint32)
         self.kernels: dict[Any, Any] = {}
         # what every kind of window runs as on a GPU
         spans = {(span.slots, span.full, span.whole): span for span in self.group.schedule if span.repeats}
-        self.choices = {kind: self.run.choice(kind, self.case) for kind in spans}
+        self.choices = {kind: self.run.fit_kernel(kind, self.case) for kind in spans}
 
     def scanned(self, span: Span, slots: int, seeds: Any, lane: Any, where: Any) -> Any:
         """The lanes after windows of `slots` plays, as a CPU plays them."""
@@ -115,7 +115,7 @@ class Played:
         """The lanes by a kernel."""
         key = id(choice.traced)
         if key not in self.kernels:
-            made = partial(plays.advance, choice, self.marks, self.case, times=self.times, form="cc")
+            made = partial(plays.advance_by_kernel, choice, self.marks, self.case, times=self.times, form="cc")
             self.kernels[key] = jax.jit(lambda seeds, lane, where: made(seeds, lane, segment=where))
         return jax.tree.map(np.asarray, self.kernels[key](seeds, lane, where))
 

@@ -27,13 +27,13 @@ SAME_REMOVALS = 0.95  # the least share of lanes that remove the same reports: s
 @pytest.fixture
 def kernels(monkeypatch):
     """The kernels that were called."""
-    called, given = [], launch.call
+    called, given = [], launch.call_kernel
 
     def call(source, *args):
         called.append(source.name)
         return given(source, *args)
 
-    monkeypatch.setattr(launch, "call", call)
+    monkeypatch.setattr(launch, "call_kernel", call)
     return called
 
 
@@ -48,7 +48,7 @@ def both(kernels):
     def by_both(function, *arrays):
         def by(kind, *calls):
             program = jax.jit(lambda *x: jax.vmap(function)(*x))  # a new function: JAX keeps what it compiled
-            with device_forms.forced(kind):
+            with device_forms.force_device_form(kind):
                 return [jax.tree.map(np.asarray, program(*each)) for each in calls]
 
         ours, turned = by("cc", arrays, [x[::-1] for x in arrays])
@@ -110,7 +110,7 @@ def test_maler(both):
 @pytest.mark.compiles(20)  # forms of several estimators
 def test_one_lane_alone_is_no_kernel_and_what_is_large_is_one(kernels, both):
     median = partial(geometric_median, iterations=2)
-    with device_forms.forced("cc"):
+    with device_forms.force_device_form("cc"):
         jax.jit(lambda x: median(x)).lower(floats(4, 2))
         assert not kernels
         jax.jit(lambda x: jax.vmap(median)(x)).lower(floats(6, 4, 2))
@@ -216,13 +216,13 @@ def test_in_a_sweep_and_where_a_kernel_cannot_be_compiled(kernels, monkeypatch):
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.5, 0.8])
 
     def sweep():
-        compiled.compiled.cache_clear()
+        compiled.functions_of_group.cache_clear()
         device_forms._forced.set_global("cc")  # in the threads of the sweep too
         try:
             return jb.sweep({"of_medians": in_turn(ahead=median)}, arms, horizon=9, seeds=16, progress=False)
         finally:
             device_forms._forced.set_global(None)
-            compiled.compiled.cache_clear()
+            compiled.functions_of_group.cache_clear()
 
     assert np.all(sweep().pulls == 3) and kernels
 

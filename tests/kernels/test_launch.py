@@ -59,15 +59,17 @@ def test_nothing_is_tried_where_there_is_no_such_gpu(devices, device, monkeypatc
     devices[:] = [device]
     monkeypatch.setattr(launch, "_runs", lambda *_: pytest.fail("tried"))
     assert launch.form_on(device) == "scan" and launch.here() is None
-    with launch.forced("cc"):
+    with launch.force_form("cc"):
         assert launch.form_on(device) == "cc"
     assert launch.form_on(device) == "scan"
 
 
 def test_only_an_accelerator_that_takes_ptx_is_asked(devices, monkeypatch):
     monkeypatch.setattr(launch, "_runs", lambda *_: True)
-    assert launch.asked("cuda", "kernel") and launch.asked("cpu", "cc")
-    assert not any(launch.asked(platform, "kernel") for platform in ("rocm", "tpu")) and not launch.asked("cuda", "xla")
+    assert launch.wants_kernel("cuda", "kernel") and launch.wants_kernel("cpu", "cc")
+    assert not any(launch.wants_kernel(platform, "kernel") for platform in ("rocm", "tpu")) and not launch.wants_kernel(
+        "cuda", "xla"
+    )
 
 
 def test_the_call_says_what_is_run_and_where():
@@ -75,18 +77,18 @@ def test_the_call_says_what_is_run_and_where():
 
     def program(limits, x):  # of 300 lanes of two points
         route = Gpu(80, "XLA's target for PTX", lambda text, capability: f"for {capability}")
-        return launch.call(launch.one_line(), (300, 2), [limits, x], [shape], {1: 0}, route)[0]
+        return launch.call_kernel(launch.trial_kernel(), (300, 2), [limits, x], [shape], {1: 0}, route)[0]
 
     traced = jax.jit(program).trace(jax.ShapeDtypeStruct((2,), np.int32), shape)
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "@__gpu$xla.gpu.ptx(" in text and 'kernel_data = "for 80"' in text and 'kernel_type = "ptx"' in text
     # three blocks of 128 threads for each of two points
     assert "grid_x = 6 : i32" in text and "block_x = 128 : i32" in text and "grid_y = 1 : i32" in text
-    assert "output_operand_alias" in text and launch.one_line().name in text
+    assert "output_operand_alias" in text and launch.trial_kernel().name in text
 
 
 def test_what_is_absent_is_lowered_for_and_nothing_is_run(monkeypatch):
-    monkeypatch.setattr(launch, "_found", lambda: pytest.fail("looked"))
+    monkeypatch.setattr(launch, "_find_gpu", lambda: pytest.fail("looked"))
     with absent_gpu(75, ptx=lambda text, capability: text):
         assert launch.here().capability == 75 and launch.form_on(jax.devices("cpu")[0]) == "scan"
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxbandits.kernels.merged import merged, without_unread_arrays
-from jaxbandits.kernels.text import Block, Let, Name, printed
+from jaxbandits.kernels.merged import merge_loops, without_unread_arrays
+from jaxbandits.kernels.text import Block, Let, Name, indent_lines
 
 
 def let(name, text=""):
@@ -27,7 +27,7 @@ def loaded(i, place, array="a2"):
 
 
 def texts(body):
-    return "\n".join(printed(merged(body))).split("\n")
+    return "\n".join(indent_lines(merge_loops(body))).split("\n")
 
 
 ONE = {
@@ -90,7 +90,7 @@ def test_one_loop(name):
 
 @pytest.mark.parametrize("name", APART)
 def test_apart(name):
-    assert texts(APART[name]) == list(printed(APART[name]))
+    assert texts(APART[name]) == list(indent_lines(APART[name]))
 
 
 def test_what_is_set_before_stays_before():
@@ -108,7 +108,7 @@ def test_what_is_stored_under_a_condition_is_loaded():
 
 def test_arrays_that_nothing_reads_go():
     body = [let("a1"), let("a2"), loop("i1", "a1[i1] = v0;", "a2[i1] = v0;"), let("v3", "a2[4]")]
-    assert list(printed(without_unread_arrays(body))) == [
+    assert list(indent_lines(without_unread_arrays(body))) == [
         "  float a2[9];", "  ONCE for (int i1 = 0; i1 < 9; ++i1) {", "    a2[i1] = v0;", "  }",
         "  const float v3 = a2[4];",
     ]  # fmt: skip

@@ -14,9 +14,9 @@ from jaxbandits.catalogue import ALGORITHMS, SmallSweep
 from jaxbandits.kernels import schedule
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
-from jaxbandits.kernels.over_lanes import write
-from jaxbandits.kernels.schedule import APART, fitted
-from jaxbandits.kernels.text import TooLong, printed
+from jaxbandits.kernels.over_lanes import write_lane
+from jaxbandits.kernels.schedule import APART, fit_kernel
+from jaxbandits.kernels.text import TooLong, indent_lines
 
 X = np.zeros(4, np.float32)
 arms = partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 10))
@@ -56,7 +56,7 @@ def long(x):
 
 def test_what_is_too_long_stays_in_memory(monkeypatch):
     monkeypatch.setattr(schedule, "MOST_STATEMENTS", FEW)
-    assert fitted("lanes", write, jax.make_jaxpr(long)(X)).largest == 64
+    assert fit_kernel("lanes", write_lane, jax.make_jaxpr(long)(X)).largest == 64
     with pytest.raises(TooLong):
         kernel_of(long, X, most=FEW)
     assert kernel_of(long, X).census.operations > FEW
@@ -70,13 +70,13 @@ def test_the_last_form_is_taken_whatever_its_length(monkeypatch):
             x = jnp.sin(x[:3] + 1)
         return x
 
-    found = fitted("lanes", write, jax.make_jaxpr(function)(X))
+    found = fit_kernel("lanes", write_lane, jax.make_jaxpr(function)(X))
     assert found.largest == APART[-1] and found.census.operations > 2 * FEW
 
 
 def body_of(function, *args):
     run = Emitter()
-    write(run, jax.make_jaxpr(function)(*args))
+    write_lane(run, jax.make_jaxpr(function)(*args))
     return schedule.without_unread(run.body)
 
 
@@ -89,7 +89,7 @@ def test_an_array_is_not_made_before_its_first_element_is_read():
     other = schedule.few_alive(body)
     # as traced: x, eight multiples of it, a sine and the sum so far
     assert schedule.alive(body) >= 9 and schedule.alive(other) <= 5
-    assert sorted(printed(other)) == sorted(printed(body)) and other != body
+    assert sorted(indent_lines(other)) == sorted(indent_lines(body)) and other != body
 
 
 def test_arrays_that_are_not_needed_at_once_lie_in_one_place():
@@ -103,7 +103,7 @@ def test_arrays_that_are_not_needed_at_once_lie_in_one_place():
 
 def test_what_is_in_a_good_order_stays_but_for_what_nothing_reads():
     body = body_of(lambda x: (jnp.sin(x * 2) + x, jnp.cos(x))[0], np.float32(1))
-    assert schedule.few_alive(body) == body and "cos" not in "".join(printed(body))
+    assert schedule.few_alive(body) == body and "cos" not in "".join(indent_lines(body))
 
 
 def test_what_a_loop_holds_counts_beside_what_waits_for_it():

@@ -30,12 +30,12 @@ def kept(monkeypatch):
         kernels.append(args[-1])
         return given(*args)
 
-    given = plays.advance
+    given = plays.advance_by_kernel
     monkeypatch.setattr(compiled.executables, "executable", executable)
-    monkeypatch.setattr(plays, "advance", advance)
-    compiled.compiled.cache_clear()
+    monkeypatch.setattr(plays, "advance_by_kernel", advance)
+    compiled.functions_of_group.cache_clear()
     yield keys, kernels
-    compiled.compiled.cache_clear()
+    compiled.functions_of_group.cache_clear()
 
 
 @pytest.mark.compiles(30)  # three algorithms by programs of three kinds each, twice
@@ -52,7 +52,7 @@ def test_a_sweep_by_kernels_gives_the_same_dataset(kept, dtype):
     settings["grid"] = {"reward_adversary.corruption": [0.0, 0.2]}
     plain = jb.sweep(algorithms, ARMS, progress=False, **settings)
     (keys, kernels), before = kept, set(kept[0])
-    with launch.forced("cc"), warnings.catch_warnings():
+    with launch.force_form("cc"), warnings.catch_warnings():
         warnings.filterwarnings("error", "no kernel could be compiled")
         ours = jb.sweep(algorithms, ARMS, progress=False, **settings)
     assert kernels == ["cc"] * 3
@@ -64,9 +64,9 @@ def test_a_kernel_that_cannot_be_compiled_costs_no_result(kept, monkeypatch):
     def fails(*args, **options):
         raise NotImplementedError("no such operation here")
 
-    monkeypatch.setattr(plays, "advance", fails)
+    monkeypatch.setattr(plays, "advance_by_kernel", fails)
     said = pytest.warns(RuntimeWarning, match="no kernel could be compiled.*no such operation here")
-    with said, launch.forced("cc"):
+    with said, launch.force_form("cc"):
         ours = ucb1()
     np.testing.assert_array_equal(ours.pulls, ucb1().pulls)
 
@@ -85,7 +85,7 @@ def test_a_kernel_that_cannot_be_run_costs_no_result(kept, monkeypatch):
 
     monkeypatch.setattr(compiled.executables, "executable", executable)
     said = pytest.warns(RuntimeWarning, match="a kernel did not run on cpu.* slower: RESOURCE_EXHAUSTED.*memory$")
-    with said as lines, launch.forced("cc"):
+    with said as lines, launch.force_form("cc"):
         ours = ucb1()
     assert kernels and len(lines) == 1
     np.testing.assert_array_equal(ours.pulls, ucb1().pulls)

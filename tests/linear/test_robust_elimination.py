@@ -214,7 +214,7 @@ def test_the_sieve_by_hand():
 
     @uncompiled
     def sieved(values, limits):
-        return batch_reports.sieved(batch_reports.one_a_block(values, jnp.ones(2, jnp.int32)), limits)
+        return batch_reports.passes_sieve(batch_reports.one_a_block(values, jnp.ones(2, jnp.int32)), limits)
 
     values = np.float32([3.0, -5.0])
     assert sieved(values, np.float32([4.0, 4.0])).ravel().tolist() == [True, False]
@@ -234,7 +234,7 @@ def test_refit_is_least_squares_on_what_is_left(lost):
     def theta(refit):
         def estimated(kept, counts, whiten, actions):
             reports = batch_reports.in_blocks(kept, counts, 18, 6)
-            return batch_reports.estimate(reports, reports.present, counts, whiten, actions, None, None, 0, refit)
+            return batch_reports.estimate_theta(reports, reports.present, counts, whiten, actions, None, None, 0, refit)
 
         found = uncompiled(estimated)(kept, counts, whiten, actions)
         assert int(found.lost) == lost

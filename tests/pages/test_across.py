@@ -44,18 +44,18 @@ def cases():
 def test_a_watched_algorithm_plays_as_without_and_a_wrong_truth_lies_outside(name):
     plain, truth, measures, environment = cases()[name]
     alone = jb.simulate(plain, environment, seed=3, checkpoints=5)
-    watched = jb.simulate(w.watched(plain, truth, **measures), environment, seed=3, checkpoints=5)
+    watched = jb.simulate(w.watch(plain, truth, **measures), environment, seed=3, checkpoints=5)
     np.testing.assert_array_equal(alone.regret, watched.regret)
     right = float(watched.diagnostics["largest_error"])
     assert 0 < float(watched.diagnostics["first_error"]) <= right
-    wrong = jb.simulate(w.watched(plain, truth + 1000, **measures), environment, seed=3, checkpoints=5)
+    wrong = jb.simulate(w.watch(plain, truth + 1000, **measures), environment, seed=3, checkpoints=5)
     assert float(wrong.diagnostics["first_error"]) > max(1, right)
 
 
 def test_the_first_set_of_online_ucb_by_hand():
     """The first prediction is 0, so that theta is 0 and V = I + x x' for the noisy feature x."""
     plain, truth, measures, environment = cases()["online"]
-    run = jb.simulate(w.watched(plain, truth, **measures), environment, seed=5, checkpoints=1, history=True)
+    run = jb.simulate(w.watch(plain, truth, **measures), environment, seed=5, checkpoints=1, history=True)
     x = np.asarray(run.history.message.feature, np.float64).reshape(-1, coverage.DIM)[0]
     expected = np.sqrt(truth @ truth + (x @ truth) ** 2) / plain.params.width
     assert float(run.diagnostics["first_error"]) == pytest.approx(expected, rel=1e-4)
@@ -65,7 +65,7 @@ def test_the_first_set_of_byzantine_ucb_by_hand():
     """The mean as the rule: theta_2 = Lambda^-1 b from the first messages, with lambda_2 and beta_2 as printed."""
     truth, scales = coverage.AGENT_THETA, {"ridge_scale": 1.0, "radius_scale": 1.0, "window": 10}
     plain = a.byzantine_ucb(**AGENTS, horizon=20, aggregate="mean", **scales)
-    made = w.watched(plain, truth, updated=w.byzantine_error)
+    made = w.watch(plain, truth, updated=w.byzantine_error)
     run = jb.simulate(made, FEDERATED(), seed=6, checkpoints=1, history=True)
     message = run.history.message
     gram = np.asarray(message.gram, np.float64).reshape(-1, 10, 4, 4)[0].mean(0)

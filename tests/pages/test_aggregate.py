@@ -70,8 +70,8 @@ def test_it_plays_as_without_and_a_mean_over_attackers_is_too_far():
 
 def test_the_ratio_of_lemma_10_by_hand():
     points = np.array([[100.0], [0.0], [1.0], [2.0], [3.0]])  # median 2, honest points 1.5 from 0 on average, C = 8 / 3
-    assert aggregate.used(points, 1, np.zeros(1)) == pytest.approx(2 / (1.5 * 8 / 3), rel=1e-4)
-    assert aggregate.used(points, 1, np.full(1, 3.0)) == pytest.approx(1 / (1.5 * 8 / 3), rel=1e-4)
+    assert aggregate.lemma_ratio(points, 1, np.zeros(1)) == pytest.approx(2 / (1.5 * 8 / 3), rel=1e-4)
+    assert aggregate.lemma_ratio(points, 1, np.full(1, 3.0)) == pytest.approx(1 / (1.5 * 8 / 3), rel=1e-4)
     assert aggregate.on_a_line(3, 10) == 1
     assert aggregate.on_a_line(1, 5) == Fraction(5, 6)  # one honest point there, epsilon = 1 / 5
 
@@ -79,9 +79,9 @@ def test_the_ratio_of_lemma_10_by_hand():
 def test_climbing_ends_at_a_placement_of_its_ratio():
     rng = np.random.default_rng(5)
     points, origin = aggregate.random_placement(rng, 2, 5, 2)
-    before = aggregate.used(points, 2, origin)
-    ratio, moved = aggregate.climbed(rng, points, 2, origin, 30)
-    assert before < ratio <= 1 and aggregate.used(moved, 2, origin) == ratio
+    before = aggregate.lemma_ratio(points, 2, origin)
+    ratio, moved = aggregate.climb(rng, points, 2, origin, 30)
+    assert before < ratio <= 1 and aggregate.lemma_ratio(moved, 2, origin) == ratio
 
 
 def test_a_search_can_contradict_lemma_10_and_cannot_prove_it():

@@ -31,7 +31,7 @@ from jaxbandits.papers.study import (
     Tuning,
     claims_table,
     decisive,
-    judged,
+    judge_claim,
     reproduce,
 )
 from jaxbandits.reports import layout
@@ -60,7 +60,7 @@ def small_study(**changes):
 
 
 def test_tuned_values_are_those_of_least_regret_on_the_tuning_seeds(tmp_path):
-    ds, chosen = machinery.run(Sweep(SETTINGS, tuning()), tmp_path, progress=False)
+    ds, chosen = machinery.run_sweep(Sweep(SETTINGS, tuning()), tmp_path, progress=False)
     plain = {"progress": False, **SETTINGS, "algorithms": {"EXP3": SETTINGS["algorithms"]["EXP3"]}}
     grid = SETTINGS["grid"] | {"base.learning_rate": RATES}
     tried = jb.sweep(**plain | {"seeds": range(100, 108), "grid": grid}).regret.isel(t=-1, algorithm=0).mean("seed")
@@ -79,7 +79,7 @@ def test_tuned_values_are_those_of_least_regret_on_the_tuning_seeds(tmp_path):
 
 
 def test_an_unknown_key_is_tuned_for_its_worst_value(tmp_path):
-    _, chosen = machinery.run(Sweep(SETTINGS, tuning(unknown=("environment.gap",))), tmp_path, progress=False)
+    _, chosen = machinery.run_sweep(Sweep(SETTINGS, tuning(unknown=("environment.gap",))), tmp_path, progress=False)
     assert chosen["epsilon"].tolist() == [1.0, 0.1] and "environment.gap" not in chosen
     plain = SETTINGS | {
         "algorithms": {"EXP3": SETTINGS["algorithms"]["EXP3"]},
@@ -103,7 +103,7 @@ def test_keys_that_concern_one_label_only(tmp_path):
     grid = {("epsilon", "experts.base.epsilon"): [0.1, 1.0]}
     settings = SETTINGS | {"algorithms": made, "environment": environment, "grid": grid}
     grids = {"experts": {"base.base.tail_scale": [0.5, 2.0]}, "local": {"learning_rate": [0.01, 0.1]}}
-    ds, chosen = machinery.run(Sweep(settings, Tuning(grids, range(50, 54))), tmp_path, progress=False)
+    ds, chosen = machinery.run_sweep(Sweep(settings, Tuning(grids, range(50, 54))), tmp_path, progress=False)
     assert ds.regret.dims == ("algorithm", "epsilon", "seed", "t")
     assert (
         chosen["algorithm"].tolist() == ["experts", "experts", "local", "local"]
@@ -121,7 +121,7 @@ def test_keys_that_concern_one_label_only(tmp_path):
 )
 def test_bad_tunings_say_so(tmp_path, changes, given, message):
     with pytest.raises(ValueError, match=message):
-        machinery.run(Sweep(SETTINGS | changes, given), tmp_path, progress=False)
+        machinery.run_sweep(Sweep(SETTINGS | changes, given), tmp_path, progress=False)
 
 
 def test_a_reproduction_resumes_and_writes_everything(tmp_path, monkeypatch):
@@ -145,7 +145,7 @@ def test_an_interrupted_reproduction_goes_on(tmp_path, monkeypatch):
     def breaks(*given):  # the tuning is done, the report is not
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(machinery, "report", breaks)
+    monkeypatch.setattr(machinery, "report_sweep", breaks)
     with pytest.raises(KeyboardInterrupt):
         reproduce(small_study(), tmp_path, progress=False)
     monkeypatch.undo()
@@ -195,14 +195,14 @@ def test_the_table_of_claims():
     ],
 )
 def test_a_verdict_follows_from_what_could_contradict_the_statement(evidence, verdict):
-    claim = judged(Claim("s", "the paper", "m", evidence), full=True)
+    claim = judge_claim(Claim("s", "the paper", "m", evidence), full=True)
     assert claim.holds is verdict
-    assert judged(Claim("s", "the paper", "m", evidence), full=False).holds is None
+    assert judge_claim(Claim("s", "the paper", "m", evidence), full=False).holds is None
 
 
 def test_a_verdict_shows_its_interval_and_a_quick_run_shows_it_without_one():
     for full in (True, False):
-        mean = judged(Claim("s", "the paper", "m", Interval("ratio", 1.234, 1234.5, at_most=1e4)), full=full)
+        mean = judge_claim(Claim("s", "the paper", "m", Interval("ratio", 1.234, 1234.5, at_most=1e4)), full=full)
         assert mean.measured == "m; ratio [1.23, 1,234]" and mean.holds is (True if full else None)
 
 
@@ -293,7 +293,7 @@ def test_horizons_join_as_a_sweep_over_horizons_gives_them():
 
 
 def test_names_of_studies(capsys):
-    names = list(papers.known())
+    names = list(papers.all_studies())
     assert list(papers.find("private_adversarial")) == [
         name for name in names if name.startswith("private-adversarial/")
     ]
@@ -354,9 +354,9 @@ def test_the_forced_history_is_the_papers_listing():
 
     for primed in (False, True):
         np.testing.assert_allclose(
-            exp3_leak.forced(50_000, primed=primed), listing(50_000, 1e-4, primed), rtol=0, atol=1e-9
+            exp3_leak.probability_of_arm_1(50_000, primed=primed), listing(50_000, 1e-4, primed), rtol=0, atol=1e-9
         )
-    p = exp3_leak.computed(True)["forced"]
+    p = exp3_leak.compute_curves(True)["forced"]
     np.testing.assert_allclose(p[:, -1], [0.99995, 0.00005], atol=1e-8)
     gap = p[0] - p[1]
     assert int(np.argmax(gap > 0.5)) == 92_130 and int(np.argmax(gap > 0.9)) == 98_012
@@ -482,9 +482,9 @@ def test_the_pages_keep_the_rule_of_verdicts(page):
     """A verdict has what the paper says beside it and an interval, unless its value is exact."""
     rows = rows_of(page.read_text())
     assert rows
-    of_page = {name: study for name, study in papers.known().items() if pages.page_of(name, DOCS) == page}
+    of_page = {name: study for name, study in papers.all_studies().items() if pages.page_of(name, DOCS) == page}
     drawless = [name for name, study in of_page.items() if not study.sweeps(True) and not study.searches(True)]
-    enumerated = {row[0] for name in drawless for row in rows_of(pages.written(name, DOCS))}
+    enumerated = {row[0] for name in drawless for row in rows_of(pages.study_text(name, DOCS))}
     for statement, paper, measured, verdict in rows:
         assert verdict in (("yes", "**no**", "-") if paper else ("",)), statement
         if verdict in ("yes", "**no**"):
@@ -507,9 +507,9 @@ def test_a_page_is_written_between_the_marks_of_its_study(tmp_path):
     begin, end = pages.marks("a-paper/one")
     page.write_text(f"# Title\n\n{begin}\nwas here before\n{end}\n\nwords \\1\n")
     done = reproduce(small_study(), tmp_path / "run", full=True, progress=False)
-    paths = pages.write("a-paper/one", done, tmp_path)
+    paths = pages.write_study("a-paper/one", done, tmp_path)
     assert paths == [page, figures / "one-curve.csv", figures / "one-curve.png"]
-    table = pages.written("a-paper/one", tmp_path)
+    table = pages.study_text("a-paper/one", tmp_path)
     assert page.read_text() == f"# Title\n\n{begin}{table}{end}\n\nwords \\1\n" and "before" not in table
     assert rows_of(table) == [["regret", "finite", done.claims[0].measured, "yes"]]
     command = "`jaxbandits reproduce a-paper/one --full`"
@@ -519,7 +519,7 @@ def test_a_page_is_written_between_the_marks_of_its_study(tmp_path):
     again = reproduce(small_study(), tmp_path / "run", full=True, progress=False)  # from the store
     assert again.seconds == done.seconds
     first = page.read_text()
-    pages.write("a-paper/one", again, tmp_path)
+    pages.write_study("a-paper/one", again, tmp_path)
     assert page.read_text() == first
 
 
@@ -538,14 +538,14 @@ def test_a_page_without_its_marks_is_said_before_any_work(tmp_path, capsys, monk
 
 def test_every_study_has_its_place_on_a_page_and_its_pictures_beside_it():
     pictures = set()
-    for name, study in papers.known().items():
+    for name, study in papers.all_studies().items():
         paper, figure = name.split("/")
         text = pages.page_of(name, DOCS).read_text()
-        assert rows_of(pages.written(name, DOCS)), name
+        assert rows_of(pages.study_text(name, DOCS)), name
         for key in study.figures:
             pictures.add(f"{paper}/{figure}-{key}.png")
             assert f"](../figures/{paper}/{figure}-{key}.png)" in text, f"{name}: {key} is not shown"
-    folders = {name.partition("/")[0] for name in papers.known()}  # those of other pages are theirs
+    folders = {name.partition("/")[0] for name in papers.all_studies()}  # those of other pages are theirs
     there = {f"{folder}/{path.name}" for folder in folders for path in (DOCS / "figures" / folder).glob("*.png")}
     assert there == pictures
 
@@ -572,9 +572,9 @@ FIVE = [paper.replace("_", "-") for paper in papers.PAPERS if paper not in ("acr
 
 @pytest.mark.pages
 def test_the_pages_have_each_claims_word_and_the_verdicts_what_the_pages_say():
-    text, known = (DOCS / "verdicts.md").read_text(), papers.known()
-    assert text.split(verdicts.BEGIN)[1].split(verdicts.END)[0] == f"\n{verdicts.tables(DOCS, known)}\n"
-    assert [name for name in known if pages.written(name, DOCS) != verdicts.reworded(name, DOCS)] == []
+    text, known = (DOCS / "verdicts.md").read_text(), papers.all_studies()
+    assert text.split(verdicts.BEGIN)[1].split(verdicts.END)[0] == f"\n{verdicts.verdict_tables(DOCS, known)}\n"
+    assert [name for name in known if pages.study_text(name, DOCS) != verdicts.text_with_words(name, DOCS)] == []
 
 
 def test_the_page_of_verdicts_explains_every_word():
@@ -584,11 +584,11 @@ def test_the_page_of_verdicts_explains_every_word():
 
 @pytest.mark.parametrize("paper", FIVE)
 def test_every_statement_that_a_paper_numbers_and_that_a_page_names_has_a_row(paper):
-    record = verdicts.read(DOCS)[paper]
+    record = verdicts.read_verdicts(DOCS)[paper]
     rows, file = record["claim"], paper.replace("-", "_")
     covered = {number for row in rows for number in numbers_of(row.number)} | {row.number for row in rows}
     named = {" ".join(match) for match in re.findall(NAMED, (DOCS / "reproductions" / f"{file}.md").read_text())}
-    sources = " ".join(study.source for name, study in papers.known().items() if name.startswith(paper))
+    sources = " ".join(study.source for name, study in papers.all_studies().items() if name.startswith(paper))
     named |= {" ".join(match) for match in re.findall(NAMED, sources)}
     assert named | set(record["numbered"]) <= covered
     printed = {" ".join(match) for match in re.findall(NAMED, (DOCS / "formulas" / f"{file}.md").read_text())}
@@ -603,7 +603,7 @@ def test_every_statement_that_a_paper_numbers_and_that_a_page_names_has_a_row(pa
 
 
 def test_privacy_and_regret_are_two_rows():
-    rows = [row for paper in verdicts.read(DOCS).values() for row in paper["claim"]]
+    rows = [row for paper in verdicts.read_verdicts(DOCS).values() for row in paper["claim"]]
     both = [row.number for row in rows if re.search("-(locally )?private", row.claim) and "regret" in row.claim]
     assert both == ["Lemma 5.1"]  # about algorithms that are private already
     halves = [row.number.rpartition(", ") for row in rows if row.number.endswith((", privacy", ", regret"))]
@@ -611,12 +611,12 @@ def test_privacy_and_regret_are_two_rows():
 
 
 def test_no_line_has_two_claims_every_line_of_a_paper_has_one_and_every_pattern_finds_a_line():
-    lines = {name: rows_of(pages.written(name, DOCS)) for name in papers.known()}
+    lines = {name: rows_of(pages.study_text(name, DOCS)) for name in papers.all_studies()}
     for name, rows in lines.items():
-        about = verdicts.worded(name, DOCS)  # raises where there are two
+        about = verdicts.word_finder(name, DOCS)  # raises where there are two
         without = [row[0] for row in rows if not about(row[0]) and row[1]]
         assert name.split("/")[0] not in FIVE or without == [], name
-    for paper in verdicts.read(DOCS).values():
+    for paper in verdicts.read_verdicts(DOCS).values():
         for row in paper["claim"]:
             for pattern in row.rows:
                 one = row._replace(rows=(pattern,))
@@ -626,9 +626,11 @@ def test_no_line_has_two_claims_every_line_of_a_paper_has_one_and_every_pattern_
 @pytest.mark.parametrize("paper", FIVE)
 def test_a_word_agrees_with_the_lines_about_it(paper):
     """No line contradicts what is proved, reached, not contradicted, or true under the reading that was measured."""
-    for row in verdicts.read(DOCS)[paper]["claim"]:
+    for row in verdicts.read_verdicts(DOCS)[paper]["claim"]:
         studies = {pattern.partition(": ")[0] for pattern in row.rows}
-        said = {line[3] for name in studies for line in rows_of(pages.written(name, DOCS)) if row.about(name, line[0])}
+        said = {
+            line[3] for name in studies for line in rows_of(pages.study_text(name, DOCS)) if row.about(name, line[0])
+        }
         if row.verdict in (verdicts.PROVED, verdicts.REACHED, verdicts.NOT_CONTRADICTED, "cannot be decided"):
             assert "**no**" not in said, row.number
         if row.verdict == "cannot be decided":
@@ -638,7 +640,7 @@ def test_a_word_agrees_with_the_lines_about_it(paper):
 
 
 def test_what_the_page_across_the_papers_names_is_a_claim_of_one_of_them():
-    claims = [row.number for paper in verdicts.read(DOCS).values() for row in paper["claim"]]
+    claims = [row.number for paper in verdicts.read_verdicts(DOCS).values() for row in paper["claim"]]
     named = {" ".join(match) for match in re.findall(NAMED, (DOCS / "reproductions" / "across.md").read_text())}
     assert named and named <= set().union(*map(numbers_of, claims))
 
@@ -650,25 +652,25 @@ def test_what_a_row_is_about():
 
 
 def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
-    known = papers.known()
+    known = papers.all_studies()
     row = verdicts.Verdict("Theorem 1", "c", verdicts.PROVED, "g", rows=("byzantine/rate: *",))
     row = row._replace(study="byzantine/rate", statement="none such")
     with pytest.raises(ValueError, match=r"Theorem 1: .*byzantine.md has no row 'none such' of byzantine/rate"):
-        verdicts.cells(row, DOCS, known)
+        verdicts.verdict_cells(row, DOCS, known)
     with pytest.raises(ValueError, match="rows leave out byzantine/rate: 'none such'"):
-        verdicts.cells(row._replace(rows=()), DOCS, known)
+        verdicts.verdict_cells(row._replace(rows=()), DOCS, known)
     with pytest.raises(ValueError, match="no study 'byzantine/none'"):
-        verdicts.cells(row._replace(study="byzantine/none"), DOCS, known)
+        verdicts.verdict_cells(row._replace(study="byzantine/none"), DOCS, known)
     with pytest.raises(ValueError, match="no audit of 'nobody'"):
-        verdicts.cells(row._replace(study="", audited="nobody"), DOCS, known)
+        verdicts.verdict_cells(row._replace(study="", audited="nobody"), DOCS, known)
     with pytest.raises(ValueError, match="verdict = 'maybe'"):
-        verdicts.cells(row._replace(verdict="maybe"), DOCS, known)
+        verdicts.verdict_cells(row._replace(verdict="maybe"), DOCS, known)
     for word, change in (("fails", ""), (verdicts.PROVED, "a figure")):
         with pytest.raises(ValueError, match=f"Theorem 1: {word}, would_change = {change!r}"):
-            verdicts.cells(row._replace(verdict=word, would_change=change), DOCS, known)
+            verdicts.verdict_cells(row._replace(verdict=word, would_change=change), DOCS, known)
     (tmp_path / "verdicts.md").write_text("no marks")
     with pytest.raises(ValueError, match="one pair of lines"):
-        verdicts.write(tmp_path, known)
+        verdicts.write_verdicts(tmp_path, known)
 
 
 @pytest.mark.parametrize(
@@ -710,14 +712,14 @@ def test_two_claims_of_one_line_are_refused_and_a_changed_word_reaches_the_page(
     claim = '[[paper.claim]]\nnumber = "{}"\nclaim = "c"\nverdict = "{}"\nground = "g"\nrows = ["byzantine/rate: {}"]\n'
     for word in ("fails", "not settled"):
         (tmp_path / "verdicts.toml").write_text(head + claim.format("Lemma 1", word, "a|b"))
-        written = verdicts.reworded("byzantine/rate", tmp_path)
+        written = verdicts.text_with_words("byzantine/rate", tmp_path)
         assert f"| a\\|b | p | m | - | Lemma 1: {word} |" in written and "| other |  | m |  |  |" in written
         (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}{written}{end}\n")
     (tmp_path / "verdicts.toml").write_text(
         head + claim.format("Lemma 1", "fails", "a*") + claim.format("Lemma 2", "fails", "*b")
     )
     with pytest.raises(ValueError, match=r"Lemma 1, Lemma 2 name byzantine/rate: 'a\|b'"):
-        verdicts.reworded("byzantine/rate", tmp_path)
+        verdicts.text_with_words("byzantine/rate", tmp_path)
 
 
 # ---- quick sizes, and what the pages show of the full ones
@@ -762,7 +764,7 @@ def test_pictures_of_the_reproductions_say_what_is_spent():
 def forgotten():
     """The programs of a study are let go at its end."""
     yield
-    compilation.compiled.cache_clear()
+    compilation.functions_of_group.cache_clear()
 
 
 # These take 20 seconds each and longer. One of them stays, where all of a paper do.
@@ -777,14 +779,14 @@ LONG = {
 
 
 @pytest.mark.pages
-@pytest.mark.parametrize("name", [name if name not in LONG else others([name])[0] for name in papers.known()])
+@pytest.mark.parametrize("name", [name if name not in LONG else others([name])[0] for name in papers.all_studies()])
 def test_quick_sizes(tmp_path, name, forgotten):
     """A quick run ends, its pictures are legible, and the page has the same claims and labels."""
-    study = papers.known()[name]
+    study = papers.all_studies()[name]
     done = reproduce(study, tmp_path, formats=(), progress=False)
     assert len(done.claims) >= 3 and all(claim.measured for claim in done.claims)
     labels = labels_of(study)
-    here, there = rows_of(claims_table(done.claims)), rows_of(pages.written(name, DOCS))
+    here, there = rows_of(claims_table(done.claims)), rows_of(pages.study_text(name, DOCS))
     assert {shape(row[0], labels) for row in here} == {shape(row[0], labels) for row in there}
     assert {shape(row[1], labels) for row in here} <= {shape(row[1], labels) for row in there}
     paper, figure = name.split("/")
@@ -793,7 +795,8 @@ def test_quick_sizes(tmp_path, name, forgotten):
         assert len(pd.read_csv(tmp_path / "quick" / f"{key}.csv")) > 1
         kept = Image.open(DOCS / "figures" / paper / f"{figure}-{key}.png").text["Description"]
         here, there = (
-            {shape(word, labels) for word in words} for words in (layout.words(picture.figure), kept.splitlines())
+            {shape(word, labels) for word in words}
+            for words in (layout.figure_words(picture.figure), kept.splitlines())
         )
         assert here <= there
         data = pd.read_csv(DOCS / "figures" / paper / f"{figure}-{key}.csv")
@@ -802,7 +805,7 @@ def test_quick_sizes(tmp_path, name, forgotten):
 
 def test_a_study_through_the_command_line(tmp_path, capsys):
     assert main(["reproduce", "private-adversarial/exp3-leak", "--out", str(tmp_path), "--quiet"]) == 0
-    study, home = papers.known()["private-adversarial/exp3-leak"], tmp_path / "quick"
+    study, home = papers.all_studies()["private-adversarial/exp3-leak"], tmp_path / "quick"
     said = capsys.readouterr().out
     assert "| the paper says | we measure |" in said and study.title in said and "quick size" in said
     for figure in study.figures:

@@ -11,7 +11,7 @@ from test_citations import anchors
 from jaxbandits import algorithms, catalogue, papers
 from jaxbandits.papers import pages
 from jaxbandits.papers.across.named_epsilon import GROUPS
-from jaxbandits.provenance import KINDS, READ, Record, as_printed, of_algorithm, records
+from jaxbandits.provenance import READ, RECORD_KINDS, ProvenanceRecord, as_printed, of_algorithm, records
 from jaxbandits.sweeps.grid import signature_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -46,7 +46,7 @@ def cells(text: str):
                     yield heading, study, name, dict(zip(head, row, strict=True)), cell
 
 
-def of_row(study: str, statement: str) -> list[Record]:
+def of_row(study: str, statement: str) -> list[ProvenanceRecord]:
     """The records of a row of a study's table: one, if provenance.toml is right."""
     return [
         record
@@ -66,9 +66,9 @@ def wrong(page: str, heading: str, study: str, column: str, row: dict[str, str],
         expected = record is not None and record.within(float(row["claimed ε"]))
         return "" if expected == (cell != "-") else f"{record} and {cell}"
     if column == "known from":
-        return "" if cell in {record.known_from() for record in records().values()} else f"nothing is {cell}"
+        return "" if cell in {record.kind_and_source() for record in records().values()} else f"nothing is {cell}"
     if first in MECHANISMS:
-        said = MECHANISMS[first].said("at most what is named")
+        said = MECHANISMS[first].quote_claim("at most what is named")
         verdict = row["holds"] in ("yes", "**no**")
         return "" if cell == said and (MECHANISMS[first].read or not verdict) else f"{said} is allowed, not {cell}"
     if page == "verdicts.md":
@@ -112,7 +112,7 @@ def test_a_cell_without_a_record_is_found():
 
 
 @pytest.mark.parametrize("record", records().values(), ids=lambda record: record.name)
-def test_every_record_names_things_that_are_there(record: Record):
+def test_every_record_names_things_that_are_there(record: ProvenanceRecord):
     page, _, anchor = record.formulas.partition("#")
     path = DOCS / "formulas" / page
     assert anchor in anchors(path)
@@ -128,7 +128,7 @@ def test_every_record_names_things_that_are_there(record: Record):
     if record.algorithm:
         taken = signature_of(catalogue.ALGORITHMS[record.algorithm].algorithm)[0]
         assert set(record.settings) <= set(taken)
-    known = [(name, row["statement"]) for name in papers.known() for row in rows_of(name)]
+    known = [(name, row["statement"]) for name in papers.all_studies() for row in rows_of(name)]
     for study, beginnings in record.studies.items():
         for beginning in beginnings:
             assert any(fnmatch(name, study) and statement.startswith(beginning) for name, statement in known), beginning
@@ -136,21 +136,21 @@ def test_every_record_names_things_that_are_there(record: Record):
 
 def rows_of(study: str) -> list[dict[str, str]]:
     """The rows of a study's table on its page."""
-    lines = [line for line in pages.written(study, DOCS).splitlines() if line.startswith("|")]
+    lines = [line for line in pages.study_text(study, DOCS).splitlines() if line.startswith("|")]
     return [{"statement": re.split(r"(?<!\\)\|", line)[1].strip()} for line in lines[2:]]
 
 
 def test_every_private_algorithm_has_a_record_and_its_printed_form_is_one():
     private = [name for name in catalogue.ALGORITHMS if catalogue.case(name)[0].guarantee.model != "none"]
     assert [name for name in private if not of_algorithm(name)] == []
-    assert set(KINDS) == set(MARKS)
+    assert set(RECORD_KINDS) == set(MARKS)
     for name in private:
         assert sum(record.read for record in of_algorithm(name)) <= 1, f"{name}: which of them is as printed?"
 
 
 def test_figures_in_words_are_those_of_the_table():
     """What the privacy page says of the comparators' constants stands in the table of across/named-epsilon."""
-    spent = pages.written("across/named-epsilon", DOCS)
+    spent = pages.study_text("across/named-epsilon", DOCS)
     text = (DOCS / "privacy.md").read_text()
     for beginning in ("- **`ldp_linucb`, `jdp_linucb`, `shuffle_linucb`.**", "- **`byzantine_ucb`.** The paper does"):
         bullet = re.split(r"\n(?=[-\n])", text.split(beginning)[1])[0]
@@ -168,10 +168,14 @@ def test_figures_in_words_are_those_of_the_table():
 def test_failure_prob_says_how_often_the_truth_leaves_the_default_sets(name, beginning):
     text = getattr(algorithms, name).__doc__.split("failure_prob : ")[1].split(" : ")[0]
     (said,) = re.findall(r"([\d,]+)\s+of\s+1,000\s+runs", text)
-    rows = re.findall(rf"^\| {beginning}.*outside in (\d+) of 1000", pages.written("across/coverage", DOCS), flags=re.M)
+    rows = re.findall(
+        rf"^\| {beginning}.*outside in (\d+) of 1000", pages.study_text("across/coverage", DOCS), flags=re.M
+    )
     assert int(said.replace(",", "")) == max(map(int, rows))
 
 
 def test_a_page_quotes_a_study_from_its_data():
     for name, (page, *_) in pages.QUOTED.items():
-        assert pages.quoted(name, DOCS) in (DOCS / page).read_text(), f"jaxbandits reproduce {name} --full --docs docs"
+        assert pages.quotation(name, DOCS) in (DOCS / page).read_text(), (
+            f"jaxbandits reproduce {name} --full --docs docs"
+        )

@@ -22,7 +22,7 @@ from jaxbandits.reports import drawing
 from jaxbandits.reports.page import curves, tables
 from jaxbandits.reports.page.headline import headline
 from jaxbandits.reports.page.runs import papers, runs
-from jaxbandits.sweeps.sweep import prepared
+from jaxbandits.sweeps.sweep import prepare_sweep
 from jaxbandits.sweeps.toml_file import config_arguments
 
 OURS, THEIRS = "ours <script>alert(1)</script>", "</script><b onclick='x'>&amp;"
@@ -32,7 +32,7 @@ MEANS = {"hard": [0.4, 0.6], "an easy one": [0.1, 0.9]}  # an order that sorting
 
 def configured(algorithms, environment, constant=None, **settings):
     """A Dataset that says of itself what a sweep's does, with regret that is made up."""
-    job = prepared(algorithms, environment, settings, progress=False)
+    job = prepare_sweep(algorithms, environment, settings, progress=False)
     t = np.unique(np.concatenate([job.plan.times[h] for h in job.plan.times]))
     coords = {axis.name: list(axis.labels) for axis in job.plan.axes}
     dims = ("algorithm", *coords, "seed")
@@ -163,7 +163,7 @@ def test_numbers_are_those_of_the_statistics_and_labels_are_text(store, tmp_path
 def test_configuration_privacy_and_theory(store):
     (run,) = runs(store)
     settings = config_arguments(tomllib.loads(run.toml), store)
-    again = prepared(settings.pop("algorithms"), settings.pop("environment"), settings, progress=False)
+    again = prepare_sweep(settings.pop("algorithms"), settings.pop("environment"), settings, progress=False)
     assert again.config == run.config and [axis.name for axis in again.plan.axes][1:] == [
         "epsilon",
         "environment.means",
@@ -256,7 +256,7 @@ def test_what_is_asked_and_spent_stands_before_the_curves(tmp_path):
 
 def test_curves_look_as_in_the_pictures():
     ds = by_hand([f"a{i}" for i in range(12)])
-    chart, styles = curves.regret(ds), drawing.styles_of([f"a{i}" for i in range(12)])
+    chart, styles = curves.regret_over_plays(ds), drawing.styles_of([f"a{i}" for i in range(12)])
     assert {look["mark"] for look in chart["looks"].values()} == set(drawing.MARKERS)
     for label, style in styles.items():
         look = chart["looks"][label]
@@ -265,7 +265,11 @@ def test_curves_look_as_in_the_pictures():
         )  # fmt: skip
     assert not chart["xLog"] and not chart["yLog"] and chart["linear"] is None
     far = ds.assign(regret=ds.regret * xr.DataArray([1, 100] * 6, dims="algorithm"))
-    assert curves.regret(far)["linear"] == 10.0 and curves.regret(far)["yLog"] and not curves.regret(far)["xLog"]
+    assert (
+        curves.regret_over_plays(far)["linear"] == 10.0
+        and curves.regret_over_plays(far)["yLog"]
+        and not curves.regret_over_plays(far)["xLog"]
+    )
 
 
 def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
@@ -288,9 +292,9 @@ def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
     assert [row["slope"] for row in slopes] == ["0.5"] * 9 and {row["theory"] for row in slopes} == {"–"}
     assert sum(row["sweep"] == "by hand" for row in page.rows("Paired differences")) == 8  # with the first one only
     assert "jb.report({" in text and path.stat().st_size < 1_500_000
-    monkeypatch.setattr(curves, "MAX_NUMBERS", 400)
+    monkeypatch.setattr(curves, "MAX_CHART_NUMBERS", 400)
     many = xr.concat([by_hand(seeds=2).assign_coords(gap=x) for x in range(40)], "gap")
-    chart = curves.regret(selection.whole(many, "report"))
+    chart = curves.regret_over_plays(selection.whole(many, "report"))
     assert chart["note"] == "The page has room for 3 of 40 values of gap." and len(chart["series"]) == 6
 
 

@@ -85,7 +85,7 @@ def test_minus_signs_symbols_and_units():
     assert drawn.figure.axes[0].get_title() == r"privacy level $\varepsilon$ = 0.5"
     assert drawn.figure.axes[0].get_xlabel() == "plays $t$"
     assert " ".join(drawn.figure.axes[0].get_ylabel().split()) == "cumulative regret (in rewards)"
-    assert {"plays t", "cumulative regret", "privacy level ε = 1"} <= set(layout.words(drawn.figure))
+    assert {"plays t", "cumulative regret", "privacy level ε = 1"} <= set(layout.figure_words(drawn.figure))
     frame = pd.DataFrame({"x": [-2.0, 0.0, 2.0], "y": [-1.0, 0.0, 1.0], "line": ["l"] * 3})
     lines = plot.lines(frame, "x", "y", line="line").figure
     lines.draw_without_rendering()

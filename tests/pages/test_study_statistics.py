@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import jaxbandits as jb
-from jaxbandits.papers.byzantine.attacks import printed_bonus
+from jaxbandits.papers.byzantine.attacks import paper_bonus
 from jaxbandits.papers.ldp_contextual import favourable
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
 from jaxbandits.papers.private_robust_mab import moment_order
@@ -63,7 +63,7 @@ def test_the_two_sides_of_a_lemma_by_hand():
 
 
 def test_the_printed_bonus_is_above_the_largest_gap_until_late():
-    assert printed_bonus(1e6) > 2 > printed_bonus(1e9)
+    assert paper_bonus(1e6) > 2 > paper_bonus(1e9)
 
 
 @pytest.mark.parametrize("dim", [5, 20])

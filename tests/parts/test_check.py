@@ -16,7 +16,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits import catalogue, checking
 from jaxbandits.checking import rules
-from jaxbandits.checking.check import found_by, small_environment
+from jaxbandits.checking.check import findings_of, small_environment
 from jaxbandits.checking.rules import RULES
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
@@ -95,7 +95,7 @@ def look(rule, algorithm, environment=None, **others):
     """What a rule, and those that have to pass before it, say of an algorithm."""
     chosen = environment or small_environment(algorithm)
     subject = Subject(algorithm, chosen, **{"horizon": HORIZON, "seeds": 8} | others)
-    return found_by(getattr(checking, rule), subject)
+    return findings_of(getattr(checking, rule), subject)
 
 
 # --- planted bugs: rule, what replaces the sound part, words of the finding, the function whose line it names
@@ -338,7 +338,7 @@ def sound():
 @pytest.mark.compiles(20)  # the rules that play; the first one of them compiles for those after it
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule is not rules.short_audit])
 def test_the_sound_part_passes_every_rule(sound, rule):
-    assert found_by(rule, sound) == []
+    assert findings_of(rule, sound) == []
     assert rule.__name__ in {bug.rule for bug in BUGS.values()} | {world[0] for world in WORLDS.values()}
 
 
@@ -428,7 +428,7 @@ def test_a_planted_bug_of_an_environment_is_found(name):
 def test_a_sound_environment_passes():
     subject = Subject(jb.algorithms.ucb1, arms_of(), horizon=HORIZON)
     for rule in ("builds", "shapes", "traces_once", "draws", "addresses", "windows"):
-        assert found_by(getattr(checking, rule), subject) == []
+        assert findings_of(getattr(checking, rule), subject) == []
 
 
 def test_adversaries_are_looked_at():

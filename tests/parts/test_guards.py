@@ -30,7 +30,7 @@ from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.engines import calls
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.simulate import algorithm_for
-from jaxbandits.sweeps.sweep import prepared
+from jaxbandits.sweeps.sweep import prepare_sweep
 from jaxbandits.validation import factory
 
 HORIZON, SEEDS = 20, 4
@@ -159,7 +159,7 @@ def test_a_sweep_finishes_the_other_labels_first(tmp_path):
         jb.sweep(algorithms, ARMS, store=tmp_path, **SWEEP)
     assert not (tmp_path / "results.nc").exists()
     del algorithms["bad"]
-    job = prepared(algorithms, ARMS, {k: v for k, v in SWEEP.items() if k != "progress"}, store=tmp_path,
+    job = prepare_sweep(algorithms, ARMS, {k: v for k, v in SWEEP.items() if k != "progress"}, store=tmp_path,
                                  progress=False)  # fmt: skip
     ds = job.dataset()
     assert job.computed == 0 and (ds.pulls.sum("arm") == HORIZON).all()
@@ -480,7 +480,7 @@ def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
     with pytest.warns(UserWarning, match=words) as caught:
         calls.check_parts(planned(own(**functions)))
     said = [str(w.message) for w in caught]
-    assert len(said) == 1 and examination.REMEDY in said[0]
+    assert len(said) == 1 and examination.DRAWS_REMEDY in said[0]
     (function,) = functions.values()  # the line of the draw in it
     assert said[0].endswith(f"{HERE}:{function.__code__.co_firstlineno + line})")
 

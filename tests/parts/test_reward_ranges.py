@@ -209,7 +209,10 @@ def test_nothing_declared_or_stated_means_no_warning():
     assert said(jb.algorithms.kl_ucb, GAUSSIAN._replace(facts={"means": GAUSSIAN.facts["means"]})) == []
     # the largest size alone says both signs
     assert "lie in [-1, 1]" in said(jb.algorithms.kl_ucb, GAUSSIAN._replace(facts={"reward_bound": 1.0}))[0]
-    assert assumptions.paid(GAUSSIAN._replace(facts={"reward_bound": 1.0, "reward_range": [0, 1]})) == (0, 1)
+    assert assumptions.range_of_rewards(GAUSSIAN._replace(facts={"reward_bound": 1.0, "reward_range": [0, 1]})) == (
+        0,
+        1,
+    )
 
 
 def test_one_warning_where_epsilon_is_for_bounded_rewards():
@@ -225,7 +228,7 @@ def test_the_catalogue_reads_what_it_is_paid(name):
     row = catalogue.EVERYTHING[name]
     environment = row.environment()
     algorithm = catalogue.algorithm_for(partial(row.algorithm, horizon=row.horizon), environment)
-    assert list(assumptions.unread(algorithm, environment)) == []
+    assert list(assumptions.doubts_of_range(algorithm, environment)) == []
 
 
 @factory
@@ -262,7 +265,7 @@ def _case(algorithm, environment):
 
 # --- what parts take: `jaxbandits list`
 
-PARTS = [name for kind in listing.KINDS for name in listing.names(kind)]
+PARTS = [name for kind in listing.LISTED_KINDS for name in listing.names(kind)]
 
 
 def listed_arguments(name):
@@ -355,11 +358,11 @@ def test_the_list_of_algorithms_for_machines(capsys):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_page_names_every_argument_with_its_default(name):
-    page = listing.listed(name)
+    page = listing.listing_text(name)
     assert page.startswith(f"{name}: ") and max(map(len, page.splitlines())) <= 120
     for row in listed_arguments(name):
         (line,) = [line for line in page.splitlines() if line.startswith(f"  {row.name}: ")]
-        given = listing._short(row.default)
+        given = listing._value_text(row.default)
         assert row.required or f"default {given}" in " ".join(page.split()), line
 
 
@@ -368,7 +371,7 @@ def test_pages_say_what_arguments_do(capsys):
     page = capsys.readouterr().out
     assert "federated, neighbours differ in one message" in page
     assert "noise_scale: default 0.5, >= 0" in page
-    texts = {row.name: listing.one_line(row.about) for row in listed_arguments("byzantine_ucb")}
+    texts = {row.name: listing.join_lines(row.about) for row in listed_arguments("byzantine_ucb")}
     plain = " ".join(page.split())
     assert all(texts.values()) and all(text in plain for text in texts.values())
 
@@ -394,13 +397,13 @@ def test_what_a_factory_declares_is_listed_checked_and_written_into_its_docstrin
         return jb.algorithms.uniform(num_arms=num_arms, horizon=9)
 
     rows = own.arguments
-    assert [listing.one_line(row.about) for row in rows.values()] == [
+    assert [listing.join_lines(row.about) for row in rows.values()] == [
         "Number of arms K. Filled in from the environment. At least 2. [static]",
         "The lower end, as it is. At least 0.",
         "The way. [static]",
     ]
     assert [name for name, row in rows.items() if row.static] == ["num_arms", "twist"]
-    assert (listing.summary(own), paper(own)) == ("One sentence.", "Nobody 2020, Theorem 1")
+    assert (listing.first_paragraph(own), paper(own)) == ("One sentence.", "Nobody 2020, Theorem 1")
     assert "low : float, optional\n    The lower end, as it is. At least 0.\n" in own.__doc__
     assert 'twist : {"left", "right"}, default "left"\n' in own.__doc__ and "Raises\n------\nValueError" in own.__doc__
     assert own(num_arms=3.0).config == {"name": "own", "num_arms": 3.0, "low": None, "twist": "left"}

@@ -370,7 +370,7 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
         orders.report(Progress(call, 56))
 
     planned = execution.CheckedSweep(laid_out(), {}, {}, engine_of(run))
-    planned._run(execution.work.owned(planned.plan), None)
+    planned._run(execution.work.seeds_of_shard(planned.plan), None)
     assert bars[0] == (200, 256, 256)
 
 
@@ -390,8 +390,8 @@ def test_the_help_says_that_a_file_is_a_program(capsys):
 
 
 def test_a_value_is_shown_on_one_line():
-    from jaxbandits.validation import shown
+    from jaxbandits.validation import show
 
-    assert shown(np.ones((9, 9))).count("\n") == 0 and len(shown(list(range(10**4)))) <= 80
-    assert shown(np.float64(0.5)) == "0.5" and "bits" in shown(10**5000)
-    assert textwrap.shorten(shown("a\nb"), 20) == r"'a\nb'"
+    assert show(np.ones((9, 9))).count("\n") == 0 and len(show(list(range(10**4)))) <= 80
+    assert show(np.float64(0.5)) == "0.5" and "bits" in show(10**5000)
+    assert textwrap.shorten(show("a\nb"), 20) == r"'a\nb'"

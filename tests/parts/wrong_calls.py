@@ -25,7 +25,7 @@ import xarray as xr
 import jaxbandits as jb
 from jaxbandits import catalogue, estimators, mechanisms, theory
 from jaxbandits.cli import main
-from jaxbandits.papers.study import Claim, Exact, Interval, judged
+from jaxbandits.papers.study import Claim, Exact, Interval, judge_claim
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
 from jaxbandits.searching import methods
 from jaxbandits.searching.space import dimensions_of

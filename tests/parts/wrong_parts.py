@@ -16,7 +16,7 @@ import numpy as np
 
 import jaxbandits as jb
 from jaxbandits import checking
-from jaxbandits.checking.check import found_by
+from jaxbandits.checking.check import findings_of
 from jaxbandits.checking.subject import Subject
 from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
@@ -449,7 +449,7 @@ def said_by_sweep(wrong: Wrong) -> list[str]:
             laid_out = plan(wrong.algorithm, wrong.environment, horizon=HORIZON, seeds=4, grid=None, points=None,
                             checkpoints=3, dtype="float32", **settings)  # fmt: skip
             calls.check_parts(laid_out)
-            calls.measured(laid_out)
+            calls.add_lane_shapes(laid_out)
             end = []
         except Exception as error:
             end = [f"{type(error).__name__}: {error}"]
@@ -462,7 +462,7 @@ def said_by_check(wrong: Wrong) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for rule in ("builds", "shapes", "traces_once", "draws", "addresses", "guarantee"):
-            findings += found_by(getattr(checking, rule), subject)
+            findings += findings_of(getattr(checking, rule), subject)
             if findings and rule in ("builds", "shapes"):
                 break
     return [normal(f"{finding.rule}: {finding.message} ({finding.where})") for finding in findings]

@@ -19,7 +19,7 @@ from jaxbandits.cli import main
 from jaxbandits.commands import audit as table
 from jaxbandits.mechanisms import compose, counter, gaussian_event, gaussian_scale
 from jaxbandits.numerics.packed import pack
-from jaxbandits.privacy import asked
+from jaxbandits.privacy import epsilon_or_nan
 from jaxbandits.random import Draws
 from jaxbandits.reports import layout
 
@@ -594,7 +594,10 @@ def test_what_a_reacting_input_pays():
 
     def seen(private, rule):
         edit = Edit(
-            np.int32(private), np.float32(9), otherwise=np.float32(-9), rule=np.int32(neighbours.RULES.index(rule))
+            np.int32(private),
+            np.float32(9),
+            otherwise=np.float32(-9),
+            rule=np.int32(neighbours.REACTION_RULES.index(rule)),
         )
         first, last = paid(edit, np.int32(0), np.arange(1, 4), np.array([1, 1, 0]), np.ones(3, bool))
         second, last = paid(edit, last, np.arange(4, 7), np.array([2, 0, 0]), np.array([True, True, False]))
@@ -745,8 +748,8 @@ def test_the_gaussian_score_uses_noise_that_cancels():
     noise = rng.normal(size=(2, 4000, 1))
     negative, positive = np.concatenate([noise, noise], axis=2)
     positive = positive + np.array([0.0, 0.01])
-    names = {score.kind: score for score in scores.fitted(negative, positive)}
-    best = scores.chosen(list(names.values()), negative, positive, 0.0, 0.95)
+    names = {score.kind: score for score in scores.fit_scores(negative, positive)}
+    best = scores.choose_score(list(names.values()), negative, positive, 0.0, 0.95)
     assert best.expected > 5 and len(best.score.columns) == 2
 
 
@@ -802,11 +805,11 @@ def test_the_command_sees_what_it_cannot_write_before_it_runs(tmp_path, capsys, 
 
 def test_the_table_tells_the_budget_of_what_is_wrapped():
     algorithm, environment = catalogue.case("bandit_to_experts")
-    assert table.row(jb.audit(algorithm, runs=2000, environment=environment), algorithm)["claimed"] == 0.2
+    assert table.audit_row(jb.audit(algorithm, runs=2000, environment=environment), algorithm)["claimed"] == 0.2
     for name, epsilon in (("doubling", 4.0), ("bandit_combiner", 4.0)):
-        assert asked(catalogue.case(name)[0]) == epsilon
+        assert epsilon_or_nan(catalogue.case(name)[0]) == epsilon
     combined = FAMILIES["bandit_combiner"].func(**{**FAMILIES["bandit_combiner"].keywords, "epsilon": None})
-    assert asked(combined) == 1.0
+    assert epsilon_or_nan(combined) == 1.0
 
 
 def test_every_private_algorithm_is_in_the_table():
@@ -829,7 +832,7 @@ def test_users_features_come_in_any_direction_and_beyond_any_norm():
 def false_alarms(monkeypatch, honest, seeds=40):
     """Audits of identical inputs that claim to have proven anything; not `honest`: counted on the runs that chose."""
     made, runs, edit = a.private_batched(**SMALL, epsilon=1.0, window=4), 4000, Edit(1)
-    real, seen, alarms = scores.chosen, {}, 0
+    real, seen, alarms = scores.choose_score, {}, 0
 
     def spying(candidates, negative, positive, delta, confidence):
         seen.update(negative=negative, positive=positive)
@@ -842,7 +845,7 @@ def false_alarms(monkeypatch, honest, seeds=40):
             continue
         seen.clear()
         with monkeypatch.context() as patched:
-            patched.setattr(scores, "chosen", spying)
+            patched.setattr(scores, "choose_score", spying)
             jb.audit(made, runs=runs, seed=seed, pairs=[(edit, edit)])
         choice = seen["choice"]
         told = [choice.sign * choice.score(seen[name]) for name in ("negative", "positive")]

@@ -15,7 +15,7 @@ from jaxbandits import catalogue
 from jaxbandits import mechanisms as m
 from jaxbandits.catalogue import case
 from jaxbandits.mechanisms.composition import SIMULATED
-from jaxbandits.privacy import asked, ledger, markdown, table
+from jaxbandits.privacy import epsilon_or_nan, ledger, markdown, table
 
 INF = math.inf
 ROOT = Path(__file__).parents[2]
@@ -247,7 +247,7 @@ def test_scales_name_leaves_of_params_that_noise_is_proportional_to(name):
 @pytest.mark.parametrize("name", PRIVATE)
 def test_no_more_is_spent_than_was_asked_for(name):
     algorithm = case(name)[0]
-    assert algorithm.guarantee.spend(algorithm.params)[0] <= asked(algorithm) * (1 + 1e-6)
+    assert algorithm.guarantee.spend(algorithm.params)[0] <= epsilon_or_nan(algorithm) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,8 @@ def test_sensitivity_of_the_sums_behind_a_mean():
     kept = np.where(np.abs(values) <= clip, values, 0)
     sums = [
         float(
-            integer_sums.value(
-                integer_sums.added(integer_sums.nothing(np.float32), np.full(1, x, np.float32), ceiling),
+            integer_sums.sum_as_float(
+                integer_sums.add_rewards(integer_sums.nothing(np.float32), np.full(1, x, np.float32), ceiling),
                 ceiling,
                 np.dtype("float32"),
             )

@@ -9,7 +9,7 @@ import pytest
 
 from jaxbandits import catalogue
 from jaxbandits.mechanisms import gaussian_epsilon, zcdp
-from jaxbandits.sweeps.assumptions import spent
+from jaxbandits.sweeps.assumptions import privacy_spent
 from jaxbandits.sweeps.simulate import algorithm_for
 
 BUDGETS = (0.2, 1.0, 10.0, 50.0)
@@ -51,7 +51,7 @@ def spent_by(name, horizon, choices=(), **budget):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "horizon = .*least eigenvalue")  # of the combiner's bases
         made = algorithm_for(partial(factory, **dict(choices), horizon=horizon), environment)
-    return made, spent(made, environment)
+    return made, privacy_spent(made, environment)
 
 
 @pytest.mark.parametrize("name", with_a("epsilon"))

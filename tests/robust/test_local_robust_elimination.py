@@ -17,7 +17,7 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits import theory
 from jaxbandits.algorithms import local_robust_elimination as local
-from jaxbandits.algorithms.robust.local_robust_elimination import rules
+from jaxbandits.algorithms.robust.local_robust_elimination import batch_rules
 from jaxbandits.auditing import Edit
 from jaxbandits.estimators import local_mean
 
@@ -93,7 +93,10 @@ def test_a_report_tells_rewards_apart_by_no_more_than_its_claim():
         child = lambda self, name: self
         uniform = lambda self, t: (t.astype(jnp.float32) - 0.5) / 20_000
 
-    algorithm, encode = local(num_arms=2, horizon=100, epsilon=1.0, moment_order=math.inf), rules(2, "zero").encode
+    algorithm, encode = (
+        local(num_arms=2, horizon=100, epsilon=1.0, moment_order=math.inf),
+        batch_rules(2, "zero").encode,
+    )
     t = np.arange(1, 20_001, dtype=np.int32)
 
     @uncompiled

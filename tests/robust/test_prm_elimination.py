@@ -10,7 +10,14 @@ from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms.robust import prm_formulas
-from jaxbandits.algorithms.robust.prm_block import Bins, Constants, empty, estimate, extended, left
+from jaxbandits.algorithms.robust.prm_block import (
+    Bins,
+    BlockConstants,
+    empty_block,
+    estimate_mean,
+    extend_block,
+    plays_left,
+)
 from jaxbandits.random import Draws
 
 ARGUMENTS = {
@@ -22,7 +29,7 @@ ARGUMENTS = {
 
 
 def checked(**changes):
-    return prm_formulas.check(**ARGUMENTS | changes)
+    return prm_formulas.check_prm(**ARGUMENTS | changes)
 
 
 # the formulas, L = 4
@@ -30,7 +37,7 @@ def checked(**changes):
 
 def test_raw_formulas_by_hand():
     prm = checked()
-    table = prm_formulas.tables(prm, [32])
+    table = prm_formulas.prm_tables(prm, [32])
     assert table.clip == pytest.approx(2.0)  # sqrt(32 / 2 / 4)
     assert table.radius == pytest.approx(0.5 * math.sqrt(1 / 8) + 0.75 * math.sqrt(4 / 16))
     assert table.noise_scale == pytest.approx(2 * 2.0 / (32 * 0.5)) and table.count_scale == 0
@@ -39,7 +46,7 @@ def test_raw_formulas_by_hand():
 
 def test_contamination_caps_the_clip_and_sets_the_threshold():
     prm = checked(corruption_bound=0.16, moment_bound=9.0)
-    table = prm_formulas.tables(prm, [8, 4096])
+    table = prm_formulas.prm_tables(prm, [8, 4096])
     np.testing.assert_allclose(table.clip, [3.0, 3 * 0.16**-0.5])
     assert table.radius[1] == pytest.approx(3 * (0.5 / 32 + 0.75 * math.sqrt(4 / 2048) + 0.5 * 0.4))
     assert prm_formulas.threshold(prm) == pytest.approx(4 / 0.16)
@@ -47,13 +54,13 @@ def test_contamination_caps_the_clip_and_sets_the_threshold():
 
 
 def test_third_moments():
-    table = prm_formulas.tables(checked(moment_order=3.0, moment_bound=8.0, epsilon=1.0), [32])
+    table = prm_formulas.prm_tables(checked(moment_order=3.0, moment_bound=8.0, epsilon=1.0), [32])
     assert table.clip == pytest.approx(2 * 8 ** (1 / 3))
     assert table.radius == pytest.approx(2 * (0.5 * math.sqrt(1 / 8) + 0.75 * (1 / 8) ** (2 / 3)))
 
 
 def test_large_epsilon_moves_noise_only():
-    one, many, infinite = (prm_formulas.tables(checked(epsilon=e), [8, 64]) for e in (1.0, 4.0, math.inf))
+    one, many, infinite = (prm_formulas.prm_tables(checked(epsilon=e), [8, 64]) for e in (1.0, 4.0, math.inf))
     np.testing.assert_array_equal(one.clip, many.clip)
     np.testing.assert_array_equal(one.radius, infinite.radius)
     np.testing.assert_allclose(one.noise_scale, 4 * many.noise_scale)
@@ -61,12 +68,12 @@ def test_large_epsilon_moves_noise_only():
 
 
 def test_the_explicit_radius_by_hand():
-    table = prm_formulas.tables(checked(radius="explicit", corruption_bound=0.04), [200])
+    table = prm_formulas.prm_tables(checked(radius="explicit", corruption_bound=0.04), [200])
     clip, four, two = 5.0, math.log(4) + 4, math.log(2) + 4
     expected = math.sqrt(2 * (1 + 0.04 * 25) * four / 200) + 2 * clip * four / 600 + 2 * clip * two / 100
     assert table.radius == pytest.approx(expected + 1 / clip + 0.04 * (clip + 1))
     private = checked(radius="explicit", epsilon=math.inf)
-    assert prm_formulas.tables(private, [200]).radius == pytest.approx(
+    assert prm_formulas.prm_tables(private, [200]).radius == pytest.approx(
         math.sqrt(2 * four / 200) + 2 * math.sqrt(50) * four / 600 + 1 / math.sqrt(50)
     )
 
@@ -74,12 +81,12 @@ def test_the_explicit_radius_by_hand():
 def test_central_formulas_by_hand():
     prm = checked(moment="central", mean_bound=10.0, epsilon=1.0)
     r = math.sqrt(10)
-    table = prm_formulas.tables(prm, [64, 65])
+    table = prm_formulas.prm_tables(prm, [64, 65])
     np.testing.assert_allclose(table.clip, 2 * r + math.sqrt(8))
     np.testing.assert_allclose(table.radius, 0.5 * math.sqrt(1 / 8) + 0.75 * math.sqrt(1 / 8))
     np.testing.assert_allclose(table.noise_scale, 2 * (2 * r + math.sqrt(8)) / 32)
     np.testing.assert_allclose(table.count_scale, 2 / 32)
-    assert prm_formulas.tables(prm._replace(clip_mode="literal"), [64]).clip == pytest.approx(math.sqrt(8))
+    assert prm_formulas.prm_tables(prm._replace(clip_mode="literal"), [64]).clip == pytest.approx(math.sqrt(8))
     assert prm_formulas.threshold(prm) == pytest.approx(8 * (math.log(10) + 4))
     assert prm_formulas.threshold(prm._replace(corruption_bound=0.01)) == pytest.approx(400.0)
     assert prm_formulas.histogram(prm) == (7, -10.0, r)
@@ -100,7 +107,9 @@ def test_the_explicit_central_radius_by_hand():
     clip = a + 2 * r
     variance = 1 + 4 * r**2 / 8 + 0.01 * (clip + 2 * r) ** 2
     expected = math.sqrt(2 * variance * four / 32) + 2 * clip * four / 96 + 2 * clip * two / 32
-    assert prm_formulas.tables(prm, [64]).radius == pytest.approx(expected + 1 / a + 2 * r / 8 + 0.01 * (clip + 2 * r))
+    assert prm_formulas.prm_tables(prm, [64]).radius == pytest.approx(
+        expected + 1 / a + 2 * r / 8 + 0.01 * (clip + 2 * r)
+    )
 
 
 # one block
@@ -115,21 +124,21 @@ def block_functions(bins, slots):
 
     def after(block, pulls, used, value, play, constants, t):
         more = constants, bins, Bins(8, -4.0, 1.0), jnp.float32(1), draws(), t
-        return extended(block, pulls, used, value, play, *more)
+        return extend_block(block, pulls, used, value, play, *more)
 
     def value(block, pulls, constants, t):
-        return estimate(block, pulls, constants, bins, jnp.float32(1), draws(), t)
+        return estimate_mean(block, pulls, constants, bins, jnp.float32(1), draws(), t)
 
-    return uncompiled(lambda: empty(bins, jnp.float32)), uncompiled(after), uncompiled(value)
+    return uncompiled(lambda: empty_block(bins, jnp.float32)), uncompiled(after), uncompiled(value)
 
 
 def block_of(windows, pulls, bins, clip, noise=0.0):
     """The estimate of rewards given in windows, each padded with plays that are not used."""
-    constants, pulls = Constants(*(np.float32(x) for x in (clip, 4.0, noise, noise))), np.int32(pulls)
+    constants, pulls = BlockConstants(*(np.float32(x) for x in (clip, 4.0, noise, noise))), np.int32(pulls)
     first, after, value_of = block_functions(bins, 10)
     block, t = first(), 0
     for rewards in windows:
-        assert len(rewards) <= left(block, pulls, bins)
+        assert len(rewards) <= plays_left(block, pulls, bins)
         t += len(rewards)
         value = np.full(10, np.nan, np.float32)
         value[: len(rewards) + 1] = [*rewards, 100.0]

@@ -45,21 +45,21 @@ def test_counted_and_single_values_have_the_same_sum(seed):
     values = np.float32(ceiling * np.append(rng.uniform(-1, 1, 4), [1.0, -1.0]))
     units = [round(float(x) * 2**23 / ceiling) for x in values]
     nothing = uncompiled(lambda: integer_sums.nothing(jnp.float32))()
-    counted = uncompiled(lambda total, plays: integer_sums.added(total, jnp.asarray(values), ceiling, plays))
+    counted = uncompiled(lambda total, plays: integer_sums.add_rewards(total, jnp.asarray(values), ceiling, plays))
     total, exact = nothing, 0
     for _ in range(50):
         plays = rng.multinomial(MAX_TRIALS, rng.dirichlet(np.ones(6) * 0.3))
         total = counted(total, plays.astype(np.int32))
         exact += sum(n * u for n, u in zip(plays.tolist(), units, strict=True))
         assert int(total.high) * 2**23 + int(total.low) == exact and 0 <= int(total.low) < 2**23
-    one = uncompiled(lambda total: integer_sums.added(total, jnp.asarray(values), ceiling))(nothing)
+    one = uncompiled(lambda total: integer_sums.add_rewards(total, jnp.asarray(values), ceiling))(nothing)
     assert one == counted(nothing, np.ones(6, np.int32))
     assert int(one.high) * 2**23 + int(one.low) == sum(units)
 
 
 def test_a_full_window_of_the_largest_value_does_not_overflow():
-    add = jax.jit(lambda total, x, ceiling: integer_sums.added(total, x, ceiling))
-    value_of = uncompiled(lambda total, ceiling: integer_sums.value(total, ceiling, jnp.dtype(jnp.float32)))
+    add = jax.jit(lambda total, x, ceiling: integer_sums.add_rewards(total, x, ceiling))
+    value_of = uncompiled(lambda total, ceiling: integer_sums.sum_as_float(total, ceiling, jnp.dtype(jnp.float32)))
     for value in (np.float32(1.0), np.float32(-1.0)):
         total = none = uncompiled(lambda: integer_sums.nothing(jnp.float32))()
         for _ in range(3):

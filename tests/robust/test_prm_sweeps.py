@@ -42,9 +42,9 @@ def test_a_lane_at_rest_is_counted_as_if_it_played(monkeypatch):
     assert np.all(rested.active_arms == 1) and rested.undecided_plays.max() < 2000
     monkeypatch.setenv("JAXBANDITS_CACHE", "off")  # the names of programs on disk do not show what is replaced here
     monkeypatch.setattr(simulator, "resting", lambda parts, case, lane: None)
-    compiled.compiled.cache_clear()  # the programs above know of rest
+    compiled.functions_of_group.cache_clear()  # the programs above know of rest
     played = sweep(quick)
-    compiled.compiled.cache_clear()
+    compiled.functions_of_group.cache_clear()
     np.testing.assert_array_equal(rested.regret, played.regret)
     np.testing.assert_array_equal(rested.pulls, played.pulls)
     np.testing.assert_array_equal(rested.undecided_plays, played.undecided_plays)

@@ -14,7 +14,7 @@ from jaxbandits.papers.across import worst_case as study
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.searching import methods
 from jaxbandits.searching.space import coordinate_of, dimensions_of, point_at, value_at
-from jaxbandits.searching.worst_attack import written
+from jaxbandits.searching.worst_attack import python_text
 
 ARMS = functools.partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
 HUBER = functools.partial(jb.adversaries.huber, corruption=0.05)
@@ -134,14 +134,14 @@ def test_listed_values_in_the_first_generation():
 def test_the_distribution_follows_the_elite():
     space = dimensions_of({"x": (0.0, 1.0), "kind": ["a", "b", "c"]})
     elite = np.array([[0.2, 1.0], [0.4, 1.0], [0.2, 1.0], [0.4, 2.0]])
-    once = methods.fitted(space, elite, None)
+    once = methods.fit_distribution(space, elite, None)
     assert (once.mean[0], once.spread[0]) == pytest.approx((0.3, 0.1))
     assert once.shares[1] == pytest.approx([0.1, 0.7 * 0.75 + 0.1, 0.7 * 0.25 + 0.1]) and not len(once.shares[0])
-    twice = methods.fitted(space, np.array([[0.5, 1.0], [0.5, 1.0]]), once)
+    twice = methods.fit_distribution(space, np.array([[0.5, 1.0], [0.5, 1.0]]), once)
     assert (twice.mean[0], twice.spread[0]) == pytest.approx((0.7 * 0.5 + 0.3 * 0.3, 0.03))
     assert twice.shares[1] == pytest.approx([0.03, 0.7 + 0.3 * 0.625, 0.3 * 0.275])
     for _ in range(9):
-        twice = methods.fitted(space, np.array([[0.5, 1.0], [0.5, 1.0]]), twice)
+        twice = methods.fit_distribution(space, np.array([[0.5, 1.0], [0.5, 1.0]]), twice)
     assert twice.spread[0] == 0.02 and twice.shares[1] == pytest.approx([0.02 / 1.04, 1 / 1.04, 0.02 / 1.04], rel=0.05)
     drawn = methods.next_generation(once, 40, np.random.default_rng(1))
     assert np.all((drawn[:, 0] >= 0) & (drawn[:, 0] <= 1))
@@ -259,17 +259,19 @@ def test_an_adversary_of_ones_own():
 
 def test_expressions():
     means = np.array([0.1, 0.9])
-    assert written(jb.environments.bernoulli_arms(means=means)) == "jb.environments.bernoulli_arms(means=[0.1, 0.9])"
-    assert written(np.zeros((30, 4))) == "<array of shape (30, 4)>"
-    assert written(("a", {"b": [np.float64(1.5), math.nan]})) == "('a', {'b': [1.5, float('nan')]})"
-    assert written((1,)) == "(1,)" and written(own_attack) == "own_attack"
+    assert (
+        python_text(jb.environments.bernoulli_arms(means=means)) == "jb.environments.bernoulli_arms(means=[0.1, 0.9])"
+    )
+    assert python_text(np.zeros((30, 4))) == "<array of shape (30, 4)>"
+    assert python_text(("a", {"b": [np.float64(1.5), math.nan]})) == "('a', {'b': [1.5, float('nan')]})"
+    assert python_text((1,)) == "(1,)" and python_text(own_attack) == "own_attack"
     changed = jb.adversaries.huber()
-    assert written(changed._replace(params=changed.params._replace(scale=2.0))) == "huber"
+    assert python_text(changed._replace(params=changed.params._replace(scale=2.0))) == "huber"
     inner = functools.partial(jb.algorithms.private_batched, base=functools.partial(jb.algorithms.exp3, mixing=0.1))
     expected = (
         "functools.partial(jb.algorithms.private_batched, base=functools.partial(jb.algorithms.exp3, mixing=0.1))"
     )
-    assert written(inner) == expected
+    assert python_text(inner) == expected
 
 
 # ---- studies

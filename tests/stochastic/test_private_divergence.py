@@ -27,7 +27,7 @@ MEANS = [0.0, 1e-3, 0.2, 0.5, 0.7, 0.95, 1.0]
 
 
 divergence, upper_index, counted_divergence, counted_upper_index = map(
-    uncompiled, (fast.divergence, fast.upper_index, fast.counted_divergence, fast.counted_upper_index)
+    uncompiled, (fast.divergence, fast.upper_index, fast.divergence_with_noises, fast.upper_index_with_noises)
 )
 
 

@@ -19,7 +19,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms import barbar, multilayer_elimination
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.algorithms.stochastic.barbar import next_gaps
-from jaxbandits.algorithms.stochastic.multilayer_elimination import layer_of, program, width
+from jaxbandits.algorithms.stochastic.multilayer_elimination import layer_of, program, race_width
 from jaxbandits.protocol import Report
 from jaxbandits.random import Draws
 
@@ -105,7 +105,7 @@ def test_values_of_the_formulas():
     params = race(horizon=20_000).params
     assert params.linear == pytest.approx(18.37985875, rel=1e-9)
     with jax.enable_x64(True):
-        assert float(uncompiled(width)(params, np.float64(100))) == pytest.approx(0.6125159623, rel=1e-9)
+        assert float(uncompiled(race_width)(params, np.float64(100))) == pytest.approx(0.6125159623, rel=1e-9)
     scale = lambda *x: barbar(num_arms=x[0], horizon=x[1], failure_prob=x[2]).params.pulls_scale
     assert scale(4, 20_000, 0.05) == pytest.approx(9339.768904, rel=1e-9)
     assert scale(10, 10**6, 1e-6) == pytest.approx(21698.39824, rel=1e-9)
@@ -200,7 +200,7 @@ def test_sums_by_arm_are_exact_for_few_arms_and_for_many():
     for arms in (3, 50):
         arm = rng.integers(0, arms, 128)
         total = uncompiled(lambda arms=arms: integer_sums.nothing(np.float32, (arms,)))()
-        added = uncompiled(integer_sums.added_by_arm)
+        added = uncompiled(integer_sums.add_by_arm)
         for _ in range(3):
             total = added(total, value.astype(np.float32), np.float32(1), arm.astype(np.int32))
         want = 3 * np.bincount(arm, value, arms)

@@ -16,8 +16,8 @@ from watched import watched
 import jaxbandits as jb
 from jaxbandits import checking, theory
 from jaxbandits.algorithms import stopping_elimination as stopping
-from jaxbandits.algorithms.stochastic.stopping_elimination import phased
-from jaxbandits.checking.check import found_by
+from jaxbandits.algorithms.stochastic.stopping_elimination import phase_rules
+from jaxbandits.checking.check import findings_of
 from jaxbandits.checking.subject import Subject
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Attack
@@ -186,7 +186,7 @@ def test_what_comes_after_the_race(budget):
 
 def test_long_sums_of_inexact_rewards_are_exact():
     """640 more rewards of 0.1 after 200,000: plain float32 sums are off by 0.6."""
-    rules, params = phased(2), stopping(num_arms=2, horizon=1000).params
+    rules, params = phase_rules(2), stopping(num_arms=2, horizon=1000).params
     memory, _, _ = uncompiled(lambda: rules.init(params, Draws(np.uint32(0), "")))()
     memory = memory._replace(high=np.float32(20_000), low=np.float32(0))
     value, present = np.full(32, 0.1, np.float32), np.ones(32, bool)
@@ -210,4 +210,4 @@ def test_the_known_form_keeps_the_contract():
         horizon=200,
     )
     for rule in ("shapes", "addresses", "lane_alone", "checkpoints", "bad_rewards"):
-        assert found_by(getattr(checking, rule), subject) == []
+        assert findings_of(getattr(checking, rule), subject) == []

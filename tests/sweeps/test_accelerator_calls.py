@@ -14,12 +14,12 @@ from jaxbandits.sweeps.engines.calls import (
     ACCELERATOR_LANES,
     LEAST_LANES,
     Machine,
+    add_lane_shapes,
     bytes_of_call,
     call_bytes,
     calls_of,
     fitting,
-    measured,
-    owned,
+    seeds_of_shard,
 )
 from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.plan import plan
@@ -35,8 +35,8 @@ def calls(algorithm, seeds, grid, memory=MEMORY, platform="gpu", workers=1, worl
         {"x": algorithm}, world, horizon=10_000, seeds=seeds, grid=grid, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
-    laid_out = measured(laid_out)
-    found = calls_of(laid_out, owned(laid_out), Machine([], workers, platform, memory))
+    laid_out = add_lane_shapes(laid_out)
+    found = calls_of(laid_out, seeds_of_shard(laid_out), Machine([], workers, platform, memory))
     assert sum(task.seeds * len(task.cells) for task in found) == len(laid_out.cells) * len(laid_out.seeds)
     assert all(bytes_of_call(task, laid_out) <= memory for task in found)
     return found
@@ -130,7 +130,7 @@ def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
         {"x": jb.algorithms.ucb1}, ARMS, horizon=10_000, seeds=16, grid=grid, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
-    laid_out, wanted = measured(laid_out), owned(laid_out)
+    laid_out, wanted = add_lane_shapes(laid_out), seeds_of_shard(laid_out)
     monkeypatch.setattr(local.jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
     machine = this_machine(None, memory)
     assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)

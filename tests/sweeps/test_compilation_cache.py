@@ -10,7 +10,7 @@ import fresh_process
 import jax
 import pytest
 
-from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
+from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk, without_jax_cache
 
 CHILD = """
 import json, os, sys
@@ -102,7 +102,7 @@ def test_what_is_written_out_is_compiled_without_the_cache(tmp_path, monkeypatch
         with programs_on_disk():
             assert now()[0] and str(now()[1]).startswith(str(tmp_path)) and now()[2] == 0
             inside = now()
-            with compiled_anew():
+            with without_jax_cache():
                 assert now() == (False, *outside[1:])
                 with programs_on_disk():
                     assert not now()[0]

@@ -13,7 +13,7 @@ import pytest
 from random_modules import SEEDS, algorithm, key_of, loaded, look, outcomes, plan_of, played, random_edits
 
 import jaxbandits as jb
-from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps.identity import identify_cells
 
 # ---- edits of one module
 
@@ -437,7 +437,7 @@ def test_two_cells_of_an_integer_and_a_float_stay_apart(tmp_path):
     text = algorithm("", value).replace("def mine(*, num_arms, horizon)", "def mine(*, num_arms, horizon, bias=0.0)")
     points = [{"bias": 1}, {"bias": 1.0}]
     with loaded(tmp_path, {"mine.py": text.replace("Params(), ", "Params(bias=bias), ")}) as module:
-        assert len(set(identified(plan_of(module, points=points), "cpu", stored=True)[1])) == 2
+        assert len(set(identify_cells(plan_of(module, points=points), "cpu", stored=True)[1])) == 2
         kept = jb.sweep(module.mine, module.world, **SETTINGS, points=points)
         assert not np.array_equal(kept.total.isel(point=0), kept.total.isel(point=1))
 
@@ -466,13 +466,13 @@ def test_a_value_changed_between_two_runs_is_read_anew(callback, tmp_path):
 
 
 def test_nothing_is_compiled_again_for_what_did_not_change(tmp_path):
-    from jaxbandits.sweeps.compilation.compiled import compiled
+    from jaxbandits.sweeps.compilation.compiled import functions_of_group
 
     with loaded(tmp_path, {"mine.py": algorithm("class C: X = 1.0", "C.X")}) as module:
         jb.sweep(module.mine, module.world, **SETTINGS)
-        before = compiled.cache_info().misses
+        before = functions_of_group.cache_info().misses
         jb.sweep(module.mine, module.world, **SETTINGS)
-        assert compiled.cache_info().misses == before
+        assert functions_of_group.cache_info().misses == before
 
 
 # ---- random edits of random modules

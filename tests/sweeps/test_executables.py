@@ -22,8 +22,8 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.protocol import Program
 from jaxbandits.sweeps.compilation import executables, program_digest
-from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew
-from jaxbandits.sweeps.compilation.compiled import compiled
+from jaxbandits.sweeps.compilation.compilation_cache import without_jax_cache
+from jaxbandits.sweeps.compilation.compiled import functions_of_group
 
 PACKAGE = Path(jb.__file__).parent
 
@@ -295,7 +295,7 @@ def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
     contexts = jb.environments.contextual_linear(num_arms=4, dim=3)
 
     def run():
-        compiled.cache_clear()
+        functions_of_group.cache_clear()
         return jb.sweep(
             jb.algorithms.linucb, contexts, horizon=100, seeds=16, grid={"radius_scale": [0.2, 0.5]}, progress=False
         )
@@ -332,5 +332,5 @@ def test_keys_do_not_depend_on_what_another_thread_compiles():
     """While one thread compiles, JAX's own cache is off for all: a key that showed it would not be found again."""
     device = jax.devices()[0]
     before = executables.key_of("a", device, 1)
-    with compiled_anew():
+    with without_jax_cache():
         assert executables.key_of("a", device, 1) == before is not None

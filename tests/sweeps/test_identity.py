@@ -23,7 +23,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.sweeps import identity, plan
 from jaxbandits.sweeps.compilation.executables import code_name
-from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.simulate import algorithm_for
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
@@ -36,7 +36,7 @@ PACKAGE = Path(jb.__file__).parent
 
 def key(algorithm=A.exp3, environment=ARMS, platform="cpu", **changes):
     laid_out = plan.plan({"x": algorithm}, environment, **(BASE | changes))
-    (name,) = identified(laid_out, platform, stored=True)[1]
+    (name,) = identify_cells(laid_out, platform, stored=True)[1]
     return name
 
 
@@ -363,7 +363,7 @@ def _again(*, num_arms, horizon):
 def test_labels_and_names_are_no_part_of_a_key():
     """Two algorithms that compute the same share what is finished, which holds nothing but what was computed."""
     laid_out = plan.plan({"x": A.exp3, "y": _again}, ARMS, **BASE)
-    assert len(set(identified(laid_out, "cpu", stored=True)[1])) == 1
+    assert len(set(identify_cells(laid_out, "cpu", stored=True)[1])) == 1
 
 
 @functools.wraps(A.exp3)
@@ -455,8 +455,10 @@ def traced(tmp_path, monkeypatch):
     """Lanes that were traced; nothing is remembered at first."""
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
     lanes: list = []
-    traced_now = identity.traced_now
-    monkeypatch.setattr(identity, "traced_now", lambda *args, **how: lanes.append(args) or traced_now(*args, **how))
+    traced_now = identity.digest_of_group
+    monkeypatch.setattr(
+        identity, "digest_of_group", lambda *args, **how: lanes.append(args) or traced_now(*args, **how)
+    )
     return lanes
 
 

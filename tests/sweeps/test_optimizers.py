@@ -17,9 +17,9 @@ import jaxbandits as jb
 from jaxbandits.commands import listing
 from jaxbandits.reports.output import describes, write_run
 from jaxbandits.sweeps import plan
-from jaxbandits.sweeps.arguments import jsonable, text
+from jaxbandits.sweeps.arguments import jsonable, short_text
 from jaxbandits.sweeps.engines import local
-from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps.identity import identify_cells
 
 A, E = jb.algorithms, jb.environments
 ARMS = E.bernoulli_arms(means=[0.25, 0.75])
@@ -64,7 +64,7 @@ def key(place, transformation):
     algorithm, environment = PLACES[place](transformation)
     settings = {"grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None}
     laid_out = plan.plan({"x": algorithm}, environment, **settings, **SMALL)
-    _, keys, nameless = identified(laid_out, "cpu", stored=True)
+    _, keys, nameless = identify_cells(laid_out, "cpu", stored=True)
     assert not nameless
     return keys[0]
 
@@ -176,7 +176,7 @@ def test_records_of_a_run_say_what_was_computed(tmp_path):
 
 def test_a_broken_transformation_is_written_down_as_unknown():
     broken = optax.GradientTransformation(lambda x: x.nothing, lambda g, s, x=None: (g, s))
-    assert jsonable(broken)["program"] == "unknown" and "unknown" in text(broken)
+    assert jsonable(broken)["program"] == "unknown" and "unknown" in short_text(broken)
 
 
 SLOW, FAST = optax.sgd(0.05), optax.sgd(0.5)
@@ -217,7 +217,7 @@ def test_one_object_is_one_program():
 
 
 def test_the_listing_writes_no_place_in_memory():
-    shown = listing._short(partial(A.gradient_bandit, optimizer=SLOW))
+    shown = listing._value_text(partial(A.gradient_bandit, optimizer=SLOW))
     assert shown == "partial(gradient_bandit, optimizer=an optax transformation of chain)"
 
 

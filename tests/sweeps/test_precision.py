@@ -29,7 +29,7 @@ APART = {
 
 def told(environment, dtype="float32", algorithm=None):
     algorithm = algorithm or a.uniform(num_arms=environment.facts["num_arms"], horizon=100)
-    return [text for _, _, text, _ in assumptions.unheld(algorithm, environment, dtype)]
+    return [text for _, _, text, _ in assumptions.doubts_of_precision(algorithm, environment, dtype)]
 
 
 @pytest.mark.parametrize("name", ALIKE)

@@ -9,7 +9,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.regret import gaps_of, regret_of_counts
 from jaxbandits.sweeps.compilation import regret_program
-from jaxbandits.sweeps.compilation.regret_program import compiled_regret
+from jaxbandits.sweeps.compilation.regret_program import regret_on_device
 
 RNG = np.random.default_rng(7)
 LARGEST = 2**31 - 1
@@ -49,7 +49,7 @@ def in_one_rounding(counts, gaps):
 
 
 def compiled(counts, gaps):
-    regret = compiled_regret(jax.device_put(counts), gaps, MANY)
+    regret = regret_on_device(jax.device_put(counts), gaps, MANY)
     assert regret is not None and regret.dtype == np.float64
     return regret
 
@@ -93,11 +93,11 @@ def test_the_host_computes_what_compiled_code_would_not():
     """Gaps below the smallest normal number, which XLA takes for 0; many arms; few counts."""
     counts = jax.device_put(some_counts((8, 1, 2, 3)))
     gaps = np.array([[0.0, 0.5, 1.0]])
-    assert compiled_regret(counts, gaps, MANY // 6 + 1) is not None
-    assert compiled_regret(counts, gaps, MANY // 6) is None
-    assert compiled_regret(counts, gaps * 2.0**-1023, MANY) is None
+    assert regret_on_device(counts, gaps, MANY // 6 + 1) is not None
+    assert regret_on_device(counts, gaps, MANY // 6) is None
+    assert regret_on_device(counts, gaps * 2.0**-1023, MANY) is None
     many = jax.device_put(some_counts((8, 1, 2, regret_program.MAX_ARMS + 1)))
-    assert compiled_regret(many, RNG.random((1, regret_program.MAX_ARMS + 1)), MANY) is None
+    assert regret_on_device(many, RNG.random((1, regret_program.MAX_ARMS + 1)), MANY) is None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -25,8 +25,8 @@ import jaxbandits as jb
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.compilation import settings
-from jaxbandits.sweeps.identity import identified
-from jaxbandits.sweeps.sweep import prepared
+from jaxbandits.sweeps.identity import identify_cells
+from jaxbandits.sweeps.sweep import prepare_sweep
 
 ARMS = jb.environments.bernoulli_arms(means=[0.1, 0.5, 0.9])
 RUN = {"horizon": 12, "seeds": 4, "checkpoints": 1}
@@ -65,7 +65,7 @@ def algorithm(number=drawn, arm=lambda draws, t: jnp.int32(0)):
 
 def key(part):
     laid_out = plan.plan({"x": part}, ARMS, **RUN)
-    (name,) = identified(laid_out, "cpu", stored=True)[1]
+    (name,) = identify_cells(laid_out, "cpu", stored=True)[1]
     return name
 
 
@@ -126,7 +126,7 @@ def test_every_setting_in_a_key_counts_alike_in_a_thread_in_its_workers_and_in_t
     before, found = settings.in_force(), set()
 
     def in_worker(given):
-        with settings.entered(given):
+        with settings.use_settings(given):
             return settings.in_force()
 
     with ThreadPoolExecutor(1) as pool:
@@ -293,7 +293,7 @@ def test_what_was_named_is_what_runs(tmp_path):
         return 2.0 if named else 1.0
 
     named = False
-    job = prepared(algorithm(number), ARMS, RUN, store=tmp_path, progress=False)
+    job = prepare_sweep(algorithm(number), ARMS, RUN, store=tmp_path, progress=False)
     named, before = True, len(asked)
     assert (job.dataset().total.values == 12).all() and len(asked) == before
 

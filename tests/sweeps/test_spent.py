@@ -9,7 +9,7 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import spending
-from jaxbandits.sweeps.assumptions import spent, unasked
+from jaxbandits.sweeps.assumptions import doubts_of_spending, privacy_spent
 
 a = jb.algorithms
 WORLD = partial(jb.environments.contextual_linear, num_arms=3, dim=2)
@@ -97,7 +97,7 @@ def test_joined_and_listed_and_old_results(ds, tmp_path):
     assert listed.epsilon_spent.dims == ("algorithm", "point")
     assert [c for c in jb.summary(listed).columns if c == "epsilon_spent"] == ["epsilon_spent"]
     assert "epsilon_spent" not in jb.table(listed.isel(algorithm=0))
-    old = ds.drop_vars(spending.NAMES)
+    old = ds.drop_vars(spending.COORDINATES)
     assert "spent" not in jb.table(old) and "epsilon_spent" not in jb.summary(old).columns
     jb.report(old, tmp_path / "old.html")
     jb.report(ds, tmp_path / "new.html")
@@ -114,8 +114,11 @@ def test_a_report_knows_the_ledger_of_a_part_that_is_gone(ds, tmp_path):
 
 def test_no_promise_and_no_noise():
     plain = a.linucb(num_arms=3, dim=2, horizon=10)
-    assert spent(plain, None)[1:] == (math.inf, 0.0) and math.isnan(spent(plain, None).asked)
-    assert [*unasked(plain), *unasked(a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=math.inf))] == []
+    assert privacy_spent(plain, None)[1:] == (math.inf, 0.0) and math.isnan(privacy_spent(plain, None).asked)
+    assert [
+        *doubts_of_spending(plain),
+        *doubts_of_spending(a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=math.inf)),
+    ] == []
     malformed = a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=1.0)
     malformed = malformed._replace(guarantee=malformed.guarantee._replace(spend=lambda params: 3))
-    assert [*unasked(malformed)] == []
+    assert [*doubts_of_spending(malformed)] == []

@@ -34,7 +34,7 @@ from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.storage import dataset_file, store
 from jaxbandits.sweeps.storage.store import Damaged, Store, pack, unpack
-from jaxbandits.sweeps.sweep import prepared
+from jaxbandits.sweeps.sweep import prepare_sweep
 
 A, E = jb.algorithms, jb.environments
 ARMS = E.bernoulli_arms(means=[0.2, 0.5, 0.8])
@@ -312,7 +312,7 @@ def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatc
 
 
 def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsys):
-    monkeypatch.setattr(estimate, "LOOK", 0.0)
+    monkeypatch.setattr(estimate, "SAY_AFTER", 0.0)
     monkeypatch.setattr(one_call, "segments", lambda windows, begin, done=0: ((i, 1) for i in range(done, windows)))
     jb.sweep(BOTH, ARMS, **SMALL | {"progress": True})  # its programs are compiled now
     capsys.readouterr()
@@ -323,43 +323,43 @@ def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsy
 
 
 def test_the_time_that_remains_is_that_of_the_core_that_is_done_last():
-    plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
+    plan = prepare_sweep(BOTH, ARMS, settings_of(SMALL), progress=False).plan
     given, horizon = [Call(group, (group,), 0, 16, 10) for group in range(2)], int(plan.groups[0].times[-1])
     left = Remaining(plan, given, this_machine(None, None)._replace(workers=1))
     first, second = left.take(), left.take()
-    assert left.seconds() is None
-    left.note(Progress(first, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
-    left.note(Progress(first, 4 * horizon, seconds=8.0 * horizon))
-    assert left.seconds() is None  # nobody knows of the other group
-    left.tasted(second.group, None)  # two seconds a play; of the other group by its operations
+    assert left.seconds_left() is None
+    left.note_plays(Progress(first, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
+    left.note_plays(Progress(first, 4 * horizon, seconds=8.0 * horizon))
+    assert left.seconds_left() is None  # nobody knows of the other group
+    left.note_taste(second.group, None)  # two seconds a play; of the other group by its operations
     share = plan.groups[second.group].shape.operations / plan.groups[first.group].shape.operations
-    assert left.seconds() == pytest.approx(2.0 * (4 + 10 * share) * horizon)
-    left.tasted(second.group, 3.0)
-    assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 3.0 * 10 * horizon)
-    left.note(Progress(second, 5 * horizon, seconds=5.0 * horizon))
-    assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 1.0 * 5 * horizon)
+    assert left.seconds_left() == pytest.approx(2.0 * (4 + 10 * share) * horizon)
+    left.note_taste(second.group, 3.0)
+    assert left.seconds_left() == pytest.approx(2.0 * 4 * horizon + 3.0 * 10 * horizon)
+    left.note_plays(Progress(second, 5 * horizon, seconds=5.0 * horizon))
+    assert left.seconds_left() == pytest.approx(2.0 * 4 * horizon + 1.0 * 5 * horizon)
     left.workers = 2
-    assert left.seconds() == pytest.approx(2.0 * 4 * horizon)
-    left.ended(first)
-    assert left.seconds() == pytest.approx(1.0 * 5 * horizon)
+    assert left.seconds_left() == pytest.approx(2.0 * 4 * horizon)
+    left.note_end(first)
+    assert left.seconds_left() == pytest.approx(1.0 * 5 * horizon)
 
 
 def test_one_call_of_every_group_comes_first_and_the_longest_once_speeds_are_known():
     given = [Call(group, (group,), first, seeds, seeds) for group, seeds in ((0, 30), (1, 10)) for first in (0, seeds)]
-    plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
+    plan = prepare_sweep(BOTH, ARMS, settings_of(SMALL), progress=False).plan
     left = Remaining(plan, given, this_machine(None, None))
     found = [left.take() for _ in given]
     assert [(call.group, call.first) for call in found] == [(1, 0), (0, 0), (0, 30), (1, 10)]
     left = Remaining(plan, given, this_machine(None, None))
-    left.note(Progress(given[0], 10, seconds=1.0))
-    asked = left.compiled()  # what was timed beside compiling is forgotten
+    left.note_plays(Progress(given[0], 10, seconds=1.0))
+    asked = left.note_compiled()  # what was timed beside compiling is forgotten
     assert [(call.group, call.first) for call in asked] == [(1, 0), (0, 0)]
     assert left.worth_a_taste(0) == 2 * 30 * int(plan.groups[0].times[-1]) // remaining.TASTE
-    left.tasted(0, 1.0)
-    left.tasted(1, 4.0)
+    left.note_taste(0, 1.0)
+    left.note_taste(1, 4.0)
     found = [left.take() for _ in given]
     assert [(call.group, call.first) for call in found] == [(1, 0), (1, 10), (0, 0), (0, 30)]
-    left.note(Progress(given[0], 10, seconds=1.0))
+    left.note_plays(Progress(given[0], 10, seconds=1.0))
     assert left.worth_a_taste(0) == 0
 
 
@@ -371,12 +371,12 @@ def test_a_taste_of_a_group_that_waits_is_thrown_away(monkeypatch, whole):
             yield i, 1
             compiled_all.wait(60)
 
-    def compiled_now(self, compiled=Remaining.compiled):
+    def compiled_now(self, compiled=Remaining.note_compiled):
         asked = compiled(self)
         compiled_all.set()
         return asked
 
-    def noted(self, group, seconds, tasted=Remaining.tasted):
+    def noted(self, group, seconds, tasted=Remaining.note_taste):
         tastes.append((group, seconds))
         tasted(self, group, seconds)
 
@@ -418,8 +418,10 @@ def test_the_first_lines_know_how_much_is_compiled(monkeypatch, tmp_path):
     compiled: list[int] = []
     monkeypatch.setattr(estimate.Meter, "compiles", lambda self, number: compiled.append(number))
     algorithms = BOTH | {"counted": partial(A.private_batched, epsilon=1.0)}
-    job = prepared(algorithms, ARMS, settings_of({"horizon": 60, "seeds": 40}), progress=True)
-    expected = estimate.operations_of(calls.fitting(job.plan, calls.owned(job.plan), job.engine.machine)[1], job.plan)
+    job = prepare_sweep(algorithms, ARMS, settings_of({"horizon": 60, "seeds": 40}), progress=True)
+    expected = estimate.operations_of(
+        calls.fitting(job.plan, calls.seeds_of_shard(job.plan), job.engine.machine)[1], job.plan
+    )
     job.dataset()
     assert 0.7 < expected / sum(compiled) < 1.4
 
@@ -430,7 +432,7 @@ def test_operations_are_those_of_loops_and_functions_too():
 
     alone, inside = (compiled.number_of(jax.make_jaxpr(f)(1.0)) for f in (lambda x: jnp.sin(x) + 1, looped))
     assert alone == 2 and 2 < inside < 12
-    assert compiled.expected(2000)[0] < 5 < compiled.expected(20_000)[0] < compiled.LONG
+    assert compiled.compile_cost(2000)[0] < 5 < compiled.compile_cost(20_000)[0] < compiled.LONG
 
 
 def test_an_error_of_tracing_names_its_algorithm(tmp_path):
@@ -447,7 +449,7 @@ def test_an_error_of_tracing_names_its_algorithm(tmp_path):
 
 def test_a_merge_wants_every_seed(tmp_path):
     """A chunk that another process set aside meanwhile is a hole, not a row of NaN."""
-    made = prepared(BOTH, ARMS, settings_of(SMALL), store=tmp_path, progress=False)
+    made = prepare_sweep(BOTH, ARMS, settings_of(SMALL), store=tmp_path, progress=False)
     made.compute()
     hurt = chunks(tmp_path)[0]
     hurt.rename(hurt.with_name("gone.bad"))
@@ -466,7 +468,7 @@ def test_fresh_removes_what_is_ours(tmp_path):
     (tmp_path / "chunks" / "ab").mkdir(exist_ok=True)
     (tmp_path / "chunks" / "ab" / "other.npz").write_text("mine")
     changed = settings_of(SMALL) | {"horizon": 30, "seeds": 8}
-    job = prepared(BOTH, ARMS, changed, store=tmp_path, progress=False, fresh=True)
+    job = prepare_sweep(BOTH, ARMS, changed, store=tmp_path, progress=False, fresh=True)
     assert chunks(tmp_path) and (tmp_path / "results.nc").exists()  # nothing happens before it runs
     job.compute((999, 1000))  # a shard without work
     assert not (tmp_path / "results.nc").exists()  # an interrupted fresh run leaves no old results
@@ -474,7 +476,7 @@ def test_fresh_removes_what_is_ours(tmp_path):
 
 
 def test_a_store_without_chunks_refuses_nothing(tmp_path):
-    made = prepared(BOTH, ARMS, settings_of(SMALL) | {"seeds": 8}, store=tmp_path, progress=False)
+    made = prepare_sweep(BOTH, ARMS, settings_of(SMALL) | {"seeds": 8}, store=tmp_path, progress=False)
     made.compute((999, 1000))
     assert jb.sweep(BOTH, ARMS, **(SMALL | {"horizon": 30}), store=tmp_path).t[-1] == 30
 
@@ -533,7 +535,7 @@ ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
 )
 def test_shards_are_a_partition_dealt_by_plays(cells, seeds, n, largest):
     plan = planned(cells, seeds)
-    owned = [calls.owned(plan, (i, n)) for i in range(n)]
+    owned = [calls.seeds_of_shard(plan, (i, n)) for i in range(n)]
     lanes = [(c, s) for mine in owned for c, spans in enumerate(mine) for low, high in spans for s in range(low, high)]
     assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
     plays = [sum((high - low) * cells[c][1] for c, spans in enumerate(x) for low, high in spans) for x in owned]
@@ -541,7 +543,7 @@ def test_shards_are_a_partition_dealt_by_plays(cells, seeds, n, largest):
 
 
 def test_what_is_computed_elsewhere_is_dealt_to_nobody():
-    owned = [calls.owned(planned(ALIKE, range(8)), (i, 2), {0, 3}) for i in range(2)]
+    owned = [calls.seeds_of_shard(planned(ALIKE, range(8)), (i, 2), {0, 3}) for i in range(2)]
     assert [[c for c, spans in enumerate(mine) if spans] for mine in owned] == [[0], [3]]
 
 
@@ -802,7 +804,7 @@ def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played, monkeypat
         assert finished and not list(disk.rglob("*.part"))
         assert all(unpack(p) for p in finished)
         remount(disk, "size=2m")
-        prepared(BOTH, ARMS, settings_of(WIDE), memory="200KB", store=disk / "run", progress=False).compute()
+        prepare_sweep(BOTH, ARMS, settings_of(WIDE), memory="200KB", store=disk / "run", progress=False).compute()
         used = shutil.disk_usage(disk).used
         remount(disk, f"size={used + 8192}")  # the chunks fit, results.nc beside them does not
         with monkeypatch.context() as patch, pytest.raises(OSError, match=r"results\.nc .*everything finished is kept"):
@@ -914,7 +916,7 @@ def test_a_merge_is_a_stream(tmp_path):
     peaks, sizes = [], []
     for seeds in (2000, 8000):
         settings = settings_of(SMALL) | {"seeds": seeds, "checkpoints": 60}
-        made = prepared(BOTH, ARMS, settings, store=tmp_path / str(seeds), progress=False)
+        made = prepare_sweep(BOTH, ARMS, settings, store=tmp_path / str(seeds), progress=False)
         made.compute()
         tracemalloc.start()
         assert made._merge(made.store)

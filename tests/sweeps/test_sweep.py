@@ -11,8 +11,8 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
-from jaxbandits.sweeps.compilation.compiled import compiled
-from jaxbandits.sweeps.engines.calls import Machine, calls_of, default_memory, measured, owned
+from jaxbandits.sweeps.compilation.compiled import functions_of_group
+from jaxbandits.sweeps.engines.calls import Machine, add_lane_shapes, calls_of, default_memory, seeds_of_shard
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.sweep import parse_memory
 
@@ -85,10 +85,11 @@ def test_chunks_and_cores_change_no_bit(whole, memory, cores):
 
 def test_chunk_sizes_really_differ():
     """The budgets above give chunks of 16, 32 and 64 lanes."""
-    wanted = owned(laid_out())
+    wanted = seeds_of_shard(laid_out())
     machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
     lanes = {
-        memory: {task.lanes for task in calls_of(measured(laid_out()), wanted, m)} for memory, m in machines.items()
+        memory: {task.lanes for task in calls_of(add_lane_shapes(laid_out()), wanted, m)}
+        for memory, m in machines.items()
     }
     assert lanes == {"12KB": {16}, "24KB": {32}, "40KB": {64}, None: {64}}
 
@@ -97,8 +98,8 @@ def test_chunk_sizes_really_differ():
 def test_each_of_few_groups_is_cut_for_all_cores(workers, lanes):
     """One of them may take longer than all others; calls of fewer lanes would be slower."""
     four = {"ucb1": jb.algorithms.ucb1, "moss": jb.algorithms.moss, "thompson": jb.algorithms.thompson, "exp3": EXP3}
-    groups = measured(laid_out(four, seeds=2048))
-    found = calls_of(groups, owned(groups), Machine([], workers, "cpu", 10**9))
+    groups = add_lane_shapes(laid_out(four, seeds=2048))
+    found = calls_of(groups, seeds_of_shard(groups), Machine([], workers, "cpu", 10**9))
     assert {call.lanes for call in found} == {lanes} and len(found) == 4 * 2048 // lanes
 
 
@@ -163,10 +164,10 @@ def test_code_is_let_go_where_memory_maps_run_out(monkeypatch):
     assert sys.platform != "linux" or 100 < taken < limit
     jb.sweep({"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **common)
     before = jb.sweep(EXP3, ARMS, **common)
-    assert compiled.cache_info().currsize >= 2
+    assert functions_of_group.cache_info().currsize >= 2
     monkeypatch.setattr(compilation, "memory_maps", lambda: (40_000, 65_530))
     jb.sweep(jb.algorithms.moss, ARMS, **common)
-    assert compiled.cache_info().currsize == 1
+    assert functions_of_group.cache_info().currsize == 1
     np.testing.assert_array_equal(jb.sweep(EXP3, ARMS, **common).regret, before.regret)
 
 
@@ -225,11 +226,11 @@ def test_one_program_serves_a_grid_and_a_horizon():
     grid = {"mixing": [0.1, 0.2, 0.3]}
     maker = partial(jb.algorithms.exp3, learning_rate=0.05)
     jb.sweep(maker, ARMS, horizon=100, grid=grid, **settings)
-    known = compiled.cache_info().misses
+    known = functions_of_group.cache_info().misses
     programs = sum(len(c.programs) for c in list_compiled())
     jb.sweep(maker, ARMS, horizon=100, grid={"mixing": [0.15, 0.25, 0.35]}, **settings)
     jb.sweep(maker, ARMS, horizon=130, grid=grid, **settings)
-    assert compiled.cache_info().misses == known
+    assert functions_of_group.cache_info().misses == known
     assert sum(len(c.programs) for c in list_compiled()) == programs
 
 
@@ -357,9 +358,9 @@ def test_simulate_traces_params():
 def test_simulate_with_a_seeded_baseline():
     import jax
 
-    from jaxbandits.catalogue import labelled
+    from jaxbandits.catalogue import three_classes
 
-    algorithm, rows = jb.algorithms.exp3(num_arms=3, horizon=40), labelled()
+    algorithm, rows = jb.algorithms.exp3(num_arms=3, horizon=40), three_classes()
     one = jb.simulate(algorithm, rows, seed=np.uint32(3), checkpoints=4)
     ds = jb.sweep(jb.algorithms.exp3, rows, horizon=40, seeds=8, checkpoints=4, progress=False)
     np.testing.assert_array_equal(one.regret, ds.regret[0, 3])
@@ -376,6 +377,6 @@ def test_a_context_that_all_seeds_share_is_not_counted_for_each():
         attacked = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
         settings = {"horizon": 20, "seeds": 8, "grid": None, "points": None, "checkpoints": 4, "dtype": "float32"}
         laid_out = plan({"x": example.algorithm}, example.environment, **settings, **attacked)
-        return measured(laid_out).groups[0].shape.context
+        return add_lane_shapes(laid_out).groups[0].shape.context
 
     assert context("rotating_experts") == 0 and context("linucb") > 0

@@ -25,7 +25,7 @@ def cache(tmp_path, monkeypatch):
     before = os.umask(0)
     try:
         compilation_cache._Files(home / processor()).put("key", b"program")
-        assert executables.remembered("key", lambda: [1]) == [1]
+        assert executables.load_or_build("key", lambda: [1]) == [1]
         yield home
     finally:
         os.umask(before)
@@ -36,7 +36,7 @@ def read():
     """What is read of both caches: of ours (plain values here, programs alike), and of JAX's."""
     directory = compilation_cache._directory()
     return (
-        executables.remembered("key", lambda: None),
+        executables.load_or_build("key", lambda: None),
         None if directory is None else compilation_cache._Files(directory).get("key"),
     )
 
@@ -114,7 +114,7 @@ def test_links_in_a_circle_and_folders_that_cannot_be_made_cost_time_only(cache,
     (tmp_path / "b").symlink_to("a")
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "a" / "x", tmp_path / "file" / "x"):
-        with trusted.trusted(path) as folder:
+        with trusted.open_trusted(path) as folder:
             assert folder is None
 
 

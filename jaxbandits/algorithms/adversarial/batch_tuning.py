@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxbandits.typing import AlgorithmFactory
-from jaxbandits.validation import unwrapped
+from jaxbandits.validation import unwrap_factory
 
 
 class Batches(NamedTuple):
@@ -30,15 +30,15 @@ class Batches(NamedTuple):
         return 1 / (self.window * self.epsilon)
 
 
-Tuning = Callable[[Batches], dict[str, Any]]
+BatchTuning = Callable[[Batches], dict[str, Any]]
 
 
-def tuned_in_batches(base: AlgorithmFactory, tuning: Tuning) -> None:
+def tuned_in_batches(base: AlgorithmFactory, tuning: BatchTuning) -> None:
     """Let a factory say which arguments `private_batched` passes to it."""
     vars(base)["tuning_in_batches"] = tuning
 
 
-def untuned(batches: Batches) -> dict[str, Any]:
+def no_tuning(batches: Batches) -> dict[str, Any]:
     """A base keeps its own defaults."""
     return {}
 
@@ -57,9 +57,9 @@ def tuning_of(base: AlgorithmFactory, batches: Batches) -> dict[str, Any]:
     """The arguments that the conversion passes to its base, without those that a partial binds already."""
     if math.isinf(batches.epsilon):
         return {}
-    maker = unwrapped(base).function
+    maker = unwrap_factory(base).function
     given = {key for key, value in batches.bound.items() if value is not None}
-    declared: Tuning | None = getattr(maker, "tuning_in_batches", None)
+    declared: BatchTuning | None = getattr(maker, "tuning_in_batches", None)
     if declared is not None:
         tuning = declared(batches)
     else:

@@ -9,10 +9,10 @@ from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import State as Weights
-from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
+from jaxbandits.algorithms.adversarial.exp4 import centre_logs, equal_weights, follow, sum_of_columns
 from jaxbandits.declared import HOST, LATER, Example, Ge, Gt, Horizon, Le, NumArms, NumExperts, Positive, Remedy
-from jaxbandits.learners.observed_loss import clipped_loss
-from jaxbandits.mechanisms.composition import given_delta, guarantee, laplace_event, view_released
+from jaxbandits.learners.observed_loss import unit_loss
+from jaxbandits.mechanisms.composition import delta_of_params, guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Scalar
@@ -57,15 +57,15 @@ def program(num_arms: int, num_experts: int) -> Program:
     """Batched EXP4's functions."""
 
     def init(params, draws):
-        return State(start(num_experts, draws.dtype), jnp.zeros(num_experts, draws.dtype))
+        return State(equal_weights(num_experts, draws.dtype), jnp.zeros(num_experts, draws.dtype))
 
     def act(params, state, draws, t, context):
         action, q = follow(state.experts.weights, context, params.mixing, draws.uniform(t))
         return action, None, materialize(q)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        estimate = materialize(jnp.where(play, clipped_loss(reward), 0) / note)
-        return Estimates(summed_columns(context, action, estimate))
+        estimate = materialize(jnp.where(play, unit_loss(reward), 0) / note)
+        return Estimates(sum_of_columns(context, action, estimate))
 
     def update(params, state, draws, t, note, message, used):
         window = jnp.asarray(params.window)
@@ -74,7 +74,7 @@ def program(num_arms: int, num_experts: int) -> Program:
         def end(experts, total):
             noise = params.mechanism_scale * params.noise_scale * draws.laplace(t, (num_experts,))
             released = total / window.astype(total.dtype) + noise
-            return moved(experts.logs - params.learning_rate * released), jnp.zeros_like(total), released
+            return centre_logs(experts.logs - params.learning_rate * released), jnp.zeros_like(total), released
 
         def go_on(experts, total):
             return experts, total, jnp.full_like(total, jnp.nan)
@@ -155,6 +155,6 @@ def batched_exp4(
         program(num_arms, num_experts),
         (Span(slots, -(-horizon // params.window), full=True, length=params.window),),
         params,
-        guarantee("central", "loss_vector", events, view_released, delta=given_delta),
+        guarantee("central", "loss_vector", events, view_released, delta=delta_of_params),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.adversarial import message_ring
-from jaxbandits.algorithms.adversarial.delay_laws import Fixed, checked_law, delay_of
+from jaxbandits.algorithms.adversarial.delay_laws import Fixed, check_law, delay_of
 from jaxbandits.declared import LATER, STATIC, Base, Example, Ge, Horizon, NumArms, Remedy
-from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
+from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Scalar, UInt32
@@ -52,39 +52,39 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
     """
     fixed = law is Fixed
 
-    def own(params):
-        return scaled(params.base, params.mechanism_scale)
+    def base_params(params):
+        return scale_mechanism(params.base, params.mechanism_scale)
 
     def comes(params, delay):
         return delay <= jnp.asarray(params.law.most).astype(jnp.int32)
 
     def init(params, draws):
-        state = base.init(own(params), draws)
-        sent = jax.eval_shape(lambda: _sent(base, own(params), state, draws, context))
+        state = base.init(base_params(params), draws)
+        sent = jax.eval_shape(lambda: _sample_message(base, base_params(params), state, draws, context))
         zero = jnp.int32(0)
         circles, counts = ((), ()) if fixed else (message_ring.no_circles(slots), Counts(zero, zero))
-        return State(state, message_ring.empty(sent, slots), circles, counts)
+        return State(state, message_ring.empty_ring(sent, slots), circles, counts)
 
     def act(params, state, draws, t, context):
-        return base.act(own(params), state.base, draws, t, context)
+        return base.act(base_params(params), state.base, draws, t, context)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return base.encode(own(params), note, draws, t, context, action, reward, play)
+        return base.encode(base_params(params), note, draws, t, context, action, reward, play)
 
     def relay(params, draws, t, message, play):
-        return base.relay(own(params), draws, t, message, play)
+        return base.relay(base_params(params), draws, t, message, play)
 
     def one_arrives(params, state, ring, draws, t, delay, sent):
         """A fixed delay: at the end of play t comes the message of play t - delay, if there is one."""
         play, arriving = t - delay, comes(params, delay)
-        message, note = message_ring.read(ring, message_ring.slot_of(jnp.maximum(play, 0), slots), sent)
+        message, note = message_ring.read_message(ring, message_ring.slot_of(jnp.maximum(play, 0), slots), sent)
 
-        def updated():
-            return base.update(own(params), state.base, draws, jnp.maximum(play, 1), note, message, 1)
+        def update_base():
+            return base.update(base_params(params), state.base, draws, jnp.maximum(play, 1), note, message, 1)
 
-        nothing = jax.tree.map(_nothing, jax.eval_shape(updated)[1])
+        nothing = jax.tree.map(_nothing, jax.eval_shape(update_base)[1])
         # one delay for all lanes, which is what a run has: nothing is chosen lane by lane
-        after, released = lax.cond((play >= 1) & arriving, updated, lambda: (state.base, nothing))
+        after, released = lax.cond((play >= 1) & arriving, update_base, lambda: (state.base, nothing))
         outstanding = jnp.where(arriving, jnp.minimum(delay, t), 0)
         return after, (), (), outstanding, jax.tree.map(lambda x: x[None], released)
 
@@ -92,21 +92,21 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
         """Any delays: at the end of play t its arrivals are used one after another, in the order of their plays."""
         arriving = comes(params, delay)
         due = t + jnp.minimum(delay, slots - 1)
-        circles = message_ring.sent(state.circles, t, due, arriving & (delay < slots), slots)
+        circles = message_ring.link_message(state.circles, t, due, arriving & (delay < slots), slots)
         circles, first, latest = message_ring.arrivals(circles, t, slots)
 
-        def updated(before, slot):
-            message, note = message_ring.read(ring, slot, sent)
+        def update_from_slot(before, slot):
+            message, note = message_ring.read_message(ring, slot, sent)
             play = message_ring.play_of(slot, t, slots)
-            return base.update(own(params), before, draws, play, note, message, 1)
+            return base.update(base_params(params), before, draws, play, note, message, 1)
 
         def next_one(carry):
             before, slot, used, released = carry
-            after, shown = updated(before, slot)
+            after, shown = update_from_slot(before, slot)
             released = jax.tree.map(lambda x, y: x.at[used].set(y), released, shown)
             return after, jnp.where(slot == latest, message_ring.NONE, circles.following[slot]), used + 1, released
 
-        kinds = jax.eval_shape(updated, state.base, first)[1]
+        kinds = jax.eval_shape(update_from_slot, state.base, first)[1]
         released = jax.tree.map(lambda x: jnp.broadcast_to(_nothing(x), (slots, *x.shape)), kinds)
         start = (state.base, first, jnp.int32(0), released)
         after, _, used, released = lax.while_loop(lambda carry: carry[1] != message_ring.NONE, next_one, start)
@@ -116,10 +116,10 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
 
     def update(params, state, draws, t, note, message, used):
         delay, sent = delay_of(params.law, draws, t), (message, note)
-        ring = message_ring.written(state.ring, message_ring.slot_of(t, slots), sent)
+        ring = message_ring.write_message(state.ring, message_ring.slot_of(t, slots), sent)
         arrive = one_arrives if fixed else all_arrive
         after, circles, counts, outstanding, released = arrive(params, state, ring, draws, t, delay, sent)
-        return State(informed(after, state.base, outstanding), ring, circles, counts), released
+        return State(tell_outstanding(after, state.base, outstanding), ring, circles, counts), released
 
     def diagnose(params, state):
         if fixed:
@@ -128,7 +128,7 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
             counts = Counts(lost, jnp.minimum(delay, horizon - lost))
         else:
             counts = state.counts
-        return {**base.diagnose(own(params), state.base), **counts._asdict()}
+        return {**base.diagnose(base_params(params), state.base), **counts._asdict()}
 
     default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
     return Program(
@@ -144,7 +144,7 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
     )
 
 
-def informed(after: Any, before: Any, outstanding: Int[Array, ""]) -> Any:
+def tell_outstanding(after: Any, before: Any, outstanding: Int[Array, ""]) -> Any:
     """A base's state, told before the next play how many messages are outstanding, if it wants to know."""
     fields = getattr(after, "_fields", ())
     if "outstanding" in fields:
@@ -160,7 +160,9 @@ def _nothing(x: Any) -> Any:
     return jnp.full(x.shape, jnp.nan if jnp.issubdtype(x.dtype, jnp.inexact) else 0, x.dtype)
 
 
-def _sent(base: Program, params: Any, state: Any, draws: Draws, shape: tuple[int, ...] | None) -> tuple[Any, Any]:
+def _sample_message(
+    base: Program, params: Any, state: Any, draws: Draws, shape: tuple[int, ...] | None
+) -> tuple[Any, Any]:
     """A message and a note of the base, for their shapes and types."""
     t, play = jnp.ones(1, jnp.int32), jnp.ones(1, bool)
     context = () if shape is None else jnp.zeros((1, *shape), draws.dtype)
@@ -170,7 +172,7 @@ def _sent(base: Program, params: Any, state: Any, draws: Draws, shape: tuple[int
     return base.relay(params, draws, t[0], message, play), note
 
 
-def called(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Algorithm, tuple[int, ...] | None]:
+def build_base(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Algorithm, tuple[int, ...] | None]:
     """A base, called with what it names of the arguments that are not None, and the shape of a play's context.
 
     ValueError where delays would break the base.
@@ -196,13 +198,13 @@ def called(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Algorit
     return algorithm, ((given["num_arms"], given["dim"]) if "dim" in given else None)
 
 
-def wrapped(base: Guarantee) -> Guarantee:
+def guarantee_from_params(base: Guarantee) -> Guarantee:
     """The base's guarantee, read from the conversion's params: a message enters one update, late or never."""
     if base.model == "none":
         return base
     return base._replace(
-        spend=lambda params: base.spend(scaled(params.base, params.mechanism_scale)),
-        events=lambda params: base.events(scaled(params.base, params.mechanism_scale)),
+        spend=lambda params: base.spend(scale_mechanism(params.base, params.mechanism_scale)),
+        events=lambda params: base.events(scale_mechanism(params.base, params.mechanism_scale)),
         scales=("mechanism_scale",) if base.scales else (),
     )
 
@@ -270,7 +272,7 @@ def delayed(
     >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])
     ([0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 3)
     """
-    law, slots = checked_law(delay, max_delay, horizon)
+    law, slots = check_law(delay, max_delay, horizon)
     facts = {
         "horizon": horizon,
         "num_arms": num_arms,
@@ -280,13 +282,13 @@ def delayed(
         "actions": actions,
         "feature_norm": feature_norm,
     }
-    algorithm, context = called(base, facts)
+    algorithm, context = build_base(base, facts)
     kind: Any = type(law)
     return Algorithm(
         program(algorithm.program, kind, slots, context),
         (Span(1, horizon),),
         Params(algorithm.params, law, mechanism_scale=1.0),
-        wrapped(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm)),
+        guarantee_from_params(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm)),
         version=("delayed", 1, (algorithm.version, kind.__name__.lower(), slots, context)),
         rewards=algorithm.rewards,
         plays_on=algorithm.plays_on,

@@ -10,7 +10,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.declared import Example, Horizon, NonNegative, NumArms, Positive, Probability
 from jaxbandits.learners.exponential import reweigh
-from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory
@@ -21,7 +21,7 @@ class Params(NamedTuple):
     mixing: Any  # the probability with which a play draws a uniform arm
 
 
-def _unmixed(num_arms: int) -> Program:
+def _program_without_mixing(num_arms: int) -> Program:
     # state, `columns` [K]: normalised weights, one exponential a play. They are kept above 1e-37: an arm at that floor
     # is never drawn, and it comes back when the others have fallen by a factor 1e37.
     def init(params, draws):
@@ -35,20 +35,20 @@ def _unmixed(num_arms: int) -> Program:
         action, weight = note
         return reweigh(weights, action, -params.learning_rate * message.total / weight), ()
 
-    return Program(init, act, reported_loss, update)
+    return Program(init, act, encode_loss, update)
 
 
-def _mixed(num_arms: int) -> Program:
+def _program_with_mixing(num_arms: int) -> Program:
     # state, `columns` [K]: log weights, the largest 0. Mixing draws every arm, so a weight may sink without limit and
     # must come back.
     def init(params, draws):
         return columns.full(num_arms, 0, draws.dtype)
 
     def act(params, logs, draws, t, context):
-        weights = columns.each(lambda log: materialize(jnp.exp(log)), logs)
-        total = materialize(columns.total(weights))
+        weights = columns.map_arms(lambda log: materialize(jnp.exp(log)), logs)
+        total = materialize(columns.sum_entries(weights))
         floor = params.mixing / num_arms
-        shares = columns.each(lambda weight: (1 - params.mixing) * weight + floor * total, weights)
+        shares = columns.map_arms(lambda weight: (1 - params.mixing) * weight + floor * total, weights)
         action = materialize(columns.inverse_cdf(shares, draws.uniform(t[0]) * total))
         p = (1 - params.mixing) * columns.entry(weights, action) / total + floor
         return jnp.full(t.shape, action), None, (action, p)
@@ -57,16 +57,16 @@ def _mixed(num_arms: int) -> Program:
         action, p = note
         step = materialize(params.learning_rate * message.total / p)
         logs = columns.added(logs, action, -step)
-        top = materialize(columns.largest(logs))
-        return columns.each(lambda log: jnp.minimum(log - top, 0), logs), ()
+        top = materialize(columns.largest_entry(logs))
+        return columns.map_arms(lambda log: jnp.minimum(log - top, 0), logs), ()
 
-    return Program(init, act, reported_loss, update)
+    return Program(init, act, encode_loss, update)
 
 
 @cache
 def program(num_arms: int, mixed: bool) -> Program:
     """EXP3's functions. `mixed` False: mixing is 0 and the weights stay normalised, which is nearly twice as fast."""
-    return _mixed(num_arms) if mixed else _unmixed(num_arms)
+    return _program_with_mixing(num_arms) if mixed else _program_without_mixing(num_arms)
 
 
 @factory(

@@ -4,7 +4,7 @@ import math
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
-from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
+from jaxbandits.algorithms.adversarial.batch_tuning import no_tuning, tuned_in_batches
 from jaxbandits.algorithms.adversarial.exp3 import program as exp3_program
 from jaxbandits.declared import Example, Ge, Horizon, Le, NumArms, Positive, Remedy
 from jaxbandits.learners.exponential import reweigh
@@ -67,4 +67,4 @@ def exp3_ix(
     return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))
 
 
-tuned_in_batches(exp3_ix, untuned)  # no theorem says how: it plays with its own defaults
+tuned_in_batches(exp3_ix, no_tuning)  # no theorem says how: it plays with its own defaults

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxbandits import theory
 from jaxbandits.declared import Horizon, NumArms, NumExperts, Positive, Probability
 from jaxbandits.learners.exponential import LARGEST_STEP
-from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import combine, fixed_sum, inverse_cdf, materialize, pick
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int
@@ -27,12 +27,12 @@ class State(NamedTuple):
     weights: Float[Array, " N"]  # their exponentials, stored so that a play need not compute them again
 
 
-def start(num_experts: int, dtype: Any) -> State:
+def equal_weights(num_experts: int, dtype: Any) -> State:
     """Equal weights."""
     return State(jnp.zeros(num_experts, dtype), jnp.ones(num_experts, dtype))
 
 
-def moved(logs: Float[Array, " N"]) -> State:
+def centre_logs(logs: Float[Array, " N"]) -> State:
     """Log weights [N] centred, and their exponentials."""
     logs = logs - materialize(jnp.max(logs))
     return State(logs, jnp.exp(logs))
@@ -52,7 +52,7 @@ def follow(
     return action, jnp.maximum(pick(q, action), jnp.finfo(q.dtype).tiny)
 
 
-def summed_columns(
+def sum_of_columns(
     advice: Float[Array, "P N K"], action: Int[Array, " P"], factors: Float[Array, " P"]
 ) -> Float[Array, " N"]:
     """The sum over plays p of factors[p] mu_p[:, action[p]], mu the advice.
@@ -72,7 +72,7 @@ def program(num_arms: int, num_experts: int) -> Program:
     """EXP4's functions."""
 
     def init(params, draws):
-        return start(num_experts, draws.dtype)
+        return equal_weights(num_experts, draws.dtype)
 
     def act(params, state, draws, t, context):
         action, q = follow(state.weights, context, params.mixing, draws.uniform(t))
@@ -84,9 +84,9 @@ def program(num_arms: int, num_experts: int) -> Program:
         # nothing is cut.
         largest = jnp.where(params.mixing > 0, jnp.inf, LARGEST_STEP).astype(q.dtype)
         step = jnp.clip(params.learning_rate * message.total / q, -largest, largest)
-        return moved(state.logs - column * materialize(step)), ()
+        return centre_logs(state.logs - column * materialize(step)), ()
 
-    return Program(init, act, reported_loss, update)
+    return Program(init, act, encode_loss, update)
 
 
 @factory(

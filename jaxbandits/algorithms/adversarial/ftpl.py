@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.declared import HOST, Example, Ge, Horizon, NonNegative, NumArms, Positive
-from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, columns, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -33,14 +33,14 @@ def program(num_arms: int) -> Program:
         return columns.full(num_arms, 0, draws.dtype)
 
     def act(params, estimate, draws, t, context):
-        def perturbed(value, word):
+        def perturb_loss(value, word):
             return value + to_laplace(word, draws.dtype) / params.learning_rate
 
-        action = materialize(columns.argmin(columns.each(perturbed, estimate, draws.columns(t[0], num_arms))))
+        action = materialize(columns.argmin(columns.map_arms(perturb_loss, estimate, draws.columns(t[0], num_arms))))
         return jnp.full(t.shape, action), None, action
 
     def update(params, estimate, draws, t, action, message, used):
-        gaps = columns.each(lambda value: params.learning_rate * value, estimate)
+        gaps = columns.map_arms(lambda value: params.learning_rate * value, estimate)
         p = leader_probability(gaps, action, message.total != 0)  # a loss of 0 changes nothing, whatever the tries
         inner = jnp.clip(p, 1e-12, 1 - jnp.finfo(p.dtype).epsneg)  # keeps both logarithms finite
         geometric = 1 + jnp.floor(jnp.log(draws.uniform(t)) / log_rest(inner))
@@ -50,7 +50,7 @@ def program(num_arms: int) -> Program:
         return columns.above_least(estimate), ()
 
     # the tries are counted under the estimate of the update, which must be that of the play
-    return Program(init, act, reported_loss, update, lockstep=True)
+    return Program(init, act, encode_loss, update, lockstep=True)
 
 
 def log_rest(p: Float[Array, ""]) -> Float[Array, ""]:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxbandits.declared import STATIC, Doc, Example, Gt, Horizon, Le, NumArms, Positive
 from jaxbandits.learners import tsallis
-from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Tails
 from jaxbandits.typing import Array, Int, Scalar
@@ -55,7 +55,7 @@ def program(num_arms: int, tail_index: float) -> Program:
 
     def act(params, state, draws, t, context):
         rate = materialize(1 / scale(params, state))
-        gaps = columns.each(lambda estimate: jnp.maximum(estimate * rate, 0), state.estimate)
+        gaps = columns.map_arms(lambda estimate: jnp.maximum(estimate * rate, 0), state.estimate)
         action, weight = tsallis.draw(gaps, draws.uniform(t[0]), tail_index)
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
@@ -71,7 +71,7 @@ def program(num_arms: int, tail_index: float) -> Program:
     def diagnose(params, state):
         return {"skips": state.skips}
 
-    return Program(init, act, reported_loss, update, diagnose=diagnose)
+    return Program(init, act, encode_loss, update, diagnose=diagnose)
 
 
 @factory(

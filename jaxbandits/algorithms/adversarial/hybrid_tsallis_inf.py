@@ -10,7 +10,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.declared import HOST, Example, Ge, Horizon, Le, NumArms
 from jaxbandits.learners import tsallis
-from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -53,7 +53,7 @@ def program(num_arms: int) -> Program:
         estimate = columns.added(state.estimate, action, materialize(message.total / weight))
         return state._replace(estimate=columns.above_least(estimate)), ()
 
-    return Program(init, act, reported_loss, update)
+    return Program(init, act, encode_loss, update)
 
 
 @factory(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp3 import exp3
 from jaxbandits.declared import Doc, Epsilon, Example, Horizon, NumArms, Positive, Probability
-from jaxbandits.learners.observed_loss import clipped_loss
+from jaxbandits.learners.observed_loss import unit_loss
 from jaxbandits.mechanisms.composition import Event, guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
@@ -34,7 +34,7 @@ GUARANTEE = guarantee("local", "loss_vector", events, view_message)
 
 def noisy_loss(params, note, draws, t, context, action, reward, play):
     """`protocol.Encode`: the clipped loss of the window's one play and Laplace noise."""
-    return Loss(clipped_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
+    return Loss(unit_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
 
 
 @cache

@@ -39,12 +39,12 @@ def play_of(slot: Int[Array, ""], t: Int[Array, ""], slots: int) -> Int[Array, "
 # ---- messages: one row of words each, so that a play touches one place of a lane's memory
 
 
-def packed(tree: Any) -> UInt32[Array, " W"]:
+def tree_to_words(tree: Any) -> UInt32[Array, " W"]:
     """A tree of arrays as words: the bits are kept."""
     return jnp.concatenate([_words(jnp.asarray(leaf)).reshape(-1) for leaf in jax.tree.leaves(tree)])
 
 
-def unpacked(words: UInt32[Array, " W"], like: Any) -> Any:
+def words_to_tree(words: UInt32[Array, " W"], like: Any) -> Any:
     """The tree of packed words; like: a tree of its shapes and types."""
     leaves, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, like))
     found, at = [], 0
@@ -65,20 +65,20 @@ def _from_words(words: UInt32[Array, "..."], dtype: Any) -> Array:
     return words.astype(dtype) if dtype.itemsize < 4 else lax.bitcast_convert_type(words, dtype)
 
 
-def empty(like: Any, slots: int) -> UInt32[Array, "R W"]:
+def empty_ring(like: Any, slots: int) -> UInt32[Array, "R W"]:
     """A ring for trees of these shapes and types, without messages."""
-    words = jax.eval_shape(packed, like)
+    words = jax.eval_shape(tree_to_words, like)
     return jnp.zeros((slots, *words.shape), words.dtype)
 
 
-def written(ring: UInt32[Array, "R W"], slot: Int[Array, ""], message: Any) -> UInt32[Array, "R W"]:
+def write_message(ring: UInt32[Array, "R W"], slot: Int[Array, ""], message: Any) -> UInt32[Array, "R W"]:
     """The ring with a message in a slot."""
-    return lax.dynamic_update_index_in_dim(ring, packed(message), slot, 0)
+    return lax.dynamic_update_index_in_dim(ring, tree_to_words(message), slot, 0)
 
 
-def read(ring: UInt32[Array, "R W"], slot: Int[Array, ""], like: Any) -> Any:
+def read_message(ring: UInt32[Array, "R W"], slot: Int[Array, ""], like: Any) -> Any:
     """The message of a slot. Materialized: a CPU would look it up again for every number that depends on it."""
-    return unpacked(materialize(lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)), like)
+    return words_to_tree(materialize(lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)), like)
 
 
 # ---- which are due
@@ -89,7 +89,9 @@ def no_circles(slots: int) -> Circles:
     return Circles(jnp.full(slots, NONE, jnp.int32), jnp.zeros(slots, jnp.int32))
 
 
-def sent(circles: Circles, t: Int[Array, ""], due: Int[Array, ""], comes: Bool[Array, ""], slots: int) -> Circles:
+def link_message(
+    circles: Circles, t: Int[Array, ""], due: Int[Array, ""], comes: Bool[Array, ""], slots: int
+) -> Circles:
     """The circles after the message of play t was sent, which is due less than R plays later; or never comes."""
     slot, place = slot_of(t, slots), slot_of(due, slots)
     before = _at(circles.last, place)

@@ -13,14 +13,14 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuning_of
 from jaxbandits.algorithms.adversarial.htinf import htinf
 from jaxbandits.declared import LATER, Base, Example, Ge, Gt, Horizon, Le, NumArms
-from jaxbandits.learners.observed_loss import clipped_loss
+from jaxbandits.learners.observed_loss import unit_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.numerics import fixed_sum, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import base_algorithm, factory, integer, shown, unwrapped
+from jaxbandits.validation import base_algorithm, factory, integer, show, unwrap_factory
 
 
 class Params(NamedTuple):
@@ -60,23 +60,23 @@ def program(base: Program, waits: bool = False) -> Program:
         return State(state, jnp.int32(0), note, jnp.int32(0), jnp.zeros((), draws.dtype))
 
     def act(params, state, draws, t, context):
-        def chosen():
+        def ask_base():
             action, ready, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
             return action[0], note, ready
 
         window: Any = jnp.asarray(params.window).astype(jnp.int32)
         if waits:
-            action, note, ready = chosen()
+            action, note, ready = ask_base()
             action, note = tree_where(state.done == 0, (action, note), (state.action, state.note))
             used = jnp.where((state.done > 0) | (ready > 0), jnp.minimum(window - state.done, t.shape[0]), 0)
             return jnp.full(t.shape, action), used, (action, note, state.done)
         # The play alone says how much of the batch is done: the base is asked at its beginning only, for all lanes.
         done = (t[0] - 1) % window
-        action, note = lax.cond(done == 0, lambda: chosen()[:2], lambda: (state.action, state.note))
+        action, note = lax.cond(done == 0, lambda: ask_base()[:2], lambda: (state.action, state.note))
         return jnp.full(t.shape, action), None, (action, note, done)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(fixed_sum(jnp.where(play, clipped_loss(reward), 0)))
+        return Loss(fixed_sum(jnp.where(play, unit_loss(reward), 0)))
 
     def update(params, state, draws, t, note, message, used):
         action, base_note, before = note
@@ -167,7 +167,7 @@ def private_batched(
     """
     if not callable(base):
         raise ValueError(
-            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
+            f"base = {show(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
     chosen = window is not None
     if chosen:
@@ -177,7 +177,7 @@ def private_batched(
     else:
         # the rounding guard of `theory.window` may exceed T
         window = min(theory.window(theory.check_epsilon(epsilon, horizon)), horizon)
-    batches = Batches(num_arms, horizon, float(epsilon), window=window, chosen=chosen, bound=unwrapped(base).bound)
+    batches = Batches(num_arms, horizon, float(epsilon), window=window, chosen=chosen, bound=unwrap_factory(base).bound)
     inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning_of(base, batches))
     if inner.version[0] == "delayed":
         raise ValueError("base = delayed counts its delays in plays, and a batch is many: give the base without them")

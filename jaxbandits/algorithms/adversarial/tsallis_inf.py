@@ -5,11 +5,11 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
+from jaxbandits.algorithms.adversarial.batch_tuning import no_tuning, tuned_in_batches
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.declared import Example, Ge, Horizon, Le, NumArms, Positive, Probability, Remedy
 from jaxbandits.learners import tsallis
-from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Int, Scalar
@@ -35,7 +35,7 @@ def program(num_arms: int) -> Program:
 
     def act(params, state, draws, t, context):
         step = materialize(params.learning_rate / jnp.sqrt((state.updates + 1).astype(draws.dtype)))
-        gaps = columns.each(lambda estimate: jnp.maximum(estimate * step, 0), state.estimate)
+        gaps = columns.map_arms(lambda estimate: jnp.maximum(estimate * step, 0), state.estimate)
         action, weight = tsallis.draw(gaps, draws.uniform(t[0]), mixing=params.mixing)
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
@@ -44,7 +44,7 @@ def program(num_arms: int) -> Program:
         estimate = columns.added(state.estimate, action, materialize(message.total / weight))
         return State(columns.above_least(estimate), state.updates + 1), ()
 
-    return Program(init, act, reported_loss, update)
+    return Program(init, act, encode_loss, update)
 
 
 @factory(
@@ -81,4 +81,4 @@ def tsallis_inf(
     return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))
 
 
-tuned_in_batches(tsallis_inf, untuned)  # no theorem says how: it plays with its own defaults
+tuned_in_batches(tsallis_inf, no_tuning)  # no theorem says how: it plays with its own defaults

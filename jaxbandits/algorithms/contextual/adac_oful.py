@@ -10,14 +10,21 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.contextual.linucb import TIE, FailureProb, Ridge, features_of, first_play, scores
-from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.algorithms.contextual.linucb import (
+    TIE,
+    FailureProb,
+    Ridge,
+    features_of_sets,
+    first_play,
+    scores_and_squares,
+)
+from jaxbandits.algorithms.contextual.statistics import clip_pair
 from jaxbandits.declared import Dim, Doc, Example, Ge, Horizon, Le, NonNegative, NumArms, Positive, Remedy, StatedDelta
-from jaxbandits.mechanisms.composition import gaussian_event, given_delta, guarantee, view_released
+from jaxbandits.mechanisms.composition import delta_of_params, gaussian_event, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
 from jaxbandits.numerics.few import at_the_few
-from jaxbandits.numerics.packed import apart, stacked, symmetric_product
+from jaxbandits.numerics.packed import split_features, stack_features, symmetric_product
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory
@@ -61,16 +68,16 @@ def _largest_eigenvalues(_: Any, entries: Float[Array, "n L"]) -> Float[Array, "
     dim = math.isqrt(entries.shape[0])
     matrix = entries.reshape(dim, dim, -1)
 
-    def trace(x):
+    def sum_diagonal(x):
         return sum(x[i, i] for i in range(dim))
 
     def square(_, power):
-        power = power / trace(power)[None, None]
+        power = power / sum_diagonal(power)[None, None]
         return sum(power[:, k, None] * power[k, None] for k in range(dim))
 
     power = lax.fori_loop(0, 16, square, matrix)
     weighted = sum(matrix[i, j] * power[i, j] for i in range(dim) for j in range(dim))
-    return (weighted / trace(power))[None]
+    return (weighted / sum_diagonal(power))[None]
 
 
 @lanes_last
@@ -102,13 +109,13 @@ def program(num_arms: int, dim: int) -> Program:
 
     def act(params, state, draws, t, context):
         now = state.released
-        score, square = scores(now, first_play(features_of(context, dim)))
+        score, square = scores_and_squares(now, first_play(features_of_sets(context, dim)))
         index = score + params.radius_scale * now.width * jnp.sqrt(jnp.maximum(square, 0))
         return jnp.full(t.shape, materialize(argmax(index, TIE))), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
-        x, y = bounded(apart(context[0, action[0]]), reward[0], 1.0)
-        return stacked(x), y
+        x, y = clip_pair(split_features(context[0, action[0]]), reward[0], 1.0)
+        return stack_features(x), y
 
     def update(params, state, draws, t, note, message, used):
         x, y = message
@@ -192,7 +199,7 @@ def adac_oful(
         delta=default_delta(delta, horizon, 1e-5),
         mechanism_scale=1.0,
     )
-    claim = guarantee("central", "reward", _events, view_released, delta=given_delta)
+    claim = guarantee("central", "reward", _events, view_released, delta=delta_of_params)
     return Algorithm(
         program(num_arms, dim),
         (Span(1, horizon),),

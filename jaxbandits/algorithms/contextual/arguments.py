@@ -42,7 +42,7 @@ from jaxbandits.theory.exact_presets import exact_joint, exact_local, exact_scal
 TREE_OF = {"exact": "blt", "reference": "simplified", "theory": "binary"}  # a preset's own form of the running sums
 CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
 # Forms of `mechanisms.counter`
-COUNTERS = {
+FORMS_IN_WORDS = {
     "blt": "a buffered Toeplitz counter",
     "honaker": "a tree with Honaker's estimates",
     "square_root": "the square-root Toeplitz form",
@@ -60,8 +60,8 @@ Delta = Annotated[
 ]
 Preset = Annotated[Literal["exact", "reference", "theory"] | None, HOST]
 Protocol = Literal["amplified", "vector"] | None
-Window = Annotated[int | None, Ge(1), STATIC, LATER]
-Tree = Literal["simplified", "binary", "blt", "honaker", "square_root", "banded"] | None
+WindowPlays = Annotated[int | None, Ge(1), STATIC, LATER]
+TreeChoice = Literal["simplified", "binary", "blt", "honaker", "square_root", "banded"] | None
 LearntAlgorithm = Annotated[Algorithm, Doc("Its guarantee is that of the statistics.")]
 UsedFeatureNorm = Annotated[
     FeatureNorm, Doc("The largest norm L of a feature. Private clients scale longer features down to it.")
@@ -104,12 +104,12 @@ class Learnt(TypedDict, total=False):
     delta: Annotated[Delta, Default(None)]
     preset: Annotated[Preset, LATER, Default(None)]
     protocol: Annotated[Protocol, Default(None)]
-    window: Annotated[Window, Default(None)]
-    tree: Annotated[Tree, Default(None)]
+    window: Annotated[WindowPlays, Default(None)]
+    tree: Annotated[TreeChoice, Default(None)]
     feature_norm: Annotated[UsedFeatureNorm, Default(1.0)]
 
 
-class Setting(NamedTuple):
+class LinearSetting(NamedTuple):
     """What every linear bandit over users has."""
 
     num_arms: int
@@ -127,7 +127,7 @@ class Part(NamedTuple):
 
     statistics: Statistics
     params: Any
-    tuning: linear_widths.Tuning
+    tuning: linear_widths.LinearTuning
     guarantee: Guarantee
     rewards: Rewards = CLIPPED
 
@@ -135,11 +135,11 @@ class Part(NamedTuple):
 def setting(
     num_arms: int, dim: int, horizon: int, *, epsilon: Any, delta: Any, preset: str | None, feature_norm: Any,
     theta_bound: Any = None, **_: Any,
-) -> Setting:  # fmt: skip
+) -> LinearSetting:  # fmt: skip
     """The arguments that every linear bandit over users has, with their defaults in place of None."""
     bound = 1 / feature_norm if theta_bound is None else theta_bound
     delta = float(default_delta(delta, horizon))
-    return Setting(num_arms, dim, horizon, epsilon, delta, preset or "exact", feature_norm, bound)
+    return LinearSetting(num_arms, dim, horizon, epsilon, delta, preset or "exact", feature_norm, bound)
 
 
 def change(params: PrivateParams) -> float:
@@ -164,35 +164,35 @@ def events(what: str, params: Params, *, nodes: float = 1, column_norm: float = 
     return (gaussian_event(what, change(p) * column_norm, scale, int(nodes)),)
 
 
-def claimed_delta(params: Params) -> float:
+def delta_of_claim(params: Params) -> float:
     """What a run may spend."""
     return float(params.statistics.delta)
 
 
-def private_params(tuning: linear_widths.Tuning, s: Setting) -> PrivateParams:
+def private_params(tuning: linear_widths.LinearTuning, s: LinearSetting) -> PrivateParams:
     """The numbers of a private statistics module."""
     noise = {name: x for name, x in tuning._asdict().items() if name in PrivateParams._fields}
     return PrivateParams(**noise, feature_norm=s.feature_norm, delta=s.delta)
 
 
-def none_part(s: Setting) -> Part:
+def none_part(s: LinearSetting) -> Part:
     """No privacy."""
     tuning = linear_widths.plain_tuning(s.preset, s.horizon, s.dim, s.feature_norm)
     return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), Rewards())
 
 
-def local_part(s: Setting) -> Part:
+def local_part(s: LinearSetting) -> Part:
     """Every user adds noise."""
     if s.preset == "exact":
         scale = exact_scale("local", s.dim, s.epsilon, s.delta, s.feature_norm, 1)
         tuning = exact_local(scale, s.horizon, s.dim, s.feature_norm, s.theta_bound)
     else:
         tuning = linear_widths.local_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
-    claim = guarantee("local", "user", partial(events, "a user's x x' and x y"), view_message, delta=claimed_delta)
+    claim = guarantee("local", "user", partial(events, "a user's x x' and x y"), view_message, delta=delta_of_claim)
     return Part(local(s.dim), private_params(tuning, s), tuning, claim)
 
 
-def joint_part(tree: str | None, s: Setting) -> Part:
+def joint_part(tree: str | None, s: LinearSetting) -> Part:
     """The server adds noise. tree None: the preset's of `TREE_OF`."""
     tree = tree or TREE_OF[s.preset]
     if s.preset == "exact" and tree == "simplified" and math.isfinite(s.epsilon):
@@ -200,8 +200,8 @@ def joint_part(tree: str | None, s: Setting) -> Part:
             "tree = 'simplified' with preset = 'exact': releases that share their noise tell a user's data apart, so "
             "that epsilon is infinite whatever the scale; give tree='blt' or 'binary', or preset='reference'"
         )
-    if tree in COUNTERS:
-        return counted_part(tree, s)
+    if tree in FORMS_IN_WORDS:
+        return counter_part(tree, s)
     nodes = tree_nodes(tree, s.horizon)
     if s.preset == "exact":
         binary = running_sums("binary", s.horizon)  # the simplified tree is here without noise
@@ -211,11 +211,11 @@ def joint_part(tree: str | None, s: Setting) -> Part:
     # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)
     draws = nodes if tree == "binary" else math.inf
     kinds = partial(events, "node of a tree over x x' and x y", nodes=draws)
-    claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)
+    claim = guarantee("central", "user", kinds, view_released, delta=delta_of_claim)
     return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim)
 
 
-def counted_part(form: str, s: Setting) -> Part:
+def counter_part(form: str, s: LinearSetting) -> Part:
     """The server adds a counter's noise (`mechanisms.counter`). Published presets spend what they do with the tree."""
     sums, numbers = form_of(form, s.horizon), (s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     found = running_sums(form, s.horizon)
@@ -226,14 +226,16 @@ def counted_part(form: str, s: Setting) -> Part:
         noise = found.column_norm / tree.column_norm
         compared = linear_widths.RunningSums(noise, found.deviation, noise * found.deviation / tree.deviation)
         tuning = linear_widths.joint_tuning(s.preset, *numbers, compared)
-    what = f"running sums of x x' and x y by {COUNTERS[form]}"
+    what = f"running sums of x x' and x y by {FORMS_IN_WORDS[form]}"
     kinds = partial(events, what, column_norm=sums.column_norm)
-    claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)
+    claim = guarantee("central", "user", kinds, view_released, delta=delta_of_claim)
     params = private_params(tuning, s)._replace(sums=sums.params)
     return Part(joint(s.dim, "counter", (sums.begin, sums.move, sums.noise)), params, tuning, claim)
 
 
-def assembled(part: Part, s: Setting, select: Callable[..., Any], selection: Any, window: int = 1) -> Algorithm:
+def linear_algorithm(
+    part: Part, s: LinearSetting, select: Callable[..., Any], selection: Any, window: int = 1
+) -> Algorithm:
     """The statistics with a selection rule and its numbers, in windows of `window` plays."""
     span = Span(1, s.horizon) if window == 1 else Span(window, 1, length=s.horizon)
     params = Params(part.params, selection, mechanism_scale=1.0)
@@ -247,11 +249,11 @@ def assembled(part: Part, s: Setting, select: Callable[..., Any], selection: Any
     return Algorithm(program, (span,), params, part.guarantee, rewards=part.rewards)
 
 
-def optimistic(part: Part, s: Setting, radius_scale: Any, default: float, window: int = 1) -> Algorithm:
+def ucb_algorithm(part: Part, s: LinearSetting, radius_scale: Any, default: float, window: int = 1) -> Algorithm:
     """The statistics with the upper-confidence rule, at the part's own width.
 
     radius_scale None: `default` with the preset "exact", 1 with the others.
     """
     if radius_scale is None:
         radius_scale = default if s.preset == "exact" else 1.0
-    return assembled(part, s, ucb, UcbParams(radius_scale, **part.tuning.width._asdict()), window)
+    return linear_algorithm(part, s, ucb, UcbParams(radius_scale, **part.tuning.width._asdict()), window)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.algorithms.contextual.doubling import OGD, call, doubling, one_epoch, one_of, padded
+from jaxbandits.algorithms.contextual.doubling import OGD, call_base, doubling, one_epoch, one_of, pad_epochs
 from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
 from jaxbandits.declared import (
@@ -32,7 +32,7 @@ from jaxbandits.declared import (
     NonNegative,
     NumArms,
 )
-from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
+from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
@@ -70,7 +70,7 @@ class State(NamedTuple):
     active: Any  # bool
 
 
-def deviation(params: Params, growth: Any, exponent: Any, n: Any) -> Any:
+def deviation_bound(params: Params, growth: Any, exponent: Any, n: Any) -> Any:
     """W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), n >= 1."""
     log = jnp.maximum(params.log_term + jnp.log(jnp.log(jnp.maximum(n, 2))), 0)
     return growth * jnp.exp(exponent * jnp.log(n)) + jnp.sqrt(n * params.spread * log)
@@ -91,18 +91,18 @@ def program(base: Program, num_bases: int) -> Program:
         active, bases = jnp.ones(num_bases, bool), jax.tree.map(lambda *x: jnp.stack(x), *states)
         return State(bases, plays, zeros, zeros, zeros, zeros, active)
 
-    def chosen(params, i):
-        return scaled(_at(params.bases, i), params.mechanism_scale)
+    def params_of_base(params, i):
+        return scale_mechanism(_at(params.bases, i), params.mechanism_scale)
 
     def act(params, state, draws, t, context):
         n = jnp.maximum(state.plays, 1).astype(draws.dtype)
-        width = jnp.minimum(1, deviation(params, params.growth, params.exponent, n) / n)
+        width = jnp.minimum(1, deviation_bound(params, params.growth, params.exponent, n) / n)
         index = state.mean + jnp.where(state.plays == 0, 1, width) - params.penalty
         i = materialize(argmax(jnp.where(state.active, index, -jnp.inf)))
         plays = materialize(pick(state.plays, i, axis=0))
         before = t[0] - 1 - plays  # plays that were not its own
         action, used, note = base.act(
-            chosen(params, i), _at(state.bases, i), draws.child("base").shifted(before), t - before, context
+            params_of_base(params, i), _at(state.bases, i), draws.child("base").shifted(before), t - before, context
         )
         return action, used, (i, plays, note)
 
@@ -110,13 +110,15 @@ def program(base: Program, num_bases: int) -> Program:
         i, plays, own = note
         before = t[0] - 1 - plays
         draws = draws.child("base").shifted(before)
-        return base.encode(chosen(params, i), own, draws, t - before, context, action, reward, play)
+        return base.encode(params_of_base(params, i), own, draws, t - before, context, action, reward, play)
 
     def update(params, state, draws, t, note, message, used):
         i, plays, own = note
         before = t - 1 - plays
         draws = draws.child("base").shifted(before)
-        after, released = base.update(chosen(params, i), _at(state.bases, i), draws, t - before, own, message, used)
+        after, released = base.update(
+            params_of_base(params, i), _at(state.bases, i), draws, t - before, own, message, used
+        )
         is_it = jnp.arange(num_bases, dtype=jnp.int32) == i
         bases = jax.tree.map(
             lambda new, old: jnp.where(is_it.reshape(num_bases, *(1,) * new.ndim), new, old), after, state.bases
@@ -126,7 +128,7 @@ def program(base: Program, num_bases: int) -> Program:
         mean, mean_rest, deficit, deficit_rest = (pick(x, i, axis=0) for x in state[2:6])
         deficit, deficit_rest = materialize_all(two_sum(deficit, deficit_rest, (mean - response) + mean_rest))
         mean, mean_rest = materialize_all(moved_mean(mean, mean_rest, response, 1 / n))
-        width = deviation(params, _at(params.growth, i), _at(params.exponent, i), n)
+        width = deviation_bound(params, _at(params.growth, i), _at(params.exponent, i), n)
         drop = materialize((deficit >= width) & (count(state.active) > 1))  # somebody has to play
         return State(
             bases=bases,
@@ -196,21 +198,21 @@ def together(bases: list[Guarantee]) -> Guarantee:
     A user's message goes to the base that played.
     """
 
-    def tables(params):
+    def bases_with_params(params):
         rows = [jax.tree.map(lambda x, i=i: np.asarray(x)[i], params.bases) for i in range(len(bases))]
-        return [(base, scaled(row, params.mechanism_scale)) for base, row in zip(bases, rows, strict=True)]
+        return [(base, scale_mechanism(row, params.mechanism_scale)) for base, row in zip(bases, rows, strict=True)]
 
     def spend(params):
-        return one_of([base.spend(table) for base, table in tables(params)])
+        return one_of([base.spend(table) for base, table in bases_with_params(params)])
 
     def events(params):
-        base, table = max(tables(params), key=lambda one: one[0].spend(one[1])[0])
+        base, table = max(bases_with_params(params), key=lambda one: one[0].spend(one[1])[0])
         return base.events(table)
 
     return bases[0]._replace(spend=spend, events=events)
 
 
-def readable(base: Algorithm) -> Rewards | None:
+def rewards_of_bases(base: Algorithm) -> Rewards | None:
     """The rewards that the bases read, at most [0, 1]; bases share their client's code.
 
     An index cuts its bonus at 1, the most that a mean in [0, 1] may differ.
@@ -220,12 +222,12 @@ def readable(base: Algorithm) -> Rewards | None:
     return read if inside else Rewards(0.0, 1.0)
 
 
-def stated_epsilon(base: Callable[..., Any]) -> float:
+def epsilon_of_base(base: Callable[..., Any]) -> float:
     """epsilon as a base's partial binds it, or as the base inside does; inf for one that has none."""
     base_arguments(base)  # refuses what is no factory
     known = inspect.signature(base).parameters  # a partial's bound arguments are its defaults
     if "epsilon" not in known and "base" in known:
-        return stated_epsilon(known["base"].default)
+        return epsilon_of_base(known["base"].default)
     value = known["epsilon"].default if "epsilon" in known else math.inf
     if value is inspect.Parameter.empty:
         raise ValueError("epsilon = None, and a base states none: give epsilon, float('inf') for no noise")
@@ -318,14 +320,14 @@ def bandit_combiner(
     if bases is not None and (not isinstance(bases, list | tuple) or not bases):
         raise ValueError(f"bases = {bases!r} must be a list of factories, the first of which counts as base 1")
     if epsilon is None:
-        stated = min(stated_epsilon(x) for x in (bases or [base]))
+        stated = min(epsilon_of_base(x) for x in (bases or [base]))
         epsilon = number("epsilon", stated, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
     failure_prob = 1 / horizon if failure_prob is None else failure_prob
     if bases is None:
         bases = default_bases(base, dim, horizon, epsilon)
     fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": horizon}
     tuning = {"failure_prob": failure_prob, "longest": horizon, "delta": default_delta(None, horizon)}
-    built = [call(x, fixed, tuning) for x in bases]
+    built = [call_base(x, fixed, tuning) for x in bases]
     built = [x if isinstance(x.params, Table) else one_epoch(x) for x in built]
     first = built[0]
     kind = first.guarantee._replace(claimed=None)
@@ -348,7 +350,9 @@ def bandit_combiner(
             f"combiner compares them: for instance online_ucb or linucb do"
         )
     epochs = max(len(x.params.starts) for x in built)
-    tables = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *(padded(x.params, epochs) for x in built))
+    tables = jax.tree.map(
+        lambda *x: np.stack([np.asarray(v) for v in x]), *(pad_epochs(x.params, epochs) for x in built)
+    )
     growth, exponent, penalty = combiner_constants(len(built), dim, horizon, epsilon, failure_prob)
     penalty = bonus_scale * penalty / horizon if bonus_scale > 0 else np.zeros(len(built))
     penalty = np.where(np.isinf(penalty), penalty[0] + DECISIVE_PENALTY, np.minimum(penalty, MAX_CONSTANT))
@@ -379,6 +383,6 @@ def bandit_combiner(
         params,
         guarantee,
         version=("bandit_combiner", 2, tuple(x.version for x in built)),
-        rewards=readable(first),
+        rewards=rewards_of_bases(first),
         plays_on=first.plays_on,
     )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.contextual.linucb import Contexts, FailureProb, Ridge, ThetaNorm, program
 from jaxbandits.declared import Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
-from jaxbandits.theory.linear import weighted_radius
+from jaxbandits.theory.linear import radius_and_weight
 from jaxbandits.typing import Array, Float
 from jaxbandits.validation import factory
 
@@ -75,7 +75,7 @@ def cw_oful(
     >>> round(algorithm.params.threshold, 6), round(algorithm.params.radius, 6)
     (0.04, 6.360064)
     """
-    radius, threshold = weighted_radius(
+    radius, threshold = radius_and_weight(
         dim, horizon, corruption_budget, float(ridge), noise_scale, theta_norm, feature_norm, failure_prob
     )
     return Algorithm(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.declared import STATIC, Base, Dim, Doc, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
-from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
+from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -36,38 +36,38 @@ def program(base: Program) -> Program:
     Its time begins anew in every epoch. Its draws are those of the true play, whatever the epoch.
     """
 
-    def at(params, t):
+    def params_at_play(params, t):
         """The base's params at play t, and the plays before its epoch."""
         starts = jnp.asarray(params.starts)
         epoch = count(starts < t) - 1
         own = jax.tree.map(lambda x: pick(jnp.asarray(x), epoch, axis=0), params.base)
-        return scaled(own, params.mechanism_scale), pick(starts, epoch, axis=0)
+        return scale_mechanism(own, params.mechanism_scale), pick(starts, epoch, axis=0)
 
     def init(params, draws):
-        return base.init(at(params, jnp.int32(1))[0], draws.child("base"))
+        return base.init(params_at_play(params, jnp.int32(1))[0], draws.child("base"))
 
     def act(params, state, draws, t, context):
-        own, start = at(params, t[0])
+        own, start = params_at_play(params, t[0])
         return base.act(own, state, draws.child("base").shifted(start), t - start, context)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        own, start = at(params, t[0])
+        own, start = params_at_play(params, t[0])
         return base.encode(own, note, draws.child("base").shifted(start), t - start, context, action, reward, play)
 
     def relay(params, draws, t, message, play):
-        own, start = at(params, t)
+        own, start = params_at_play(params, t)
         return base.relay(own, draws.child("base").shifted(start), t - start, message, play)
 
     def update(params, state, draws, t, note, message, used):
-        own, start = at(params, t)
+        own, start = params_at_play(params, t)
         after, released = base.update(own, state, draws.child("base").shifted(start), t - start, note, message, used)
-        fresh = base.init(at(params, t + 1)[0], draws.child("init").shifted(t))
+        fresh = base.init(params_at_play(params, t + 1)[0], draws.child("init").shifted(t))
         ends = jnp.any(jnp.asarray(params.starts) == t)
         return tree_where(ends, fresh, after), released
 
     def diagnose(params, state):
         last = jax.tree.map(lambda x: jnp.asarray(x)[-1], params.base)
-        return base.diagnose(scaled(last, params.mechanism_scale), state)
+        return base.diagnose(scale_mechanism(last, params.mechanism_scale), state)
 
     default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
     return Program(
@@ -88,13 +88,13 @@ def one_of(spent: list[tuple[float, float]]) -> tuple[float, float]:
     return max(epsilons), max(deltas)
 
 
-def rows(params: Params) -> list[Any]:
+def params_of_epochs(params: Params) -> list[Any]:
     """The base's params in each epoch."""
     tables = [jax.tree.map(lambda x, k=k: np.asarray(x)[k], params.base) for k in range(len(params.starts))]
-    return [scaled(row, params.mechanism_scale) for row in tables]
+    return [scale_mechanism(row, params.mechanism_scale) for row in tables]
 
 
-def call(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) -> Algorithm:
+def call_base(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) -> Algorithm:
     """A base, called with the arguments that it names.
 
     It gets what it names of `fixed`, and of `tuning` what its partial leaves open; values that are None are left out.
@@ -114,7 +114,7 @@ def call(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) 
     return algorithm
 
 
-def table(epochs: list[Algorithm], starts: list[int]) -> Params:
+def stack_epochs(epochs: list[Algorithm], starts: list[int]) -> Params:
     """The params of several runs of one program, as rows: algorithm k plays from play starts[k] + 1 on."""
     base = jax.tree.map(lambda *rows: np.stack([np.asarray(x) for x in rows]), *(epoch.params for epoch in epochs))
     return Params(base, np.array(starts, np.int32), 1.0)
@@ -123,18 +123,20 @@ def table(epochs: list[Algorithm], starts: list[int]) -> Params:
 def one_epoch(algorithm: Algorithm) -> Algorithm:
     """The same run as a table of one row: it then shares its program with `doubling` of it."""
     return algorithm._replace(
-        program=program(algorithm.program), params=table([algorithm], [0]), guarantee=wrapped(algorithm.guarantee)
+        program=program(algorithm.program),
+        params=stack_epochs([algorithm], [0]),
+        guarantee=guarantee_of_epochs(algorithm.guarantee),
     )
 
 
-def padded(params: Params, epochs: int) -> Params:
+def pad_epochs(params: Params, epochs: int) -> Params:
     """A table with rows that are never reached."""
     more = epochs - len(params.starts)
     base = jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)]), params.base)
     return params._replace(base=base, starts=np.append(params.starts, np.full(more, UNREACHED, np.int32)))
 
 
-def wrapped(base: Guarantee) -> Guarantee:
+def guarantee_of_epochs(base: Guarantee) -> Guarantee:
     """The base's guarantee, read from a table: that of its costliest row, at the largest delta of any.
 
     A user is in one play, hence in one row.
@@ -142,8 +144,8 @@ def wrapped(base: Guarantee) -> Guarantee:
     if base.model == "none":
         return base
     return base._replace(
-        spend=lambda params: one_of([base.spend(row) for row in rows(params)]),
-        events=lambda params: base.events(max(rows(params), key=lambda row: base.spend(row)[0])),
+        spend=lambda params: one_of([base.spend(row) for row in params_of_epochs(params)]),
+        events=lambda params: base.events(max(params_of_epochs(params), key=lambda row: base.spend(row)[0])),
         scales=("mechanism_scale",) if base.scales else (),
     )  # fmt: skip
 
@@ -200,18 +202,18 @@ def doubling(
             "longest": horizon,
             "delta": delta,
         }
-        epochs.append(call(base, fixed, tuning))
+        epochs.append(call_base(base, fixed, tuning))
         if epochs[k].program is not epochs[0].program:
             raise ValueError(
                 f"base = {epochs[0].version[0]} has another program for {2**k} plays than for one: doubling needs one "
                 f"whose shapes do not depend on its horizon, for instance linucb or online_ucb"
             )
-    first, params = epochs[0], table(epochs, [2**k - 1 for k in range(len(epochs))])
+    first, params = epochs[0], stack_epochs(epochs, [2**k - 1 for k in range(len(epochs))])
     return Algorithm(
         program(first.program),
         (Span(1, horizon),),
         params,
-        wrapped(first.guarantee)._replace(claimed=claimed_epsilon(first)),
+        guarantee_of_epochs(first.guarantee)._replace(claimed=claimed_epsilon(first)),
         version=("doubling", 1, (first.version,)),
         rewards=first.rewards,
         plays_on=first.plays_on,

@@ -2,9 +2,9 @@
 
 from typing import Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Learnt, LearntAlgorithm, assembled
+from jaxbandits.algorithms.contextual.arguments import Learnt, LearntAlgorithm, linear_algorithm
 from jaxbandits.algorithms.contextual.selection import GreedyParams, greedy
-from jaxbandits.algorithms.contextual.shuffle_statistics import chosen_part
+from jaxbandits.algorithms.contextual.shuffle_statistics import choose_part
 from jaxbandits.declared import Dim, Example, Horizon, NonNegative, NumArms
 from jaxbandits.validation import factory
 
@@ -32,5 +32,5 @@ def epsilon_greedy(
     >>> jb.algorithms.epsilon_greedy(num_arms=100, dim=5, horizon=20_000).params.selection.rate
     10.0
     """
-    part, s, window = chosen_part(num_arms, dim, horizon, **given)
-    return assembled(part, s, greedy, GreedyParams(exploration * num_arms), window)
+    part, s, window = choose_part(num_arms, dim, horizon, **given)
+    return linear_algorithm(part, s, greedy, GreedyParams(exploration * num_arms), window)

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.contextual.linucb import (
     FailureProb,
     Ridge,
-    features_of,
+    feature_of_play,
+    features_of_sets,
     first_play,
-    optimistic,
-    played_feature,
-    scores,
+    most_optimistic_arm,
+    scores_and_squares,
 )
 from jaxbandits.declared import Default, Dim, Doc, Example, FeatureNorm, Gt, Horizon, Le, NonNegative, NumArms, Positive
 from jaxbandits.learners.project_ellipsoid import into_unit_ball, onto_ball
@@ -78,12 +78,12 @@ def program(num_arms: int, dim: int) -> Program:
         return State(*both, left_out(both, draws.long))
 
     def act(params, state, draws, t, context):
-        score, square = scores(state, first_play(features_of(context, dim)))
-        action = optimistic(score, square, width_of(params, t[0]))
+        score, square = scores_and_squares(state, first_play(features_of_sets(context, dim)))
+        action = most_optimistic_arm(score, square, width_of(params, t[0]))
         return jnp.full(t.shape, action), None, materialize(jnp.maximum(pick(square, action), 0))
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return played_feature(dim, context, action), reward[0]
+        return feature_of_play(dim, context, action), reward[0]
 
     def update(params, state, draws, t, note, message, used):
         square, (x, reward) = note, message

@@ -6,7 +6,7 @@ Shariff and Sheffet 2018. Draws of d (d + 1) / 2 + d numbers, V by rows, then u:
 
 from typing import Annotated, Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Budget, Tree, joint_part, optimistic, setting
+from jaxbandits.algorithms.contextual.arguments import Budget, TreeChoice, joint_part, setting, ucb_algorithm
 from jaxbandits.declared import STATIC, Dim, Doc, Example, Horizon, NumArms
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
@@ -20,7 +20,12 @@ from jaxbandits.validation import factory
         docs/formulas/ldp_contextual.md#exact-presets; counters: docs/formulas/counting.md""",
 )
 def jdp_linucb(
-    *, num_arms: NumArms, dim: Dim, horizon: Annotated[Horizon, STATIC], tree: Tree = None, **given: Unpack[Budget]
+    *,
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Annotated[Horizon, STATIC],
+    tree: TreeChoice = None,
+    **given: Unpack[Budget],
 ) -> Annotated[Algorithm, Doc("Its guarantee is central, one user.")]:
     """LinUCB under joint privacy: a trusted server adds Gaussian noise to the sums of x x' and x y.
 
@@ -62,4 +67,4 @@ def jdp_linucb(
     11.8044 0.522
     """
     s = setting(num_arms, dim, horizon, **given)
-    return optimistic(joint_part(tree, s), s, given["radius_scale"], default=0.05)
+    return ucb_algorithm(joint_part(tree, s), s, given["radius_scale"], default=0.05)

@@ -5,7 +5,7 @@ Zheng, Cai, Huang, Li and Wang 2020. Draws: `alg/encode/noise`, d (d + 1) / 2 + 
 
 from typing import Annotated, Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Budget, local_part, optimistic, setting
+from jaxbandits.algorithms.contextual.arguments import Budget, local_part, setting, ucb_algorithm
 from jaxbandits.declared import Dim, Doc, Example, Horizon, NumArms
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
@@ -60,4 +60,4 @@ def ldp_linucb(
     0.899 5.0246
     """
     s = setting(num_arms, dim, horizon, **given)
-    return optimistic(local_part(s), s, given["radius_scale"], default=0.2)
+    return ucb_algorithm(local_part(s), s, given["radius_scale"], default=0.2)

@@ -3,9 +3,9 @@
 import math
 from typing import Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Learnt, LearntAlgorithm, assembled
+from jaxbandits.algorithms.contextual.arguments import Learnt, LearntAlgorithm, linear_algorithm
 from jaxbandits.algorithms.contextual.selection import ThompsonParams, thompson
-from jaxbandits.algorithms.contextual.shuffle_statistics import chosen_part
+from jaxbandits.algorithms.contextual.shuffle_statistics import choose_part
 from jaxbandits.declared import Dim, Example, Horizon, NonNegative, NumArms
 from jaxbandits.theory.linear_widths import REWARD_SCALE
 from jaxbandits.validation import factory
@@ -42,7 +42,7 @@ def linear_thompson(
     >>> round(algorithm.params.selection.posterior, 4)
     4.4782
     """
-    part, s, window = chosen_part(num_arms, dim, horizon, **given)
+    part, s, window = choose_part(num_arms, dim, horizon, **given)
     scale = (0.1 if s.preset == "exact" else 0.3) if posterior_scale is None else posterior_scale
     posterior = scale * REWARD_SCALE * math.sqrt(9 * dim * 2 * math.log(horizon))
-    return assembled(part, s, thompson, ThompsonParams(posterior), window)
+    return linear_algorithm(part, s, thompson, ThompsonParams(posterior), window)

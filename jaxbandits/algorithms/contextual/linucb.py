@@ -24,7 +24,7 @@ from jaxbandits.declared import (
 )
 from jaxbandits.numerics import argmax, left_out, materialize, materialize_all, pick
 from jaxbandits.numerics.least_squares import weighted_rank_one
-from jaxbandits.numerics.packed import Vector, apart, inner, quadratic_form, stacked
+from jaxbandits.numerics.packed import Vector, inner, quadratic_form, split_features, stack_features
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
@@ -60,7 +60,7 @@ class State(NamedTuple):
     rest: Any
 
 
-def features_of(context: Any, dim: int) -> Vector:
+def features_of_sets(context: Any, dim: int) -> Vector:
     """The features of decision sets [P, A, dim], in their layout; ValueError where contexts are something else."""
     shape: tuple = getattr(context, "shape", ())
     if len(shape) != 3 or shape[2] != dim:
@@ -68,7 +68,7 @@ def features_of(context: Any, dim: int) -> Vector:
             f"contexts have shape {shape}: linear bandits over users choose from decision sets "
             f"[plays, arms, dim = {dim}], as environments.contextual_linear shows them"
         )
-    return apart(context)
+    return split_features(context)
 
 
 def first_play(features: Vector) -> Vector:
@@ -76,7 +76,7 @@ def first_play(features: Vector) -> Vector:
     return jax.tree.map(lambda x: x[0], features)
 
 
-def refreshed(t: Int[Array, ""]) -> Bool[Array, ""]:
+def is_refresh(t: Int[Array, ""]) -> Bool[Array, ""]:
     """Whether play t computes the scores and widths of fixed arms anew.
 
     At first every play does, since a tiny ridge leaves an error of 1e-3 in the first ones; then now and then.
@@ -84,19 +84,19 @@ def refreshed(t: Int[Array, ""]) -> Bool[Array, ""]:
     return (t < REFRESH) | (t % REFRESH == 0)
 
 
-def scores(state: Any, x: Vector) -> tuple[Array, Array]:
+def scores_and_squares(state: Any, x: Vector) -> tuple[Array, Array]:
     """<x, theta> and x' P x of every arm, from a state that has `theta` and `inverse`: each [A]."""
     return inner(x, state.theta), quadratic_form(state.inverse, x)
 
 
-def optimistic(score: Array, square: Array, width: Any) -> Int[Array, ""]:
+def most_optimistic_arm(score: Array, square: Array, width: Any) -> Int[Array, ""]:
     """The arm of the largest score + width sqrt(square), the lowest of those within `TIE`."""
     return materialize(argmax(score + width * jnp.sqrt(jnp.maximum(square, 0)), TIE))
 
 
-def played_feature(dim: int, context: Any, action: Int[Array, " P"]) -> Float[Array, " d"]:
+def feature_of_play(dim: int, context: Any, action: Int[Array, " P"]) -> Float[Array, " d"]:
     """The feature of the arm played in a window of one play."""
-    return stacked(jax.tree.map(lambda x: x[action[0]], first_play(features_of(context, dim))))
+    return stack_features(jax.tree.map(lambda x: x[action[0]], first_play(features_of_sets(context, dim))))
 
 
 def plain_width(params: Params, time: Any) -> Any:
@@ -128,31 +128,31 @@ def program(
         theta = jnp.zeros(dim, draws.dtype)
         return State(inverse, theta, arms, arms, last, left_out((inverse, theta), draws.long))
 
-    def followed(state, x):
+    def follow_scores(state, x):
         v, shrink, error = state.last
         z = inner(x, v)
         return state.score + z * error, state.square - z * z * shrink
 
     def act(params, state, draws, t, context):
-        x = first_play(features_of(context, dim))
+        x = first_play(features_of_sets(context, dim))
         time = t[0].astype(draws.dtype)
         width = width_of(params, time)
         if fixed:
-            score, square = materialize_all(followed(state, x))
+            score, square = materialize_all(follow_scores(state, x))
             score, square = lax.while_loop(
                 lambda carry: carry[0],
-                lambda carry: (jnp.zeros((), bool), *scores(state, x)),
-                (refreshed(t[0]), score, square),
+                lambda carry: (jnp.zeros((), bool), *scores_and_squares(state, x)),
+                (is_refresh(t[0]), score, square),
             )[1:]
         else:
-            score, square = scores(state, x)
-        action = optimistic(score, square, width)
+            score, square = scores_and_squares(state, x)
+        action = most_optimistic_arm(score, square, width)
         # the weight is that of the decision: under delays P has moved when the reward arrives
         weight = () if weight_of is None else weight_of(params, pick(square, action))
         return jnp.full(t.shape, action), None, (weight, (score, square) if fixed else ())
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return played_feature(dim, context, action), jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+        return feature_of_play(dim, context, action), jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
 
     def update(params, state, draws, t, note, message, used):
         x, reward = message

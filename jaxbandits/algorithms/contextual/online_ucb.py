@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.arguments import Delta
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of, first_play, scores
-from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.algorithms.contextual.linucb import TIE, features_of_sets, first_play, scores_and_squares
+from jaxbandits.algorithms.contextual.statistics import clip_pair
 from jaxbandits.declared import (
     HOST,
     LATER,
@@ -35,23 +35,23 @@ from jaxbandits.declared import (
 from jaxbandits.learners.from_optax import from_optax
 from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import ogd
-from jaxbandits.learners.transformations import examined
-from jaxbandits.mechanisms.composition import Event, gaussian_event, given_delta, guarantee, view_message
+from jaxbandits.learners.transformations import check_transformation
+from jaxbandits.mechanisms.composition import Event, delta_of_params, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.least_squares import rank_one
 from jaxbandits.numerics.packed import (
     MAX_UNROLLED_DIM,
-    apart,
-    each,
+    identity_times,
     inner,
     inners,
-    scaled_identity,
-    stacked,
+    map_features,
+    split_features,
+    stack_features,
     zero_vector,
 )
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
-from jaxbandits.random import joined_bits, to_normal
+from jaxbandits.random import bits_of_streams, to_normal
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer
@@ -120,15 +120,15 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         )  # fmt: skip
 
     def init(params, draws):
-        both = scaled_identity(dim, jnp.ones((), draws.dtype)), zero_vector(dim, draws.dtype)
+        both = identity_times(dim, jnp.ones((), draws.dtype)), zero_vector(dim, draws.dtype)
         return State(*both, left_out(both, draws.long), online(params, draws.dtype).init())
 
     def act(params, state, draws, t, context):
         # The joint argmax over actions and the confidence set in closed form. Contexts are laid out once a
         # seed, as in linucb.
-        x = jax.tree.map(materialize, first_play(features_of(context, dim)))
+        x = jax.tree.map(materialize, first_play(features_of_sets(context, dim)))
         width = params.radius_scale * params.width
-        score, square = scores(state, x)
+        score, square = scores_and_squares(state, x)
         index = score + width * jnp.sqrt(jnp.maximum(square, 0))
         index = materialize(index) if dim > MAX_UNROLLED_DIM else index
         return jnp.full(t.shape, materialize(argmax(index, TIE))), None, ()
@@ -137,38 +137,40 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         """The standard normals of features, and that of the reward; of arrays all in one, which compiles once."""
         if dim <= MAX_UNROLLED_DIM:
             return feature.normals(t[0], dim), reward.normal(t[0])
-        bits = joined_bits((feature, dim), (reward, 1), t=t[0])
+        bits = bits_of_streams((feature, dim), (reward, 1), t=t[0])
         both = materialize(to_normal(bits, feature.dtype), long=True)
         return both[:dim], both[dim]
 
     def encode(params, note, draws, t, context, action, reward, play):
         feature = context[0, action[0]]  # the guarantee holds for features of norm L: longer ones are cut, not believed
-        x, y = bounded(apart(feature), reward[0], params.feature_norm)
+        x, y = clip_pair(split_features(feature), reward[0], params.feature_norm)
         noise = params.mechanism_scale * params.feature_noise
         spread = jnp.sqrt(noise * noise + params.perturbation**2)  # one draw has the law of both
         z, last = normals_of(draws.child("feature"), draws.child("reward"), t)
         y = y + params.mechanism_scale * params.reward_noise * last
-        x = each(lambda own, drawn: own + spread * drawn, x, z)
+        x = map_features(lambda own, drawn: own + spread * drawn, x, z)
         if isinstance(x, tuple):
-            sent = materialize(stacked((*x, y)), long=True)
+            sent = materialize(stack_features((*x, y)), long=True)
             return Message(sent[:dim], sent[dim])
         return Message(materialize(x, long=True), materialize(y, long=True))
 
     def update(params, state, draws, t, note, message, used):
-        x, y = apart(message.feature), message.response
+        x, y = split_features(message.feature), message.response
         tool = online(params, y.dtype)
-        point = apart(tool.predict(state.learner))
+        point = split_features(tool.predict(state.learner))
         square, guess = inners((x, x), (x, point))
         good = square + y * y < MAX_SQUARED_NORM  # false for NaN too: a message may be attacked on its way
-        x = each(lambda a: jnp.where(good, a, 0), x)
+        x = map_features(lambda a: jnp.where(good, a, 0), x)
         guess = materialize(jnp.where(good, guess, 0))
 
         # loss (<x, theta> - y)^2 - Sigma-norm^2: without the second term the noise on x would shrink theta
         noise = params.mechanism_scale * params.feature_noise
-        gradient = each(lambda a, own: jnp.where(good, 2 * a * (guess - y) - 2 * noise * noise * own, 0), x, point)
+        gradient = map_features(
+            lambda a, own: jnp.where(good, 2 * a * (guess - y) - 2 * noise * noise * own, 0), x, point
+        )
         size = jnp.sqrt(inner(gradient, gradient))
         clip = materialize(jnp.minimum(1, params.gradient_bound / jnp.maximum(size, jnp.finfo(y.dtype).tiny)))
-        after = tool.update(state.learner, stacked(each(lambda g: g * clip, gradient)))
+        after = tool.update(state.learner, stack_features(map_features(lambda g: g * clip, gradient)))
 
         return State(*rank_one(state.inverse, state.theta, state.rest, x, guess), after), ()  # the prediction, never y
 
@@ -275,7 +277,7 @@ def online_ucb(
     if isinstance(learner, str):
         choice("learner", learner, LEARNERS)
     else:
-        learner = examined("learner", learner, dim, LEARNERS)
+        learner = check_transformation("learner", learner, dim, LEARNERS)
     failure = 1 / horizon if failure_prob is None else failure_prob
     delta = float(default_delta(delta, horizon))
     sigma = online_ucb_noise(
@@ -317,7 +319,7 @@ def online_ucb(
     if sigma > 0:
         _warn(calibration, float(epsilon), delta, ratio(private_features, params))
     unit: Unit = "user" if private_features else "reward"
-    claim = guarantee("local", unit, partial(events, private_features), view_message, delta=given_delta)
+    claim = guarantee("local", unit, partial(events, private_features), view_message, delta=delta_of_params)
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
     return Algorithm(
         program(num_arms, dim, learner, *shape), (Span(1, horizon),), params, claim, rewards=Rewards(0.0, 1.0, "clip")

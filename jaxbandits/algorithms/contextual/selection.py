@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of
-from jaxbandits.algorithms.contextual.statistics import Estimate, Regression, Statistics, normals
+from jaxbandits.algorithms.contextual.linucb import TIE, features_of_sets
+from jaxbandits.algorithms.contextual.statistics import Estimate, Regression, Statistics, normals_in_layout
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.numerics.eliminations import cholesky
-from jaxbandits.numerics.packed import Vector, apart, each, inner, lower_product, settled
+from jaxbandits.numerics.packed import Vector, inner, lower_product, map_features, materialize_vector, split_features
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int
@@ -42,7 +42,7 @@ class UcbParams(NamedTuple):
     growth: Any
 
 
-def width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "..."]:
+def ucb_width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "..."]:
     """The width w_t of play t, a float."""
     wide = params.base + params.quartic * jnp.sqrt(jnp.sqrt(time))
     return params.radius_scale * (wide + params.slope * jnp.sqrt(params.offset + jnp.log(1 + params.growth * time)))
@@ -52,8 +52,8 @@ def ucb(
     params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
 ) -> Int[Array, " P"]:
     """argmax <x, theta> + w_t sqrt(max(x' P x, 0)): an indefinite P counts as no width. Ties go to the lowest arm."""
-    score, square = estimate.scores(features)
-    wide = width(params, t.astype(draws.dtype))[:, None]
+    score, square = estimate.score_arms(features)
+    wide = ucb_width(params, t.astype(draws.dtype))[:, None]
     return argmax(score + wide * jnp.sqrt(jnp.maximum(square, 0)), TIE)
 
 
@@ -65,12 +65,14 @@ def thompson(
     params: ThompsonParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
 ) -> Int[Array, " P"]:
     """argmax <x, theta + v C z> with C C' = P and z [d] normal: draws act/posterior. Pivots of P below 0 count as 0."""
-    estimate = estimate.solved()
+    estimate = estimate.to_estimate()
     dim = len(estimate.theta)
     factor = cholesky(estimate.inverse, dim)
-    moved = lower_product(factor, normals(draws.child("posterior"), t, dim, dim))
-    sample = settled(each(lambda theta, move: theta + params.posterior * move, estimate.theta, moved))
-    return argmax(inner(features, each(lambda theta: theta[:, None], sample)), TIE)
+    moved = lower_product(factor, normals_in_layout(draws.child("posterior"), t, dim, dim))
+    sample = materialize_vector(
+        map_features(lambda theta, move: theta + params.posterior * move, estimate.theta, moved)
+    )
+    return argmax(inner(features, map_features(lambda theta: theta[:, None], sample)), TIE)
 
 
 class GreedyParams(NamedTuple):
@@ -81,7 +83,7 @@ def greedy(
     params: GreedyParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
 ) -> Int[Array, " P"]:
     """argmax <x, theta>, but an arm at random with probability min(1, rate / t): draws act/explore and act/arm."""
-    score = inner(features, estimate.solved().theta)
+    score = inner(features, estimate.to_estimate().theta)
     best, num_arms = argmax(score, TIE), score.shape[-1]
     arm = jnp.minimum((draws.child("arm").uniform(t) * num_arms).astype(jnp.int32), num_arms - 1)
     explores = draws.child("explore").uniform(t) * t.astype(draws.dtype) < params.rate
@@ -101,7 +103,7 @@ def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]
 
     def act(params, state, draws, t, context):
         # contiguous arrays of the features, made once a seed and shared by all parameter points, as in linucb
-        features = settled(features_of(context, dim))
+        features = materialize_vector(features_of_sets(context, dim))
         estimate = statistics.estimate(params.statistics, params.mechanism_scale, state, t[0])
         return materialize(select(params.selection, draws, t, estimate, features)), None, ()
 
@@ -110,7 +112,9 @@ def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]
             played = context[0, action[0]][None]
         else:
             played = jnp.take_along_axis(context, action[:, None, None], axis=1)[:, 0]
-        return statistics.encode(params.statistics, params.mechanism_scale, draws, t, apart(played), reward, play)
+        return statistics.encode(
+            params.statistics, params.mechanism_scale, draws, t, split_features(played), reward, play
+        )
 
     def relay(params, draws, t, message, play):
         return statistics.relay(params.statistics, params.mechanism_scale, draws, t, message, play)

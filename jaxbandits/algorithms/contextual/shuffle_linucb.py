@@ -5,7 +5,7 @@ Chowdhury and Zhou 2022. Draws are listed in `shuffle_statistics`.
 
 from typing import Annotated, Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Budget, Protocol, Window, optimistic, setting
+from jaxbandits.algorithms.contextual.arguments import Budget, Protocol, WindowPlays, setting, ucb_algorithm
 from jaxbandits.algorithms.contextual.shuffle_statistics import batch, shuffle_part
 from jaxbandits.declared import Dim, Doc, Example, Horizon, NumArms
 from jaxbandits.protocol import Algorithm
@@ -20,7 +20,7 @@ from jaxbandits.validation import factory
         ours, docs/formulas/ldp_contextual.md#exact-presets""",
 )
 def shuffle_linucb(
-    *, num_arms: NumArms, dim: Dim, horizon: Horizon, protocol: Protocol = None, window: Window = None,
+    *, num_arms: NumArms, dim: Dim, horizon: Horizon, protocol: Protocol = None, window: WindowPlays = None,
     **given: Unpack[Budget],
 ) -> Annotated[Algorithm, Doc("Its guarantee is in the shuffle model, one user.")]:  # fmt: skip
     """LinUCB in the shuffle model: users send noisy messages, and a shuffler hides who sent which.
@@ -73,4 +73,4 @@ def shuffle_linucb(
     """
     s = setting(num_arms, dim, horizon, **given)
     users = batch(window, s)
-    return optimistic(shuffle_part(protocol, users, s), s, given["radius_scale"], default=0.2, window=users)
+    return ucb_algorithm(shuffle_part(protocol, users, s), s, given["radius_scale"], default=0.2, window=users)

@@ -20,11 +20,19 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.algorithms.contextual.selection import Params
-from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics, Sums, add_total, bounded, local, report
+from jaxbandits.algorithms.contextual.statistics import (
+    Estimate,
+    Statistics,
+    Sums,
+    add_total,
+    clip_pair,
+    local,
+    pair_products,
+)
 from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
 from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, batch_noise, decode, encode, vector_epsilon
 from jaxbandits.numerics import fixed_sum, materialize
-from jaxbandits.numerics.packed import folded, number_of_entries, unfolded
+from jaxbandits.numerics.packed import join_matrix_vector, number_of_entries, split_matrix_vector
 from jaxbandits.theory.exact_presets import batch_of, exact_local, exact_scale, exact_vector
 from jaxbandits.theory.linear_widths import amplified_tuning, moment_sensitivity, vector_tuning
 from jaxbandits.typing import Array, Float
@@ -61,7 +69,7 @@ class Total(NamedTuple):
 
 
 @cache
-def amplified(dim: int) -> Statistics:
+def shuffle_local_noise(dim: int) -> Statistics:
     """Local noise on every user's (x x', x y), as in `local`; the shuffler hides whose message is whose.
 
     Params are `PrivateParams`. The server needs no more of permuted messages than their sum, so the sum stands for
@@ -72,15 +80,15 @@ def amplified(dim: int) -> Statistics:
     def relay(params, scale, draws, t, message, play):
         whole = jnp.all(play)
 
-        def total(x):
+        def sum_users(x):
             return jnp.where(whole, fixed_sum(x, axis=0), 0)
 
-        return jax.tree.map(total, message)
+        return jax.tree.map(sum_users, message)
 
     def update(params, scale, state, draws, t, message, used):
         return add_total(state, message), ()
 
-    return single._replace(relay=relay, update=update, estimate=solved(single))
+    return single._replace(relay=relay, update=update, estimate=estimate_with_inverse(single))
 
 
 @cache
@@ -92,9 +100,9 @@ def vector(dim: int) -> Statistics:
     single, entries = local(dim), number_of_entries(dim)
 
     def encode_users(params, scale, draws, t, feature, reward, play):
-        values = report(*bounded(feature, reward, params.feature_norm))
+        values = pair_products(*clip_pair(feature, reward, params.feature_norm))
         gram = jax.tree.map(lambda v: v / params.gram_unit, values.gram)
-        coded = folded(gram, jax.tree.map(lambda u: u / params.vector_unit, values.vector))
+        coded = join_matrix_vector(gram, jax.tree.map(lambda u: u / params.vector_unit, values.vector))
         uniform = draws.child("rounding").uniform(t, (entries,))
         integers = encode(params.code, uniform, coded)
         trials = jnp.floor(jnp.asarray(scale * scale * params.code.trials, draws.dtype))
@@ -107,29 +115,29 @@ def vector(dim: int) -> Statistics:
 
     def update(params, scale, state, draws, t, message, used):
         sums = decode(params.code, message.total, message.users.astype(message.total.dtype))
-        gram, moved = unfolded(sums, dim)
+        gram, moved = split_matrix_vector(sums, dim)
         gram = jax.tree.map(lambda v: v * params.gram_unit, gram)
         return add_total(state, Sums(gram, jax.tree.map(lambda u: u * params.vector_unit, moved))), ()
 
-    return single._replace(encode=encode_users, update=update, relay=relay, estimate=solved(single))
+    return single._replace(encode=encode_users, update=update, relay=relay, estimate=estimate_with_inverse(single))
 
 
-def solved(single: Statistics) -> Callable[..., Estimate]:
+def estimate_with_inverse(single: Statistics) -> Callable[..., Estimate]:
     """Its estimate with the inverse, which is less work where a batch has many arms."""
-    return lambda *args: single.estimate(*args).solved()
+    return lambda *args: single.estimate(*args).to_estimate()
 
 
 # ---- host side: numbers and guarantee, for batches of `window` users
 
 
-def batch(window: Any, s: arguments.Setting) -> int:
+def batch(window: Any, s: arguments.LinearSetting) -> int:
     """A checked number of users of a batch. None: 20, and with the preset "exact" as many as there are batches."""
     if window is None:
         return batch_of(s.horizon) if s.preset == "exact" else min(20, s.horizon)
     return integer("window", window, 1, s.horizon, remedy="a batch of users fits in the horizon")
 
 
-def amplified_events(dim: int, window: int, params: Params) -> tuple[Event, ...]:
+def events_by_amplification(dim: int, window: int, params: Params) -> tuple[Event, ...]:
     """A user whose message is one of a permuted batch: local, unless an amplification theorem gives less."""
     p = params.statistics
     scale, delta = float(p.diagonal) * float(params.mechanism_scale), float(p.delta)
@@ -149,7 +157,7 @@ def vector_events(dim: int, params: Params) -> tuple[Event, ...]:
     return (other_event("binomial", "sums of a batch's x x' and x y", epsilon, float(p.delta), sensitivity=moved),)
 
 
-def shuffle_part(protocol: str | None, window: int, s: arguments.Setting) -> arguments.Part:
+def shuffle_part(protocol: str | None, window: int, s: arguments.LinearSetting) -> arguments.Part:
     """Users add noise, the shuffler hides who sent what. protocol None: "vector" with "exact", else "amplified"."""
     protocol = protocol or ("vector" if s.preset == "exact" else "amplified")
     numbers, norm = (s.preset, s.horizon, s.dim, s.epsilon, s.delta, window, s.feature_norm), s.feature_norm
@@ -159,8 +167,8 @@ def shuffle_part(protocol: str | None, window: int, s: arguments.Setting) -> arg
             tuning = exact_local(scale, s.horizon, s.dim, norm, s.theta_bound)
         else:
             tuning = amplified_tuning(*numbers)
-        statistics, params = amplified(s.dim), arguments.private_params(tuning, s)
-        events: Any = partial(amplified_events, s.dim, window)
+        statistics, params = shuffle_local_noise(s.dim), arguments.private_params(tuning, s)
+        events: Any = partial(events_by_amplification, s.dim, window)
     else:
         if s.preset == "exact":
             tuning, code = exact_vector(*numbers[1:5], norm, s.theta_bound, window)
@@ -169,14 +177,14 @@ def shuffle_part(protocol: str | None, window: int, s: arguments.Setting) -> arg
             (tuning, code), units = vector_tuning(*numbers), (1.0, 1.0)
         statistics, events = vector(s.dim), partial(vector_events, s.dim)
         params = VectorParams(code, norm, *units, tuning.ridge, tuning.ridge_root, s.delta)
-    claim = guarantee("shuffle", "user", events, view_message, delta=arguments.claimed_delta)
+    claim = guarantee("shuffle", "user", events, view_message, delta=arguments.delta_of_claim)
     return arguments.Part(statistics, params, tuning, claim)
 
 
-def chosen_part(
+def choose_part(
     num_arms: int, dim: int, horizon: int, *, statistics: str, preset: str | None, protocol: str | None, window: Any,
     tree: str | None, **given: Any,
-) -> tuple[arguments.Part, arguments.Setting, int]:  # fmt: skip
+) -> tuple[arguments.Part, arguments.LinearSetting, int]:  # fmt: skip
     """What `Learnt` chooses: statistics with noise and ridge, the setting, and the plays of a window."""
     known = ("exact", "reference", "theory")[statistics == "none" :]
     preset = choice("preset", known[0] if preset is None else preset, known)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.mechanisms.counters.form import Given
+from jaxbandits.mechanisms.counters.form import GivenDraw
 from jaxbandits.mechanisms.tree import tree, tree_levels
 from jaxbandits.numerics import added, fixed_sum, least_squares, left_out, packed, safe_norm
 from jaxbandits.typing import Array, Float, Int
@@ -34,11 +34,11 @@ class Estimate(NamedTuple):
     theta: packed.Vector  # P u
     rest: Any = ()  # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
 
-    def solved(self) -> "Estimate":
+    def to_estimate(self) -> "Estimate":
         """Itself."""
         return self
 
-    def scores(self, x: packed.Vector) -> tuple[Array, Array]:
+    def score_arms(self, x: packed.Vector) -> tuple[Array, Array]:
         """<x, theta> and x' P x of arms x."""
         return packed.inner(x, self.theta), packed.quadratic_form(self.inverse, x)
 
@@ -50,11 +50,11 @@ class Regression(NamedTuple):
     vector: packed.Vector
     ridge: Any
 
-    def solved(self) -> Estimate:
+    def to_estimate(self) -> Estimate:
         """The estimate."""
         return Estimate(*least_squares.ridge_estimate(*self))
 
-    def scores(self, x: packed.Vector) -> tuple[Array, Array]:
+    def score_arms(self, x: packed.Vector) -> tuple[Array, Array]:
         """<x, theta> and x' P x of few arms x."""
         return least_squares.ridge_scores(*self, x)
 
@@ -111,22 +111,24 @@ class JointState(NamedTuple):
     source: Any  # what the noise is made from
 
 
-def bounded(feature: packed.Vector, reward: Array, norm: Any) -> tuple[packed.Vector, Array]:
+def clip_pair(feature: packed.Vector, reward: Array, norm: Any) -> tuple[packed.Vector, Array]:
     """(x, y) as a client whose privacy is calibrated reports them: ||x|| <= norm, y in [0, 1], not finite is 0."""
-    feature = packed.each(lambda x: jnp.where(jnp.isfinite(x), x, 0), feature)
-    size = safe_norm(packed.stacked(feature))
+    feature = packed.map_features(lambda x: jnp.where(jnp.isfinite(x), x, 0), feature)
+    size = safe_norm(packed.stack_features(feature))
     shrink = jnp.where(size > norm, norm / jnp.maximum(size, norm), 1)
-    return packed.each(lambda x: x * shrink, feature), jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
+    return packed.map_features(lambda x: x * shrink, feature), jnp.where(
+        jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0
+    )
 
 
-def normals(draws: Any, t: Int[Array, "..."], number: int, dim: int) -> Any:
+def normals_in_layout(draws: Any, t: Int[Array, "..."], number: int, dim: int) -> Any:
     """Standard normals, in the layout of what has `dim` features."""
     return draws.normals(t, number) if dim <= packed.MAX_UNROLLED_DIM else draws.normal(t, (number,))
 
 
 def noisy(params: PrivateParams, scale: Any, noise: Any, sums: Sums, dim: int) -> Sums:
     """Sums plus n standard normals times their scales; no noise at scale 0."""
-    entry, (own, drawn) = scale * params.vector, packed.unfolded(noise, dim)
+    entry, (own, drawn) = scale * params.vector, packed.split_matrix_vector(noise, dim)
     if not isinstance(own, tuple):
         size = jnp.where(np.eye(dim, dtype=bool), params.diagonal, params.off_diagonal).astype(own.dtype)
         rank = (1,) * (own.ndim - 2) + size.shape
@@ -138,25 +140,25 @@ def noisy(params: PrivateParams, scale: Any, noise: Any, sums: Sums, dim: int) -
 
 def zeros(dim: int, draws: Any) -> Sums:
     """Sums of nothing, at the start of a run with these draws."""
-    both = packed.scaled_identity(dim, jnp.zeros((), draws.dtype)), packed.zero_vector(dim, draws.dtype)
+    both = packed.identity_times(dim, jnp.zeros((), draws.dtype)), packed.zero_vector(dim, draws.dtype)
     return Sums(*both, left_out(both, draws.long))
 
 
-def report(feature: packed.Vector, reward: Array) -> Sums:
+def pair_products(feature: packed.Vector, reward: Array) -> Sums:
     """(x x', x y)."""
-    return Sums(packed.outer(feature), packed.each(lambda x: x * reward, feature))
+    return Sums(packed.outer(feature), packed.map_features(lambda x: x * reward, feature))
 
 
 def add(sums: Sums, message: Sums, used: Any) -> Sums:
     """Sums with the first `used` plays of a window."""
 
-    def total(new):
+    def sum_used_plays(new):
         if len(new) == 1:
             return new[0]
         mask = jnp.arange(len(new), dtype=jnp.int32) < used
         return fixed_sum(jnp.where(lax.broadcast_in_dim(mask, new.shape, (0,)), new, 0), axis=0)
 
-    return add_total(sums, jax.tree.map(total, message))
+    return add_total(sums, jax.tree.map(sum_used_plays, message))
 
 
 def add_total(sums: Sums, new: Sums) -> Sums:
@@ -176,7 +178,7 @@ def none(dim: int) -> Statistics:
 
     def init(params, draws):
         one = 1 / jnp.asarray(params.ridge, draws.dtype)
-        both = packed.scaled_identity(dim, one), packed.zero_vector(dim, draws.dtype)
+        both = packed.identity_times(dim, one), packed.zero_vector(dim, draws.dtype)
         return Estimate(*both, left_out(both, draws.long))
 
     def encode(params, scale, draws, t, feature, reward, play):
@@ -196,9 +198,9 @@ def local(dim: int) -> Statistics:
         return zeros(dim, draws)
 
     def encode(params, scale, draws, t, feature, reward, play):
-        feature, reward = bounded(feature, reward, params.feature_norm)
-        noise = normals(draws.child("noise"), t, packed.number_of_entries(dim), dim)
-        return noisy(params, scale, noise, report(feature, reward), dim)
+        feature, reward = clip_pair(feature, reward, params.feature_norm)
+        noise = normals_in_layout(draws.child("noise"), t, packed.number_of_entries(dim), dim)
+        return noisy(params, scale, noise, pair_products(feature, reward), dim)
 
     def update(params, scale, state, draws, t, message, used):
         return add(state, message, used), ()
@@ -218,15 +220,15 @@ def _tree(nodes: int, dim: int):
     entries = packed.number_of_entries(dim)
     begin, release, noise = tree(2**nodes - 1, () if dim <= packed.MAX_UNROLLED_DIM else (entries,))
 
-    def start(draws):
+    def begin_tree(draws):
         source = begin(draws.dtype)
         return (source,) * entries if dim <= packed.MAX_UNROLLED_DIM else source
 
-    def move(params, source, draws, n):
-        fresh = normals(draws.child("noise"), n, entries, dim)
+    def move_tree(params, source, draws, n):
+        fresh = normals_in_layout(draws.child("noise"), n, entries, dim)
         return _at_entries(lambda sums, z: release(sums, n, z)[0], source, fresh)
 
-    return start, move, lambda params, source, n: _at_entries(lambda sums: noise(sums, n), source)
+    return begin_tree, move_tree, lambda params, source, n: _at_entries(lambda sums: noise(sums, n), source)
 
 
 def _at_entries(function: Callable[..., Any], *args: Any) -> Any:
@@ -240,22 +242,26 @@ def _counter(functions: tuple[Callable[..., Any], ...], dim: int):
     entries = packed.number_of_entries(dim)
     shape = () if dim <= packed.MAX_UNROLLED_DIM else (entries,)
 
-    def start(draws):
+    def begin_counter(draws):
         source = begin(shape, draws.dtype)
         return source if shape else (source,) * entries
 
-    def move(params, source, draws, n):
-        fresh = normals(draws.child("noise"), n, entries, dim)
-        return _at_entries(lambda own, z: step(params.sums, own, Given(z), n, shape), source, fresh)
+    def move_counter(params, source, draws, n):
+        fresh = normals_in_layout(draws.child("noise"), n, entries, dim)
+        return _at_entries(lambda own, z: step(params.sums, own, GivenDraw(z), n, shape), source, fresh)
 
-    return start, move, lambda params, source, n: _at_entries(lambda own: noise(params.sums, own, n), source)
+    return (
+        begin_counter,
+        move_counter,
+        lambda params, source, n: _at_entries(lambda own: noise(params.sums, own, n), source),
+    )
 
 
-def _nested(nodes: int, dim: int):
+def _node_prefixes(nodes: int, dim: int):
     """The published code's noise: at play t the sum of the first floor(ln t) + 1 of nodes drawn in advance."""
     starts = [math.ceil(math.exp(level)) for level in range(1, nodes)]  # the first play of every level but 0
 
-    def start(draws):
+    def draw_nodes(draws):
         drawn = draws.child("noise").normal(jnp.arange(nodes, dtype=jnp.int32), (packed.number_of_entries(dim),))
         sums = [drawn[0]]
         for node in drawn[1:]:
@@ -267,10 +273,10 @@ def _nested(nodes: int, dim: int):
         noise = lax.dynamic_index_in_dim(source, level, keepdims=False)
         return tuple(noise) if dim <= packed.MAX_UNROLLED_DIM else noise
 
-    return start, lambda params, source, draws, n: source, noise
+    return draw_nodes, lambda params, source, draws, n: source, noise
 
 
-TREES: dict[str, Callable[..., Any]] = {"binary": _tree, "simplified": _nested, "counter": _counter}
+TREES: dict[str, Callable[..., Any]] = {"binary": _tree, "simplified": _node_prefixes, "counter": _counter}
 
 
 def tree_nodes(form: str, horizon: int) -> int:
@@ -291,18 +297,18 @@ def joint(dim: int, form: str, nodes: Any) -> Statistics:
         return JointState(zeros(dim, draws), start(draws))
 
     def encode(params, scale, draws, t, feature, reward, play):
-        return report(*bounded(feature, reward, params.feature_norm))
+        return pair_products(*clip_pair(feature, reward, params.feature_norm))
 
-    def released(params, scale, state, n):
+    def noisy_sums(params, scale, state, n):
         return noisy(params, scale, noise(params, state.source, n), state.sums, dim)
 
     def update(params, scale, state, draws, t, message, used):
         state = JointState(add(state.sums, message, used), move(params, state.source, draws, t))
-        return state, released(params, scale, state, t)
+        return state, noisy_sums(params, scale, state, t)
 
     def estimate(params, scale, state, t):
         # the noise is read from what is kept, and not handed over: its draws would be computed twice
-        sums = released(params, scale, state, t - 1)
+        sums = noisy_sums(params, scale, state, t - 1)
         return Regression(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype))
 
     # the noise of play t is that of a sum of t - 1 messages

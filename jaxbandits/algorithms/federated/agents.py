@@ -19,8 +19,8 @@ from jaxbandits.validation import integer
 
 ConstantsKind: TypeAlias = Literal["geometric_median", "dp", "median_of_means"]
 AgentsHorizon = Annotated[Horizon, Doc("Plays T of every agent. Filled in from the run.")]
-Width = Annotated[Literal["schedule", "abbasi_yadkori"], HOST]
-Window = Annotated[
+WidthRule = Annotated[Literal["schedule", "abbasi_yadkori"], HOST]
+WindowPlays = Annotated[
     int | None,
     Ge(1),
     STATIC,
@@ -28,7 +28,7 @@ Window = Annotated[
     Doc("Plays L of an episode, at most `horizon`. The default: max(1, round(0.25 sqrt(horizon)))."),
 ]
 
-FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
+EIGENVALUE_FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
 
 
 class Schedule(TypedDict, total=False):
@@ -42,7 +42,7 @@ class Schedule(TypedDict, total=False):
     radius_scale: Annotated[NonNegative, Default(0.03), Doc("Multiplies beta_k.")]
 
 
-class Constants(NamedTuple):
+class EpisodeConstants(NamedTuple):
     """Numbers of the ridge lambda_k and the radius beta_k of episode k.
 
     lambda_k = ridge_scale (shift + max(window, growth sqrt(k))) and
@@ -65,13 +65,13 @@ class Constants(NamedTuple):
     rate: Any = 0.0
 
 
-def printed_constants(
+def constants_as_printed(
     kind: ConstantsKind, *, dim: int, window: int, ridge_scale: Any, radius_scale: Any, **setting: Any
-) -> Constants:
+) -> EpisodeConstants:
     """Host-side constants of `theory.byzantine_ridge` and `byzantine_radius`, and their scales."""
     printed = terms(kind, dim=dim, window=window, **setting)
     own = {"window": float(window), "lead": 3 * math.sqrt(dim), "dim": float(dim)}
-    return Constants(ridge_scale, radius_scale, **own, **printed._asdict())
+    return EpisodeConstants(ridge_scale, radius_scale, **own, **printed._asdict())
 
 
 def noise_ridge(
@@ -91,7 +91,7 @@ def noise_ridge(
     return float(level / (math.sqrt(num_agents) if accounting == "repaired" else num_agents))
 
 
-def believed_attackers(corruption_bound: Scalar, num_agents: int) -> int:
+def count_attackers(corruption_bound: Scalar, num_agents: int) -> int:
     """N_1 = floor(corruption_bound N + 1/2), whichever way the product was rounded: at most N / 2."""
     return min(math.floor(corruption_bound * num_agents + 0.5 + 1e-9), num_agents // 2)
 
@@ -112,12 +112,12 @@ def bytes_of(dim: int, episodes: Any, dtype: Any) -> Float[Array, ""]:
     return 4 * (dim * (dim + 1) // 2 + dim) * (jnp.asarray(episodes, dtype) - 1)
 
 
-def ridge(c: Constants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
+def ridge(c: EpisodeConstants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
     """lambda_k of episode k >= 1."""
     return c.ridge_scale * (c.shift + jnp.maximum(c.window, c.growth * jnp.sqrt(episode.astype(dtype))))
 
 
-def radius(c: Constants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
+def episode_radius(c: EpisodeConstants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
     """beta_k of episode k >= 1."""
     level, earlier = ridge(c, episode, dtype), (episode - 1).astype(dtype)
     optimism = c.lead * jnp.sqrt(level) + (c.numerator * jnp.sqrt(earlier) + c.excess) / jnp.sqrt(level) + c.tail
@@ -134,11 +134,11 @@ def choose(
     """
     d = context.shape[-1]
 
-    def shaped(x):  # one number, or one for each agent, beside the plays and arms
+    def per_agent(x):  # one number, or one for each agent, beside the plays and arms
         return x.reshape(1, -1, 1)
 
-    upper = [shaped(inverse[..., i, j]) for i in range(d) for j in range(i, d)]
-    return _choose(features(context), [shaped(theta[..., j]) for j in range(d)], upper, shaped(width))
+    upper = [per_agent(inverse[..., i, j]) for i in range(d) for j in range(i, d)]
+    return _choose(features(context), [per_agent(theta[..., j]) for j in range(d)], upper, per_agent(width))
 
 
 @lanes_last
@@ -207,7 +207,7 @@ def _accept(gram, vector, limit):
     return (gram + jnp.swapaxes(gram, 1, 2)) / 2, cut(jnp.where(good[:, None], vector, 0), limit), good
 
 
-def bounded(accepted: Accepted, limit: Any) -> Accepted:
+def zero_large_messages(accepted: Accepted, limit: Any) -> Accepted:
     """The check under privacy: a message whose matrix or vector has norm above `limit` becomes zero as a whole.
 
     L equal unit vectors give a matrix of norm L exactly, which rounding may exceed: up to L (1 + 1e-5) a part

@@ -61,14 +61,14 @@ def median_of_means(iterations: int) -> Rule:
     With P = 1 this is the mean.
     """
 
-    def rows(num_agents):  # 3 N_1 is at most 3 floor(N / 4 + 1/2)
+    def most_groups(num_agents):  # 3 N_1 is at most 3 floor(N / 4 + 1/2)
         return max(1, min(num_agents, 3 * ((num_agents + 2) // 4)))
 
     def begin(num_agents, length, dtype):
-        return warm_start(rows(num_agents), length, dtype)
+        return warm_start(most_groups(num_agents), length, dtype)
 
     def aggregate(points, memory, crowd):
-        groups = jnp.arange(rows(points.shape[0]), dtype=jnp.int32)
+        groups = jnp.arange(most_groups(points.shape[0]), dtype=jnp.int32)
         means, sizes = jax.vmap(group_mean, (None, None, 0))(points, crowd.group, groups)
         weights = jnp.where(sizes > 0, memory.weights, 0)  # P is data: at first rows without a group have weight
         memory = memory._replace(weights=weights / fixed_sum(weights))
@@ -107,7 +107,7 @@ def krum(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[
     return fixed_sum(jnp.where(chosen[:, None], points, 0), axis=0), memory
 
 
-RULES: dict[str, Callable[[int], Rule]] = {
+AGGREGATION_RULES: dict[str, Callable[[int], Rule]] = {
     "geometric_median": geometric_median,
     "median_of_means": median_of_means,
     "mean": lambda iterations: Rule(mean),

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Unpack
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.federated import agents
-from jaxbandits.algorithms.federated.aggregation import RULES, Crowd, Rule, whole
-from jaxbandits.algorithms.federated.sent_noise import Drawing, sent_noise
+from jaxbandits.algorithms.federated.aggregation import AGGREGATION_RULES, Crowd, Rule, whole
+from jaxbandits.algorithms.federated.sent_noise import Drawing, make_sent_noise
 from jaxbandits.declared import (
     HOST,
     LATER,
@@ -33,7 +33,7 @@ from jaxbandits.declared import (
 from jaxbandits.estimators.middle_points import groups_of
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, count, left_out, matvec, tree_where
-from jaxbandits.numerics.linear_algebra import floored_inverse, log_determinant, sweep_inverse
+from jaxbandits.numerics.linear_algebra import inverse_above_floor, log_determinant, sweep_inverse
 from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int
@@ -47,7 +47,7 @@ MAX_NODE_SCALE = 1e15  # squared distances between noise of this scale stay belo
 
 
 class Params(NamedTuple):
-    constants: agents.Constants
+    constants: agents.EpisodeConstants
     num_attacked: Any  # N_1, the believed number of attackers
     num_groups: Any  # P
     episodes: Any  # K
@@ -88,7 +88,7 @@ class Setup(NamedTuple):
     dim: int
     window: int
     rule: Rule
-    noise: tuple[Any, ...]  # of `Drawing.functions`; () without privacy
+    noise: tuple[Any, ...]  # of `Drawing.noise_functions`; () without privacy
     determinant: bool  # whether agents ask for a round instead of having one after every window
 
     @property
@@ -112,14 +112,14 @@ def program(
     Draws: alg/init/groups, alg/update/gram and alg/update/vector (noise).
     """
     shape = num_agents, dim * (dim + 1) // 2 + dim
-    noise = drawing.functions(shape) if drawing else ()
-    setup = Setup(num_agents, dim, window, RULES[aggregate](iterations), noise, determinant)
+    noise = drawing.noise_functions(shape) if drawing else ()
+    setup = Setup(num_agents, dim, window, AGGREGATION_RULES[aggregate](iterations), noise, determinant)
 
     def init(params, draws):
         return _begin(setup, params, draws)
 
     def act(params, state, draws, t, context):
-        width = agents.radius(params.constants, state.episode, draws.dtype)
+        width = agents.episode_radius(params.constants, state.episode, draws.dtype)
         return agents.choose(context, state.theta, state.inverse, width), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -128,7 +128,7 @@ def program(
     def update(params, state, draws, t, note, message, used):
         new = agents.accept(message, 1e4 * window)
         if drawing:
-            new = agents.bounded(new, window)
+            new = agents.zero_large_messages(new, window)
         after, released = _refresh(setup, params, state, draws, t, pack(new.gram), new)
         going = sent = state.episode < whole(params.episodes)  # message K is never used
         if determinant:
@@ -171,13 +171,15 @@ def _begin(setup: Setup, params: Params, draws: Any) -> State:
 def _refresh(setup: Setup, params: Params, state: State, draws: Any, t: Any, gram: Any, new: Any) -> tuple[State, Any]:
     """The state after a round with the accepted messages `new`, `gram` packed; what of all sums the server sees."""
     sums, rest = added((state.gram, state.vector), state.rest, (gram, new.vector))
-    seen, noise = _published(setup, params, state, draws, t, *sums)
+    seen, noise = _publish_sums(setup, params, state, draws, t, *sums)
     crowd = Crowd(params.num_attacked, params.num_groups, state.group)
     matrix, gram_memory = setup.rule.aggregate(seen[0], state.memory[0], crowd)
     target, vector_memory = setup.rule.aggregate(seen[1], state.memory[1], crowd)
     episode, dtype = state.episode + 1, gram.dtype
     level = agents.ridge(params.constants, episode, dtype)
-    inverse = floored_inverse(unpack(matrix) + level * jnp.eye(setup.dim, dtype=dtype), agents.FLOOR * level)
+    inverse = inverse_above_floor(
+        unpack(matrix) + level * jnp.eye(setup.dim, dtype=dtype), agents.EIGENVALUE_FLOOR * level
+    )
     after = state._replace(
         gram=sums[0],
         vector=sums[1],
@@ -192,7 +194,7 @@ def _refresh(setup: Setup, params: Params, state: State, draws: Any, t: Any, gra
     return after, seen
 
 
-def _published(
+def _publish_sums(
     setup: Setup, params: Params, state: State, draws: Any, t: Any, gram: Any, vector: Any
 ) -> tuple[tuple[Any, Any], Any]:
     """The sums, under privacy with noise on every agent's, and the mechanism's state."""
@@ -240,7 +242,7 @@ def byzantine_ucb(
     num_arms: NumArms,
     dim: Dim,
     horizon: Annotated[agents.AgentsHorizon, STATIC],
-    window: agents.Window = None,
+    window: agents.WindowPlays = None,
     aggregate: Aggregate = "geometric_median",
     privacy: Literal[None, "tree", "increment", "counter"] = None,
     epsilon: Epsilon = math.inf,
@@ -324,10 +326,10 @@ def byzantine_ucb(
     delta = default_delta(delta, horizon)
     _refuse(aggregate, privacy, epsilon, node_scale, schedule, threshold, accounting)
     setting = {"num_agents": num_agents, "dim": dim, "horizon": horizon, "window": window}
-    chosen = agents.printed_constants(constants, **setting, epsilon=epsilon, delta=delta, **given)
+    chosen = agents.constants_as_printed(constants, **setting, epsilon=epsilon, delta=delta, **given)
     attacked = _attackers(aggregate, given["corruption_bound"], num_agents)
     episodes, determinant = -(-horizon // window), schedule == "determinant"
-    noise = sent_noise(privacy, episodes - 1, counter, counter_error, buffers) if privacy else None
+    noise = make_sent_noise(privacy, episodes - 1, counter, counter_error, buffers) if privacy else None
     scale = noise.scale(window, epsilon, delta, calibration, node_scale) if noise else 0.0
     if scale > MAX_NODE_SCALE or chosen.shift > MAX_NODE_SCALE**2:
         wrong = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
@@ -346,7 +348,7 @@ def byzantine_ucb(
         sums=noise.form.params if noise and noise.form else (),
         threshold=() if threshold is None else number("threshold", threshold, 0.0, open_low=True),
     )
-    steps = iterations if RULES[aggregate](iterations).iterative else 0
+    steps = iterations if AGGREGATION_RULES[aggregate](iterations).iterative else 0
     return Algorithm(
         program(num_agents, dim, window, aggregate, steps, noise.drawing() if noise else None, determinant),
         (Span(window, episodes, whole=True),),
@@ -374,7 +376,7 @@ def _refuse(
 
 def _attackers(aggregate: str, corruption_bound: Any, num_agents: int) -> int:
     """N_1, or a ValueError where its groups cannot be formed."""
-    attacked = agents.believed_attackers(corruption_bound, num_agents)
+    attacked = agents.count_attackers(corruption_bound, num_agents)
     if aggregate == "median_of_means":
         number("corruption_bound", corruption_bound, 0.0, 0.25, remedy="median_of_means needs at most 1/4")
         if 3 * attacked > num_agents:

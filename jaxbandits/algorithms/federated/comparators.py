@@ -10,9 +10,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.federated.agents import FLOOR, Constants, accept, bytes_of, choose, moments, radius, ridge
+from jaxbandits.algorithms.federated.agents import (
+    EIGENVALUE_FLOOR,
+    EpisodeConstants,
+    accept,
+    bytes_of,
+    choose,
+    episode_radius,
+    moments,
+    ridge,
+)
 from jaxbandits.numerics import added, fixed_sum, left_out, matvec
-from jaxbandits.numerics.linear_algebra import floored_inverse
+from jaxbandits.numerics.linear_algebra import inverse_above_floor
 from jaxbandits.protocol import Moments, Program
 from jaxbandits.typing import Array, Float, Int, Scalar
 
@@ -20,7 +29,7 @@ from jaxbandits.typing import Array, Float, Int, Scalar
 class Params(NamedTuple):
     """Numbers of LinUCB for the mean over the agents N_1, ..., N - 1."""
 
-    constants: Constants
+    constants: EpisodeConstants
     num_attacked: Any  # N_1
     episodes: Any  # K
 
@@ -47,19 +56,19 @@ class State(NamedTuple):
 def program(num_agents: int, dim: int, window: int, averaged: bool) -> Program:
     """LinUCB of every agent for itself, of params `Constants`, or with `averaged` of a server, of params `Params`."""
     own = () if averaged else (num_agents,)
-    invert = floored_inverse if averaged else jax.vmap(floored_inverse, (0, None))
+    invert = inverse_above_floor if averaged else jax.vmap(inverse_above_floor, (0, None))
 
-    def constants(params):
+    def constants_of(params):
         return params.constants if averaged else params
 
     def init(params, draws):
         zero = Moments(jnp.zeros((*own, dim, dim), draws.dtype), jnp.zeros((*own, dim), draws.dtype))
-        start = jnp.eye(dim, dtype=draws.dtype) / ridge(constants(params), jnp.int32(1), draws.dtype)
+        start = jnp.eye(dim, dtype=draws.dtype) / ridge(constants_of(params), jnp.int32(1), draws.dtype)
         inverse = jnp.broadcast_to(start, zero.gram.shape)
         return State(zero, left_out(zero, draws.long), zero.vector, inverse, jnp.int32(1))
 
     def act(params, state, draws, t, context):
-        width = radius(constants(params), state.episode, draws.dtype)
+        width = episode_radius(constants_of(params), state.episode, draws.dtype)
         return choose(context, state.theta, state.inverse, width), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -78,9 +87,9 @@ def program(num_agents: int, dim: int, window: int, averaged: bool) -> Program:
         if averaged:
             number = num_agents - jnp.asarray(params.num_attacked, dtype)
             gram, vector = gram / number, vector / number
-        level = ridge(constants(params), episode, dtype)
+        level = ridge(constants_of(params), episode, dtype)
         ridged = gram + level * jnp.broadcast_to(jnp.eye(dim, dtype=dtype), gram.shape)
-        inverse = invert(ridged, FLOOR * level)
+        inverse = invert(ridged, EIGENVALUE_FLOOR * level)
         return State(sums, rest, matvec(inverse, vector), inverse, episode), ()
 
     def diagnose(params, state):
@@ -100,14 +109,14 @@ def abbasi_yadkori(
     ridge_scale: Scalar,
     radius_scale: Scalar,
     **_: Any,
-) -> Constants:
+) -> EpisodeConstants:
     """The width of Abbasi-Yadkori et al. 2011 for the mean over `averaged` agents, after t = L (k - 1) plays.
 
     Lambda = W / n + (l / n) I, beta = (R sqrt(2 log(1 / delta) + d log(1 + n t / (d l))) + sqrt(l) sqrt(d)) /
     sqrt(n). The ridge l is `ridge_scale` itself, and ||theta|| is replaced by its bound sqrt(d) in the model.
     `radius_scale` multiplies beta.
     """
-    return Constants(
+    return EpisodeConstants(
         ridge_scale,
         radius_scale,
         shift=1 / averaged,

@@ -2,7 +2,14 @@
 
 from typing import Annotated, Unpack
 
-from jaxbandits.algorithms.federated.agents import AgentsHorizon, Schedule, Width, Window, printed_constants, window_of
+from jaxbandits.algorithms.federated.agents import (
+    AgentsHorizon,
+    Schedule,
+    WidthRule,
+    WindowPlays,
+    constants_as_printed,
+    window_of,
+)
 from jaxbandits.algorithms.federated.comparators import abbasi_yadkori, program
 from jaxbandits.declared import Dim, Doc, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
@@ -21,8 +28,8 @@ def isolated_linucb(
     num_arms: NumArms,
     dim: Dim,
     horizon: AgentsHorizon,
-    window: Window = None,
-    width: Width = "schedule",
+    window: WindowPlays = None,
+    width: WidthRule = "schedule",
     **given: Unpack[Schedule],
 ) -> Annotated[Algorithm, Doc("Diagnostic: `bytes_sent`, 0.")]:
     """Every agent runs LinUCB on its own plays and refreshes its estimate once an episode.
@@ -43,7 +50,7 @@ def isolated_linucb(
     100
     """
     window = window_of(horizon, window)
-    params = printed_constants(
+    params = constants_as_printed(
         "geometric_median", num_agents=num_agents, dim=dim, horizon=horizon, window=window, **given
     )
     if width == "abbasi_yadkori":

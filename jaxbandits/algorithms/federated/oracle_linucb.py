@@ -24,8 +24,8 @@ def oracle_linucb(
     num_arms: NumArms,
     dim: Dim,
     horizon: agents.AgentsHorizon,
-    window: agents.Window = None,
-    width: agents.Width = "schedule",
+    window: agents.WindowPlays = None,
+    width: agents.WidthRule = "schedule",
     **given: Unpack[agents.Schedule],
 ) -> Annotated[Algorithm, Doc("Diagnostic: `bytes_sent` by an agent, as in `byzantine_ucb`.")]:
     """A server averages the messages of the honest agents, whom it knows: all but the first N_1.
@@ -49,10 +49,10 @@ def oracle_linucb(
     """
     window = agents.window_of(horizon, window)
     episodes = -(-horizon // window)
-    constants = agents.printed_constants(
+    constants = agents.constants_as_printed(
         "geometric_median", num_agents=num_agents, dim=dim, horizon=horizon, window=window, **given
     )
-    attacked = agents.believed_attackers(given["corruption_bound"], num_agents)
+    attacked = agents.count_attackers(given["corruption_bound"], num_agents)
     if width == "abbasi_yadkori":
         constants = abbasi_yadkori(num_agents - attacked, dim=dim, window=window, **given)
     return Algorithm(

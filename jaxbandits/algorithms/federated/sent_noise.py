@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.mechanisms.composition import gaussian_event, given_delta, guarantee, view_released
+from jaxbandits.mechanisms.composition import delta_of_params, gaussian_event, guarantee, view_released
 from jaxbandits.mechanisms.counters.counter import form_of
-from jaxbandits.mechanisms.counters.form import Given
+from jaxbandits.mechanisms.counters.form import GivenDraw
 from jaxbandits.mechanisms.counters.toeplitz import MOST_RELEASES
 from jaxbandits.mechanisms.tree import node_scale, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.protocol import Algorithm, Guarantee
 from jaxbandits.typing import Scalar
 
-COUNTERS = {
+SUMS_IN_WORDS = {
     "blt": "running sums by a buffered Toeplitz counter",
     "tree": "running sums by a binary tree",
     "honaker": "running sums by a tree with Honaker's estimates",
@@ -35,7 +35,7 @@ class Drawing(NamedTuple):
     levels: int = 0  # nodes of a tree that a message can lie in; 0 without a tree
     counter: tuple[Callable[..., Any], ...] = ()  # of a counter: begin, move and noise
 
-    def functions(self, shape: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def noise_functions(self, shape: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """dtype -> state; params, state, n, fresh normals -> state, the noise of the sum of n messages."""
         if not self.counter:
             mechanism = tree(2**self.levels - 1, shape, self.kind)
@@ -43,7 +43,7 @@ class Drawing(NamedTuple):
         begin, move, noise = self.counter
 
         def add(params, state, n, fresh):
-            state = move(params.sums, state, Given(fresh), n, shape)
+            state = move(params.sums, state, GivenDraw(fresh), n, shape)
             return state, noise(params.sums, state, n)
 
         return lambda dtype: begin(shape, dtype), add
@@ -84,12 +84,12 @@ class SentNoise(NamedTuple):
         events: Any = partial(_events, self.kind)
         if self.form is not None:
             column_norm = self.form.column_norm if self.releases else 0.0
-            events = partial(_counted_events, COUNTERS[self.counter], column_norm)
-        claim = guarantee("federated", "message", events, view_released, delta=given_delta)
+            events = partial(_counter_events, SUMS_IN_WORDS[self.counter], column_norm)
+        claim = guarantee("federated", "message", events, view_released, delta=delta_of_params)
         return claim._replace(noise_share=partial(noise_share, self.draws()[0]))
 
 
-def sent_noise(kind: str, releases: int, counter: str, counter_error: str, buffers: int) -> SentNoise:
+def make_sent_noise(kind: str, releases: int, counter: str, counter_error: str, buffers: int) -> SentNoise:
     """The noise of `byzantine_ucb`, or a ValueError."""
     if kind != "counter":
         return SentNoise(kind, releases, counter, None)
@@ -108,7 +108,7 @@ def _events(kind: Any, params: Any) -> tuple[Any, ...]:
     return (tree_event(window, int(params.episodes) - 1, scale, form=kind),)
 
 
-def _counted_events(what: str, column_norm: float, params: Any) -> tuple[Any, ...]:
+def _counter_events(what: str, column_norm: float, params: Any) -> tuple[Any, ...]:
     """All noisy sums as one release: a message moves them by the column norm times what it moves one."""
     scale, window = float(params.node_scale * params.mechanism_scale), float(params.constants.window)
     return (gaussian_event(what, math.sqrt(6) * window * column_norm, scale),)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.linear import arguments
-from jaxbandits.algorithms.linear.batches import Rules
+from jaxbandits.algorithms.linear.batches import BatchRules
 from jaxbandits.algorithms.linear.private_elimination import GUARANTEE, influence, noisy_solution
 from jaxbandits.declared import Example, Gt, Horizon, Inside, Le, Remedy, StatedDelta
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
@@ -35,7 +35,7 @@ def fewest_plays(spread: Any, private_spread: Any, target: Any) -> Any:
     return (spread + jnp.hypot(spread, 2 * target * jnp.sqrt(private_spread))) / (2 * target * target)
 
 
-def _counts(params, memory, design):
+def _counts_for_target(params, memory, design):
     own, at = params.own, memory.batch
     played = design.weights > 0
     inverse = regular_inverse(gram(params.actions, design.weights), memory.basis)
@@ -45,7 +45,7 @@ def _counts(params, memory, design):
     return jnp.ceil(fewest_plays(spread, private, jnp.asarray(own.target)[at])) * design.weights
 
 
-def _judge(params, draws, t, batch):
+def _judge_noisy_sums(params, draws, t, batch):
     own, at = params.own, batch.number
     theta, reach = noisy_solution(params, batch, draws.child("sums").normal(t, batch.counts.shape))
     spread, private = jnp.asarray(own.spread)[at], jnp.asarray(own.private_spread)[at]
@@ -53,7 +53,7 @@ def _judge(params, draws, t, batch):
     return theta, 2 * half, batch.finite > 0
 
 
-RULES = Rules(_counts, _judge, truncates=True)
+GOPE_RULES = BatchRules(_counts_for_target, _judge_noisy_sums, truncates=True)
 
 
 def most(spread: np.ndarray, private_spread: np.ndarray, target: np.ndarray, leverage: float, arms: int) -> np.ndarray:
@@ -97,7 +97,7 @@ def adac_gope(
     >>> algorithm.params.noise_scale, jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params))
     (2.0, 0.5)
     """
-    num_arms, dim = arguments.features_of(given).shape
+    num_arms, dim = arguments.check_features(given).shape
     deviation = math.sqrt(2 / rho)
     if deviation > arguments.MAX_NOISE_SCALE:
         raise ValueError(
@@ -114,6 +114,8 @@ def adac_gope(
     # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
     arms = arguments.support(num_arms, dim)
     plays = most(own.spread, own.private_spread, target, (1 + max(given["design_slack"], 1.0)) * dim, arms) + arms
-    algorithm = arguments.assembled(RULES, horizon, given, plays[:num_batches], own, GUARANTEE, noise_scale=deviation)
+    algorithm = arguments.elimination_algorithm(
+        GOPE_RULES, horizon, given, plays[:num_batches], own, GUARANTEE, noise_scale=deviation
+    )
     claimed = GUARANTEE.spend(algorithm.params)[0]
     return algorithm._replace(guarantee=GUARANTEE._replace(claimed=claimed))

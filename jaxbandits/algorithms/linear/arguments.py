@@ -9,7 +9,7 @@ from typing import Annotated, Any, Required, TypedDict
 
 import numpy as np
 
-from jaxbandits.algorithms.linear.batches import Params, Radius, Rules, program
+from jaxbandits.algorithms.linear.batches import BatchRules, Params, Radius, program
 from jaxbandits.declared import STATIC, Axes, Default, Doc, Epsilon, Example, Ge, Inside, Le, Lt, NonNegative
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.pure import laplace_scale
@@ -18,7 +18,7 @@ from jaxbandits.typing import Matrix, Scalar
 
 MAX_STORED_REPORTS = 2**16  # of a batch, in a lane
 TABLE_LENGTH = 32  # of a table by batch, so that horizons share a program: doubling batches exceed any horizon by then
-ROUNDING = 1 + 1e-4  # what rounding may add to a count
+COUNT_ROUNDING = 1 + 1e-4  # what rounding may add to a count
 MAX_NOISE_SCALE = 1e12  # of a reward: variances of larger ones, times many reports, overflow float32
 
 
@@ -33,12 +33,12 @@ def schedule(horizon: int, most_plays: Any) -> tuple[Span, ...]:
     The first span is empty: its close makes the first design (in `init` it would be compiled twice).
     """
     offered = slots(horizon)
-    plays = [min(horizon, math.ceil(n * ROUNDING)) for n in most_plays]
+    plays = [min(horizon, math.ceil(n * COUNT_ROUNDING)) for n in most_plays]
     batches = (Span(offered, -(-n // offered), full=False, close=True) for n in plays)
     return (Span(offered, 0, close=True), *batches, Span(offered, -(-horizon // offered), full=False))
 
 
-def doubled(first: float, horizon: int) -> np.ndarray:
+def doubling_sizes(first: float, horizon: int) -> np.ndarray:
     """first, 2 first, 4 first, ...: as many batch lengths as can begin before the horizon."""
     return first * 2.0 ** np.arange(max(1, math.ceil(math.log2(horizon / first + 1))))
 
@@ -103,7 +103,7 @@ class Located(Batched, total=False):
 LOCATED = Example({"num_batches": 3, "epsilon": 8.0, "corruption_bound": 0.02, "sampling_scale": 0.2}, horizon=600)
 
 
-def features_of(given: Designed) -> np.ndarray:
+def check_features(given: Designed) -> np.ndarray:
     """[K, d] features of at least two arms, not all zero, else ValueError."""
     features = np.asarray(given["actions"])
     if len(features) < 2:
@@ -146,7 +146,7 @@ def clamp(noise_scale: float, b: float) -> float:
     return max(1e6, 100 * (1 + noise_scale + b))
 
 
-def readable(noise_scale: float) -> Rewards:
+def rewards_for_noise(noise_scale: float) -> Rewards:
     """Any reward; where noise of this scale is added, those in [-1, 1], for which epsilon holds."""
     return Rewards(-1.0, 1.0) if noise_scale > 0 else Rewards()
 
@@ -159,7 +159,7 @@ def column(values: Any) -> np.ndarray:
 
 def room(most_plays: Any, horizon: int) -> int:
     """Reports that a lane has room for: of the longest batch and a window, rounded up so that few shapes compile."""
-    longest = min(math.ceil(max(most_plays) * ROUNDING), horizon)
+    longest = min(math.ceil(max(most_plays) * COUNT_ROUNDING), horizon)
     if longest > MAX_STORED_REPORTS:
         raise ValueError(
             f"horizon = {horizon} makes a batch of {longest} plays; its reports are kept, and a lane keeps at most "
@@ -169,12 +169,14 @@ def room(most_plays: Any, horizon: int) -> int:
     return 1 << (longest + slots(horizon) - 1).bit_length()
 
 
-def located(rules: Rules, horizon: int, given: Located, own: Callable[[np.ndarray, Radius, float], Any]) -> Algorithm:
+def location_algorithm(
+    rules: BatchRules, horizon: int, given: Located, own: Callable[[np.ndarray, Radius, float], Any]
+) -> Algorithm:
     """An algorithm with the batches and the radius of robust elimination under M1, which looks at every report.
 
     own: sizes [B], radius, alpha -> the rules' numbers.
     """
-    features, b = features_of(given), laplace_noise(given["epsilon"])
+    features, b = check_features(given), laplace_noise(given["epsilon"])
     num_batches, alpha = given["num_batches"], float(given["corruption_bound"])
     sizes = batch_sizes(horizon, num_batches)
     radius = Radius(
@@ -188,7 +190,7 @@ def located(rules: Rules, horizon: int, given: Located, own: Callable[[np.ndarra
     )
     most_plays = sizes + support(*features.shape)
     numbers, capacity = own(column(sizes), radius, alpha), room(most_plays, horizon)
-    return assembled(rules, horizon, given, most_plays, numbers, LOCAL, noise_scale=b, capacity=capacity)
+    return elimination_algorithm(rules, horizon, given, most_plays, numbers, LOCAL, noise_scale=b, capacity=capacity)
 
 
 def _events(params):
@@ -198,8 +200,8 @@ def _events(params):
 LOCAL = guarantee("local", "reward", _events, view_message, bound=1.0)
 
 
-def assembled(
-    rules: Rules,
+def elimination_algorithm(
+    rules: BatchRules,
     horizon: int,
     given: Designed,
     most_plays: Any,
@@ -210,7 +212,7 @@ def assembled(
     capacity: int = 0,
 ) -> Algorithm:
     """An algorithm from its rules and numbers. most_plays: of each batch; noise_scale: of the privacy noise."""
-    features = features_of(given)
+    features = check_features(given)
     params = Params(
         actions=features,
         horizon=horizon,
@@ -226,5 +228,5 @@ def assembled(
         schedule(horizon, most_plays),
         params,
         claim,
-        rewards=readable(noise_scale),
+        rewards=rewards_for_noise(noise_scale),
     )

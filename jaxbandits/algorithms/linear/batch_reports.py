@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linear import formulas
-from jaxbandits.algorithms.linear.formulas import Model
+from jaxbandits.algorithms.linear.formulas import ClientModel
 from jaxbandits.estimators.g_optimal import design_on, gram, leverages, regular, regular_inverse, span_basis
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
 from jaxbandits.numerics import count, fixed_sum, inverse_cholesky, materialize, matvec, sweep_inverse, two_sum
@@ -24,7 +24,7 @@ from jaxbandits.typing import Array, Bool, Float, Int
 MISSING = 3e38  # stored for a report that is not finite: no number of the state is NaN or infinite
 
 
-class Batch(NamedTuple):
+class PlannedBatch(NamedTuple):
     """What is known of a batch before it is played."""
 
     pulls: Int[Array, " K"]
@@ -44,7 +44,7 @@ class Reports(NamedTuple):
     lost: Int[Array, ""]  # how many are not finite
 
 
-class Sums(NamedTuple):
+class ArmSums(NamedTuple):
     """What least squares needs of the reports: by arm, compensated."""
 
     high: Float[Array, " K"]
@@ -52,7 +52,7 @@ class Sums(NamedTuple):
     finite: Int[Array, ""]  # how many reports are finite
 
 
-class Estimate(NamedTuple):
+class BatchEstimate(NamedTuple):
     """An estimate, and what became of the reports."""
 
     theta: Float[Array, " d"]
@@ -61,7 +61,7 @@ class Estimate(NamedTuple):
     any_left: Bool[Array, ""]
 
 
-def planned(params: Any, active: Bool[Array, " K"], size: Float[Array, ""], model: Model) -> Batch:
+def plan_batch(params: Any, active: Bool[Array, " K"], size: Float[Array, ""], model: ClientModel) -> PlannedBatch:
     """Design, counts and thresholds of a batch of m = `size` plays over the active arms."""
     actions, dtype = params.actions, params.actions.dtype
     basis = span_basis(actions, active)
@@ -82,7 +82,7 @@ def planned(params: Any, active: Bool[Array, " K"], size: Float[Array, ""], mode
     paper = formulas.gamma_paper(
         rank, size, support, log_term=params.paper_log, weight_floor=params.weight_floor, **shared
     )
-    return Batch(
+    return PlannedBatch(
         pulls=pulls,
         rank=basis.rank,
         whiten=inverse_cholesky(scaled) / jnp.sqrt(level),
@@ -105,7 +105,7 @@ def block_arms(counts: Int[Array, " K"], position: Int[Array, ""], slots: int) -
     return lax.cummax(marked)
 
 
-def ends(counts: Int[Array, " K"], most: Int[Array, ""]) -> Int[Array, " K"]:
+def block_ends(counts: Int[Array, " K"], most: Int[Array, ""]) -> Int[Array, " K"]:
     """Where each arm's block of plays ends, at most at `most`: 32 bits hold it, however many plays are wanted."""
     return lax.associative_scan(lambda a, b: a + jnp.minimum(b, most - a), jnp.minimum(counts, most))
 
@@ -154,7 +154,7 @@ def answers(
     return mean, own, last, there & play[0]
 
 
-def taken(value: Float[Array, "..."], clamp: Any) -> Float[Array, "..."]:
+def clamp_reports(value: Float[Array, "..."], clamp: Any) -> Float[Array, "..."]:
     """Reports as they are stored."""
     return jnp.where(jnp.isfinite(value), jnp.clip(value, -clamp, clamp), MISSING).astype(value.dtype)
 
@@ -188,7 +188,7 @@ def _reports(values, there, arm) -> Reports:
     return Reports(jnp.where(present, values, 0), present, arm, lost)
 
 
-def sieve_limit(params: Any, pulls: Int[Array, " K"], model: Model) -> Float[Array, " K"]:
+def sieve_limit(params: Any, pulls: Int[Array, " K"], model: ClientModel) -> Float[Array, " K"]:
     """Above this size the presieve drops a report of an arm: 1 + sigma sqrt(2 h / n_a) + b h / n_a, n_a = 1 in M1.
 
     `docs/formulas/robust_linear.md#sieve-and-refit`.
@@ -201,13 +201,13 @@ def sieve_limit(params: Any, pulls: Int[Array, " K"], model: Model) -> Float[Arr
     return jnp.where(params.presieve, limit, 2 * params.clamp)
 
 
-def sieved(reports: Reports, limit: Float[Array, " K"]) -> Bool[Array, "nb bs"]:
+def passes_sieve(reports: Reports, limit: Float[Array, " K"]) -> Bool[Array, "nb bs"]:
     """Which reports are at most the limit of their arm in size; all where none is."""
     inside = reports.present & (jnp.abs(reports.values) <= limit[reports.arm][:, None])
     return jnp.where(jnp.any(inside), inside, reports.present)
 
 
-def estimate(
+def estimate_theta(
     reports: Reports,
     present: Bool[Array, "nb bs"],
     counts: Int[Array, " K"],
@@ -217,7 +217,7 @@ def estimate(
     draws: Any,
     t: Any,
     refit: bool,
-) -> Estimate:
+) -> BatchEstimate:
     """theta from the mean of X_j = u_a r_j over what sieve and filter leave.
 
     u_a = L^-1 a with L L' = M / n; n and M are those of the full batch.
@@ -239,30 +239,30 @@ def estimate(
         mean = mean / jnp.maximum(jnp.sum(present, dtype=jnp.int32), 1).astype(mean.dtype)
     if refit:
         left = jnp.zeros_like(counts).at[reports.arm].add(count(present))
-        mean = _refitted(mean, left, counts, directions)
-    return Estimate(from_mean(mean, whiten), removed, reports.lost, jnp.any(present))
+        mean = _refit_mean(mean, left, counts, directions)
+    return BatchEstimate(from_mean(mean, whiten), removed, reports.lost, jnp.any(present))
 
 
-def no_sums(num_arms: int, dtype: Any) -> Sums:
+def no_sums(num_arms: int, dtype: Any) -> ArmSums:
     """Sums before the first report."""
     zero = jnp.zeros(num_arms, dtype)
-    return Sums(zero, zero, jnp.int32(0))
+    return ArmSums(zero, zero, jnp.int32(0))
 
 
-def added(
-    sums: Sums, message: Report, counts: Int[Array, " K"], position: Int[Array, ""], used: Any, clamp: Any
-) -> Sums:
+def add_reports(
+    sums: ArmSums, message: Report, counts: Int[Array, " K"], position: Int[Array, ""], used: Any, clamp: Any
+) -> ArmSums:
     """Sums after a window's reports. While exploiting the counts are zero, and so is every sum."""
     good = message.present & jnp.isfinite(message.value)
     value = jnp.where(good, jnp.clip(message.value, -clamp, clamp), 0)
     new = block_sums(value, message.arm, counts, position, used)
     high, low = two_sum(sums.high, sums.low, new)
-    return Sums(high, low, sums.finite + count(good))
+    return ArmSums(high, low, sums.finite + count(good))
 
 
 def least_squares(
-    sums: Sums, counts: Int[Array, " K"], whiten: Float[Array, "d d"], actions: Float[Array, "K d"]
-) -> Estimate:
+    sums: ArmSums, counts: Int[Array, " K"], whiten: Float[Array, "d d"], actions: Float[Array, "K d"]
+) -> BatchEstimate:
     """The estimate where no report is removed.
 
     A report that is not finite is left out of the mean; n and M stay those of the full batch.
@@ -270,7 +270,7 @@ def least_squares(
     mean = fixed_sum((sums.high + sums.low)[:, None] * matvec(whiten, actions), axis=0)
     theta = from_mean(mean / jnp.maximum(sums.finite, 1).astype(mean.dtype), whiten)
     lost = jnp.sum(counts, dtype=jnp.int32) - sums.finite
-    return Estimate(theta, jnp.int32(0), lost, sums.finite > 0)
+    return BatchEstimate(theta, jnp.int32(0), lost, sums.finite > 0)
 
 
 def from_mean(mean: Float[Array, " d"], whiten: Float[Array, "d d"]) -> Float[Array, " d"]:
@@ -278,7 +278,7 @@ def from_mean(mean: Float[Array, " d"], whiten: Float[Array, "d d"]) -> Float[Ar
     return matvec(whiten.T, materialize(mean))
 
 
-def _refitted(mean, left, counts, directions):
+def _refit_mean(mean, left, counts, directions):
     """The whitened mean that least squares on left[a] of counts[a] reports gives; the old one where they span less."""
     dtype = mean.dtype
 

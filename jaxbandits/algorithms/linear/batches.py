@@ -1,6 +1,6 @@
 """Arm elimination in batches of a G-optimal design, each arm's plays in one block: what the linear comparators share.
 
-An algorithm is a few `Rules`. What is here: the design and the counts of a batch (`begin_batch`), its reports
+An algorithm is a few `BatchRules`. What is here: the design and the counts of a batch (`begin_batch`), its reports
 (private ones are noised at the client), the span of a batch, and elimination at the batch's end (`end_batch`),
 in `close`, for every lane at once.
 
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linear import formulas
-from jaxbandits.algorithms.linear.batch_reports import added, block_arms, ends, no_sums, taken
+from jaxbandits.algorithms.linear.batch_reports import add_reports, block_arms, block_ends, clamp_reports, no_sums
 from jaxbandits.estimators.g_optimal import Basis, Design, design_on, gram, regular_inverse, span_basis
 from jaxbandits.numerics import argmax, cond_any, count, fixed_sum, matvec, rounded, tree_where
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Hints, Program, Report
@@ -59,7 +59,7 @@ class Batch(NamedTuple):
     reports: Any
 
 
-class Rules(NamedTuple):
+class BatchRules(NamedTuple):
     """What sets one algorithm apart."""
 
     # params, memory, design -> [K] plays of the coming batch before they are rounded up, for arms in the design
@@ -97,7 +97,7 @@ class State(NamedTuple):
 # ---- what the rules use
 
 
-def sized(params: Params, memory: Any, design: Design) -> Float[Array, " K"]:
+def counts_by_size(params: Params, memory: Any, design: Design) -> Float[Array, " K"]:
     """Plays of the coming batch where batches have sizes of their own, `own.sizes` [B]."""
     return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
 
@@ -150,14 +150,14 @@ def whole_counts(
     return jnp.where(wanted <= left.astype(wanted.dtype), wanted.astype(jnp.int32), left + 1), left
 
 
-def begin_batch(rules: Rules, params: Params, memory: Memory, plays: Int[Array, ""]) -> Memory:
+def begin_batch(rules: BatchRules, params: Params, memory: Memory, plays: Int[Array, ""]) -> Memory:
     """Design and counts of the next batch, after `plays` plays; none where no further batch is to be played."""
     actions = params.actions
     basis = span_basis(actions, memory.active)
     design = design_on(actions, memory.active, basis, params.design_slack, 20 * basis.rank)
     memory = memory._replace(basis=basis)
     wanted, left = whole_counts(params, rules.counts(params, memory, design), design, plays)
-    end = ends(wanted, left + 1)
+    end = block_ends(wanted, left + 1)
     fits = end[-1] <= left
     end = jnp.minimum(end, left)
     counts = jnp.diff(end, prepend=jnp.zeros_like(end[:1]))
@@ -166,7 +166,7 @@ def begin_batch(rules: Rules, params: Params, memory: Memory, plays: Int[Array, 
     return memory._replace(counts=jnp.where(done, 0, counts), whole=fits, position=jnp.int32(0), done=done)
 
 
-def played_batch(params: Params, state: State, stores_reports: bool) -> Batch:
+def view_batch(params: Params, state: State, stores_reports: bool) -> Batch:
     """What the rules see of the batch that was just played."""
     memory = state.memory
     inverse = regular_inverse(gram(params.actions, memory.counts.astype(params.actions.dtype)), memory.basis)
@@ -188,7 +188,7 @@ def played_batch(params: Params, state: State, stores_reports: bool) -> Batch:
     )
 
 
-def end_batch(rules: Rules, params: Params, draws: Any, t: Any, memory: Memory, batch: Batch) -> Memory:
+def end_batch(rules: BatchRules, params: Params, draws: Any, t: Any, memory: Memory, batch: Batch) -> Memory:
     """Estimate and elimination."""
     theta, slack, sound = rules.judge(params, draws, t, batch)
     value = jnp.where(memory.active, matvec(params.actions, jnp.where(sound, theta, 0)), -jnp.inf)
@@ -197,7 +197,7 @@ def end_batch(rules: Rules, params: Params, draws: Any, t: Any, memory: Memory, 
     return memory._replace(active=stays, best=argmax(value), batch=memory.batch + 1, estimate=estimate)
 
 
-def noised(value: Float[Array, " P"], scale: Any, draws: Any, t: Int[Array, " P"]) -> Float[Array, " P"]:
+def add_laplace_noise(value: Float[Array, " P"], scale: Any, draws: Any, t: Int[Array, " P"]) -> Float[Array, " P"]:
     """Reports with Laplace noise, drawn at the clients."""
     return value + rounded(scale * draws.laplace(t), t)
 
@@ -206,7 +206,7 @@ def noised(value: Float[Array, " P"], scale: Any, draws: Any, t: Int[Array, " P"
 
 
 @cache
-def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
+def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Program:
     """capacity: how many reports are stored; 0: their sums by arm are."""
 
     def no_reports(dtype):
@@ -240,14 +240,14 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         if not rules.private:
             return Report(reward, action, play)
         scale, stream = params.mechanism_scale * params.noise_scale, draws.child("noise")
-        return Report(cond_any(scale > 0, noised, reward, scale, stream, t), action, play)
+        return Report(cond_any(scale > 0, add_laplace_noise, reward, scale, stream, t), action, play)
 
     def update(params, state, draws, t, note, message, used):
         memory, reports = state.memory, state.reports
         if capacity:  # what lies behind the plays made is overwritten by the next window, or never read
-            reports = lax.dynamic_update_slice(reports, taken(message.value, params.clamp), (memory.position,))
+            reports = lax.dynamic_update_slice(reports, clamp_reports(message.value, params.clamp), (memory.position,))
         else:
-            reports = added(reports, message, memory.counts, memory.position, used, params.clamp)
+            reports = add_reports(reports, message, memory.counts, memory.position, used, params.clamp)
         moved = jnp.where(memory.done, memory.position, memory.position + used).astype(jnp.int32)
         # what the last `close` released, once: everything that is played later follows from it
         released = () if rules.private else jnp.where(memory.position == 0, memory.estimate, jnp.nan)
@@ -257,7 +257,7 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         memory = state.memory
         over = ~memory.done & (memory.position == jnp.sum(memory.counts, dtype=jnp.int32))
         judged = over & memory.whole & (memory.position > 0)
-        batch = played_batch(params, state, capacity > 0)
+        batch = view_batch(params, state, capacity > 0)
         following = tree_where(judged, end_batch(rules, params, draws, t, memory, batch), memory)
         following = begin_batch(rules, params, following, t)
         memory = tree_where(over, following, memory)

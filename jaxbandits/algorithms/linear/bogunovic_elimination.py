@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.linear import arguments, batches
-from jaxbandits.algorithms.linear.batches import Rules
+from jaxbandits.algorithms.linear.batches import BatchRules
 from jaxbandits.declared import Doc, Example, Gt, Horizon, Inside, Le, NonNegative
 from jaxbandits.protocol import Guarantee
 from jaxbandits.typing import Scalar
@@ -23,15 +23,15 @@ class Own(NamedTuple):
     weight_floor: Any
 
 
-def _counts(params, memory, design):
+def _counts_with_floor(params, memory, design):
     return jnp.asarray(params.own.sizes)[memory.batch] * jnp.maximum(design.weights, params.own.weight_floor)
 
 
-def _judge(params, draws, t, batch):
+def _judge_least_squares(params, draws, t, batch):
     return batches.least_squares(params, batch), jnp.asarray(params.own.slack)[batch.number], batch.finite > 0
 
 
-RULES = Rules(_counts, _judge, truncates=True)
+BOGUNOVIC_RULES = BatchRules(_counts_with_floor, _judge_least_squares, truncates=True)
 
 
 @factory(
@@ -67,10 +67,10 @@ def bogunovic_elimination(
     >>> algorithm.params.own.sizes[:2].round(1), algorithm.params.own.slack[:2].round(2)
     (array([141.1, 282.1]), array([40.82, 20.58]))
     """
-    num_arms, dim = arguments.features_of(given).shape
+    num_arms, dim = arguments.check_features(given).shape
     first = 4 * dim * (math.log(math.log(max(dim, 2))) + 18)
     floor = 1 / first if weight_floor is None else weight_floor
-    sizes = arguments.doubled(first, horizon)
+    sizes = arguments.doubling_sizes(first, horizon)
     last = len(sizes) - 1
     if corruption_budget is None:
         cap = math.sqrt(horizon) / math.log(max(horizon, 2))
@@ -82,4 +82,4 @@ def bogunovic_elimination(
     support = arguments.support(num_arms, dim)
     most_plays = sizes * (1 + floor * support) + support
     own = Own(arguments.column(sizes), arguments.column(slack), floor)
-    return arguments.assembled(RULES, horizon, given, most_plays, own, Guarantee())
+    return arguments.elimination_algorithm(BOGUNOVIC_RULES, horizon, given, most_plays, own, Guarantee())

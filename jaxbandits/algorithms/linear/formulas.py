@@ -18,17 +18,17 @@ from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import told
 
-Model: TypeAlias = Literal["M1", "M2"]
+ClientModel: TypeAlias = Literal["M1", "M2"]
 """Who is a client: of one reward, or of one action."""
 
-Number = Annotated[Any, Kind("float")]  # of the host, or traced
-OfModel = Annotated[Model, Doc("A client a reward, or a client an action.")]
-Size = Annotated[Number, Doc("The size m of the batch.")]
-WeightFloor = Annotated[Number, Doc("The least weight of an arm of the design in model M2.")]
+FloatLike = Annotated[Any, Kind("float")]  # of the host, or traced
+OfModel = Annotated[ClientModel, Doc("A client a reward, or a client an action.")]
+Size = Annotated[FloatLike, Doc("The size m of the batch.")]
+WeightFloor = Annotated[FloatLike, Doc("The least weight of an arm of the design in model M2.")]
 Pulls = Annotated[Int[Array, " K"], Kind("int array [K]"), Doc("Plays of the batch, 0 where an arm is not played.")]
-NoiseScale = Annotated[Number, Doc("The rewards' sub-Gaussian scale sigma.")]
-LaplaceScale = Annotated[Number, Doc("b.")]
-CorruptionBound = Annotated[Number, Doc("The share alpha of corrupted reports that is believed in.")]
+NoiseScale = Annotated[FloatLike, Doc("The rewards' sub-Gaussian scale sigma.")]
+LaplaceScale = Annotated[FloatLike, Doc("b.")]
+CorruptionBound = Annotated[FloatLike, Doc("The share alpha of corrupted reports that is believed in.")]
 Gamma = Annotated[Float[Array, ""], Doc("The radius gamma.")]
 
 ARMS_AT_ONCE = 16  # whose widths are computed side by side: no array has size K x K
@@ -83,9 +83,9 @@ def mean_square(
 
 @told(source="`docs/formulas/robust_linear.md#threshold`.")
 def lambda_value(
-    square: Number,
+    square: FloatLike,
     num_reports: Annotated[Any, Kind("int"), Doc("Reports n of the batch.")],
-    max_leverage: Annotated[Number, Doc("The largest leverage mu of the active arms in M.")],
+    max_leverage: Annotated[FloatLike, Doc("The largest leverage mu of the active arms in M.")],
     *,
     clean: Annotated[Any, Kind("bool"), Doc('False: rho^2 / n, "tight". True: mu rho^2, "clean".')],
 ) -> Annotated[Float[Array, ""], Doc("lambda.")]:
@@ -109,15 +109,15 @@ def gamma_practical(
     inverse: Annotated[Float[Array, "d d"], Kind("array [d, d]"), Doc("M^-1 on the span of the active arms.")],
     pulls: Pulls,
     *,
-    log_term: Annotated[Number, Doc("L = log(2 K B / failure_prob).")],
-    square: Annotated[Number, Doc("rho^2 of `mean_square`.")],
+    log_term: Annotated[FloatLike, Doc("L = log(2 K B / failure_prob).")],
+    square: Annotated[FloatLike, Doc("rho^2 of `mean_square`.")],
     noise_scale: NoiseScale,
     laplace_scale: LaplaceScale,
     model: OfModel = "M1",
-    sampling_scale: Annotated[Number, Doc("Multiplies the width of the noise.")] = 0.5,
+    sampling_scale: Annotated[FloatLike, Doc("Multiplies the width of the noise.")] = 0.5,
     corruption_bound: CorruptionBound = 0.0,
-    corruption_scale: Annotated[Number, Doc("Multiplies the first term of corruption.")] = 0.5,
-    bias_scale: Annotated[Number, Doc("Multiplies the second term of corruption.")] = 1.0,
+    corruption_scale: Annotated[FloatLike, Doc("Multiplies the first term of corruption.")] = 0.5,
+    bias_scale: Annotated[FloatLike, Doc("Multiplies the second term of corruption.")] = 1.0,
 ) -> Gamma:
     """Half of the gap at which an arm is dropped: a Bernstein half-width of the noise, plus the bias of corruption.
 
@@ -156,18 +156,18 @@ def gamma_practical(
 
 @told(source="`docs/formulas/robust_linear.md#paper-radius`.")
 def gamma_paper(
-    rank: Annotated[Number, Doc("The dimension that the active arms span.")],
+    rank: Annotated[FloatLike, Doc("The dimension that the active arms span.")],
     size: Size,
-    support: Annotated[Number, Doc("Arms in the design.")],
+    support: Annotated[FloatLike, Doc("Arms in the design.")],
     *,
-    log_term: Annotated[Number, Doc("L = log(1 / delta'), delta' = failure_prob / (K T^2).")],
-    laplace_scale: Annotated[Number, Doc("2 / epsilon.")],
+    log_term: Annotated[FloatLike, Doc("L = log(1 / delta'), delta' = failure_prob / (K T^2).")],
+    laplace_scale: Annotated[FloatLike, Doc("2 / epsilon.")],
     model: OfModel = "M1",
     weight_floor: WeightFloor = 0.1,
-    sampling_scale: Annotated[Number, Doc("The hidden constant of the first term.")] = 1.0,
+    sampling_scale: Annotated[FloatLike, Doc("The hidden constant of the first term.")] = 1.0,
     corruption_bound: CorruptionBound = 0.0,
-    corruption_scale: Annotated[Number, Doc("The hidden constant of the second term.")] = 1.0,
-    bias_scale: Annotated[Number, Doc("The hidden constant of the third term.")] = 1.0,
+    corruption_scale: Annotated[FloatLike, Doc("The hidden constant of the second term.")] = 1.0,
+    bias_scale: Annotated[FloatLike, Doc("The hidden constant of the third term.")] = 1.0,
 ) -> Gamma:
     """The paper's radius with its hidden constants as scales.
 

@@ -12,7 +12,7 @@ from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms
-from jaxbandits.algorithms.linear.batches import Batch, Params, Radius, Rules
+from jaxbandits.algorithms.linear.batches import Batch, BatchRules, Params, Radius
 from jaxbandits.declared import Horizon
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.estimators.geometric_median import plain_median
@@ -60,7 +60,7 @@ def bucket_estimates(params: Params, batch: Batch) -> tuple[Float[Array, "G d"],
     sums = run_sums(jnp.where(good, reports, 0), run)
     finite = run_sums(good.astype(dtype), run)
 
-    def solve(g):
+    def solve_bucket(g):
         last = jnp.clip(start + (g + 1) * size + jnp.minimum(g + 1, longer) - 1, 0, n - 1)
         number, total = (jnp.where(counts > 0, x[last], 0) for x in (finite, sums))
         inverse = regular_inverse(gram(params.actions, number), batch.basis)
@@ -69,7 +69,7 @@ def bucket_estimates(params: Params, batch: Batch) -> tuple[Float[Array, "G d"],
 
     num_groups = -(-(n // 2 + 8) // BUCKETS_AT_ONCE)  # 2 alpha n + 5 < n / 2 + 6
     groups = jnp.arange(num_groups * BUCKETS_AT_ONCE, dtype=jnp.int32).reshape(num_groups, BUCKETS_AT_ONCE)
-    points, whole = lax.map(jax.vmap(solve), groups)
+    points, whole = lax.map(jax.vmap(solve_bucket), groups)
     return points.reshape(-1, params.actions.shape[1]), whole.reshape(-1)
 
 
@@ -82,7 +82,7 @@ def report_estimates(params: Params, batch: Batch) -> tuple[Float[Array, "n d"],
     return jnp.where(good, batch.reports, 0)[:, None] * direction[arm], good
 
 
-def _judge(estimates):
+def _median_judge(estimates):
     def judge(params, draws, t, batch):
         points, present = estimates(params, batch)
         theta = plain_median(jnp.where(present[:, None], points, 0), present)
@@ -91,8 +91,8 @@ def _judge(estimates):
     return judge
 
 
-BUCKETS = Rules(batches.sized, _judge(bucket_estimates), private=True)
-REPORTS = Rules(batches.sized, _judge(report_estimates), private=True)
+BUCKETS = BatchRules(batches.counts_by_size, _median_judge(bucket_estimates), private=True)
+REPORTS = BatchRules(batches.counts_by_size, _median_judge(report_estimates), private=True)
 
 
 @factory(
@@ -125,4 +125,4 @@ def median_elimination(
     >>> algorithm.params.own.sizes[:2].round()
     array([ 10., 100.])
     """
-    return arguments.located(REPORTS if points == "reports" else BUCKETS, horizon, given, Own)
+    return arguments.location_algorithm(REPORTS if points == "reports" else BUCKETS, horizon, given, Own)

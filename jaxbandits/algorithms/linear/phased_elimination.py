@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.linear import arguments, batches
-from jaxbandits.algorithms.linear.batches import Rules
+from jaxbandits.algorithms.linear.batches import BatchRules
 from jaxbandits.declared import Doc, Epsilon, Example, Horizon, Inside
 from jaxbandits.validation import factory
 
@@ -20,15 +20,15 @@ class Own(NamedTuple):
     slack: Any  # [L]: an arm goes when its estimate is further below the best
 
 
-def _counts(params, memory, design):
+def _counts_of_phase(params, memory, design):
     return jnp.asarray(params.own.plays)[memory.batch] * design.max_leverage * design.weights
 
 
-def _judge(params, draws, t, batch):
+def _judge_least_squares(params, draws, t, batch):
     return batches.least_squares(params, batch), jnp.asarray(params.own.slack)[batch.number], batch.finite > 0
 
 
-RULES = Rules(_counts, _judge, private=True, truncates=True)
+PHASED_RULES = BatchRules(_counts_of_phase, _judge_least_squares, private=True, truncates=True)
 
 
 @factory(
@@ -60,7 +60,7 @@ def phased_elimination(
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
     array([ 40.6, 197.6])
     """
-    num_arms, dim = arguments.features_of(given).shape
+    num_arms, dim = arguments.check_features(given).shape
     noise, b = given["noise_scale"], arguments.laplace_noise(epsilon)
     phase = np.arange(1, arguments.TABLE_LENGTH + 1)
     plays = 2 * (noise**2 + 2 * b**2) * 4.0**phase * np.log(2 * num_arms * phase * (phase + 1) / failure_prob)
@@ -68,4 +68,6 @@ def phased_elimination(
     # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
     most_plays = plays[:num_phases] * (1 + max(given["design_slack"], 1.0)) * dim + arguments.support(num_arms, dim)
     own = Own(plays, 2 * 2.0**-phase)
-    return arguments.assembled(RULES, horizon, given, most_plays, own, arguments.LOCAL, noise_scale=b)
+    return arguments.elimination_algorithm(
+        PHASED_RULES, horizon, given, most_plays, own, arguments.LOCAL, noise_scale=b
+    )

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
-from jaxbandits.algorithms.linear.batches import Batch, Params, Rules
+from jaxbandits.algorithms.linear.batches import Batch, BatchRules, Params
 from jaxbandits.declared import LATER, STATIC, Doc, Epsilon, Example, Ge, Horizon, Inside, NonNegative
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
 from jaxbandits.mechanisms.gaussian import default_delta
@@ -47,12 +47,12 @@ def influence(
 ) -> Influence:
     """How the noise of single rewards and of sums by arm spreads to the estimates. inverse: M^-1."""
 
-    def of(x):
+    def influence_of_arm(x):
         h = matvec(inverse, x)
         w = jnp.where(played, dot(actions, h), 0)
         return Influence(dot(x, h), fixed_sum(w * w))
 
-    return Influence(*(jnp.where(active, x, 0) for x in lax.map(of, actions, batch_size=16)))
+    return Influence(*(jnp.where(active, x, 0) for x in lax.map(influence_of_arm, actions, batch_size=16)))
 
 
 def noisy_solution(params: Params, batch: Batch, noise: Float[Array, " K"]) -> tuple[Float[Array, " d"], Influence]:
@@ -64,7 +64,7 @@ def noisy_solution(params: Params, batch: Batch, noise: Float[Array, " K"]) -> t
     return theta, influence(params.actions, batch.active, batch.inverse, batch.counts > 0)
 
 
-def _judge(noise):
+def _noisy_judge(noise):
     def judge(params, draws, t, batch):
         own = params.own
         theta, reach = noisy_solution(params, batch, noise(draws, t, batch.counts.shape))
@@ -76,8 +76,12 @@ def _judge(noise):
     return judge
 
 
-LAPLACE = Rules(batches.sized, _judge(lambda draws, t, shape: draws.child("sums").laplace(t, shape)))
-GAUSSIAN = Rules(batches.sized, _judge(lambda draws, t, shape: draws.child("means").normal(t, shape)), truncates=True)
+LAPLACE = BatchRules(
+    batches.counts_by_size, _noisy_judge(lambda draws, t, shape: draws.child("sums").laplace(t, shape))
+)
+GAUSSIAN = BatchRules(
+    batches.counts_by_size, _noisy_judge(lambda draws, t, shape: draws.child("means").normal(t, shape)), truncates=True
+)
 
 
 def _events(params):
@@ -144,7 +148,7 @@ def private_elimination(
     >>> algorithm.params.noise_scale, algorithm.guarantee.spend(algorithm.params)
     (4.0, (0.5, 0.0))
     """
-    num_arms, dim = arguments.features_of(given).shape
+    num_arms, dim = arguments.check_features(given).shape
     noise, b = given["noise_scale"], arguments.laplace_noise(epsilon)
     if mechanism == "laplace":
         if delta is not None:
@@ -157,7 +161,7 @@ def private_elimination(
     else:
         if num_batches is not None:
             raise ValueError(f"num_batches = {num_batches!r}: the batches of mechanism='gaussian' double; leave it out")
-        sizes, rules, scale = arguments.doubled(2.0, horizon), GAUSSIAN, 1.0
+        sizes, rules, scale = arguments.doubling_sizes(2.0, horizon), GAUSSIAN, 1.0
         delta = number("delta", default_delta(delta, horizon), 0.0, 1.0, open_low=True, open_high=True)
         total, release = len(sizes), b * math.sqrt(2 * math.log(1.25 / delta))
     log_term = math.log(2 * num_arms * total / failure_prob)
@@ -168,4 +172,4 @@ def private_elimination(
     )
     own = Own(arguments.column(sizes), wide * noise**2, squares, tail, delta)
     most_plays = sizes + arguments.support(num_arms, dim)
-    return arguments.assembled(rules, horizon, given, most_plays, own, GUARANTEE, noise_scale=release)
+    return arguments.elimination_algorithm(rules, horizon, given, most_plays, own, GUARANTEE, noise_scale=release)

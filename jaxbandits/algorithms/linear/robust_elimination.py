@@ -1,7 +1,7 @@
 """Robust arm elimination: Algorithms 1 and 2 of "Robust and private stochastic linear bandits" (ICML 2023).
 
 arXiv 2304.11741. Reads from top to bottom: numbers and state, the next batch (`begin_batch`), the end of a batch
-(`estimated`, `end_batch`), the seven functions (`program`), the spans, the factory. What one batch's reports go through
+(`estimate_batch`, `end_batch`), the seven functions (`program`), the spans, the factory. What one batch's reports go through
 is in `batch_reports`, the radius in `formulas`.
 
 Axes: [K] arms, [d] features, [P] plays of a window, [B] batches, [n] plays of the largest batch. Draws:
@@ -18,9 +18,9 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batch_reports
-from jaxbandits.algorithms.linear.batch_reports import block_arms, ends, taken, whole_blocks
-from jaxbandits.algorithms.linear.batches import noised
-from jaxbandits.algorithms.linear.formulas import Model
+from jaxbandits.algorithms.linear.batch_reports import block_arms, block_ends, clamp_reports, whole_blocks
+from jaxbandits.algorithms.linear.batches import add_laplace_noise
+from jaxbandits.algorithms.linear.formulas import ClientModel
 from jaxbandits.declared import HOST, LATER, STATIC, Example, Ge, Horizon, Inside, Lt, NonNegative, Probability, Remedy
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.numerics import argmax, cond_any, count, matvec
@@ -87,7 +87,7 @@ class Shape(NamedTuple):
     num_arms: int
     dim: int
     explored: int  # batches that explore: B - 1
-    model: Model
+    model: ClientModel
     largest: int  # plays of the largest batch, whose reports are stored (M1); 0: their sums are enough
     slots: int  # plays of a window (M1)
     filtered: bool  # the spectral filter looks at the reports
@@ -105,10 +105,10 @@ class Shape(NamedTuple):
 def begin_batch(shape: Shape, params: Params, state: State, plays: Int[Array, ""]) -> State:
     """The next batch, after `plays` plays; no counts any more if it does not fit or the arms span nothing."""
     size = jnp.asarray(params.sizes)[jnp.clip(state.batch, 0, shape.explored - 1)]
-    batch = batch_reports.planned(params, state.active, size, shape.model)
+    batch = batch_reports.plan_batch(params, state.active, size, shape.model)
     left = jnp.asarray(params.horizon).astype(jnp.int32) - plays
     going = (state.batch < shape.explored) & (state.fitted == state.batch)  # every earlier batch fitted
-    fits = going & (batch.rank > 0) & (ends(batch.pulls, left + 1)[-1] <= left)
+    fits = going & (batch.rank > 0) & (block_ends(batch.pulls, left + 1)[-1] <= left)
     return state._replace(
         counts=jnp.where(fits, batch.pulls, 0),
         position=jnp.int32(0),
@@ -132,20 +132,20 @@ def no_reports(shape: Shape, dtype: Any) -> Any:
     return jnp.zeros(batch_reports.room(shape.largest, shape.slots), dtype)
 
 
-def stored(shape: Shape, params: Params, state: State, message: Report, used: Any) -> Any:
+def store_reports(shape: Shape, params: Params, state: State, message: Report, used: Any) -> Any:
     """The state's `reports` after a window."""
     if shape.model == "M2":
-        return jnp.where(message.present, taken(message.value, params.clamp), state.reports)
+        return jnp.where(message.present, clamp_reports(message.value, params.clamp), state.reports)
     if shape.summed:
-        return batch_reports.added(state.reports, message, state.counts, state.position, used, params.clamp)
+        return batch_reports.add_reports(state.reports, message, state.counts, state.position, used, params.clamp)
     # what lies behind the plays made is overwritten by the next window, or never read
-    return lax.dynamic_update_slice(state.reports, taken(message.value, params.clamp), (state.position,))
+    return lax.dynamic_update_slice(state.reports, clamp_reports(message.value, params.clamp), (state.position,))
 
 
 # ---- the end of a batch
 
 
-def estimated(shape: Shape, params: Params, state: State, draws: Any, t: Any) -> batch_reports.Estimate:
+def estimate_batch(shape: Shape, params: Params, state: State, draws: Any, t: Any) -> batch_reports.BatchEstimate:
     """The estimate from a batch that was played."""
     if shape.summed:
         return batch_reports.least_squares(state.reports, state.counts, state.whiten, params.actions)
@@ -155,16 +155,16 @@ def estimated(shape: Shape, params: Params, state: State, draws: Any, t: Any) ->
         most_arms = arguments.support(shape.num_arms, shape.dim)
         reports = batch_reports.in_blocks(state.reports, state.counts, shape.largest, most_arms)
         counts = state.counts
-    inside = batch_reports.sieved(reports, batch_reports.sieve_limit(params, state.counts, shape.model))
+    inside = batch_reports.passes_sieve(reports, batch_reports.sieve_limit(params, state.counts, shape.model))
     threshold = state.threshold if shape.filtered else None
-    return batch_reports.estimate(
+    return batch_reports.estimate_theta(
         reports, inside, counts, state.whiten, params.actions, threshold, draws, t, shape.refit
     )
 
 
 def end_batch(shape: Shape, params: Params, state: State, draws: Any, t: Any) -> State:
     """The filter's estimate and elimination; nothing changes where no batch was played."""
-    estimate = estimated(shape, params, state, draws, t)
+    estimate = estimate_batch(shape, params, state, draws, t)
     value = jnp.where(state.active, matvec(params.actions, estimate.theta), -jnp.inf)
     stays = state.active & ((value >= jnp.max(value) - 2 * state.radius) | ~estimate.any_left)
     played = jnp.any(state.counts > 0)
@@ -218,16 +218,16 @@ def program(shape: Shape) -> Program:
     def encode(params, note, draws, t, context, action, reward, play):
         scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
         if model == "M1":  # every client sends one reward
-            return Report(cond_any(scale > 0, noised, reward, scale, stream, t), action, play)
+            return Report(cond_any(scale > 0, add_laplace_noise, reward, scale, stream, t), action, play)
         # the client of an arm sends the mean of its rewards once, after its last play
         counts, position = note
         mean, own, last, there = batch_reports.answers(counts, position, t, reward, action, play)
-        value = cond_any(scale > 0, noised, mean, scale / own, stream, last)
+        value = cond_any(scale > 0, add_laplace_noise, mean, scale / own, stream, last)
         return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
 
     def update(params, state, draws, t, note, message, used):
         position = (state.position + used).astype(jnp.int32)
-        return state._replace(reports=stored(shape, params, state, message, used), position=position), ()
+        return state._replace(reports=store_reports(shape, params, state, message, used), position=position), ()
 
     def close(params, state, draws, t):
         return begin_batch(shape, params, end_batch(shape, params, state, draws, t), t)
@@ -252,7 +252,7 @@ def program(shape: Shape) -> Program:
 
 
 def _schedule(
-    horizon: int, sizes: np.ndarray, num_arms: int, dim: int, model: Model, weight_floor: float
+    horizon: int, sizes: np.ndarray, num_arms: int, dim: int, model: ClientModel, weight_floor: float
 ) -> tuple[Span, ...]:
     """One span a batch, closed by the elimination, then exploitation.
 
@@ -265,11 +265,11 @@ def _schedule(
     slots, support = arguments.slots(horizon), arguments.support(num_arms, dim)
     batches = []
     for size in sizes:
-        plays = math.ceil(size * arguments.ROUNDING) + support
+        plays = math.ceil(size * arguments.COUNT_ROUNDING) + support
         if model == "M1":
             batches.append(Span(slots, -(-min(horizon, plays) // slots), full=False, close=True))
         else:
-            offered = min(horizon, math.ceil(size * arguments.ROUNDING) + 1)
+            offered = min(horizon, math.ceil(size * arguments.COUNT_ROUNDING) + 1)
             plays = min(horizon, math.ceil(plays + size * weight_floor * (support - 1)))
             batches.append(Span(offered, 2 * -(-plays // offered) + 1, full=False, whole=True, close=True))
     return (Span(slots, 0, close=True), *batches, Span(slots, -(-horizon // slots), full=False))
@@ -277,7 +277,7 @@ def _schedule(
 
 def _largest(horizon: int, sizes: np.ndarray, num_arms: int, dim: int) -> int:
     """Plays of the largest batch at most, rounded up to three bits so that few shapes are compiled."""
-    plays = min(horizon, math.ceil(sizes[-1] * arguments.ROUNDING) + arguments.support(num_arms, dim))
+    plays = min(horizon, math.ceil(sizes[-1] * arguments.COUNT_ROUNDING) + arguments.support(num_arms, dim))
     unit = 2 ** max(plays.bit_length() - 3, 0)
     return -(-plays // unit) * unit
 
@@ -359,7 +359,7 @@ def robust_elimination(
     >>> algorithm.params.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)
     ([10.0, 100.0], (0.5, 0.0))
     """
-    features = arguments.features_of(given)
+    features = arguments.check_features(given)
     noise, scale = float(given["noise_scale"]), arguments.laplace_noise(given["epsilon"])
     num_arms, dim = features.shape
     num_batches = given["num_batches"]
@@ -399,5 +399,5 @@ def robust_elimination(
         params,
         guarantee("local", "reward", partial(_events, model), view_message, bound=1.0),
         version=("robust_elimination", 2, shape),
-        rewards=arguments.readable(scale),
+        rewards=arguments.rewards_for_noise(scale),
     )

@@ -10,9 +10,9 @@ from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms, block_sums
-from jaxbandits.algorithms.linear.batches import Radius, Rules
+from jaxbandits.algorithms.linear.batches import BatchRules, Radius
 from jaxbandits.declared import Ge, Horizon, Lt
-from jaxbandits.estimators.trimmed_mean import left_out
+from jaxbandits.estimators.trimmed_mean import count_to_trim
 from jaxbandits.numerics import count
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
@@ -24,8 +24,8 @@ class Own(NamedTuple):
     trim: Any  # the share of an arm's reports that is left out at each end
 
 
-def _judge(median: bool):
-    def judge(params, draws, t, batch):
+def _location_judge(median: bool):
+    def judge_locations(params, draws, t, batch):
         n, counts, arms = batch.reports.shape[0], batch.counts, batch.counts.shape[0]
         place = jnp.arange(n, dtype=jnp.int32)
         arm = jnp.where(place < batch.plays, block_arms(counts, jnp.int32(0), n), arms)
@@ -35,7 +35,7 @@ def _judge(median: bool):
         left = block_sums(good.astype(jnp.int32), arm, counts, jnp.int32(0), batch.plays)
         drop = jnp.maximum(left - 1, 0) // 2
         if not median:
-            drop = jnp.minimum(drop, left_out(left, jnp.asarray(params.own.trim, ordered.dtype)))
+            drop = jnp.minimum(drop, count_to_trim(left, jnp.asarray(params.own.trim, ordered.dtype)))
         own = jnp.minimum(arm, arms - 1)
         inside = (place >= (start + drop)[own]) & (place < (start + left - drop)[own])
         total = block_sums(jnp.where(inside, ordered, 0), arm, counts, jnp.int32(0), batch.plays)
@@ -44,11 +44,11 @@ def _judge(median: bool):
         sound = count((counts > 0) & (left == 0)) == 0
         return theta, 2 * batches.gamma(params, params.own.radius, batch), sound
 
-    return judge
+    return judge_locations
 
 
-TRIMMED = Rules(batches.sized, _judge(median=False), private=True)
-MEDIAN = Rules(batches.sized, _judge(median=True), private=True)
+TRIMMED = BatchRules(batches.counts_by_size, _location_judge(median=False), private=True)
+MEDIAN = BatchRules(batches.counts_by_size, _location_judge(median=True), private=True)
 
 
 @factory(
@@ -84,7 +84,7 @@ def trimmed_elimination(
     >>> algorithm.params.own.trim, algorithm.params.own.sizes[:2].round()
     (0.2, array([ 10., 100.]))
     """
-    return arguments.located(
+    return arguments.location_algorithm(
         MEDIAN if estimator == "median" else TRIMMED,
         horizon,
         given,

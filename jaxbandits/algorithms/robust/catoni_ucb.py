@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.robust.stored_rewards import tie
-from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
-from jaxbandits.estimators.m_estimators import decreasing_root, influence, width
+from jaxbandits.algorithms.stochastic.plain_reports import cut_report, encode_reward
+from jaxbandits.estimators.m_estimators import catoni_scale, decreasing_root, influence
 from jaxbandits.numerics import argmax, fixed_sum
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int
@@ -67,12 +67,14 @@ def program(num_arms: int, places: int) -> Program:
         return jnp.full(t.shape, action), None, action
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)
+        message = cut_report(message)
         rewards, arms = state.rewards.at[t - 1].set(message), state.arms.at[t - 1].set(note)
         pulls = state.pulls.at[note].add(1)
         low, high = state.low.at[note].min(message), state.high.at[note].max(message)
         log_term, enough = _enough(pulls, t + 1)
-        a = jnp.where(enough, width(jnp.where(enough, pulls, 4 * log_term + 1), params.moment_bound, log_term), 0)
+        a = jnp.where(
+            enough, catoni_scale(jnp.where(enough, pulls, 4 * log_term + 1), params.moment_bound, log_term), 0
+        )
 
         def slack(theta):
             def add(i, sums):
@@ -89,4 +91,4 @@ def program(num_arms: int, places: int) -> Program:
         return State(rewards=rewards, arms=arms, pulls=pulls, estimate=estimate, low=low, high=high), ()
 
     # the pass over all rewards ends at the message's t
-    return Program(init, act, reported, update, lockstep=True)
+    return Program(init, act, encode_reward, update, lockstep=True)

@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places
-from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, insert_in_order, row_length
+from jaxbandits.algorithms.stochastic.plain_reports import cut_report, encode_reward
 from jaxbandits.declared import Example, NonNegative, NumArms
-from jaxbandits.estimators.trimmed_mean import shorth, trimmed
+from jaxbandits.estimators.trimmed_mean import shorth, trim_and_average
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int
 from jaxbandits.validation import factory
 
-ESTIMATORS = {"trimmed": trimmed, "shorth": shorth}
+ESTIMATORS = {"trimmed": trim_and_average, "shorth": shorth}
 
 
 class Params(NamedTuple):
@@ -51,13 +51,13 @@ def program(num_arms: int, estimator: str, places: int) -> Program:
         return jnp.full(t.shape, action), None, action
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)
-        row = inserted(state.ordered[note], message)
+        message = cut_report(message)
+        row = insert_in_order(state.ordered[note], message)
         pulls = state.pulls.at[note].add(1)
         estimate = estimate_of(row, pulls[note], jnp.asarray(params.share, row.dtype))
         return State(state.ordered.at[note].set(row), pulls, state.estimate.at[note].set(estimate)), ()
 
-    return Program(init, act, reported, update)
+    return Program(init, act, encode_reward, update)
 
 
 @factory(
@@ -99,7 +99,7 @@ def cr_ucb(
     width = noise_scale / (1 - 2 * corruption_bound)
     bias = corruption_width * corruption_bound * math.sqrt(math.log(horizon))
     return Algorithm(
-        program(num_arms, estimator, places(horizon, "cr_ucb")),
+        program(num_arms, estimator, row_length(horizon, "cr_ucb")),
         (Span(1, horizon),),
         Params(corruption_bound, width, bias),
         rewards=Rewards(),

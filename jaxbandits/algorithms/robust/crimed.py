@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places
-from jaxbandits.algorithms.stochastic.plain_reports import reported
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, insert_in_order, row_length
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward
 from jaxbandits.declared import Example, NumArms, Positive
 from jaxbandits.numerics import argmin
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -63,16 +63,16 @@ def program(num_arms: int, places: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         # at the server, since reports may be corrupted on the way
         message = jnp.where(jnp.isnan(message), jnp.inf, message)
-        row = inserted(state.ordered[note], message)
+        row = insert_in_order(state.ordered[note], message)
         pulls = state.pulls.at[note].add(1)
         median = state.median.at[note].set(row[(pulls[note] - 1) // 2])
         return State(state.ordered.at[note].set(row), pulls, median), ()
 
-    return Program(init, act, reported, update)
+    return Program(init, act, encode_reward, update)
 
 
 @lru_cache(maxsize=64)
-def table(corruption_bound: float) -> np.ndarray:
+def divergence_table(corruption_bound: float) -> np.ndarray:
     """d_eps at the gaps 0, 0.01, ..., 40."""
     return contaminated_divergence(np.linspace(0, FARTHEST, FARTHEST * FINENESS + 1), corruption_bound)
 
@@ -112,5 +112,5 @@ def crimed(
     >>> algorithm.params.divergence[[0, 20, 100]].round(4)
     array([0.    , 0.    , 0.1404])
     """
-    params = Params(table(corruption_bound), noise_scale)
-    return Algorithm(program(num_arms, places(horizon, "crimed")), (Span(1, horizon),), params, rewards=Rewards())
+    params = Params(divergence_table(corruption_bound), noise_scale)
+    return Algorithm(program(num_arms, row_length(horizon, "crimed")), (Span(1, horizon),), params, rewards=Rewards())

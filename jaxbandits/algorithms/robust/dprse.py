@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
-from jaxbandits.algorithms.stochastic.dp_se import Params, events, rules, tables
+from jaxbandits.algorithms.stochastic.dp_se import Params, epoch_rules, epoch_tables, events
 from jaxbandits.declared import Epsilon, Example, Ge, Horizon, Inside, NumArms, Positive, Remedy
 from jaxbandits.protocol import Algorithm, Rewards, Tails
 from jaxbandits.typing import Scalar
@@ -58,7 +58,7 @@ def dprse(
     u, v = moment_bound ** (2 / moment_order), min(moment_order, 2.0) - 1
     power, budget = (1 + v) / v, min(epsilon, 1.0)
 
-    def of(epoch, arms):
+    def columns_of(epoch, arms):
         logs = np.log(4 * arms * epoch**2 / failure)
         pulls = np.ceil(u ** (1 / v) * 24**power * logs / budget * 2.0 ** (epoch * power) + 1)
         share = logs / (pulls * budget)
@@ -66,7 +66,7 @@ def dprse(
         noise_scale = np.zeros(pulls.shape) if math.isinf(epsilon) else 2 * clip / (pulls * epsilon)
         return pulls, clip, noise_scale, 12 * u ** (1 / (1 + v)) * share ** (v / (1 + v))
 
-    pulls, clip, noise_scale, slack = tables(num_arms, horizon, of)
+    pulls, clip, noise_scale, slack = epoch_tables(num_arms, horizon, columns_of)
     params = Params(
         pulls=pulls,
         clip=clip,
@@ -76,10 +76,10 @@ def dprse(
         mechanism_scale=1.0,
     )
     return Algorithm(
-        episodes.program(rules(num_arms, False)),
+        episodes.program(epoch_rules(num_arms, False)),
         episodes.schedule(horizon, pulls.size),
         params,
-        episodes.claim(partial(events, None)),
+        episodes.pure_claim(partial(events, None)),
         rewards=Rewards(),
         tails=Tails(moment_order, moment_bound),
     )

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, places, tie
-from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, row_length, tie
+from jaxbandits.algorithms.stochastic.plain_reports import cut_report, encode_reward
 from jaxbandits.declared import Example, NonNegative, NumArms, Positive
 from jaxbandits.estimators.m_estimators import location
 from jaxbandits.numerics import argmax
@@ -51,7 +51,7 @@ def program(num_arms: int, places: int) -> Program:
         return jnp.full(t.shape, action), None, action
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)
+        message = cut_report(message)
         before = state.pulls[note]
         row = state.rewards[note].at[before].set(message)
         present = jnp.arange(places, dtype=jnp.int32) <= before
@@ -60,7 +60,7 @@ def program(num_arms: int, places: int) -> Program:
         rewards, pulls = state.rewards.at[note, before].set(message), state.pulls.at[note].add(1)
         return State(rewards, pulls, state.estimate.at[note].set(estimate)), ()
 
-    return Program(init, act, reported, update)
+    return Program(init, act, encode_reward, update)
 
 
 @factory(
@@ -102,7 +102,7 @@ def huber_ucb(
     b = 2 * noise_scale if clip is None else clip
     bias = 2 * b * corruption_bound / (1 - 2 * corruption_bound)
     return Algorithm(
-        program(num_arms, places(horizon, "huber_ucb")),
+        program(num_arms, row_length(horizon, "huber_ucb")),
         (Span(1, horizon),),
         Params(noise_scale, clip=b, bias=bias, min_pulls_scale=min_pulls_scale),
         rewards=Rewards(),

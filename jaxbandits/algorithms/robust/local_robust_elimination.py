@@ -15,7 +15,7 @@ import numpy as np
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import HOST, Epsilon, Example, Ge, Horizon, Inside, Le, NonNegative, NumArms, Positive, Share
-from jaxbandits.estimators.cut_means import within
+from jaxbandits.estimators.cut_means import clip_reports
 from jaxbandits.mechanisms.composition import guarantee, response_event, view_message
 from jaxbandits.mechanisms.pure import randomized_response, response_bound
 from jaxbandits.numerics import count, materialize
@@ -49,7 +49,7 @@ class Memory(NamedTuple):
 
 
 @cache
-def rules(num_arms: int, truncation: str) -> episodes.Rules:
+def batch_rules(num_arms: int, truncation: str) -> episodes.Rules:
     """Elimination in batches of doubling length; a client truncates its reward and reports one private bit."""
 
     def init(params, draws):
@@ -63,14 +63,14 @@ def rules(num_arms: int, truncation: str) -> episodes.Rules:
         if truncation == "zero":
             value = jnp.where(jnp.abs(value) <= note, value, 0)
         else:
-            value = within(value, note)
+            value = clip_reports(value, note)
         scale = params.noise_scale * params.mechanism_scale
         bit = randomized_response(draws.child("bit").uniform(t), (value + note) / (2 * note), scale)
         return note * (2 * bit - 1)
 
-    def keep(params, memory, arm, value, present):
+    def bound_reports(params, memory, arm, value, present):
         bound = jnp.asarray(params.bound)[memory.batch]
-        return memory, within(value, bound), jnp.asarray(params.ceiling)[memory.batch]
+        return memory, clip_reports(value, bound), jnp.asarray(params.ceiling)[memory.batch]
 
     def end(params, memory, draws, t, arm, total):
         sizes = jnp.asarray(params.sizes)
@@ -85,7 +85,7 @@ def rules(num_arms: int, truncation: str) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "batches": memory.batch}
 
-    return episodes.Rules(init, keep, end, diagnose, last_arm, note, encode)
+    return episodes.Rules(init, bound_reports, end, diagnose, last_arm, note, encode)
 
 
 def _events(params):
@@ -232,7 +232,7 @@ def local_robust_elimination(
         mechanism_scale=1.0,
     )
     return Algorithm(
-        episodes.program(rules(num_arms, truncation)),
+        episodes.program(batch_rules(num_arms, truncation)),
         episodes.schedule(horizon, num_arms * horizon.bit_length()),
         params,
         guarantee("local", "reward", _events, view_message),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.stochastic.plain_reports import reported, taken
+from jaxbandits.algorithms.stochastic.plain_reports import cut_report, encode_reward
 from jaxbandits.estimators.middle_points import middle
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Program
@@ -61,7 +61,7 @@ def program(num_arms: int, places: int) -> Program:
         return middle(jnp.sort(jnp.where(block < h, sums, jnp.inf)), h) / m.astype(row.dtype)
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)
+        message = cut_report(message)
         pulls = state.pulls.at[note].add(1)
         rewards = state.rewards.at[note, pulls[note] - 1].set(message)
         wanted_blocks = jnp.floor(1 + 16 * jnp.log((t + 1).astype(message.dtype))).astype(jnp.int32)
@@ -81,4 +81,4 @@ def program(num_arms: int, places: int) -> Program:
         estimate, blocks, size = lax.while_loop(lambda carry: jnp.any(due(carry)), renew, before)
         return State(rewards, pulls, estimate, blocks, size), ()
 
-    return Program(init, act, reported, update)
+    return Program(init, act, encode_reward, update)

@@ -26,7 +26,7 @@ class Bins(NamedTuple):
     width: Any
 
 
-class Constants(NamedTuple):
+class BlockConstants(NamedTuple):
     """The numbers that measure a block of a given number of pulls. They may be traced."""
 
     clip: Any  # M: values farther from the centre are rejected
@@ -35,7 +35,7 @@ class Constants(NamedTuple):
     count_scale: Any  # Laplace scale of a bin's share
 
 
-class Block(NamedTuple):
+class RewardBlock(NamedTuple):
     """A block that is being played."""
 
     position: Int[Array, ""]  # pulls made so far
@@ -44,13 +44,13 @@ class Block(NamedTuple):
     left_edge: Float[Array, ""]  # J; 0 with raw moments
 
 
-def empty(bins: int, dtype: Any) -> Block:
+def empty_block(bins: int, dtype: Any) -> RewardBlock:
     """A block before its first pull. `bins` is 0 with raw moments."""
     zero = jnp.zeros((), dtype)
-    return Block(jnp.int32(0), integer_sums.nothing(dtype), jnp.zeros(bins, jnp.int32) if bins else (), zero)
+    return RewardBlock(jnp.int32(0), integer_sums.nothing(dtype), jnp.zeros(bins, jnp.int32) if bins else (), zero)
 
 
-def left(block: Block, pulls: Int[Array, ""], bins: int) -> Int[Array, ""]:
+def plays_left(block: RewardBlock, pulls: Int[Array, ""], bins: int) -> Int[Array, ""]:
     """Pulls until the block ends or, with central moments, its first half. A window must not reach beyond that."""
     if not bins:
         return pulls - block.position
@@ -58,19 +58,19 @@ def left(block: Block, pulls: Int[Array, ""], bins: int) -> Int[Array, ""]:
     return jnp.where(block.position < half, half, pulls) - block.position
 
 
-def extended(
-    block: Block,
+def extend_block(
+    block: RewardBlock,
     pulls: Int[Array, ""],
     used: Any,
     value: Float[Array, " P"],
     play: Any,
-    constants: Constants,
+    constants: BlockConstants,
     bins: int,
     histogram: Bins,
     scale: Any,
     draws: Draws,
     t: Int[Array, ""],
-) -> tuple[Block, Bool[Array, ""]]:
+) -> tuple[RewardBlock, Bool[Array, ""]]:
     """The block after the `used` plays of a window, and whether all its `pulls` are made.
 
     `t` is the last of these plays, `scale` is `mechanism_scale`. `play` [P] is bool; where rewards come as counts
@@ -86,12 +86,12 @@ def extended(
     counted = (play if single else play > 0) & ~first_half
     inside = counted & (jnp.abs(distance) <= constants.clip)
     truncated = jnp.where(inside, distance, 0)  # not a product, as inf times 0 is NaN
-    total = integer_sums.added(total, truncated, constants.ceiling, None if single else play)
+    total = integer_sums.add_rewards(total, truncated, constants.ceiling, None if single else play)
     counts, left_edge = block.counts, block.left_edge
     if bins:
         counts = cond_any(
             first_half,
-            _counted,
+            _count_bins,
             counts,
             value,
             first_half & play if single else jnp.where(first_half, play, 0),
@@ -102,19 +102,19 @@ def extended(
         share_scale = materialize(scale * constants.count_scale)
         stream = draws.child("bins")
         left_edge = cond_any(
-            half_done, _searched, left_edge, half_done, counts, pulls // 2, share_scale, histogram, stream, t
+            half_done, _search_bins, left_edge, half_done, counts, pulls // 2, share_scale, histogram, stream, t
         )
     full = (position == pulls) & (used > 0)
-    return Block(jnp.where(full, 0, position), total, counts, left_edge), full
+    return RewardBlock(jnp.where(full, 0, position), total, counts, left_edge), full
 
 
-def _counted(counts: Any, value: Any, play: Any, fresh: Any, histogram: Bins) -> Any:
+def _count_bins(counts: Any, value: Any, play: Any, fresh: Any, histogram: Bins) -> Any:
     """Counts of the bins after a window of the first half."""
     index, inside = bin_index(value, histogram.first_edge, histogram.width, histogram.num_bins)
     return jnp.where(fresh, 0, counts).at[index].add(jnp.where(inside, play.astype(jnp.int32), 0))
 
 
-def _searched(
+def _search_bins(
     left_edge: Any, half_done: Any, counts: Any, n: Any, share_scale: Any, histogram: Bins, draws: Draws, t: Any
 ) -> Any:
     """J where the first half has just ended: the left edge of the bin of largest noisy share."""
@@ -125,12 +125,18 @@ def _searched(
     return jnp.where(half_done, histogram.first_edge + materialize(best.astype(dtype) * histogram.width), left_edge)
 
 
-def estimate(
-    block: Block, pulls: Int[Array, ""], constants: Constants, bins: int, scale: Any, draws: Draws, t: Int[Array, ""]
+def estimate_mean(
+    block: RewardBlock,
+    pulls: Int[Array, ""],
+    constants: BlockConstants,
+    bins: int,
+    scale: Any,
+    draws: Draws,
+    t: Int[Array, ""],
 ) -> Float[Array, ""]:
     """The private mean of a full block. Draws: `mean`, one Laplace variable at the block's last play t."""
     dtype = block.left_edge.dtype
     n = (pulls // 2 if bins else pulls).astype(dtype)
     noise = materialize(scale * constants.noise_scale * draws.child("mean").laplace(t))
-    mean = materialize(integer_sums.value(block.sum, constants.ceiling, dtype) / n) + noise
+    mean = materialize(integer_sums.sum_as_float(block.sum, constants.ceiling, dtype) / n) + noise
     return block.left_edge + mean if bins else mean

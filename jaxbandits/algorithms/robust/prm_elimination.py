@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.robust import prm_block, prm_formulas
-from jaxbandits.algorithms.robust.prm_block import Bins, Block, Constants
+from jaxbandits.algorithms.robust.prm_block import Bins, BlockConstants, RewardBlock
 from jaxbandits.algorithms.robust.prm_formulas import PrmArguments
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.declared import LATER, STATIC, Axes, Example, Ge, Horizon, Le, NonNegative, NumArms, Probability
@@ -51,7 +51,7 @@ class State(NamedTuple):
     estimates: Float[Array, " K"]  # latest private mean of each arm
     batch: Int[Array, ""]
     arm: Int[Array, ""]  # the arm whose block it is
-    block: Block
+    block: RewardBlock
     undecided: Int[Array, ""]  # plays made with more than one arm left
 
 
@@ -64,9 +64,9 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
 
     one_arm = hooked or exploration != "round"
 
-    def constants(params, batch):
+    def constants_of_batch(params, batch):
         own = params.clip, params.ceiling, params.noise_scale, params.count_scale
-        return Constants(*(jnp.asarray(x)[batch] for x in own))
+        return BlockConstants(*(jnp.asarray(x)[batch] for x in own))
 
     def size(params, state):
         return jnp.asarray(params.sizes).astype(jnp.int32)[state.batch]
@@ -77,7 +77,7 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
     def any_arm(draws, t):
         return jnp.minimum((draws.child("arm").uniform(t) * num_arms).astype(jnp.int32), num_arms - 1)
 
-    def forced_arm(params, state, draws, t):
+    def arm_to_explore(params, state, draws, t):
         """The arm of an exploring batch that begins at play t."""
         if hooked:
             arms = jnp.asarray(params.forced_arms).astype(jnp.int32)
@@ -95,14 +95,14 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
             estimates=estimates,
             batch=zero,
             arm=zero,
-            block=prm_block.empty(bins, draws.dtype),
+            block=prm_block.empty_block(bins, draws.dtype),
             undecided=zero,
         )
 
     def act(params, state, draws, t, context):
         begins = explores(params, state) & (state.block.position == 0)
-        arm = materialize(jnp.where(begins, forced_arm(params, state, draws, t[0]), state.arm))
-        used = jnp.minimum(prm_block.left(state.block, size(params, state), bins), t.shape[0])
+        arm = materialize(jnp.where(begins, arm_to_explore(params, state, draws, t[0]), state.arm))
+        used = jnp.minimum(prm_block.plays_left(state.block, size(params, state), bins), t.shape[0])
         if one_arm:
             return arm[None], used, arm
         return jnp.where(explores(params, state), any_arm(draws, t), arm), used, arm
@@ -111,10 +111,12 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
         return Report(reward, action, play)
 
     def update(params, state, draws, t, note, message, used):
-        arm, pulls, own = note, size(params, state), constants(params, state.batch)
+        arm, pulls, own = note, size(params, state), constants_of_batch(params, state.batch)
         value, play, scale = message.value, message.present, params.mechanism_scale
-        block, full = prm_block.extended(state.block, pulls, used, value, play, own, bins, params.bins, scale, draws, t)
-        mean = materialize(prm_block.estimate(block, pulls, own, bins, scale, draws, t))
+        block, full = prm_block.extend_block(
+            state.block, pulls, used, value, play, own, bins, params.bins, scale, draws, t
+        )
+        mean = materialize(prm_block.estimate_mean(block, pulls, own, bins, scale, draws, t))
         exploring = explores(params, state)
         counts = full if exploration == "greedy" else full & ~exploring  # else an exploring batch is discarded
         estimates = state.estimates.at[arm].set(jnp.where(counts, mean, state.estimates[arm]))
@@ -135,14 +137,14 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
         after = State(active=active, estimates=estimates, batch=batch, arm=arm, block=block, undecided=undecided)
         return after, jnp.where(counts, released, jnp.nan)
 
-    def rest(params, state):
+    def settle_on_arm(params, state):
         last = jnp.argmax(state.active).astype(jnp.int32)
         return jnp.where(count(state.active) == 1, last, UNDECIDED)
 
     def diagnose(params, state):
         return {"active_arms": count(state.active), "undecided_plays": state.undecided}
 
-    return Program(init, act, encode, update, diagnose=diagnose, hints=Hints(rest, one_arm, tally=shortcut))
+    return Program(init, act, encode, update, diagnose=diagnose, hints=Hints(settle_on_arm, one_arm, tally=shortcut))
 
 
 def _events(central: bool, params: Params) -> tuple[Any, ...]:
@@ -216,7 +218,7 @@ def prm_elimination(
     >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).params.radius[:4].round(3)
     array([2.9  , 2.051, 1.45 , 1.025])
     """
-    prm = prm_formulas.check(horizon, sampling_scale, privacy_scale, corruption_scale, **given)
+    prm = prm_formulas.check_prm(horizon, sampling_scale, privacy_scale, corruption_scale, **given)
     if greedy_prob > 0 and exploration != "greedy":
         raise ValueError(f"greedy_prob = {greedy_prob!r} needs exploration='greedy', not {exploration!r}")
     arms = np.zeros(1) if forced_arms is None else array("forced_arms", forced_arms, 1, 0, num_arms - 1)
@@ -224,7 +226,7 @@ def prm_elimination(
         raise ValueError(f"forced_arms = {forced_arms!r} must be indices of arms, integers from 0")
     # The last block is longer than the horizon, so that no table is read beyond its end.
     sizes = np.minimum(2 ** np.arange(1, horizon.bit_length() + 1, dtype=np.int64), 2**31 - 1)
-    table, bins = prm_formulas.tables(prm, sizes), prm_formulas.histogram(prm)
+    table, bins = prm_formulas.prm_tables(prm, sizes), prm_formulas.histogram(prm)
     params = Params(
         sizes=sizes,
         forced=int(np.sum(sizes < prm_formulas.threshold(prm))),
@@ -243,7 +245,7 @@ def prm_elimination(
     slots = MAX_TRIALS if shortcut else _slots(horizon)
     folds = 2 if prm.central else 1  # each fold of a block ends in a window that is partly used
     span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False, whole=shortcut)
-    offered = prm_formulas.offered_bins(bins.num_bins) if prm.central else 0
+    offered = prm_formulas.bins_to_offer(bins.num_bins) if prm.central else 0
     return Algorithm(
         program(num_arms, offered, exploration, forced_arms is not None, shortcut),
         (span,),

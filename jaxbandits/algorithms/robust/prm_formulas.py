@@ -1,7 +1,7 @@
 """Private robust mean estimates (PRM; Wu, Zhou, Tao and Wang 2023, Algorithms 2 and 3): arguments and formulas.
 
-Everything here runs on the host. `PrmArguments` is what all PRM algorithms take, `check` holds it against itself.
-`tables` turns it into arrays, one entry for each number of pulls that an estimate may rest on. `threshold` and
+Everything here runs on the host. `PrmArguments` is what all PRM algorithms take, `check_prm` holds it against itself.
+`prm_tables` turns it into arrays, one entry for each number of pulls that an estimate may rest on. `threshold` and
 `histogram` give the rest. The formulas are those of `docs/formulas/private_robust_mab.md#clip-level`,
 `docs/formulas/private_robust_mab.md#raw-moments` and `docs/formulas/private_robust_mab.md#central-moments`, in their
 notation: s = moment_bound^(1/k), k = moment_order, L = ln(1 / failure_prob), alpha = corruption_bound, D = mean_bound.
@@ -162,7 +162,7 @@ class Histogram(NamedTuple):
     width: float  # r
 
 
-def check(horizon: int, sampling_scale: Any, privacy_scale: Any, corruption_scale: Any, **given: Any) -> Prm:
+def check_prm(horizon: int, sampling_scale: Any, privacy_scale: Any, corruption_scale: Any, **given: Any) -> Prm:
     """`PrmArguments` held against each other, or a ValueError. `failure_prob` None is 1 / horizon, at most 1/2."""
     prm = Prm(sampling_scale, privacy_scale, corruption_scale, **given)
     if prm.central and prm.explicit and prm.clip_mode == "literal":
@@ -198,7 +198,7 @@ def fold(prm: Prm, pulls: Any) -> Any:
     return pulls // 2 if prm.central else pulls
 
 
-def tables(prm: Prm, pulls: Int[np.ndarray, " B"]) -> Tables:
+def prm_tables(prm: Prm, pulls: Int[np.ndarray, " B"]) -> Tables:
     """Clip, radius and noise scales, float64, of estimates from `pulls` pulls: at least 1, with central moments 2."""
     n = np.asarray(fold(prm, np.asarray(pulls, np.int64)), np.float64)
     k, s, alpha, log_term = prm.moment_order, prm.unit, prm.corruption_bound, prm.log_term
@@ -268,7 +268,7 @@ def histogram(prm: Prm) -> Histogram:
     return Histogram(num_bins, -prm.mean_bound - prm.guard_bins * width, width)
 
 
-def offered_bins(num_bins: int) -> int:
+def bins_to_offer(num_bins: int) -> int:
     """A power of two, at least `num_bins`: a static number, so that a grid over D or alpha shares few programs."""
     return 1 << (num_bins - 1).bit_length()
 

@@ -44,7 +44,7 @@ class Params(NamedTuple):
     mechanism_scale: Any
 
 
-class Search(NamedTuple):
+class BinSearch(NamedTuple):
     """The search for a bin near the mean, with central moments.
 
     The first half of an episode fills the bins; the second half is averaged around the fullest one.
@@ -63,11 +63,11 @@ class Memory(NamedTuple):
 
     estimate: Float[Array, " K"]
     episodes: Int[Array, " K"]  # finished episodes
-    search: Any  # a `Search`; () with raw moments
+    search: Any  # a `BinSearch`; () with raw moments
 
 
 @cache
-def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
+def prm_rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
     """The rules for at most `bins` bins, 0 with raw moments.
 
     `thompson`: the radius is multiplied by a normal variable.
@@ -79,25 +79,25 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
     width = min(bins, BINS_PER_WINDOW)
     parts = -(-bins // width) if bins else 0
 
-    def row(params, memory, arm):
+    def entry_of_arm(params, memory, arm):
         """The entry of the tables for the arm's running or next episode."""
         return jnp.minimum(params.first + memory.episodes[arm], params.pulls.shape[0] - 1)
 
     def begin(params, memory, arm):
         """Length of the arm's next episode, or of its first half."""
-        pulls = jnp.asarray(params.pulls)[row(params, memory, arm)]
+        pulls = jnp.asarray(params.pulls)[entry_of_arm(params, memory, arm)]
         return pulls // 2 if bins else pulls
 
-    def empty(dtype):
+    def empty_search(dtype):
         zero = jnp.zeros((), dtype)
-        return Search(jnp.zeros(bins, jnp.int32), jnp.int32(0), zero, zero) if bins else ()
+        return BinSearch(jnp.zeros(bins, jnp.int32), jnp.int32(0), zero, zero) if bins else ()
 
     def init(params, draws):
-        memory = Memory(jnp.zeros(num_arms, draws.dtype), jnp.zeros(num_arms, jnp.int32), empty(draws.dtype))
+        memory = Memory(jnp.zeros(num_arms, draws.dtype), jnp.zeros(num_arms, jnp.int32), empty_search(draws.dtype))
         return memory, jnp.int32(0), begin(params, memory, 0)
 
-    def keep(params, memory, arm, value, present):
-        at = row(params, memory, arm)
+    def truncate_rewards(params, memory, arm, value, present):
+        at = entry_of_arm(params, memory, arm)
         clip, ceiling = jnp.asarray(params.clip)[at], jnp.asarray(params.ceiling)[at]
         if not bins:
             return memory, jnp.where(jnp.abs(value) <= clip, value, 0), ceiling
@@ -109,7 +109,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         truncated = jnp.where((search.parts == parts) & (jnp.abs(off) <= clip), off, 0)
         return memory._replace(search=search._replace(counts=counts)), truncated, ceiling
 
-    def look(params, search, scale, draws, t, pulls):
+    def search_part(params, search, scale, draws, t, pulls):
         """The next part of the bins: their noisy shares of the first half."""
         place = jnp.minimum(search.parts, parts - 1) * width + jnp.arange(width, dtype=jnp.int32)
         noise = to_laplace(draws.at(t, place), draws.dtype)
@@ -118,7 +118,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         fullest = argmax(share)
         better = (search.parts == 0) | (share[fullest] > search.share)
         left = params.first_edge + place[fullest].astype(draws.dtype) * params.bin_width
-        return Search(
+        return BinSearch(
             counts=search.counts,
             parts=search.parts + 1,
             share=materialize(jnp.where(better, share[fullest], search.share)),
@@ -126,14 +126,14 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         )
 
     def end(params, memory, draws, t, arm, total):
-        dtype, at = total.dtype, row(params, memory, arm)
+        dtype, at = total.dtype, entry_of_arm(params, memory, arm)
         length = begin(params, memory, arm)
         noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("mean").laplace(t)
         own = total / length.astype(dtype) + noise
         if bins:
             own = memory.search.left + own
         own = materialize(own)
-        after = Memory(memory.estimate.at[arm].set(own), memory.episodes.at[arm].add(1), empty(dtype))
+        after = Memory(memory.estimate.at[arm].set(own), memory.episodes.at[arm].add(1), empty_search(dtype))
         behind = jnp.clip(params.first + after.episodes - 1, 0, params.radius.shape[0] - 1)
         radius = jnp.asarray(params.radius)[behind]
         if thompson:
@@ -143,7 +143,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         if not bins:
             return after, own, following, fresh
         scale = params.mechanism_scale * jnp.asarray(params.count_scale)[at]
-        search = look(params, memory.search, scale, draws.child("bins"), t, length.astype(dtype))
+        search = search_part(params, memory.search, scale, draws.child("bins"), t, length.astype(dtype))
         wait = jnp.where(search.parts == parts, length, 0)
         done = memory.search.parts == parts
         after = tree_where(done, after, memory._replace(search=search))
@@ -151,7 +151,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         released = jnp.where(done, jnp.stack([own, memory.search.left]), jnp.nan)
         return after, released, jnp.where(done, following, arm), jnp.where(done, fresh, wait)
 
-    return episodes.Rules(init, keep, end)
+    return episodes.Rules(init, truncate_rewards, end)
 
 
 def _events(central: bool, params: Params) -> tuple[Any, ...]:
@@ -182,11 +182,11 @@ def index_over_private_means(
     num_arms: int, horizon: int, shortcut: bool, thompson_scale: Any, *scales: Any, **given: Any
 ) -> Algorithm:
     """`prm_ucb` or, with a `thompson_scale`, `prm_thompson`; `scales` of the order radius."""
-    prm = prm_formulas.check(horizon, *scales, **given)
+    prm = prm_formulas.check_prm(horizon, *scales, **given)
     pulls = 2 ** np.arange(1, 32)
-    tables, histogram = prm_formulas.tables(prm, pulls), prm_formulas.histogram(prm)
+    tables, histogram = prm_formulas.prm_tables(prm, pulls), prm_formulas.histogram(prm)
     first = int(np.searchsorted(pulls[:-1], prm_formulas.threshold(prm)))
-    bins = max(MIN_BINS, prm_formulas.offered_bins(histogram.num_bins)) if prm.central else 0
+    bins = max(MIN_BINS, prm_formulas.bins_to_offer(histogram.num_bins)) if prm.central else 0
     params = Params(
         pulls=np.minimum(pulls, episodes.FOREVER),
         first=first,
@@ -201,10 +201,10 @@ def index_over_private_means(
         thompson_scale=1.0 if thompson_scale is None else thompson_scale,
         mechanism_scale=1.0,
     )
-    program = episodes.program(rules(num_arms, bins, thompson_scale is not None), shortcut)
+    program = episodes.program(prm_rules(num_arms, bins, thompson_scale is not None), shortcut)
     windows = 1 if not bins else 1 + max(1, bins // BINS_PER_WINDOW)
     schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length(), shortcut)
-    claim = episodes.claim(partial(_events, prm.central))
+    claim = episodes.pure_claim(partial(_events, prm.central))
     return Algorithm(program, schedule, params, claim, rewards=Rewards(), tails=prm.tails)
 
 

@@ -4,7 +4,7 @@ import math
 from typing import Annotated, Any, Literal
 
 from jaxbandits.algorithms.robust import catoni_ucb, median_of_means_ucb, truncated_ucb
-from jaxbandits.algorithms.robust.stored_rewards import places
+from jaxbandits.algorithms.robust.stored_rewards import row_length
 from jaxbandits.declared import STATIC, Example, Ge, Horizon, NumArms, Positive, Remedy
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Tails
 from jaxbandits.typing import Scalar
@@ -69,7 +69,7 @@ def robust_ucb(
         program, params = truncated_ucb.program(num_arms), truncated_ucb.Params(bound, 2 * math.log(horizon))
     else:
         own = catoni_ucb if estimator == "catoni" else median_of_means_ucb
-        room = places(horizon, f"estimator = {estimator!r}", "estimator = 'truncated'")
+        room = row_length(horizon, f"estimator = {estimator!r}", "estimator = 'truncated'")
         program, params = own.program(num_arms, room), own.Params(bound)
     tails = Tails(moment_order, moment_bound, "X" if estimator == "truncated" else "X - mean")
     return Algorithm(program, (Span(1, horizon),), params, rewards=Rewards(), tails=tails)

@@ -25,7 +25,9 @@ CorruptionBound = Annotated[
 ]
 
 
-def places(horizon: int, name: str, remedy: str = "robust_ucb(estimator='truncated') or a private elimination") -> int:
+def row_length(
+    horizon: int, name: str, remedy: str = "robust_ucb(estimator='truncated') or a private elimination"
+) -> int:
     """How many rewards a row holds: a power of two, so that few shapes are compiled.
 
     ValueError of a long horizon, which says what else to do.
@@ -38,7 +40,7 @@ def places(horizon: int, name: str, remedy: str = "robust_ucb(estimator='truncat
     return max(32, 1 << (horizon - 1).bit_length())
 
 
-def inserted(row: Float[Array, " S"], value: Float[Array, ""]) -> Float[Array, " S"]:
+def insert_in_order(row: Float[Array, " S"], value: Float[Array, ""]) -> Float[Array, " S"]:
     """A row in rising order, its free places infinite, with one value more.
 
     Smaller values stay where they are, the new one comes behind them, the larger ones move up by one.

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.stochastic.arm_means import UNPLAYED
-from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int
@@ -90,7 +90,7 @@ def program(num_arms: int) -> Program:
         watched = state.watched.at[place].set(jnp.stack([message, note.astype(dtype)]), mode="drop")
         soonest = materialize(jnp.minimum(state.soonest, jnp.where(watch, life, jnp.inf)))
 
-        def leave(carry):
+        def drop_sample(carry):
             # The carry is as small as can be: the loop copies it for every lane.
             arms, lives, soonest = carry
             gone = jnp.min(jnp.where(lives <= soonest, index, room - 1))
@@ -98,7 +98,7 @@ def program(num_arms: int) -> Program:
             arm, lives = arm.astype(jnp.int32), lives.at[gone].set(jnp.inf)
             return add(arms, arm, -value, pulls[arm]), lives, jnp.min(lives)
 
-        arms, lives, soonest = lax.while_loop(lambda carry: carry[2] < now, leave, (arms, lives, soonest))
+        arms, lives, soonest = lax.while_loop(lambda carry: carry[2] < now, drop_sample, (arms, lives, soonest))
         place = (state.place + watch.astype(jnp.int32)) % room
         crowded = state.crowded + (full & ~stays & (life >= now)).astype(jnp.int32)
         return State(arms, pulls, lives, watched, place, soonest, crowded), ()
@@ -106,4 +106,4 @@ def program(num_arms: int) -> Program:
     def diagnose(params, state):
         return {"left_early": state.crowded}
 
-    return Program(init, act, reported, update, diagnose=diagnose)
+    return Program(init, act, encode_reward, update, diagnose=diagnose)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.adap_ucb import doubling, rules
+from jaxbandits.algorithms.stochastic.adap_ucb import doubling, doubling_rules
 from jaxbandits.algorithms.stochastic.episodes import gaussian_claim
 from jaxbandits.declared import Doc, Epsilon, Example, Horizon, NumArms, Positive, Remedy, StatedDelta
 from jaxbandits.mechanisms.composition import gaussian_event
@@ -24,8 +24,8 @@ class Params(NamedTuple):
     delta: Any
 
 
-def optimistic(params, mean, samples, log_t):
-    """AdaC-UCB's `adap_ucb.Index`."""
+def adac_index(params, mean, samples, log_t):
+    """AdaC-UCB's `adap_ucb.IndexRule`."""
     width = params.index_scale * log_t / samples
     return mean + jnp.sqrt(0.5 * width + params.inverse_rho * width / samples)
 
@@ -78,5 +78,5 @@ def adac_ucb(
         mechanism_scale=1.0,
         delta=default_delta(delta, horizon, 1e-5),
     )
-    played, claim = rules(num_arms, optimistic, gaussian_noise), gaussian_claim(_events, params)
+    played, claim = doubling_rules(num_arms, adac_index, gaussian_noise), gaussian_claim(_events, params)
     return doubling(num_arms, horizon, played, params, claim)

@@ -36,17 +36,17 @@ def samples(pulls: Int[Array, " K"]) -> Int[Array, " K"]:
 
 
 # params, mean [K], samples [K], log t -> the index of every arm [K]
-Index: TypeAlias = Callable[[Any, Any, Any, Any], Array]
+IndexRule: TypeAlias = Callable[[Any, Any, Any, Any], Array]
 
 
-def optimistic(params, mean, samples, log_t):
-    """AdaP-UCB's `Index`."""
+def adap_index(params, mean, samples, log_t):
+    """AdaP-UCB's `IndexRule`."""
     width = params.index_scale * log_t / samples
     return mean + jnp.sqrt(0.5 * width) + params.inverse_epsilon * width
 
 
 def divergent(params, mean, samples, log_t):
-    """AdaP-KLUCB's `Index`."""
+    """AdaP-KLUCB's `IndexRule`."""
     width = params.index_scale * log_t / samples
     return largest_mean(jnp.clip(mean + params.inverse_epsilon * width, 0, 1), width)
 
@@ -58,7 +58,7 @@ def laplace_noise(params: Params, draws: Draws, t: Int[Array, ""]) -> Float[Arra
 
 
 @cache
-def rules(num_arms: int, index: Index, noise: Callable[[Any, Draws, Any], Array]) -> episodes.Rules:
+def doubling_rules(num_arms: int, index: IndexRule, noise: Callable[[Any, Draws, Any], Array]) -> episodes.Rules:
     """Doubling episodes of the arm of largest `index`, which is given log t of the coming play t.
 
     Draws: `mean`, one number an episode, at its last play, from which `noise` makes that of the episode's sum.
@@ -78,7 +78,7 @@ def rules(num_arms: int, index: Index, noise: Callable[[Any, Draws, Any], Array]
         following = episodes.next_arm(value, memory.pulls == 0)
         return memory, mean, following, jnp.maximum(memory.pulls[following], 1)
 
-    return episodes.Rules(init, episodes.clipped, end)
+    return episodes.Rules(init, episodes.clip_rewards, end)
 
 
 def _events(params):
@@ -115,7 +115,9 @@ def adap_ucb(
     2.0
     """
     params = Params(index_scale, 1 / epsilon, mechanism_scale=1.0)
-    return doubling(num_arms, horizon, rules(num_arms, optimistic, laplace_noise), params, episodes.claim(_events))
+    return doubling(
+        num_arms, horizon, doubling_rules(num_arms, adap_index, laplace_noise), params, episodes.pure_claim(_events)
+    )
 
 
 @factory(
@@ -140,4 +142,6 @@ def adap_kl_ucb(
     3.1
     """
     params = Params(index_scale, 1 / epsilon, mechanism_scale=1.0)
-    return doubling(num_arms, horizon, rules(num_arms, divergent, laplace_noise), params, episodes.claim(_events))
+    return doubling(
+        num_arms, horizon, doubling_rules(num_arms, divergent, laplace_noise), params, episodes.pure_claim(_events)
+    )

@@ -40,9 +40,9 @@ class Arm(NamedTuple):
 def no_plays(num_arms: int, dtype: Any, mean: float = UNPLAYED) -> Means:
     """Of arms that were not played. mean: what stands for a mean until an arm's first play, which replaces it."""
     return Means(
-        mean=columns.kept(num_arms, mean, dtype),
-        inverse_root=columns.kept(num_arms, 0, dtype),
-        digits=columns.kept(num_arms, 0, jnp.int32),
+        mean=columns.full_for_single_writes(num_arms, mean, dtype),
+        inverse_root=columns.full_for_single_writes(num_arms, 0, dtype),
+        digits=columns.full_for_single_writes(num_arms, 0, jnp.int32),
     )
 
 
@@ -51,7 +51,7 @@ def _unit(mean):
     return jnp.abs(mean) * (jnp.finfo(mean.dtype).eps * 2.0**-19)
 
 
-def written(arm: Arm) -> tuple[Float[Array, ""], Float[Array, ""], Int[Array, ""]]:
+def pack_arm(arm: Arm) -> tuple[Float[Array, ""], Float[Array, ""], Int[Array, ""]]:
     """An arm as `Means` keeps it."""
     unit = _unit(arm.mean)
     rest = jnp.where(unit > 0, jnp.round(arm.rest / unit), 0).astype(jnp.int32)
@@ -59,7 +59,7 @@ def written(arm: Arm) -> tuple[Float[Array, ""], Float[Array, ""], Int[Array, ""
     return arm.mean, jnp.sqrt(1 / arm.pulls.astype(arm.mean.dtype)), digits
 
 
-def read(mean: Float[Array, "..."], inverse_root: Float[Array, "..."], digits: Int[Array, "..."]) -> Arm:
+def unpack_arms(mean: Float[Array, "..."], inverse_root: Float[Array, "..."], digits: Int[Array, "..."]) -> Arm:
     """Arms from what `Means` keeps."""
     near = jnp.where(inverse_root > 0, 1 / (inverse_root * inverse_root), 0).astype(jnp.int32)
     off = (digits - near) & (2**COUNT_BITS - 1)  # N is within 2^10 of `near`
@@ -71,10 +71,10 @@ def with_reward(
     means: Means, arm: Int[Array, ""], reward: Float[Array, ""]
 ) -> tuple[Means, Float[Array, ""], Float[Array, ""]]:
     """The means after an arm paid `reward`; that arm's mean and 1 / sqrt(N)."""
-    mean, rest, pulls = read(*(columns.entry(x, arm) for x in means))
+    mean, rest, pulls = unpack_arms(*(columns.entry(x, arm) for x in means))
     pulls = pulls + 1
     first = pulls == 1
     moved = moved_mean(jnp.where(first, 0, mean), jnp.where(first, 0, rest), reward, 1 / pulls.astype(reward.dtype))
-    new = materialize_all(written(Arm(*moved, pulls)))
-    after = Means(*(columns.replaced(x, arm, own) for x, own in zip(means, new, strict=True)))
+    new = materialize_all(pack_arm(Arm(*moved, pulls)))
+    after = Means(*(columns.replace_entry(x, arm, own) for x, own in zip(means, new, strict=True)))
     return after, new[0], new[1]

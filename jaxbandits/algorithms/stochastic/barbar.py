@@ -17,8 +17,8 @@ from jaxbandits.protocol import Algorithm, Program, Report, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory
 
-LONGEST = 2.0**31 - 128  # a float32: no horizon is longer, so an epoch of this length never ends
-LEAST_SCALE = 1e-9  # far below what is of use: gaps of later epochs and their squares stay float32 numbers
+LONGEST_EPOCH = 2.0**31 - 128  # a float32: no horizon is longer, so an epoch of this length never ends
+LEAST_LENGTH_SCALE = 1e-9  # far below what is of use: gaps of later epochs and their squares stay float32 numbers
 
 
 class Params(NamedTuple):
@@ -42,7 +42,7 @@ def _epoch(params, gaps):
 
 
 def _plays(length):
-    return jnp.minimum(length, LONGEST).astype(jnp.int32)
+    return jnp.minimum(length, LONGEST_EPOCH).astype(jnp.int32)
 
 
 def next_gaps(
@@ -76,11 +76,11 @@ def program(num_arms: int) -> Program:
         usable = message.present & jnp.isfinite(message.value)
         value = jnp.where(usable, jnp.clip(message.value, 0, 1), 0)
         one = value.dtype.type(1)
-        sums = integer_sums.added_by_arm(state.sums, value, one, note)
+        sums = integer_sums.add_by_arm(state.sums, value, one, note)
         left = state.left - used
         probabilities, length = _epoch(params, state.gaps)
         gaps = next_gaps(
-            state.gaps, integer_sums.value(sums, one, value.dtype), length * probabilities, state.least_gap
+            state.gaps, integer_sums.sum_as_float(sums, one, value.dtype), length * probabilities, state.least_gap
         )
         gaps = materialize(gaps)
         following = State(
@@ -118,7 +118,7 @@ def barbar(
     num_arms: NumArms,
     horizon: Horizon,
     failure_prob: FailureProb | None = None,
-    length_scale: Annotated[Scalar, Ge(LEAST_SCALE), Le(1e9)] = 1.0,
+    length_scale: Annotated[Scalar, Ge(LEAST_LENGTH_SCALE), Le(1e9)] = 1.0,
 ) -> Algorithm:
     """Draw every arm in proportion to 1 / gap^2 for an epoch, estimate the gaps anew from that epoch alone, and go on.
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import ClaimedDelta, Example, FailureProb, Ge, NonNegative, NumArms, Positive, Remedy
-from jaxbandits.mechanisms.composition import given_delta, guarantee, other_event, view_released
+from jaxbandits.mechanisms.composition import delta_of_params, guarantee, other_event, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
 from jaxbandits.protocol import Algorithm, Rewards
@@ -77,7 +77,7 @@ def skellam(variance: Any, normal: Float[Array, ""]) -> Float[Array, ""]:
 
 
 @cache
-def rules(num_arms: int, noise: str) -> episodes.Rules:
+def modulus_rules(num_arms: int, noise: str) -> episodes.Rules:
     """Elimination in batches of doubling length, on sums that a modulus hides."""
 
     def init(params, draws):
@@ -93,13 +93,13 @@ def rules(num_arms: int, noise: str) -> episodes.Rules:
         low = jnp.floor(exact)
         return low + (draws.child("round").uniform(t) < exact - low).astype(value.dtype)
 
-    def keep(params, memory, arm, value, present):
+    def sum_levels(params, memory, arm, value, present):
         levels = jnp.asarray(params.levels)[memory.batch]
         whole = jnp.where(value > 0, jnp.minimum(jnp.round(value), levels), 0)
         total = memory.sum + fixed_sum(jnp.where(present, whole, 0).astype(jnp.uint32))
         return memory._replace(sum=total), jnp.zeros_like(value), 1.0
 
-    def drawn(params, memory, draws, t):
+    def draw_noise(params, memory, draws, t):
         spread = jnp.asarray(params.spread)[memory.batch]
         if noise == "laplace":
             plus, minus = (draws.child(name).exponential(t) for name in ("plus", "minus"))
@@ -109,7 +109,7 @@ def rules(num_arms: int, noise: str) -> episodes.Rules:
     def end(params, memory, draws, t, arm, total):
         sizes, at = jnp.asarray(params.sizes), memory.batch
         modulus, levels = jnp.asarray(params.modulus)[at], jnp.asarray(params.levels)[at]
-        added = jnp.mod(drawn(params, memory, draws, t).astype(jnp.int32), modulus).astype(jnp.uint32)
+        added = jnp.mod(draw_noise(params, memory, draws, t).astype(jnp.int32), modulus).astype(jnp.uint32)
         shown = ((memory.sum + added) % modulus.astype(jnp.uint32)).astype(jnp.int32)
         largest = sizes[at] * levels.astype(jnp.int32) + jnp.asarray(params.margin)[at]
         whole = jnp.where(shown > largest, shown - modulus, shown).astype(draws.dtype)
@@ -124,7 +124,7 @@ def rules(num_arms: int, noise: str) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "batches": memory.batch}
 
-    return episodes.Rules(init, keep, end, diagnose, last_arm, note, encode)
+    return episodes.Rules(init, sum_levels, end, diagnose, last_arm, note, encode)
 
 
 def _events(noise, params):
@@ -238,9 +238,9 @@ def dist_elimination(
         mechanism_scale=1.0,
     )
     return Algorithm(
-        episodes.program(rules(num_arms, noise)),
+        episodes.program(modulus_rules(num_arms, noise)),
         episodes.schedule(horizon, num_arms * horizon.bit_length()),
         params,
-        guarantee("shuffle", "reward", partial(_events, noise), view_released, delta=given_delta),
+        guarantee("shuffle", "reward", partial(_events, noise), view_released, delta=delta_of_params),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -11,10 +11,10 @@ import numpy as np
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.private_divergence import (
     UNBOUNDED,
-    counted_divergence,
-    counted_upper_index,
     divergence,
+    divergence_with_noises,
     upper_index,
+    upper_index_with_noises,
 )
 from jaxbandits.declared import Default, Epsilon, Example, Ge, Gt, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
@@ -77,11 +77,11 @@ def targets(horizon: int, batch_ratio: Scalar, first_batch: int) -> np.ndarray:
 
 
 # params, clipped mean [K], pulls [K], batches [K], log t -> what is largest at the arm to play [K]
-Index = Callable[[Params, Any, Any, Any, Any], Array]
+IndexRule = Callable[[Params, Any, Any, Any, Any], Array]
 
 
 @cache
-def rules(num_arms: int, index: Index) -> episodes.Rules:
+def index_rules(num_arms: int, index: IndexRule) -> episodes.Rules:
     """Batches of the arm of largest `index`, which is given log t of the coming play t.
 
     Draws: `mean`, one Laplace a batch, at its last play.
@@ -109,7 +109,7 @@ def rules(num_arms: int, index: Index) -> episodes.Rules:
         following = episodes.next_arm(value, memory.batches == 0)
         return memory, total + noise, following, table[memory.batches[following]] - memory.pulls[following]
 
-    return episodes.Rules(init, episodes.clipped, end)
+    return episodes.Rules(init, episodes.clip_rewards, end)
 
 
 def _events(params):
@@ -117,15 +117,15 @@ def _events(params):
     return (laplace_event("sum of a batch's rewards in [0, 1]", 1.0, scale),)
 
 
-def growing(indices: dict[str, Index], given: GrowingBatches) -> Algorithm:
+def growing(indices: dict[str, IndexRule], given: GrowingBatches) -> Algorithm:
     """The algorithm that plays the arm of largest index in growing batches."""
     num_arms, horizon, epsilon = given["num_arms"], given["horizon"], given["epsilon"]
     table = targets(horizon, given["batch_ratio"], given["first_batch"])
     return Algorithm(
-        episodes.program(rules(num_arms, indices[given["index"]])),
+        episodes.program(index_rules(num_arms, indices[given["index"]])),
         episodes.schedule(horizon, num_arms * (int(np.sum(table <= horizon)) + 1)),
         Params(epsilon=min(epsilon, UNBOUNDED), noise_scale=1 / epsilon, targets=table, mechanism_scale=1.0),
-        episodes.claim(_events),
+        episodes.pure_claim(_events),
         rewards=Rewards(0.0, 1.0, "clip"),
     )
 
@@ -135,9 +135,9 @@ def upper(params, mean, pulls, batches, log_t):
     return upper_index(mean, log_t / pulls, params.epsilon)
 
 
-def coupled_upper(params, mean, pulls, batches, log_t):
+def joint_upper(params, mean, pulls, batches, log_t):
     """The largest mean q with D_m(p, q; n) <= log t [K], on the scale -log(1 - q)."""
-    return counted_upper_index(mean, log_t / pulls, pulls, batches, params.epsilon)
+    return upper_index_with_noises(mean, log_t / pulls, pulls, batches, params.epsilon)
 
 
 @factory(
@@ -165,7 +165,7 @@ def dp_klucb(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     >>> [int(n) for n in algorithm.params.targets[:8]]
     [1, 2, 3, 5, 8, 12, 18, 27]
     """
-    return growing({"printed": upper, "coupled": coupled_upper}, given)
+    return growing({"printed": upper, "coupled": joint_upper}, given)
 
 
 def least(params, mean, pulls, batches, log_t):
@@ -173,9 +173,9 @@ def least(params, mean, pulls, batches, log_t):
     return -(pulls * divergence(mean, jnp.max(mean), params.epsilon) + jnp.log(pulls))
 
 
-def coupled_least(params, mean, pulls, batches, log_t):
+def joint_least(params, mean, pulls, batches, log_t):
     """What is largest at the least D_m(p, max p; n) + log n [K]."""
-    return -(counted_divergence(mean, jnp.max(mean), pulls, batches, params.epsilon) + jnp.log(pulls))
+    return -(divergence_with_noises(mean, jnp.max(mean), pulls, batches, params.epsilon) + jnp.log(pulls))
 
 
 @factory(
@@ -196,4 +196,4 @@ def dp_imed(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
     >>> jb.algorithms.dp_imed(num_arms=3, horizon=20, epsilon=0.5).params.noise_scale
     2.0
     """
-    return growing({"printed": least, "coupled": coupled_least}, given)
+    return growing({"printed": least, "coupled": joint_least}, given)

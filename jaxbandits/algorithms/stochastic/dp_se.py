@@ -40,13 +40,13 @@ class Memory(NamedTuple):
 
 
 @cache
-def rules(num_arms: int, bounded: bool) -> episodes.Rules:
+def epoch_rules(num_arms: int, bounded: bool) -> episodes.Rules:
     """Elimination in epochs from tables. `bounded`: rewards are clipped to [0, 1]; otherwise truncated at `clip`.
 
     Draws: `mean`, one Laplace an episode, at its last play.
     """
 
-    def row(params, memory):
+    def entry_of_epoch(params, memory):
         """The tables' row and column for the running epoch."""
         epoch = jnp.minimum(memory.epoch, params.pulls.shape[0] - 1)
         return epoch, jnp.maximum(count(memory.active) - 1, 0)
@@ -54,10 +54,10 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     def init(params, draws):
         active = jnp.ones(num_arms, bool)
         memory = Memory(active, jnp.zeros(num_arms, draws.dtype), jnp.int32(0))
-        return memory, jnp.int32(0), jnp.asarray(params.pulls)[row(params, memory)]
+        return memory, jnp.int32(0), jnp.asarray(params.pulls)[entry_of_epoch(params, memory)]
 
-    def keep(params, memory, arm, value, present):
-        at = row(params, memory)
+    def cut_rewards(params, memory, arm, value, present):
+        at = entry_of_epoch(params, memory)
         if bounded:
             usable = episodes.clip01(value)
         else:
@@ -65,23 +65,25 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
         return memory, usable, jnp.asarray(params.ceiling)[at]
 
     def end(params, memory, draws, t, arm, total):
-        at = row(params, memory)
+        at = entry_of_epoch(params, memory)
         pulls = jnp.asarray(params.pulls)[at]
         noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("mean").laplace(t)
         own = materialize(total / pulls.astype(total.dtype) + noise)
         estimate = memory.estimate.at[arm].set(own)
         active, ends, following = after_block(memory.active, estimate, arm, jnp.asarray(params.slack)[at])
         memory = Memory(active, estimate, memory.epoch + ends.astype(jnp.int32))
-        length = jnp.where(count(active) == 1, episodes.FOREVER, jnp.asarray(params.pulls)[row(params, memory)])
+        length = jnp.where(
+            count(active) == 1, episodes.FOREVER, jnp.asarray(params.pulls)[entry_of_epoch(params, memory)]
+        )
         return memory, own, following, length
 
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "epochs": memory.epoch}
 
-    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=last_arm)
+    return episodes.Rules(init=init, keep=cut_rewards, end=end, diagnose=diagnose, rest=last_arm)
 
 
-def tables(num_arms: int, horizon: int, columns_of: Callable[..., tuple[Any, ...]]) -> tuple[np.ndarray, ...]:
+def epoch_tables(num_arms: int, horizon: int, columns_of: Callable[..., tuple[Any, ...]]) -> tuple[np.ndarray, ...]:
     """The tables [E, K] of columns_of(epoch, number of arms), with as many epochs as a run with two arms can begin.
 
     The first table is that of the pulls; it is cut to 32 bits.
@@ -135,12 +137,12 @@ def dp_se(
         pulls = np.ceil(np.maximum(32 * longer / gap**2, 8 * shorter * inverse / gap) + 1)
         return pulls, inverse / pulls, 2 * np.sqrt(longer / (2 * pulls)) + 2 * shorter * inverse / pulls
 
-    pulls, noise_scale, slack = tables(num_arms, horizon, columns_of)
+    pulls, noise_scale, slack = epoch_tables(num_arms, horizon, columns_of)
     one = np.ones(pulls.shape)
     return Algorithm(
-        episodes.program(rules(num_arms, True)),
+        episodes.program(epoch_rules(num_arms, True)),
         episodes.schedule(horizon, pulls.size),
         Params(pulls=pulls, clip=one, ceiling=one, noise_scale=noise_scale, slack=slack, mechanism_scale=1.0),
-        episodes.claim(partial(events, 1.0)),
+        episodes.pure_claim(partial(events, 1.0)),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
-from jaxbandits.algorithms.stochastic.plain_reports import reported
-from jaxbandits.algorithms.stochastic.thompson import normals
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward
+from jaxbandits.algorithms.stochastic.thompson import normal_per_arm
 from jaxbandits.declared import ClaimedDelta, Example, Ge, Horizon, NumArms, Positive, Probability, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
@@ -60,7 +60,7 @@ def program(num_arms: int) -> Program:
         first = t[0] <= num_arms
         scale = params.mechanism_scale * params.deviation
         size = jnp.maximum(state.size, 1).astype(draws.dtype)
-        sample = materialize(state.mean + scale / jnp.sqrt(size) * normals(draws, t[0], num_arms))
+        sample = materialize(state.mean + scale / jnp.sqrt(size) * normal_per_arm(draws, t[0], num_arms))
         drawn = (state.left > 0) & ~first
         chosen = argmax(materialize(jnp.where(drawn, sample, state.top)))
         action = materialize(jnp.where(first, t[0] - 1, chosen).astype(jnp.int32))
@@ -88,7 +88,7 @@ def program(num_arms: int) -> Program:
         return after, sample
 
     # draws from an epoch's mean are counted when their plays' messages come: later ones would overdraw the budget
-    return Program(init, act, reported, update, lockstep=True)
+    return Program(init, act, encode_reward, update, lockstep=True)
 
 
 def _events(params):

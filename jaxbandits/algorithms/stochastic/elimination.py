@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.algorithms.stochastic.plain_reports import reported
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward
 from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import UNDECIDED, Program
 from jaxbandits.typing import Array, Bool, Float, Int
@@ -61,7 +61,7 @@ def by_rounds(
         action = materialize(jnp.where(ends, first, following))
         return Rounds(mean, rest, state.rounds + counted.astype(jnp.int32), action), ()
 
-    return Program(init, act, reported, update, diagnose=diagnose, lockstep=True)
+    return Program(init, act, encode_reward, update, diagnose=diagnose, lockstep=True)
 
 
 def after_block(

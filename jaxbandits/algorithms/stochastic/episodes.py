@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.declared import Doc, Horizon, Le
-from jaxbandits.mechanisms.composition import given_delta, guarantee, view_released
+from jaxbandits.mechanisms.composition import delta_of_params, guarantee, view_released
 from jaxbandits.numerics import argmax, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Report, Span
 from jaxbandits.random import MAX_TRIALS
@@ -67,7 +67,7 @@ def clip01(value: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(value > 0, jnp.minimum(value, 1), 0)
 
 
-def clipped(params, memory, arm, value, present):
+def clip_rewards(params, memory, arm, value, present):
     """`Rules.keep` of rewards in [0, 1] that nothing is kept of but their sum."""
     return memory, clip01(value), value.dtype.type(1)
 
@@ -98,10 +98,10 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
         dtype = message.value.dtype
         memory, usable, ceiling = rules.keep(params, state.memory, state.arm, message.value, message.present)
         if shortcut:
-            total = integer_sums.added(state.sum, usable, ceiling, message.present)
+            total = integer_sums.add_rewards(state.sum, usable, ceiling, message.present)
         else:
-            total = integer_sums.added(state.sum, jnp.where(message.present, usable, 0), ceiling)
-        usable_sum = integer_sums.value(total, ceiling, dtype)
+            total = integer_sums.add_rewards(state.sum, jnp.where(message.present, usable, 0), ceiling)
+        usable_sum = integer_sums.sum_as_float(total, ceiling, dtype)
         after, released, arm, length = rules.end(params, memory, draws, t, state.arm, usable_sum)
         left = state.left - used
         ended = left == 0
@@ -132,12 +132,12 @@ def schedule(horizon: int, others: int, shortcut: bool = False, most: int = inte
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
 
 
-def claim(events: Callable[..., Any]) -> Guarantee:
+def pure_claim(events: Callable[..., Any]) -> Guarantee:
     """Every reward enters one release, the noisy estimate of its episode: `events`, params -> that one."""
     return guarantee("central", "reward", events, view_released)
 
 
 def gaussian_claim(events: Callable[..., Any], params: Any) -> Guarantee:
     """Of releases with Gaussian noise: it states their (epsilon, delta) at the delta of `params`."""
-    stated = guarantee("central", "reward", events, view_released, delta=given_delta)
+    stated = guarantee("central", "reward", events, view_released, delta=delta_of_params)
     return stated._replace(claimed=stated.spend(params)[0])

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic.arm_means import Means, with_reward
 from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
-from jaxbandits.algorithms.stochastic.plain_reports import reported
-from jaxbandits.algorithms.stochastic.thompson import normals
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward
+from jaxbandits.algorithms.stochastic.thompson import normal_per_arm
 from jaxbandits.declared import ClaimedDelta, Example, Ge, Horizon, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
@@ -34,13 +34,15 @@ def program(num_arms: int) -> Program:
     """The functions of Gaussian Thompson sampling."""
 
     def init(params, draws):
-        zero, one = (columns.kept(num_arms, value, draws.dtype) for value in (0, 1))
-        return Means(zero, one, columns.kept(num_arms, 1, jnp.int32))  # every arm begins with one reward of 0
+        zero, one = (columns.full_for_single_writes(num_arms, value, draws.dtype) for value in (0, 1))
+        return Means(
+            zero, one, columns.full_for_single_writes(num_arms, 1, jnp.int32)
+        )  # every arm begins with one reward of 0
 
     def act(params, state, draws, t, context):
         scale = params.mechanism_scale * params.deviation
         mean, root = columns.together(state.mean), columns.together(state.inverse_root)
-        sample = materialize(mean + scale * root * normals(draws, t[0], num_arms))
+        sample = materialize(mean + scale * root * normal_per_arm(draws, t[0], num_arms))
         early = t[0] <= params.pre_pulls * num_arms
         planned = (t[0] - 1) // jnp.maximum(params.pre_pulls, 1)
         action = materialize(jnp.where(early, planned, argmax(sample)).astype(jnp.int32))
@@ -51,7 +53,7 @@ def program(num_arms: int) -> Program:
         return with_reward(state, action, clip01(message))[0], sample
 
     # what a draw spends follows from the rewards that every arm has been paid, and seen, by then
-    return Program(init, act, reported, update, lockstep=True)
+    return Program(init, act, encode_reward, update, lockstep=True)
 
 
 def _events(params):

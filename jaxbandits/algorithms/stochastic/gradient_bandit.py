@@ -8,9 +8,9 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.declared import STATIC, Doc, Example, Horizon, NumArms, Positive
-from jaxbandits.learners.transformations import GradientTransformation, begin, examined, step
+from jaxbandits.learners.transformations import GradientTransformation, begin, check_transformation, step
 from jaxbandits.numerics import SUMMED, fixed_sum, inverse_cdf, materialize, moved_mean, one_hot, tree_where, two_sum
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float
@@ -70,7 +70,9 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
         return tree_where(kept, after, state), ()
 
     # the baseline counts the rewards it has seen by t
-    return Program(init, act, reported, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
+    return Program(
+        init, act, encode_reward, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED
+    )
 
 
 @factory(
@@ -127,6 +129,6 @@ def gradient_bandit(
     'none'
     """
     if optimizer is not None:
-        optimizer = examined("optimizer", optimizer, num_arms)
+        optimizer = check_transformation("optimizer", optimizer, num_arms)
     functions = program(num_arms, optimizer, baseline)
     return Algorithm(functions, (Span(1, horizon),), Params(learning_rate), rewards=Rewards())

@@ -42,7 +42,7 @@ def nothing(dtype: Any, shape: tuple[int, ...] = ()) -> Sum:
     return Sum(zero, zero)
 
 
-def added(total: Sum, value: Float[Array, " P"], ceiling: Any, plays: Int[Array, " V"] | None = None) -> Sum:
+def add_rewards(total: Sum, value: Float[Array, " P"], ceiling: Any, plays: Int[Array, " V"] | None = None) -> Sum:
     """`total` plus the rewards of a window.
 
     value: in [-ceiling, ceiling], 0 where nothing was played. plays: how often each value was paid, up to 2^14 times
@@ -62,7 +62,7 @@ def added(total: Sum, value: Float[Array, " P"], ceiling: Any, plays: Int[Array,
     return Sum(high + (low >> bits), low & (2**bits - 1))
 
 
-def added_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Any, arm: Int[Array, " P"]) -> Sum:
+def add_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Any, arm: Int[Array, " P"]) -> Sum:
     """`total` of every arm [K] plus the rewards of a window in which each play has an arm of its own."""
     bits, integer = _integers(value.dtype)
     units = materialize(jnp.round(value * (2.0**bits / ceiling)).astype(integer))
@@ -74,7 +74,7 @@ def added_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Any, arm: Int[A
     return Sum(high + (low >> bits), low & (2**bits - 1))
 
 
-def value(total: Sum, ceiling: Any, dtype: Any) -> Float[Array, ""]:
+def sum_as_float(total: Sum, ceiling: Any, dtype: Any) -> Float[Array, ""]:
     """The sum, rounded to a float."""
     bits, _ = _integers(dtype)
     return (total.high.astype(dtype) + total.low.astype(dtype) * dtype.type(2.0**-bits)) * ceiling

@@ -48,19 +48,19 @@ def surely_leads(state: State, log_t: Float[Array, ""]) -> Bool[Array, ""]:
         return here | ((root > 0) & (divergence - ABSOLUTE > enough) & (1 - room > mean))
 
     arms = columns.marks(state.entropy, state.leader)
-    return columns.every(columns.each(beaten, state.means.mean, state.means.inverse_root, state.entropy, arms))
+    return columns.every(columns.map_arms(beaten, state.means.mean, state.means.inverse_root, state.entropy, arms))
 
 
 @lanes_last
 def leader_of(sure, state, log_t):
     """The lowest arm of the largest index. Lanes that are `sure` of the arm played last solve for no other index."""
 
-    def solved(_, mean, root, log_t):
+    def solve_leader(_, mean, root, log_t):
         return argmax(-index_room(mean, root, log_t), axis=0)[None]
 
     mean, root = columns.together(state.means.mean), columns.together(state.means.inverse_root)
     rows = (x.reshape(x.shape[0], -1) for x in (state.leader[None], mean, root, log_t[None]))
-    return at_the_few(~sure.reshape(-1), solved, *rows).reshape(jnp.shape(state.leader))
+    return at_the_few(~sure.reshape(-1), solve_leader, *rows).reshape(jnp.shape(state.leader))
 
 
 @cache
@@ -69,7 +69,7 @@ def program(num_arms: int) -> Program:
 
     def init(params, draws):
         none = arm_means.no_plays(num_arms, draws.dtype, mean=0.0)
-        return State(none, columns.kept(num_arms, 0, draws.dtype), jnp.int32(0))
+        return State(none, columns.full_for_single_writes(num_arms, 0, draws.dtype), jnp.int32(0))
 
     def act(params, state, draws, t, context):
         log_t = jnp.log(t[0].astype(draws.dtype))
@@ -85,7 +85,7 @@ def program(num_arms: int) -> Program:
         message = unit_reward(message)  # again here: reports may be corrupted on their way
         means, mean, _ = arm_means.with_reward(state.means, note, message)
         entropy = materialize(x_log_x(mean) + x_log_x(1 - mean))
-        return State(means, columns.replaced(state.entropy, note, entropy), leader=note), ()
+        return State(means, columns.replace_entry(state.entropy, note, entropy), leader=note), ()
 
     return Program(init, act, encode, update)
 

@@ -119,6 +119,6 @@ def lazy_dp_ts(
         program(num_arms),
         (Span(1, horizon),),
         Params(inverse_epsilon=inverse, optimism=3 * LOGARITHMS[logarithm] * inverse, mechanism_scale=1.0),
-        episodes.claim(_events),
+        episodes.pure_claim(_events),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -52,7 +52,7 @@ def program(num_arms: int, mechanism: str) -> Program:
         def index_of(mean, root):
             return jnp.where((root > 0) & (root <= enough), mean + radius * root, UNREADY)
 
-        index = columns.each(index_of, state.mean, state.inverse_root)
+        index = columns.map_arms(index_of, state.mean, state.inverse_root)
         action = materialize(columns.argmax(index))
         return jnp.full(t.shape, action), None, action
 

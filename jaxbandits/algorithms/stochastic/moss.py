@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
-from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -29,7 +29,7 @@ def program(num_arms: int) -> Program:
     """MOSS's functions."""
 
     def init(params, draws):
-        index = columns.kept(num_arms, arm_means.UNPLAYED, draws.dtype)
+        index = columns.full_for_single_writes(num_arms, arm_means.UNPLAYED, draws.dtype)
         return State(arm_means.no_plays(num_arms, draws.dtype), index)
 
     def act(params, state, draws, t, context):
@@ -40,9 +40,9 @@ def program(num_arms: int) -> Program:
         means, mean, root = arm_means.with_reward(state.means, note, finite(message))
         bonus = jnp.sqrt(jnp.maximum(params.log_share + 2 * jnp.log(root), 0)) * root
         index = materialize(mean + params.bonus_scale * bonus)
-        return State(means, columns.replaced(state.index, note, index)), ()
+        return State(means, columns.replace_entry(state.index, note, index)), ()
 
-    return Program(init, act, reported, update)
+    return Program(init, act, encode_reward, update)
 
 
 @factory(

@@ -11,14 +11,14 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.declared import STATIC, Example, FailureProb, Ge, Horizon, NumArms
 from jaxbandits.numerics import columns, count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory
 
-LEAST_SCALE = 1e-6  # far below what is of use: its square stays a float32 number
+LEAST_WIDTH_SCALE = 1e-6  # far below what is of use: its square stays a float32 number
 
 
 class Params(NamedTuple):
@@ -46,7 +46,7 @@ def layer_of(word: Array, layers: int) -> Int[Array, "..."]:
     return jnp.where(layer > layers, 1, layer)
 
 
-def width(params: Params, pulls: Float[Array, "..."]) -> Float[Array, "..."]:
+def race_width(params: Params, pulls: Float[Array, "..."]) -> Float[Array, "..."]:
     """How far a mean of so many pulls may be off, inf without any. No product: nothing to contract with a sum."""
     return jnp.sqrt(params.square / pulls) + params.linear / pulls
 
@@ -60,16 +60,16 @@ def program(num_arms: int, layers: int) -> Program:
         return State(arms, pulls, columns.full(num_arms, 0, jnp.int32))
 
     def pulls_and_active(state, layer):
-        active = columns.each(lambda highest: highest < layer, state.removed)
-        return columns.apart(state.pulls[layer - 1]), active
+        active = columns.map_arms(lambda highest: highest < layer, state.removed)
+        return columns.from_array(state.pulls[layer - 1]), active
 
     def any_active(state, layer):
-        return columns.largest(columns.each(lambda highest: -highest, state.removed)) > -layer
+        return columns.largest_entry(columns.map_arms(lambda highest: -highest, state.removed)) > -layer
 
     def act(params, state, draws, t, context):
         layer = materialize(layer_of(draws.child("layer").bits(t[0]), layers))
         pulls, active = pulls_and_active(state, layer)
-        fewest_first = columns.each(lambda n, here: jnp.where(here, -n, jnp.iinfo(jnp.int32).min), pulls, active)
+        fewest_first = columns.map_arms(lambda n, here: jnp.where(here, -n, jnp.iinfo(jnp.int32).min), pulls, active)
         # the lowest layer with an active arm: those that the fewest layers have removed
         spare = columns.argmin(state.removed)
         action = materialize(jnp.where(any_active(state, layer), columns.argmax(fewest_first), spare))
@@ -85,11 +85,14 @@ def program(num_arms: int, layers: int) -> Program:
         new, rest = materialize_all(
             [jnp.where(learns, x, y) for x, y in zip(moved_mean(old, rest, message, inverse), (old, rest), strict=True)]
         )
-        mean, pulls = columns.replaced(columns.apart(row[:, 0]), arm, new), columns.replaced(pulls, arm, number)
-        widths = columns.each(lambda n: width(params, n.astype(new.dtype)), pulls)
-        lower = columns.each(lambda here, m, w: jnp.where(here, m - w, -jnp.inf), active, mean, widths)
-        largest = materialize(columns.largest(lower))
-        removed = columns.each(
+        mean, pulls = (
+            columns.replace_entry(columns.from_array(row[:, 0]), arm, new),
+            columns.replace_entry(pulls, arm, number),
+        )
+        widths = columns.map_arms(lambda n: race_width(params, n.astype(new.dtype)), pulls)
+        lower = columns.map_arms(lambda here, m, w: jnp.where(here, m - w, -jnp.inf), active, mean, widths)
+        largest = materialize(columns.largest_entry(lower))
+        removed = columns.map_arms(
             lambda here, m, w, highest: jnp.where(here & (m + w < largest), layer, highest),
             active, mean, widths, state.removed,
         )  # fmt: skip
@@ -100,7 +103,7 @@ def program(num_arms: int, layers: int) -> Program:
         removed = columns.together(state.removed)
         return {"active_arms": count(removed < layers), "empty_layers": jnp.min(removed)}
 
-    return Program(init, act, reported, update, diagnose=diagnose)
+    return Program(init, act, encode_reward, update, diagnose=diagnose)
 
 
 @factory(
@@ -115,7 +118,7 @@ def multilayer_elimination(
     num_arms: NumArms,
     horizon: Annotated[Horizon, STATIC],
     failure_prob: FailureProb | None = None,
-    width_scale: Annotated[Scalar, Ge(LEAST_SCALE)] = 1.0,
+    width_scale: Annotated[Scalar, Ge(LEAST_WIDTH_SCALE)] = 1.0,
 ) -> Algorithm:
     """Race the arms in log2 T layers at once, each played half as often as the one below and so half as corrupted.
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxbandits.typing import Array, Float
 
 
-def reported(params, note, draws, t, context, action, reward, play):
+def encode_reward(params, note, draws, t, context, action, reward, play):
     """`protocol.Encode`: the reward of the window's one play."""
     return reward[0]
 
@@ -18,6 +18,6 @@ def finite(report: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(jnp.isfinite(report), report, 0)
 
 
-def taken(report: Float[Array, "..."]) -> Float[Array, "..."]:
+def cut_report(report: Float[Array, "..."]) -> Float[Array, "..."]:
     """A report as `finite` has it, cut at 1e30 in size so that no sum overflows."""
     return jnp.clip(finite(report), -1e30, 1e30)

@@ -24,7 +24,7 @@ def kl(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
     return xlogy(x, x) - xlogy(x, y) + xlog1py(1 - x, -x) - xlog1py(1 - x, -y)
 
 
-def _thinned(y: Float[Array, "..."], rate: Any) -> Float[Array, "..."]:
+def _log_thinning(y: Float[Array, "..."], rate: Any) -> Float[Array, "..."]:
     """log(1 - y (1 - e^-rate)): the second form is for rates whose e^-rate vanishes beside 1."""
     small = jnp.log1p(y * jnp.expm1(-jnp.minimum(rate, 10.0)))
     return jnp.where(rate < 10, small, jnp.logaddexp(jnp.log1p(-y), jnp.log(y) - rate))
@@ -33,7 +33,7 @@ def _thinned(y: Float[Array, "..."], rate: Any) -> Float[Array, "..."]:
 def divergence(x: Float[Array, "..."], y: Float[Array, "..."], epsilon: Any) -> Float[Array, "..."]:
     """d_eps(x, y), the least eps |z - x| + kl(z, y) for z between x <= y, both in [0, 1]; 0 where x >= y."""
     apart = jnp.log(y) + jnp.log1p(-x) - jnp.log(x) - jnp.log1p(-y)  # logit y - logit x
-    far = -epsilon * x - _thinned(y, epsilon)
+    far = -epsilon * x - _log_thinning(y, epsilon)
     return jnp.where(x < y, jnp.maximum(jnp.where(apart <= epsilon, kl(x, y), far), 0), 0)
 
 
@@ -63,7 +63,7 @@ def _largest_value(function: Any, like: Float[Array, "..."]) -> Float[Array, "..
     return function((low + high) / 2)
 
 
-def counted_divergence(
+def divergence_with_noises(
     x: Float[Array, "..."],
     y: Float[Array, "..."],
     pulls: Float[Array, "..."],
@@ -74,13 +74,13 @@ def counted_divergence(
 
     def exponent(share):
         rate = share * epsilon
-        return -rate * pulls * x - pulls * _thinned(y, rate) + noises * jnp.log1p(-share * share)
+        return -rate * pulls * x - pulls * _log_thinning(y, rate) + noises * jnp.log1p(-share * share)
 
     private = jnp.maximum(_largest_value(exponent, x + y + pulls), 0)
     return jnp.where(x < y, jnp.where(epsilon < UNBOUNDED, private, pulls * kl(x, y)), 0)
 
 
-def counted_upper_index(
+def upper_index_with_noises(
     p: Float[Array, "..."], level: Float[Array, "..."], pulls: Float[Array, "..."], noises: Float[Array, "..."],
     epsilon: Any,
 ) -> Float[Array, "..."]:  # fmt: skip

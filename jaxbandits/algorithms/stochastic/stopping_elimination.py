@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import DROPPED, after_block, by_rounds, last_arm
-from jaxbandits.algorithms.stochastic.plain_reports import taken
+from jaxbandits.algorithms.stochastic.plain_reports import cut_report
 from jaxbandits.declared import Example, FailureProb, NonNegative, NumArms, Remedy
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import Algorithm, Rewards, Span
@@ -48,7 +48,7 @@ class Memory(NamedTuple):
     low: Float[Array, ""]
 
 
-def radius(params: Widths, pulls, t):
+def budget_radius(params: Widths, pulls, t):
     """The r(N) of the form whose budget is known."""
     return params.width * jnp.sqrt(1 / pulls) + params.corruption_budget * (1 / pulls)
 
@@ -59,7 +59,7 @@ def diagnose(params, state):
 
 
 @cache
-def phased(num_arms: int) -> episodes.Rules:
+def phase_rules(num_arms: int) -> episodes.Rules:
     """The rules of the form whose budget is not known: phases of fresh pulls, arm by arm."""
 
     def length(params, active, phase):
@@ -71,8 +71,8 @@ def phased(num_arms: int) -> episodes.Rules:
         memory = Memory(active=active, estimate=nothing, phase=jnp.int32(0), high=nothing[0], low=nothing[0])
         return memory, jnp.int32(0), length(params, active, memory.phase)
 
-    def keep(params, memory, arm, value, present):
-        value = jnp.where(present, taken(value), 0)
+    def sum_exactly(params, memory, arm, value, present):
+        value = jnp.where(present, cut_report(value), 0)
         high, low = memory.high, memory.low
         # Knuth's two-sum: `low` collects what rounding takes from `high`. `numerics.two_sum` moves parts of it back to
         # `high` at each reward, which costs 9% of a play and, over long blocks, last bits.
@@ -95,7 +95,7 @@ def phased(num_arms: int) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "phases": memory.phase}
 
-    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=last_arm)
+    return episodes.Rules(init=init, keep=sum_exactly, end=end, diagnose=diagnose, rest=last_arm)
 
 
 def phases(num_arms: int, horizon: int, noise_scale: Scalar, failure_prob: Scalar) -> tuple[int, Phases]:
@@ -164,8 +164,8 @@ def stopping_elimination(
     failure = 1 / horizon if failure_prob is None else failure_prob
     if corruption_budget is not None:
         width = noise_scale * math.sqrt(2 * math.log(2 * num_arms * horizon / failure))
-        functions = by_rounds(num_arms, taken, radius, diagnose, counts_race=True)
+        functions = by_rounds(num_arms, cut_report, budget_radius, diagnose, counts_race=True)
         return Algorithm(functions, (Span(1, horizon),), Widths(width, corruption_budget), rewards=Rewards())
     number_of, tables = phases(num_arms, horizon, noise_scale, failure)
     schedule = episodes.schedule(horizon, num_arms * (number_of + 1), most=MOST_PLAYS)
-    return Algorithm(episodes.program(phased(num_arms)), schedule, tables, rewards=Rewards())
+    return Algorithm(episodes.program(phase_rules(num_arms)), schedule, tables, rewards=Rewards())

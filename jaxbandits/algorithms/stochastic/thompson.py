@@ -60,7 +60,7 @@ def gammas(draws: Draws, t: Int[Array, ""], shapes: Float[Array, " n"]) -> Float
     return lax.while_loop(lambda carry: ~jnp.all(carry[1]), retry, (value, done, jnp.int32(0)))[0]
 
 
-def normals(draws: Draws, t: Int[Array, ""], num_arms: int) -> Float[Array, " K"]:
+def normal_per_arm(draws: Draws, t: Int[Array, ""], num_arms: int) -> Float[Array, " K"]:
     """A standard normal variable of every arm, computed one arm after the other, as in `gammas`."""
     return lax.map(lambda word: to_normal(word, draws.dtype), draws.bits(t, (num_arms,)))
 
@@ -82,7 +82,7 @@ def program(num_arms: int, posterior: str) -> Program:
             sample = won / (failed + won)
         else:
             mean, root = columns.together(state.mean), columns.together(state.inverse_root)
-            sample = mean + params.noise_scale * root * normals(draws, t[0], num_arms)
+            sample = mean + params.noise_scale * root * normal_per_arm(draws, t[0], num_arms)
         action = materialize(argmax(materialize(sample)))
         return jnp.full(t.shape, action), None, action
 

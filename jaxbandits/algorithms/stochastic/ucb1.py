@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
-from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -26,14 +26,14 @@ def program(num_arms: int) -> Program:
 
     def act(params, state, draws, t, context):
         bonus = params.bonus_scale * jnp.sqrt(2 * jnp.log(t[0].astype(draws.dtype)))
-        index = columns.each(lambda mean, root: mean + bonus * root, state.mean, state.inverse_root)
+        index = columns.map_arms(lambda mean, root: mean + bonus * root, state.mean, state.inverse_root)
         action = materialize(columns.argmax(index))
         return jnp.full(t.shape, action), None, action
 
     def update(params, state, draws, t, note, message, used):
         return arm_means.with_reward(state, note, finite(message))[0], ()
 
-    return Program(init, act, reported, update)
+    return Program(init, act, encode_reward, update)
 
 
 @factory(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.declared import Horizon, NumArms
-from jaxbandits.learners.observed_loss import reported_loss
+from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory
 
@@ -29,7 +29,7 @@ def program(num_arms: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         return state, ()
 
-    return Program(init, act, reported_loss, update)
+    return Program(init, act, encode_loss, update)
 
 
 @factory(plays_on="arms")

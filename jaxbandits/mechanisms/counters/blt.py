@@ -88,7 +88,7 @@ def strengths(gaps: Gaps) -> np.ndarray:
     ])  # fmt: skip
 
 
-def squared_column(gaps: Gaps, releases: float) -> float:
+def column_norm_squared(gaps: Gaps, releases: float) -> float:
     """The squared norm of the first column, 1 + sum_ij omega_i omega_j (1 + theta_i theta_j + ...)."""
     if not len(gaps.theta) or releases < 2:
         return 1.0
@@ -97,7 +97,7 @@ def squared_column(gaps: Gaps, releases: float) -> float:
     return float(1 + strong @ powers_summed(log[:, None] + log, releases - 1) @ strong)
 
 
-def squared_deviation(gaps: Gaps, releases: np.ndarray | float) -> np.ndarray:
+def release_variance(gaps: Gaps, releases: np.ndarray | float) -> np.ndarray:
     """The variance of the noise of a release, at unit noise [...]."""
     log, beta = np.log1p(-np.concatenate([[0.0], gaps.zeta])), weights(gaps)
     at = np.asarray(releases, float)[..., None, None]
@@ -133,10 +133,10 @@ def column_norm(coefficient: np.ndarray, participations: int, separation: int) -
 def loss(gaps: Gaps, releases: int, error: str, participations: int = 1, separation: int = 1) -> float:
     """The noise at equal privacy: column norm times the largest, or the root mean square, deviation."""
     if participations == 1:
-        squared = squared_column(gaps, releases)
+        squared = column_norm_squared(gaps, releases)
     else:
         squared = column_norm(coefficients(gaps, releases), participations, separation) ** 2
-    variance = squared_deviation(gaps, releases) if error == "max" else mean_squared_deviation(gaps, releases)
+    variance = release_variance(gaps, releases) if error == "max" else mean_squared_deviation(gaps, releases)
     return math.sqrt(squared * float(variance))
 
 
@@ -148,7 +148,7 @@ def _from_free(free: np.ndarray) -> Gaps:
 
 
 @cache
-def optimized(releases: int, buffers: int, error: str, participations: int, separation: int) -> Gaps:
+def optimize_gaps(releases: int, buffers: int, error: str, participations: int, separation: int) -> Gaps:
     """The gaps of least error, by BFGS."""
     from scipy.optimize import minimize  # takes as long to import as JAX
 
@@ -166,7 +166,7 @@ def optimized(releases: int, buffers: int, error: str, participations: int, sepa
     return _from_free(found.x if found.fun <= objective(start) else start)
 
 
-def tabled(releases: float, error: str) -> Gaps:
+def interpolate_gaps(releases: float, error: str) -> Gaps:
     """The gaps of four buffers, between the rows of the table and beyond its last."""
     table = TABLES[error]
     first, last = min(table), max(table)
@@ -184,8 +184,8 @@ def gaps_of(releases: int, buffers: int, error: str, participations: int = 1, se
     participations = min(participations, -(-releases // separation))
     known = used == TABLE_BUFFERS and participations == 1
     if known and (error == "max" or releases >= 2 ** min(TABLES["mean"])):
-        return tabled(releases, error)
-    return optimized(releases, used, error, participations, separation if participations > 1 else 1)
+        return interpolate_gaps(releases, error)
+    return optimize_gaps(releases, used, error, participations, separation if participations > 1 else 1)
 
 
 # ---- the form
@@ -203,7 +203,7 @@ def column(values: Any, like: Any) -> Any:
     return jnp.asarray(values, like.dtype).reshape((-1,) + (1,) * (like.ndim - 1))
 
 
-def added_up(rows: Any) -> Any:
+def sum_rows(rows: Any) -> Any:
     """The sum over the first axis, in its order."""
     total = rows[0]
     for i in range(1, rows.shape[0]):
@@ -212,14 +212,14 @@ def added_up(rows: Any) -> Any:
 
 
 @cache
-def functions(buffers: int) -> tuple[Any, Any, Any]:
+def blt_functions(buffers: int) -> tuple[Any, Any, Any]:
     """begin, move and noise of so many decaying sums."""
 
     def move(params, state, draws, t, shape):
         return state - column(params.gap, state) * state + draws.normal(t, shape)[None]
 
     def noise(params, state, t):
-        return added_up(column(params.weight, state) * state)
+        return sum_rows(column(params.weight, state) * state)
 
     return rows_of_zeros(buffers + 1), move, noise
 
@@ -229,13 +229,13 @@ def blt(releases: int, error: str, buffers: int, participations: int, separation
     gaps = gaps_of(releases, buffers, error, participations, separation)
     used = min(participations, -(-releases // separation))
     if used == 1:
-        norm = math.sqrt(squared_column(gaps, releases))
+        norm = math.sqrt(column_norm_squared(gaps, releases))
     else:
         norm = column_norm(coefficients(gaps, releases), used, separation)
     return Form(
         Params(gap=np.concatenate([[0.0], gaps.zeta]), weight=weights(gaps)),
-        *functions(len(gaps.zeta)),
-        deviation=lambda t: np.sqrt(squared_deviation(gaps, t)),
+        *blt_functions(len(gaps.zeta)),
+        deviation=lambda t: np.sqrt(release_variance(gaps, t)),
         column_norm=norm,
         size=len(gaps.zeta) + 1,
     )

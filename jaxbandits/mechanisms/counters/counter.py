@@ -12,7 +12,7 @@ from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.blt import blt
 from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.mechanisms.counters.k_ary import k_ary
-from jaxbandits.mechanisms.counters.nodes import honaker, tree
+from jaxbandits.mechanisms.counters.nodes import honaker, tree_form
 from jaxbandits.mechanisms.counters.unknown_horizon import unknown_horizon
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import checked, integer
@@ -103,14 +103,14 @@ def form_of(
     if form == "blt":
         return blt(horizon, error, buffers, participations, separation)
     if form == "tree":
-        return tree(horizon, participations, separation)
+        return tree_form(horizon, participations, separation)
     if form == "honaker":
         return honaker(horizon, participations, separation)
     if form == "k_ary":
         return k_ary(horizon, error, arity, participations, separation)
     if form == "banded":
         width = min(separation, horizon) if participations > 1 else min(256, horizon)
-        return toeplitz.banded(horizon, width if bands is None else bands, participations, separation)
+        return toeplitz.toeplitz_bands(horizon, width if bands is None else bands, participations, separation)
     if horizon > toeplitz.MOST_RELEASES:
         raise ValueError(
             f"horizon = {horizon} is too long for form = 'square_root', which keeps every draw: give at most "

@@ -34,7 +34,7 @@ def rows_of_zeros(number: int) -> Callable[..., Any]:
     return lambda shape, dtype: jnp.zeros((number, *shape), dtype)
 
 
-class Given(NamedTuple):
+class GivenDraw(NamedTuple):
     """In place of `Draws`: the normal draw that a message was given already."""
 
     fresh: Any

@@ -13,7 +13,7 @@ from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.numerics import fixed_sum
 
 ARITIES = range(3, 64, 2)
-EXACT = 1 << 20  # up to so many releases all are looked at to choose the base
+SEARCHED_RELEASES = 1 << 20  # up to so many releases all are looked at to choose the base
 
 
 def height(releases: int, arity: int) -> int:
@@ -34,20 +34,20 @@ def digit_sum(t: Any, arity: int, h: int) -> np.ndarray:
 def best_arity(releases: int, error: str) -> int:
     """The base of the least largest, or root mean square, noise at equal privacy; the smallest of equals."""
 
-    def noise(arity):
+    def noise_of_arity(arity):
         h = height(releases, arity)
-        if releases <= EXACT:
+        if releases <= SEARCHED_RELEASES:
             sums = digit_sum(np.arange(1, releases + 1), arity, h)
             worst = sums.max() if error == "max" else sums.mean()
         else:
             worst = h * (arity - 1) / 2 if error == "max" else h * (arity**2 - 1) / (4 * arity)
         return h * np.sqrt(worst)
 
-    return min(ARITIES, key=lambda arity: (round(float(noise(arity)), 12), arity))
+    return min(ARITIES, key=lambda arity: (round(float(noise_of_arity(arity)), 12), arity))
 
 
 @cache
-def functions(arity: int, h: int) -> tuple[Any, Any, Any]:
+def k_ary_functions(arity: int, h: int) -> tuple[Any, Any, Any]:
     """begin, move and noise: for every level the positive and the negative blocks of its digit."""
     half = (arity - 1) // 2
     power = arity ** np.arange(h)
@@ -86,7 +86,7 @@ def k_ary(releases: int, error: str, arity: int | None, participations: int, sep
         raise ValueError(f"arity = {arity}, horizon = {releases} counts beyond 2^31: give a smaller arity or horizon")
     return Form(
         (),
-        *functions(arity, h),
+        *k_ary_functions(arity, h),
         deviation=lambda t: np.sqrt(2 * digit_sum(t, arity, h)),
         column_norm=float(h * min(participations, -(-releases // separation))),
         size=h * (arity - 1),

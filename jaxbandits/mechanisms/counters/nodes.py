@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.mechanisms.counters.blt import added_up, column
+from jaxbandits.mechanisms.counters.blt import column, sum_rows
 from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 from jaxbandits.mechanisms.tree import tree as binary_tree
 
 # Above so many releases the exact column norm of Honaker's noise would take too long, and a bound is used.
-EXACT = 1 << 20
+EXACT_RELEASES = 1 << 20
 
 
 def bits_of(t: Any, levels: int) -> np.ndarray:
@@ -46,7 +46,7 @@ def tree_functions(levels: int) -> tuple[Any, Any, Any]:
     return begin, move, noise
 
 
-def tree(releases: int, participations: int, separation: int) -> Form:
+def tree_form(releases: int, participations: int, separation: int) -> Form:
     """The binary tree: the noise of t is that of popcount(t) nodes."""
     levels = releases.bit_length()
     return Form(
@@ -73,19 +73,19 @@ def honaker_functions(levels: int) -> tuple[Any, Any, Any]:
         numbers = jnp.arange(levels, dtype=jnp.int32)
         share = jnp.where(numbers < closed, jnp.exp2((numbers - closed).astype(state.dtype)), 0)
         scale = jnp.asarray(fresh_scale, state.dtype)[closed]
-        return state.at[closed].set(added_up(column(share, state) * state) + scale * draws.normal(t, shape))
+        return state.at[closed].set(sum_rows(column(share, state) * state) + scale * draws.normal(t, shape))
 
     def noise(params, state, t):
         numbers = jnp.arange(levels, dtype=jnp.int32)
         share = jnp.where((t >> numbers) & 1 == 1, jnp.asarray(shrink, state.dtype), 0)
-        return added_up(column(share, state) * state)
+        return sum_rows(column(share, state) * state)
 
     return rows_of_zeros(levels), move, noise
 
 
 def honaker_norm(releases: int) -> float:
-    """The largest norm of a column, exact up to `EXACT` releases: what all sums tell of one message."""
-    if releases > EXACT:
+    """The largest norm of a column, exact up to `EXACT_RELEASES` releases: what all sums tell of one message."""
+    if releases > EXACT_RELEASES:
         return math.sqrt(releases.bit_length())
     q = np.arange(releases)
     squared = np.zeros(releases)

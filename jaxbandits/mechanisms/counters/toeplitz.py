@@ -56,7 +56,7 @@ def square_root(releases: int, participations: int, separation: int) -> Form:
 
 
 @cache
-def banded_functions(bands: int) -> tuple[Any, Any, Any]:
+def band_functions(bands: int) -> tuple[Any, Any, Any]:
     """begin, move and noise: the state is the noise and the last bands - 1 terms that it adds up."""
 
     def move(params, state, draws, t, shape):
@@ -71,7 +71,7 @@ def banded_functions(bands: int) -> tuple[Any, Any, Any]:
     return rows_of_zeros(bands), move, noise
 
 
-def banded(releases: int, bands: int, participations: int, separation: int) -> Form:
+def toeplitz_bands(releases: int, bands: int, participations: int, separation: int) -> Form:
     """The first `bands` coefficients alone: columns of one unit are orthogonal where it waits that long."""
     bands = min(bands, releases)
     f = coefficients(bands)
@@ -84,7 +84,7 @@ def banded(releases: int, bands: int, participations: int, separation: int) -> F
     padded = np.concatenate([f, np.zeros(releases - bands)])
     return Form(
         Params(f[1:]),
-        *banded_functions(bands),
+        *band_functions(bands),
         deviation=lambda t: np.sqrt(variance[np.asarray(t) - 1]),
         column_norm=column_norm(padded, min(participations, -(-releases // separation)), separation),
         size=bands,

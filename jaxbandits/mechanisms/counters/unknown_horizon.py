@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax, tree
 
 from jaxbandits.mechanisms.counters import blt, nodes
-from jaxbandits.mechanisms.counters.form import Form, Given
+from jaxbandits.mechanisms.counters.form import Form, GivenDraw
 from jaxbandits.typing import Scalar
 
 EPOCHS = 31  # the messages that an int32 can count
@@ -29,16 +29,16 @@ class Params(NamedTuple):
 
 
 @cache
-def functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+def epoch_functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     """begin, move and noise with begin, move and noise of the counters."""
     start, step, heard = inside
 
-    def place(t):
+    def epoch_and_number(t):
         """The epoch of message t, and the message's number in it."""
-        epoch = lax.population_count(_filled(t)) - 1
+        epoch = lax.population_count(_fill_lower_bits(t)) - 1
         return epoch, t - (jnp.int32(1) << epoch) + 1
 
-    def own(params, epoch):
+    def params_of_epoch(params, epoch):
         return tree.map(lambda x: jnp.asarray(x)[epoch], params.counters)
 
     def begin(shape, dtype):
@@ -46,26 +46,26 @@ def functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
 
     def move(params, state, draws, t, shape):
         totals, counter = state
-        epoch, i = place(t)
+        epoch, i = epoch_and_number(t)
         last = i == jnp.int32(1) << epoch
         fresh = draws.normal(t, shape)
         # a new epoch's counter begins with nothing; the last message of an epoch does not enter it
         counter = jnp.where(i == 1, 0, counter)
-        after = step(own(params, epoch), counter, Given(fresh), i, shape)
+        after = step(params_of_epoch(params, epoch), counter, GivenDraw(fresh), i, shape)
         scale = jnp.asarray(params.total_scale, fresh.dtype)
         return jnp.where(last, totals + scale * fresh, totals), jnp.where(last, 0, after)
 
     def noise(params, state, t):
         totals, counter = state
-        epoch, i = place(jnp.maximum(t, 1))
+        epoch, i = epoch_and_number(jnp.maximum(t, 1))
         running = (i < jnp.int32(1) << epoch) & (t > 0)
         scale = jnp.asarray(params.counter_scale, totals.dtype)[epoch]
-        return totals + jnp.where(running, scale * heard(own(params, epoch), counter, i), 0)
+        return totals + jnp.where(running, scale * heard(params_of_epoch(params, epoch), counter, i), 0)
 
     return begin, move, noise
 
 
-def _filled(t: Any) -> Any:
+def _fill_lower_bits(t: Any) -> Any:
     """All bits up to the highest one of t."""
     for shift in (1, 2, 4, 8, 16):
         t = t | (t >> shift)
@@ -74,14 +74,18 @@ def _filled(t: Any) -> Any:
 
 def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
     """The form with counters of one form inside."""
-    inner: Any = {"tree": nodes.tree, "honaker": nodes.honaker, "blt": partial(blt.blt, error=error, buffers=buffers)}
-    made = [inner[form](_used(2**epoch), participations=1, separation=1) for epoch in range(EPOCHS)]
+    inner: Any = {
+        "tree": nodes.tree_form,
+        "honaker": nodes.honaker,
+        "blt": partial(blt.blt, error=error, buffers=buffers),
+    }
+    made = [inner[form](_releases_before_last(2**epoch), participations=1, separation=1) for epoch in range(EPOCHS)]
     if form == "blt":
         rows = max(len(np.asarray(one.params.gap)) for one in made)
         padded = [[np.pad(x, (0, rows - len(x))) for x in one.params] for one in made]
         # an epoch with fewer buffers has weights of 0
         counters: Any = blt.Params(*map(np.stack, zip(*padded, strict=True)))
-        inside = blt.functions(rows - 1)
+        inside = blt.blt_functions(rows - 1)
     else:
         counters = ()
         inside = (nodes.tree_functions if form == "tree" else nodes.honaker_functions)(EPOCHS)
@@ -92,14 +96,17 @@ def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
         epoch = np.floor(np.log2(t)).astype(int)
         i = t - 2**epoch + 1
         reached = sorted({int(j) for j in np.ravel(epoch)})
-        own = np.select([epoch == j for j in reached], [made[j].deviation(np.minimum(i, _used(2**j))) for j in reached])
+        own = np.select(
+            [epoch == j for j in reached],
+            [made[j].deviation(np.minimum(i, _releases_before_last(2**j))) for j in reached],
+        )
         running = np.sqrt(epoch / share + (scale[epoch] * own) ** 2)
         return np.where(i == 2**epoch, np.sqrt((epoch + 1) / share), running)
 
     params = Params(1 / math.sqrt(share), scale, counters)
-    return Form(params, *functions(inside), deviation=deviation, column_norm=1.0, size=made[-1].size + 1)
+    return Form(params, *epoch_functions(inside), deviation=deviation, column_norm=1.0, size=made[-1].size + 1)
 
 
-def _used(messages: int) -> int:
+def _releases_before_last(messages: int) -> int:
     """How many releases of an epoch its counter makes: all but the last."""
     return max(messages - 1, 1)

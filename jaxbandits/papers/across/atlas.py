@@ -10,7 +10,17 @@ from scipy.optimize import brentq
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import against, by_value, horizon_of, in_order, numbers, points, ratios, regrets, short
+from jaxbandits.papers.shared import (
+    against,
+    by_value,
+    horizon_of,
+    in_order,
+    points_in_words,
+    ratios,
+    regrets,
+    short,
+    with_numeric_key,
+)
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import SPENT, final_regret
@@ -47,7 +57,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {name: swept(algorithms, environment, horizon, seeds, grid=grid) for name, environment in arms.items()}
 
 
-def cells(results: Results) -> pd.DataFrame:
+def ratios_to_bound(results: Results) -> pd.DataFrame:
     """A row for each instance, algorithm and epsilon: `ratio` of regret to the bound, and to that of uniform play."""
     frames = []
     for name, ds in results.items():
@@ -65,7 +75,7 @@ CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
 
 
 def draw(instance: str, results: Results) -> plot.Plot:
-    frame = cells({instance: results[instance]} if instance in results else results)
+    frame = ratios_to_bound({instance: results[instance]} if instance in results else results)
     return plot.heatmap(
         in_order(frame, list(PRIVATE)[::-1]), "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, width=6.0,
         names={"epsilon": "ε", "algorithm": ""},
@@ -75,8 +85,12 @@ def draw(instance: str, results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     return [
-        Claim(f"{instance}: {label} over the lower bound", "", points(part["epsilon"], part["ratio"], "{y:.2f} at {x}"))
-        for (instance, label), part in cells(results).groupby(["instance", "algorithm"], sort=False)
+        Claim(
+            f"{instance}: {label} over the lower bound",
+            "",
+            points_in_words(part["epsilon"], part["ratio"], "{y:.2f} at {x}"),
+        )
+        for (instance, label), part in ratios_to_bound(results).groupby(["instance", "algorithm"], sort=False)
     ]
 
 
@@ -115,7 +129,7 @@ def trust_sweeps(full: bool) -> dict[str, Sweep]:
 
 def by_budget(results: Results):
     """The Dataset along `epsilon`, what is spent."""
-    return numbers(results["models"], "epsilon")
+    return with_numeric_key(results["models"], "epsilon")
 
 
 TRUST_PICTURE = against(

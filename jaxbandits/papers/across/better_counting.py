@@ -7,9 +7,9 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.formatting import number
+from jaxbandits.formatting import format_number
 from jaxbandits.papers.byzantine.regret import BOUNDED, DP
-from jaxbandits.papers.shared import against, points, ratio_interval, times
+from jaxbandits.papers.shared import against, points_in_words, ratio_interval, times
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -65,7 +65,7 @@ PICTURES = {
 }  # fmt: skip
 
 
-def cells(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
+def regret_by_cell(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
     """The final regrets [algorithm, seed] of every cell of a sweep, by what the cell is."""
     letters = {"window": "L", "horizon": "T", "epsilon": "ε"}
     final = final_regret(ds).stack(cell=grid_dims(ds))
@@ -78,10 +78,10 @@ def claims(results: Results) -> Claims:
     for name, ds in results.items():
         who, best = ("users", "BLT, largest") if name == "users" else ("agents", BEST)
         beyond = []
-        for where, regret in cells(ds):
+        for where, regret in regret_by_cell(ds):
             mean = regret.mean("seed")
             pair = regret.sel(algorithm=best).values, regret.sel(algorithm=TREE).values
-            measured = points(mean["algorithm"], map(number, mean.values), "{x} {y}")
+            measured = points_in_words(mean["algorithm"], map(format_number, mean.values), "{x} {y}")
             yield Claim(f"regret of {who}, {where}", "", f"{measured}; {best} over {TREE}: {times(*pair)}")
             beyond.append(ratio_interval(*pair)[2] < 1)
         what = {"every-play": ", a message after every play", "episodes": ", in episodes"}.get(name, "")

@@ -15,7 +15,7 @@ from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.experiments import PARETO
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
-from jaxbandits.papers.shared import by_value, points, ratio_interval, ratios, regrets
+from jaxbandits.papers.shared import by_value, points_in_words, ratio_interval, ratios, regrets
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, tidy
@@ -39,23 +39,25 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     seeds, horizon = (64, 10_000) if full else (4, 1000)
     shares, agents = (TRUE_SHARES, AGENT_SHARES) if full else ([0.0, 0.1], [0.0, 0.2])
 
-    def one(algorithms, environment, horizon, shares, slot, attack) -> Sweep:
+    def sweep_shares(algorithms, environment, horizon, shares, slot, attack) -> Sweep:
         grid = {"corruption_bound": shares, f"{slot}.corruption": shares}
         return swept(algorithms, environment, horizon, seeds, grid=grid, **{slot: attack})
 
     blocks, swapped = few(BLOCKS, full, ["PRM elimination"]), partial(v.huber, kind="swapped")
     attack = pointing_away(5.0)
     declared = {
-        "agents": one(BYZANTINE, FEDERATED, 2000 if full else 200, agents, "message_adversary", attack),
-        "blocks": one(blocks, PARETO, 50_000 if full else 2000, shares, "reward_adversary", swapped),
+        "agents": sweep_shares(BYZANTINE, FEDERATED, 2000 if full else 200, agents, "message_adversary", attack),
+        "blocks": sweep_shares(blocks, PARETO, 50_000 if full else 2000, shares, "reward_adversary", swapped),
     }
     for size, labels in (LINEAR if full else {LARGE: {QUICK: M1}}).items():
         models = with_batches(labels, horizon)
-        declared[f"reports-{size:g}"] = one(models, GAUSSIAN, horizon, shares, "message_adversary", target(size))
+        declared[f"reports-{size:g}"] = sweep_shares(
+            models, GAUSSIAN, horizon, shares, "message_adversary", target(size)
+        )
     return declared
 
 
-def cells(results: Results) -> pd.DataFrame:
+def belief_ratios(results: Results) -> pd.DataFrame:
     """A row for each algorithm, truth and belief: `ratio` to the regret with no belief, paired, and its interval."""
     frames = []
     for ds in results.values():
@@ -78,7 +80,7 @@ CUTS = (0.0, 0.5, 0.9, 0.99, 1.01, 1.1, 1.5, 3.0, 100.0)
 
 
 def draw(kind: str, results: Results, hatched: str | None = None) -> plot.Plot:
-    frame = cells({name: ds for name, ds in results.items() if name.startswith(kind)})
+    frame = belief_ratios({name: ds for name, ds in results.items() if name.startswith(kind)})
     frame["text"] = [_ratio_text(x) for x in frame["ratio"]]
     frame = frame.assign(**{key: frame[key].map(percent) for key in ("true", "believed")})
     return plot.heatmap(
@@ -89,14 +91,14 @@ def draw(kind: str, results: Results, hatched: str | None = None) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    frame = cells(results)
+    frame = belief_ratios(results)
     for label, part in frame.groupby("algorithm", sort=False):
         for true, row in part.groupby("true"):
-            measured = points(map(percent, row["believed"]), row["mean"], "{y:,.0f} believing {x}")
+            measured = points_in_words(map(percent, row["believed"]), row["mean"], "{y:,.0f} believing {x}")
             yield Claim(f"regret of {label}, {percent(true)} true", "", measured)
         told = part[(part["believed"] == part["true"]) & (part["true"] > 0)]
         ratio, low, high = (told[column].map(_ratio_text) for column in ("ratio", "low", "high"))
-        measured = points(map(percent, told["true"]), ratio + " [" + low + ", " + high + "]", "{y} at {x}")
+        measured = points_in_words(map(percent, told["true"]), ratio + " [" + low + ", " + high + "]", "{y} at {x}")
         yield Claim(f"{label}: told the truth over believing in nothing", "", measured)
         corrupted = part[(part["true"] > 0) & (part["believed"] > 0)]
         less, more = int(corrupted["helps"].sum()), int((corrupted["low"] > 1).sum())
@@ -160,7 +162,7 @@ def place_sweeps(full: bool) -> dict[str, Sweep]:
     return few(declared, full, [f"{kind}-{name}" for kind in KINDS for name in (BEFORE, IN_RANGE)])
 
 
-def placed(results: Results, kind: str, algorithm: str) -> xr.Dataset:
+def regret_by_place(results: Results, kind: str, algorithm: str) -> xr.Dataset:
     """One algorithm's regret, with the place of corruption as the `algorithm` of a curve."""
     there = {words: results[f"{kind}-{place}"] for place, words in LABELS.items() if f"{kind}-{place}" in results}
     parts = [ds[["regret"]].sel(algorithm=[algorithm]).assign_coords(algorithm=[x]) for x, ds in there.items()]
@@ -169,13 +171,13 @@ def placed(results: Results, kind: str, algorithm: str) -> xr.Dataset:
 
 def draw_place(kind: str, algorithm: str, caption: str, results: Results) -> plot.Plot:
     text = f"{algorithm}; {caption}; {percent(SHARE)} corrupted"
-    return plot.against(placed(results, kind, algorithm), "epsilon", caption=text, width=6.0)
+    return plot.against(regret_by_place(results, kind, algorithm), "epsilon", caption=text, width=6.0)
 
 
 def place_claims(results: Results) -> Claims:
-    said = provenance.records()["local_robust_orders"].said("c^(1 - 1/k) times as much")
+    said = provenance.records()["local_robust_orders"].quote_claim("c^(1 - 1/k) times as much")
     for kind, label in ((kind, label) for kind, (*_, algorithms) in KINDS.items() for label in algorithms):
-        ds = placed(results, kind, label)
+        ds = regret_by_place(results, kind, label)
         yield from by_value(ds, "epsilon", f"{kind}: regret of {label} at ε = {{:g}}".format, separator="; ")
         compared = ratios(final_regret(ds), LABELS[IN_RANGE], LABELS[BEFORE])
         yield Claim(f"{kind}: {label}, reports by honest ones over rewards", said, compared)

@@ -35,7 +35,7 @@ AGENT_THETA = np.full(AGENT_DIM, AGENT_DIM**-0.5)  # that of `federated_linear`
 
 
 @cache
-def _known_world() -> World:
+def _world_of_known() -> World:
     def init(params, draws):
         return ContextualState([jnp.asarray(x, draws.dtype) for x in KNOWN], (), (), ())
 
@@ -45,7 +45,7 @@ def _known_world() -> World:
 @factory
 def known_contextual() -> Environment:
     """`contextual_linear` with fresh arms, whose parameter is `KNOWN` in every run."""
-    return e.contextual_linear(num_arms=NUM_ARMS, dim=DIM)._replace(world=_known_world())
+    return e.contextual_linear(num_arms=NUM_ARMS, dim=DIM)._replace(world=_world_of_known())
 
 
 PAIR = partial(w.watching(a.online_ucb, np.array(KNOWN), updated=w.online_ucb_error), failure_prob=FAILURE, delta=0.1)
@@ -117,7 +117,7 @@ WORDS = {
 }
 
 
-def cells(results: Results, name: str) -> pd.DataFrame:
+def failure_shares(results: Results, name: str) -> pd.DataFrame:
     """In what share of `runs` the truth was `outside` of each set in each setting, with the exact 95% interval.
 
     `any` is the share of runs in which any set failed, `ratio` the median over runs of error over radius, at its
@@ -141,7 +141,7 @@ CUTS = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 
 
 def draw(name: str, results: Results) -> plot.Plot:
-    frame = cells(results, name)
+    frame = failure_shares(results, name)
     frame["text"] = [f"{x:.0%} ({y:.2f})" for x, y in zip(frame["outside"], frame["ratio"], strict=True)]
     parts = [part for _, part in frame.groupby("set", sort=False)]
     return plot.heatmap(
@@ -153,7 +153,7 @@ def draw(name: str, results: Results) -> plot.Plot:
 
 def claims(results: Results) -> Claims:
     for name in results:
-        for row in cells(results, name).to_dict("records"):
+        for row in failure_shares(results, name).to_dict("records"):
             setting = row["setting"].replace("\n", " ")
             measured = f"outside in {row['failures']} of {row['runs']} runs, error {row['ratio']:.2g} of the radius"
             if name in ONE_SET:

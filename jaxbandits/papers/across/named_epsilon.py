@@ -18,7 +18,7 @@ from jaxbandits.auditing.audit import audit
 from jaxbandits.environments.linear import Params as LinearParams
 from jaxbandits.environments.linear import in_unit_ball, linear_world
 from jaxbandits.papers.robust_linear.instance import batches, unit
-from jaxbandits.papers.shared import against, by_value, numbers, ratios
+from jaxbandits.papers.shared import against, by_value, ratios, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Evidence, Exact, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.protocol import Algorithm, Environment, World
 from jaxbandits.reports import plot
@@ -37,11 +37,11 @@ class Mechanism(NamedTuple):
     From its record in provenance.toml follow what the study may hold against it and up to which epsilon.
     """
 
-    source: provenance.Record
+    source: provenance.ProvenanceRecord
     changes: Callable[[float], dict[str, Any]]  # named epsilon -> arguments that replace the catalogue's
     environment: Callable[[], Environment] | None = None  # the rewards it is published for, where not the catalogue's
 
-    def built(self, epsilon: float) -> tuple[Algorithm, Environment]:
+    def build_case(self, epsilon: float) -> tuple[Algorithm, Environment]:
         """The algorithm that is given this epsilon, and where it plays."""
         settings = {**self.source.settings, **self.changes(epsilon)}
         with warnings.catch_warnings():  # of what the study's table is about to say
@@ -146,7 +146,7 @@ ON_ARMS = {
 }  # fmt: skip
 
 
-def shown_world(actions: tuple[tuple[float, ...], ...]) -> World:
+def world_with_features(actions: tuple[tuple[float, ...], ...]) -> World:
     """Linear arms with rewards of 0 and 1, whose context is the features of all: bandits with contexts play them."""
     plain = linear_world(len(actions), "gaussian")
 
@@ -169,7 +169,7 @@ def shown_linear(*, actions: Matrix, theta: Vector) -> Environment:
     means = actions @ theta
     if means.min() < 0 or means.max() > 1:
         raise ValueError(f"actions @ theta lies in [{means.min():g}, {means.max():g}]: give probabilities")
-    world = shown_world(tuple(map(tuple, actions.tolist())))
+    world = world_with_features(tuple(map(tuple, actions.tolist())))
     facts = {
         "num_arms": len(actions), "dim": actions.shape[1], "actions": actions, "means": means, "feature_norm": 1.0,
         "contexts": "fixed", "reward_range": (0.0, 1.0),
@@ -201,26 +201,26 @@ PAIRS = (
 )  # fmt: skip
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_spending(full: bool) -> dict[str, Any]:
     """For each mechanism what it spends at each named epsilon, and what an audit proves at the middle one."""
     rows = []
     for group, mechanisms in GROUPS.items():
         for label, mechanism in mechanisms.items():
-            spent = {epsilon: privacy.ledger(*mechanism.built(epsilon)) for epsilon in NAMED}
+            spent = {epsilon: privacy.ledger(*mechanism.build_case(epsilon)) for epsilon in NAMED}
             row = {"group": group, "mechanism": label} | {epsilon: one.epsilon for epsilon, one in spent.items()}
             row["bounded"] = mechanism.environment is None
             row["exact"] = all(x.mechanism in ("gaussian", "laplace") for x in spent[AUDITED].events)
             audited = full or label in QUICKLY
-            row["audited"] = _audited(mechanism, 200_000 if full else 2000) if audited else math.nan
+            row["audited"] = _audit_bound(mechanism, 200_000 if full else 2000) if audited else math.nan
             rows.append(row)
     return {"mechanisms": pd.DataFrame(rows)}
 
 
-def _audited(mechanism, runs: int) -> float:
+def _audit_bound(mechanism, runs: int) -> float:
     """The lower bound of an audit at the named epsilon, NaN where rewards have no bound to differ by."""
     if mechanism.environment is not None:
         return math.nan
-    algorithm, environment = mechanism.built(AUDITED)
+    algorithm, environment = mechanism.build_case(AUDITED)
     claimed = float(algorithm.guarantee.spend(algorithm.params)[1])
     delta = claimed if claimed > 0 or math.isfinite(privacy.ledger(algorithm).epsilon) else DELTA
     return audit(algorithm, runs=runs, confidence=CONFIDENCE, delta=delta, environment=environment).epsilon_lower
@@ -263,7 +263,7 @@ def draw(group: str, results: Results) -> plot.Plot:
 
 def by_budget(name: str, results: Results) -> xr.Dataset:
     """One of the problems along `epsilon`, what is spent."""
-    return results[name] if name == "arms" else numbers(results[name], f"{ONLINE}.epsilon", "epsilon")
+    return results[name] if name == "arms" else with_numeric_key(results[name], f"{ONLINE}.epsilon", "epsilon")
 
 
 CAPTIONS = {
@@ -295,7 +295,7 @@ def _spending(row: dict[Any, Any]) -> Claim:
         evidence = Exact(ratio, at_most=1 + ROUNDING)
     elif source.read and source.within(AUDITED) and not math.isnan(audited):
         evidence = Interval("proven spent", audited, math.inf, at_most=AUDITED)
-    return Claim(f"ε spent by {label}", source.said("at most what is named"), ", ".join(parts), evidence)
+    return Claim(f"ε spent by {label}", source.quote_claim("at most what is named"), ", ".join(parts), evidence)
 
 
 PICTURES: dict[str, Any] = {group: partial(draw, group) for group in GROUPS} | {
@@ -304,4 +304,4 @@ PICTURES: dict[str, Any] = {group: partial(draw, group) for group in GROUPS} | {
     )
     for name, caption in CAPTIONS.items()
 }
-STUDY = Study(__doc__, "all five papers", sweeps, PICTURES, claims, computed)
+STUDY = Study(__doc__, "all five papers", sweeps, PICTURES, claims, compute_spending)

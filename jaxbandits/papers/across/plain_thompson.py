@@ -9,7 +9,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import privacy, provenance
 from jaxbandits.auditing.audit import audit
-from jaxbandits.papers.shared import picture, points
+from jaxbandits.papers.shared import picture, points_in_words
 from jaxbandits.papers.study import Claim, Claims, Results, Study, nothing
 from jaxbandits.reports import plot
 
@@ -21,7 +21,7 @@ FORMS = {
 CLAIMED, PROVEN = "claimed", "proven by an audit"
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_epsilons(full: bool) -> dict[str, Any]:
     rows, audited = [], []
     for label, form in FORMS.items():
         for horizon in (300, 1000, 10_000, 100_000, 1_000_000):
@@ -37,9 +37,9 @@ def computed(full: bool) -> dict[str, Any]:
 def claims(results: Results) -> Claims:
     for label, part in results["claims"].groupby("form", sort=False):
         both = [f"g = {row.g:.3g}, ε = {row.epsilon:.4g}" for row in part.itertuples()]
-        yield Claim(f"{label}: Gaussian privacy", "", points(part["horizon"], both, "{y} at T = {x:,}"))
+        yield Claim(f"{label}: Gaussian privacy", "", points_in_words(part["horizon"], both, "{y} at T = {x:,}"))
     plain = results["claims"].query("form == 'plain' and horizon == 10000").iloc[0]
-    said = provenance.records()["gdp_thompson"].said("of the order 1")
+    said = provenance.records()["gdp_thompson"].quote_claim("of the order 1")
     yield Claim("plain: g over √T at T = 10,000", said, f"{plain['g'] / math.sqrt(10_000):.3f}")
     for row in results["audits"].to_dict("records"):
         yield Claim(f"plain: ε at T = {row['horizon']:g}", "", f"claimed {row[CLAIMED]:.3g}, proven {row[PROVEN]:.3g}")
@@ -57,4 +57,4 @@ PICTURES = {
         names={"horizon": "plays T", "epsilon": f"ε at δ = {DELTA:g}"},
     ),
 }  # fmt: skip
-STUDY = Study(__doc__, "docs/formulas/private_frontier.md#gdp-thompson", nothing, PICTURES, claims, computed)
+STUDY = Study(__doc__, "docs/formulas/private_frontier.md#gdp-thompson", nothing, PICTURES, claims, compute_epsilons)

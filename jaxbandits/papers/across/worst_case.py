@@ -9,8 +9,8 @@ import xarray as xr
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.formatting import number, percent
-from jaxbandits.papers.byzantine.instance import FEDERATED, RULES
+from jaxbandits.formatting import format_number, percent
+from jaxbandits.papers.byzantine.instance import AGGREGATES, FEDERATED
 from jaxbandits.papers.private_robust_mab.experiments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
 from jaxbandits.papers.study import Claim, Claims, Results, Search, Study, Sweep, swept
@@ -32,7 +32,7 @@ PER_PLAY = SPENT | {"kind": ["lower_best", "raise_worst"]}  # the other kind nee
 AGENTS = {"kind": ["target", "sign_flip", "inner_product", "alie", "noise"], "scale": SIZES}
 
 
-class Setting(NamedTuple):
+class AttackSetting(NamedTuple):
     """Where algorithms play, and the attacks on them."""
 
     algorithms: dict[str, Any]
@@ -82,29 +82,31 @@ LINEAR = {
     "Bogunovic et al.": a.bogunovic_elimination,
 }
 FEDERATED_RULES = {
-    label: partial(rule, window=10, corruption_bound=AGENT_SHARE) for label, rule in RULES.items() if label != "mean"
-} | {"mean of agents": partial(RULES["mean"], window=10)}
+    label: partial(rule, window=10, corruption_bound=AGENT_SHARE)
+    for label, rule in AGGREGATES.items()
+    if label != "mean"
+} | {"mean of agents": partial(AGGREGATES["mean"], window=10)}
 
 
-def settings(full: bool) -> list[Setting]:
+def settings(full: bool) -> list[AttackSetting]:
     """All of them at full size; two algorithms for arms and two kinds of attack at quick size."""
     if not full:
         arms, few = {label: (INDICES | REREAD)[label] for label in QUICK}, REWARDS | {"kind": ["fixed", "target"]}
-        return [Setting(arms, PARETO, "reward", HUBER, few, 300)]
+        return [AttackSetting(arms, PARETO, "reward", HUBER, few, 300)]
     return [
-        Setting(INDICES, PARETO, "reward", HUBER, REWARDS, 20_000),
-        Setting(REREAD, PARETO, "reward", HUBER, REWARDS, 2000),
-        Setting(NORMALS, NORMAL, "reward", HUBER, REWARDS, 2000),
-        Setting(RACES, BERNOULLI, "reward", BUDGETED, SPENT, 20_000),
-        Setting(WEIGHTED, CONTEXTS, "reward", UNBOUNDED, PER_PLAY, 2000),
-        Setting(BLOCKS, PARETO, "reward", HUBER, REWARDS, 100_000),
-        Setting(LOCAL, PARETO, "message", HUBER, REPORTS, 100_000),
-        Setting(with_batches(LINEAR, 10_000), PRIVATE, "reward", HUBER, REWARDS, 10_000),
-        Setting(FEDERATED_RULES, FEDERATED, "message", BYZANTINE, AGENTS, 1000),
+        AttackSetting(INDICES, PARETO, "reward", HUBER, REWARDS, 20_000),
+        AttackSetting(REREAD, PARETO, "reward", HUBER, REWARDS, 2000),
+        AttackSetting(NORMALS, NORMAL, "reward", HUBER, REWARDS, 2000),
+        AttackSetting(RACES, BERNOULLI, "reward", BUDGETED, SPENT, 20_000),
+        AttackSetting(WEIGHTED, CONTEXTS, "reward", UNBOUNDED, PER_PLAY, 2000),
+        AttackSetting(BLOCKS, PARETO, "reward", HUBER, REWARDS, 100_000),
+        AttackSetting(LOCAL, PARETO, "message", HUBER, REPORTS, 100_000),
+        AttackSetting(with_batches(LINEAR, 10_000), PRIVATE, "reward", HUBER, REWARDS, 10_000),
+        AttackSetting(FEDERATED_RULES, FEDERATED, "message", BYZANTINE, AGENTS, 1000),
     ]
 
 
-def reported(full: bool) -> range:
+def table_seeds(full: bool) -> range:
     """The seeds of the table, which no search sees."""
     return range(1000, 1200) if full else range(1000, 1016)
 
@@ -113,7 +115,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """The default attack on each algorithm."""
     return {
         label: swept(
-            {label: algorithm}, one.environment, one.horizon, reported(full), **{f"{one.slot}_adversary": one.adversary}
+            {label: algorithm},
+            one.environment,
+            one.horizon,
+            table_seeds(full),
+            **{f"{one.slot}_adversary": one.adversary},
         )
         for one in settings(full)
         for label, algorithm in one.algorithms.items()
@@ -122,10 +128,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 def searches(full: bool) -> dict[str, Search]:
     """A search for each algorithm, all of as many trials."""
-    size = {"seeds": 64 if full else 8, "trials": 32 if full else 5, "report_seeds": reported(full)}
+    size = {"seeds": 64 if full else 8, "trials": 32 if full else 5, "report_seeds": table_seeds(full)}
     return {
         f"{label}, attacked": Search({"algorithm": {label: algorithm}} | one | size)
-        for one in map(Setting._asdict, settings(full))
+        for one in map(AttackSetting._asdict, settings(full))
         for label, algorithm in one.pop("algorithms").items()
     }
 
@@ -145,14 +151,16 @@ def claims(results: Results) -> Claims:
         exact = [f"{key}={x!r}" for key, x in found.params.items()]
         default = final_regret(results[label]).isel(algorithm=0).values
         report = found.trials["report_regret"].values
-        yield Claim(f"{label}: the worst attack found", "", f"{attack}, {_corrupted(about)}")
+        yield Claim(f"{label}: the worst attack found", "", f"{attack}, {_corruption_words(about)}")
         measured = "; ".join(map(_interval, (report, default, report - default)))
         yield Claim(f"{label}: regret under it; the default attack; the difference", "", measured)
-        yield Claim(f"{label}: search value (biased upwards)", "", number(float(found.trials.search_value.max())))
+        yield Claim(
+            f"{label}: search value (biased upwards)", "", format_number(float(found.trials.search_value.max()))
+        )
         yield Claim(f"{label}: again", "", f"`{__name__}.again({', '.join([repr(label), *exact])})`")
 
 
-def _corrupted(about: dict[str, Any]) -> str:
+def _corruption_words(about: dict[str, Any]) -> str:
     """How much is corrupted, and of what."""
     if about["adversary"] == "budgeted":
         return f"with a budget of {LINEAR_BUDGET if about['algorithm'] in WEIGHTED else BUDGET:g}"
@@ -162,7 +170,7 @@ def _corrupted(about: dict[str, Any]) -> str:
 
 
 def _interval(values: Any) -> str:
-    mean, low, high = (number(float(x)) if math.isfinite(x) else "-" for x in mean_interval(values))
+    mean, low, high = (format_number(float(x)) if math.isfinite(x) else "-" for x in mean_interval(values))
     return f"{mean} [{low}, {high}]"
 
 

@@ -78,11 +78,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_placements(full: bool) -> dict[str, Any]:
     return {"placements": search(*(400, 5, 400) if full else (10, 1, 5))}
 
 
-def cells(results: Results) -> pd.DataFrame:
+def lemma_failures(results: Results) -> pd.DataFrame:
     """In how many `runs` of each lemma, attack and share a bound is exceeded, and the largest `ratio` to a bound."""
     frames = []
     for name, ds in results.items():
@@ -104,7 +104,7 @@ def setting(row: dict[str, Any]) -> str:
 
 
 def draw(results: Results) -> plot.Plot:
-    frame = cells(results)
+    frame = lemma_failures(results)
     frame["setting"] = [setting(row) for row in frame.to_dict("records")]
     frame["rule"] = frame["rule"].str.replace(", ", ",\n")
     frame["text"] = [f"{x:.2g}" for x in frame["ratio"]]
@@ -118,7 +118,7 @@ def draw(results: Results) -> plot.Plot:
 
 
 def claims(results: Results) -> Claims:
-    for row in cells(results).to_dict("records"):
+    for row in lemma_failures(results).to_dict("records"):
         measured = f"exceeded in {row['failures']} of {row['runs']} runs, at most {row['ratio']:.2g} of the bound"
         interval = Interval("share", row["low"], row["high"], at_most=FAILURE / 2)
         statement, paper = f"{row['rule']}: {setting(row)}", f"exceeded in at most {FAILURE / 2:g}"
@@ -134,7 +134,7 @@ def claims(results: Results) -> Claims:
 AGENTS, DIMS = (5, 10), (1, 2, 4)
 
 
-def used(points: Matrix, attacked: int, origin: Vector) -> float:
+def lemma_ratio(points: Matrix, attacked: int, origin: Vector) -> float:
     """The distance of the package's median to `origin` over what the lemma allows; epsilon is the certified gap."""
     found, points = geometric_median(points), np.asarray(points, np.float64)
     distance = np.linalg.norm(np.asarray(found.value, np.float64) - origin)
@@ -167,14 +167,12 @@ def random_placement(rng: np.random.Generator, attacked: int, agents: int, dim: 
     return points, points[attacked:].mean(0) if rng.integers(2) else points[-1].copy()
 
 
-def climbed(
-    rng: np.random.Generator, points: Matrix, attacked: int, origin: Vector, steps: int
-) -> tuple[float, Matrix]:
+def climb(rng: np.random.Generator, points: Matrix, attacked: int, origin: Vector, steps: int) -> tuple[float, Matrix]:
     """The largest ratio that random moves of all points reach, each kept if the ratio grows, and where."""
-    best = used(points, attacked, origin)
+    best = lemma_ratio(points, attacked, origin)
     for _ in range(steps):
         moves = rng.normal(size=np.shape(points)) * (rng.random((len(points), 1)) < 0.3) * 10 ** rng.uniform(-3, 0)
-        ratio = used(points + moves, attacked, origin)
+        ratio = lemma_ratio(points + moves, attacked, origin)
         if ratio > best:
             best, points = ratio, points + moves
     return best, points
@@ -183,16 +181,16 @@ def climbed(
 def search(placements: int, starts: int, steps: int, seed: int = 0) -> pd.DataFrame:
     """A row for every number of agents, attacked agents and dimension.
 
-    Columns: `random`, the largest ratio of random placements, whose number is `placements`; `climbed`, the largest
+    Columns: `random`, the largest ratio of random placements, whose number is `placements`; `climb`, the largest
     after `steps` moves from each of the `starts` worst of them, in all `moves`; `line`, that of `on_a_line`.
     """
     rng, rows = np.random.default_rng(seed), []
     for agents, dim in product(AGENTS, DIMS):
         for attacked in range(1, (agents + 1) // 2):
             drawn: list[Any] = [random_placement(rng, attacked, agents, dim) for _ in range(placements)]
-            ratios = np.array([used(points, attacked, origin) for points, origin in drawn])
+            ratios = np.array([lemma_ratio(points, attacked, origin) for points, origin in drawn])
             worst = [drawn[i] for i in np.argsort(-ratios)[:starts]]
-            after = [climbed(rng, points, attacked, origin, steps)[0] for points, origin in worst]
+            after = [climb(rng, points, attacked, origin, steps)[0] for points, origin in worst]
             rows.append({
                 "agents": agents, "attacked": attacked, "dim": dim, "random": ratios.max(), "climbed": max(after),
                 "line": float(on_a_line(attacked, agents)), "placements": placements, "moves": starts * steps,
@@ -214,4 +212,4 @@ def search_claims(found: pd.DataFrame) -> Claims:
         yield Claim(f"Lemma 10, {name}", "at most 1", f"{worst:.6g} of the bound: {words}", evidence)
 
 
-STUDY = Study(__doc__, "Lemmas 3, 10, 11 and 13", sweeps, {"map": draw}, claims, computed)
+STUDY = Study(__doc__, "Lemmas 3, 10, 11 and 13", sweeps, {"map": draw}, claims, compute_placements)

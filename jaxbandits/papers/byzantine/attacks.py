@@ -11,8 +11,8 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.papers import shared
-from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE, RULES, honest
-from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, points
+from jaxbandits.papers.byzantine.instance import AGGREGATES, DIM, FEDERATED, NUM_AGENTS, RATE, honest
+from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, points_in_words
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -39,8 +39,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """The median of means is run up to 1/4, where its groups hold no majority of attackers."""
     horizon, seeds = (2000, 64) if full else (200, 4)
     shares, few_shares = ([0.0, 0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.2]) if full else ([0.0, 0.2], [0.0, 0.2])
-    grouped = {"median of means": RULES["median of means"]}
-    rest = {label: rule for label, rule in RULES.items() if label not in grouped}
+    grouped = {"median of means": AGGREGATES["median of means"]}
+    rest = {label: rule for label, rule in AGGREGATES.items() if label not in grouped}
     declared = {}
     for name, attack in few(ATTACKS, full, ["target"]).items():
         under = partial(swept, environment=FEDERATED, horizon=horizon, seeds=seeds, message_adversary=attack)
@@ -49,7 +49,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def cells(results: Results) -> pd.DataFrame:
+def attack_ratios(results: Results) -> pd.DataFrame:
     """Regret of an honest agent in each cell, and its `ratio` to that of the mean without an attack, paired by seed."""
     first = final_regret(next(iter(results.values()))).sel(algorithm="mean").squeeze("window", drop=True)
     attack_free = first.isel(corruption_bound=0).values / honest(0.0)
@@ -66,17 +66,17 @@ def cells(results: Results) -> pd.DataFrame:
 
 
 PICTURE = shared.picture(
-    plot.heatmap, lambda results: shared.in_order(cells(results), RULES), "share", "attack", "ratio", panel="algorithm",
+    plot.heatmap, lambda results: shared.in_order(attack_ratios(results), AGGREGATES), "share", "attack", "ratio", panel="algorithm",
     text="text", hatched="broke", names={"share": "share of attacked agents"}, cuts=CUTS,
     hatch=f"more than {BROKEN:g} times", caption="regret of an honest agent relative to the mean without an attack",
 )  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
-    frame = cells(results)
+    frame = attack_ratios(results)
     for (attack, label), part in frame.groupby(["attack", "algorithm"], sort=False):
         ordered = part.sort_values("share")
-        measured, shares = (points(ordered["share"], ordered["ratio"], form) for form in ("{y:.2f}", "{x:g}"))
+        measured, shares = (points_in_words(ordered["share"], ordered["ratio"], form) for form in ("{y:.2f}", "{x:g}"))
         yield Claim(f"{attack}: {label} at {shares}", "", measured)
     median = frame[(frame["algorithm"] == "geometric median") & (frame["share"] <= 0.3)]
     worst = median.loc[median["ratio"].idxmax()]
@@ -117,21 +117,21 @@ def price_sweeps(full: bool) -> dict[str, Sweep]:
     ends, seeds = ([10_240, 40_960, 163_840, 1_024_000], 6) if full else ([64, 128, 256], 4)
     horizon = 20_480 if full else 128
 
-    def one(algorithms, horizon, share=SHARE, **more) -> Sweep:
+    def sweep_price(algorithms, horizon, share=SHARE, **more) -> Sweep:
         return swept(algorithms, FEDERATED, horizon, seeds, message_adversary=partial(ATTACK, corruption=share), **more)
 
-    declared = {name: one(ALGORITHMS, ends, share) for name, share in ((ATTACKED, SHARE), (QUIET, 0.0))}
+    declared = {name: sweep_price(ALGORITHMS, ends, share) for name, share in ((ATTACKED, SHARE), (QUIET, 0.0))}
     sizes = {"agents": ("environment.num_agents", [10, 20, 40]), "dim": ("environment.dim", [2, 4, 8])}
     for name, (key, values) in sizes.items():
         grid = {key: values if full else values[:2]}
-        declared[name] = one({label: ALGORITHMS[label] for label in (BONUS, GREEDY)}, horizon, grid=grid)
+        declared[name] = sweep_price({label: ALGORITHMS[label] for label in (BONUS, GREEDY)}, horizon, grid=grid)
     rules = {BONUS: partial(a.byzantine_ucb, radius_scale=RATE), MEDIANS: GROUPED}
     many, grid = partial(FEDERATED, num_agents=20), {MESSAGE_SHARE: [SMALL, 0.1, 0.2]}
     declared["share"] = swept(rules, many, horizon, seeds, grid=grid, message_adversary=ATTACK)
     return declared
 
 
-def each(results: Results, name: str) -> np.ndarray:
+def regret_per_agent(results: Results, name: str) -> np.ndarray:
     """Regret of an honest agent [algorithm, horizon, seed] with or without the attack."""
     final = final_regret(results[name]).transpose("algorithm", "horizon", "seed")
     return final.values / honest(SHARE if name == ATTACKED else 0.0)
@@ -142,16 +142,16 @@ def draw_price(results: Results) -> plot.Plot:
     lines: list[Curve] = [
         (f"{label}, {name}", ends, table)
         for name in (ATTACKED, QUIET)
-        for label, table in zip(ALGORITHMS, each(results, name), strict=True)
+        for label, table in zip(ALGORITHMS, regret_per_agent(results, name), strict=True)
     ]
     lines += [("T^(3/4)", ends, ends**0.75), ("√T", ends, ends**0.5)]
     dotted = {f"{label}, {QUIET}": f"{label}, {ATTACKED}" for label in ALGORITHMS}
     caption = f"{SHARE:.0%} of {NUM_AGENTS} agents send false vectors, or none; dotted: no attack; d = {DIM}"
     words = {"T": "plays T", "regret": "regret of an honest agent"}
-    return shared.drawn("T", "regret", lines, dotted=dotted, names=words, caption=caption, width=6.5)
+    return shared.draw_curves("T", "regret", lines, dotted=dotted, names=words, caption=caption, width=6.5)
 
 
-def printed_bonus(horizon: float, share: float = SHARE) -> float:
+def paper_bonus(horizon: float, share: float = SHARE) -> float:
     """The printed bonus of a unit arm in the last episode, where features are spread evenly and L = sqrt(T) / 4."""
     window = max(1, round(0.25 * math.sqrt(horizon)))
     episode = math.ceil(horizon / window)
@@ -168,7 +168,7 @@ def price_claims(results: Results) -> Claims:
 def horizon_claims(results: Results) -> Claims:
     """Exponents of T, what the attack adds and what the bonus adds."""
     ends = results[ATTACKED]["horizon"].values
-    attacked, quiet = each(results, ATTACKED), each(results, QUIET)
+    attacked, quiet = regret_per_agent(results, ATTACKED), regret_per_agent(results, QUIET)
     for name in (ATTACKED, QUIET):
         for label in ALGORITHMS:
             power, interval = shared.exponent(results[name].sel(algorithm=[label]), "horizon")
@@ -177,7 +177,7 @@ def horizon_claims(results: Results) -> Claims:
             yield Claim(f"exponent of T, {label}, {name}", paper, measured)
     for row, label in enumerate(ALGORITHMS):
         for name, table in ((ATTACKED, attacked), (QUIET, quiet)):
-            measured = points(ends, table[row].mean(-1), "{y:,.0f} at {x:,}")
+            measured = points_in_words(ends, table[row].mean(-1), "{y:,.0f} at {x:,}")
             yield Claim(f"regret of an honest agent, {label}, {name}", "", measured)
         ratio = shared.times(attacked[row, -1], quiet[row, -1])
         measured = f"{ratio} times the regret without an attack at the longest T"
@@ -185,8 +185,8 @@ def horizon_claims(results: Results) -> Claims:
     ratio = shared.times(attacked[0, -1], attacked[1, -1], 1)
     measured = f"{ratio} times the regret without a bonus, attacked, at the longest T"
     yield Claim(f"what the bonus sets: {BONUS}", "", measured)
-    tens = next(k for k in range(3, 60) if printed_bonus(10.0**k) < 2)
-    measured = f"{printed_bonus(float(ends[-1])):.1f} at T = {ends[-1]:,}; below 2 from 10^{tens} plays on"
+    tens = next(k for k in range(3, 60) if paper_bonus(10.0**k) < 2)
+    measured = f"{paper_bonus(float(ends[-1])):.1f} at T = {ends[-1]:,}; below 2 from 10^{tens} plays on"
     yield Claim("the printed bonus of a unit arm in the last episode, where 2 is the largest gap", "", measured)
 
 
@@ -209,9 +209,9 @@ def law_claims(results: Results) -> Claims:
         each_agent = ds[["regret"]] / ds[key].copy(data=[of(x) for x in ds[key].values])
         for label, paper in papers.items():
             one = each_agent.sel(algorithm=[label]).assign_attrs(ds.attrs)
-            regret = points(ds[key].values, final_regret(one).isel(algorithm=0).mean("seed"))
+            regret = points_in_words(ds[key].values, final_regret(one).isel(algorithm=0).mean("seed"))
             who = "geometric median" if name == "share" and label == BONUS else label
-            measured = f"{shared.fitted(slope(one, over=key).iloc[0])}; regret {regret}"
+            measured = f"{shared.slope_text(slope(one, over=key).iloc[0])}; regret {regret}"
             yield Claim(f"exponent of {letter}, an honest agent, {who}", paper, measured)
 
 

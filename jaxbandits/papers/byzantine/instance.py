@@ -11,7 +11,7 @@ from jaxbandits import environments as e
 
 NUM_AGENTS, NUM_ARMS, DIM = 10, 10, 4
 FEDERATED = partial(e.federated_linear, num_agents=NUM_AGENTS, num_arms=NUM_ARMS, dim=DIM)
-RULES = {
+AGGREGATES = {
     name.replace("_", " ").replace("krum", "Krum"): partial(a.byzantine_ucb, aggregate=name)
     for name in ("geometric_median", "median_of_means", "coordinate_median", "trimmed_mean", "krum", "mean")
 }

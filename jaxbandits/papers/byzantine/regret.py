@@ -7,10 +7,18 @@ import xarray as xr
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
-from jaxbandits.formatting import brackets, number, percent
+from jaxbandits.formatting import brackets, format_number, percent
 from jaxbandits.papers import shared
-from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, an_agent, honest, target
-from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_algorithm, by_value, exponent, points, ratio_interval
+from jaxbandits.papers.byzantine.instance import AGGREGATES, FEDERATED, NUM_AGENTS, RATE, an_agent, honest, target
+from jaxbandits.papers.shared import (
+    MESSAGE_SHARE,
+    against,
+    by_algorithm,
+    by_value,
+    exponent,
+    points_in_words,
+    ratio_interval,
+)
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -22,7 +30,9 @@ CAPTION = "target attack of scale 5"
 
 WINDOW = 10
 BROKEN = 2.0  # times the regret of the mean without an attack
-COMPARED = {label: rule for label, rule in RULES.items() if label != "median of means"}  # its groups need 1/4 at most
+COMPARED = {
+    label: rule for label, rule in AGGREGATES.items() if label != "median of means"
+}  # its groups need 1/4 at most
 
 
 def share_sweeps(full: bool) -> dict[str, Sweep]:
@@ -70,11 +80,11 @@ def episode_sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (4000, 64) if full else (200, 4)
     windows = {"window": [2, 5, 10, 20, 50, 100, 200, 500] if full else [5, 50]}
     along = partial(swept, environment=FEDERATED, horizon=horizon, seeds=seeds, grid=windows)
-    median = partial(RULES["geometric median"], corruption_bound=SHARE, radius_scale=RATE)
+    median = partial(AGGREGATES["geometric median"], corruption_bound=SHARE, radius_scale=RATE)
     attack = partial(ATTACK, corruption=SHARE)
     return {
         "attacked": along({"geometric median, 20% attacked": median}, message_adversary=attack),
-        "honest": along({"mean, no attack": partial(RULES["mean"], radius_scale=RATE)}),
+        "honest": along({"mean, no attack": partial(AGGREGATES["mean"], radius_scale=RATE)}),
     }
 
 
@@ -89,7 +99,7 @@ def episode_claims(results: Results) -> Claims:
     horizon, mean = int(ds.t[-1]), final_regret(ds).mean("seed")
     sent = ds["bytes_sent"].isel(algorithm=0).mean("seed")
     for window in ds["window"].values:
-        measured = points(mean["algorithm"], mean.sel(window=window), "{x} {y:,.0f}")
+        measured = points_in_words(mean["algorithm"], mean.sel(window=window), "{x} {y:,.0f}")
         measured += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
         yield Claim(f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes", "", measured)
     flat = mean.isel(algorithm=0)[horizon / mean["window"].values >= horizon**0.5]
@@ -228,7 +238,7 @@ def private_claims(results: Results) -> Claims:
     frame = shared.regrets(an_agent(results["calibrations"], NUM_AGENTS))
     cells = frame.set_index(["window", "epsilon", "algorithm"])["mean"].unstack()[list(CALIBRATIONS)]
     for (window, epsilon), row in cells.iterrows():
-        measured = points(row.index, map(number, row), "{x} {y}")
+        measured = points_in_words(row.index, map(format_number, row), "{x} {y}")
         yield Claim(f"regret of an agent, L = {window}, ε = {epsilon:g}", "", measured)
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer, ratio = private["exact"] <= private["paper"], private["exact"] / private["paper"]

@@ -10,9 +10,9 @@ from scipy.optimize import brentq
 
 from jaxbandits import algorithms as a
 from jaxbandits import theory
-from jaxbandits.formatting import brackets, number
-from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered, of_each
-from jaxbandits.papers.shared import REGRET, against, numbers, points, regrets
+from jaxbandits.formatting import brackets, format_number
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, of_each, true_privacy
+from jaxbandits.papers.shared import REGRET, against, points_in_words, regrets, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, nothing, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -31,24 +31,24 @@ SPENDING = {
 
 
 @cache
-def claimed(label: str, epsilon: float) -> float:
+def epsilon_to_claim(label: str, epsilon: float) -> float:
     """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA, or up to a thousandth less."""
     low, high = 1e-4, 1e4
     while high / low > 1.001:
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if delivered(SPENDING[label], epsilon=middle)[0] <= epsilon else (low, middle)
+        low, high = (middle, high) if true_privacy(SPENDING[label], epsilon=middle)[0] <= epsilon else (low, middle)
     return low
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (HORIZON, 200) if full else (200, 4)
-    given = {f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in (TRUE if full else TRUE[1:4:2])}
+    given = {f"{x:g}": tuple(epsilon_to_claim(label, x) for label in SPENDING) for x in (TRUE if full else TRUE[1:4:2])}
     grid = {tuple(f"{label}.epsilon" for label in SPENDING): given}
     return {"budgets": swept(SPENDING | {"LinUCB": a.linucb}, CONTEXTUAL, horizon, seeds, grid=grid)}
 
 
 def by_truth(results):
-    return numbers(results["budgets"], f"{next(iter(SPENDING))}.epsilon", "epsilon")
+    return with_numeric_key(results["budgets"], f"{next(iter(SPENDING))}.epsilon", "epsilon")
 
 
 CAPTION = f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn"
@@ -59,8 +59,10 @@ def claims(results: Results) -> Claims:
     ds = by_truth(results)
     table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()[ds["algorithm"].values]
     for epsilon, row in table.iterrows():
-        yield Claim(f"regret at ε = {epsilon:g} truly spent", "", points(row.index, row, REGRET))
-        given = points(SPENDING, [claimed(label, float(epsilon)) for label in SPENDING], "{x} {y:.3g}")
+        yield Claim(f"regret at ε = {epsilon:g} truly spent", "", points_in_words(row.index, row, REGRET))
+        given = points_in_words(
+            SPENDING, [epsilon_to_claim(label, float(epsilon)) for label in SPENDING], "{x} {y:.3g}"
+        )
         yield Claim(f"ε to be given for it, ε = {epsilon:g}", "", given)
     most, last = table.index[-1], table.iloc[-1]
     rival = min(("LDP", "SDP-Amp"), key=lambda name: last[name])
@@ -117,7 +119,7 @@ def reach_claims(results: Results) -> Claims:
         paper, evidence = "", None
         if words == PAPER:
             paper, evidence = "(ε, δ) for every ε (Theorem 3.2)", Exact(max(reach), at_least=EVERY_EPSILON)
-        measured = points(DELTAS, map(number, reach), "{y} at {x:g}")
+        measured = points_in_words(DELTAS, map(format_number, reach), "{y} at {x:g}")
         yield Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence)
     for words, length in RANGES.items():
         delta = smallest_delta(CLASSICAL, length)

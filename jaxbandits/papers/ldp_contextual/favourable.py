@@ -14,7 +14,7 @@ from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.robust_linear.instance import unit
-from jaxbandits.papers.shared import Curve, drawn, exponent, points, ratio_interval, times
+from jaxbandits.papers.shared import Curve, draw_curves, exponent, points_in_words, ratio_interval, times
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, crossing, swept
 from jaxbandits.papers.watched import played
 from jaxbandits.reports import plot
@@ -58,7 +58,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_lambda_min(full: bool) -> dict[str, Any]:
     """lambda_min of the best arm's features, by spread and for Gaussian arms."""
     plays, rng = (20_000 if full else 2000), np.random.default_rng(0)
     best: dict[Any, float] = {spread: best_arm(rng, plays, spread) for spread in SPREADS[full]}
@@ -106,7 +106,7 @@ def draw_spread(results: Results) -> plot.Plot:
     lines.append((BEST, along, [results["best"][spread] for spread in along]))
     lines.append(("T^(-1/4)", along, [horizon**-0.25] * len(along)))
     caption = f"λ_min of E[x x'] of what is played; plays {first:,} to {2 * first - 1:,} of T = {horizon:,}"
-    return drawn("spread", "value", lines, "y", names=WORDS, caption=caption, width=6.5)
+    return draw_curves("spread", "value", lines, "y", names=WORDS, caption=caption, width=6.5)
 
 
 def draw_epochs(results: Results) -> plot.Plot:
@@ -119,7 +119,7 @@ def draw_epochs(results: Results) -> plot.Plot:
             lines.append((f"{label}: {law}", ends, values))
     lines.append(("t^(-1/4)", ends, [t**-0.25 for t in ends]))
     caption = "λ_min of E[x x'] of what is played within epochs of 2^k plays; independent arms"
-    return drawn("plays", "value", lines, names=WORDS, caption=caption, width=6.5)
+    return draw_curves("plays", "value", lines, names=WORDS, caption=caption, width=6.5)
 
 
 def of_law(results: Results, law: str) -> xr.Dataset:
@@ -149,7 +149,7 @@ def draw_horizon(case: str, results: Results) -> plot.Plot:
     ]
     lines.append((UNIFORM, ends, uniform_rate(results, case) * ends))
     caption = f"arms of spread {spread:g}; told that λ_min = {value:g}; OGD learns"
-    return drawn("horizon", "regret", lines, names=WORDS, caption=caption, width=5.5)
+    return draw_curves("horizon", "regret", lines, names=WORDS, caption=caption, width=5.5)
 
 
 def penalties(horizon: float, epsilon: float) -> np.ndarray:
@@ -213,7 +213,7 @@ def spread_claims(results: Results) -> Claims:
     for label, values in curves.items():
         where = crossing(along, np.log(values) - math.log(limit))
         end = f"ends at spread {where:.2f}" if math.isfinite(where) else "is at no spread left"
-        measured = f"{end}; λ_min {points(along, values, '{y:.2g} at {x:g}')}"
+        measured = f"{end}; λ_min {points_in_words(along, values, '{y:.2g} at {x:g}')}"
         yield Claim(f"the favourable case at this T: {label}", "", measured)
 
 
@@ -230,7 +230,7 @@ def regret_claims(results: Results) -> Claims:
         paper = f"{'√T' if case == 'alike' else 'more than √T'}, logarithms dropped (Corollary 3.6)"
         yield Claim(f"exponent of T, {where}: {ONE}", paper, measured)
         for label in (ONE, SEVEN):
-            measured = points(ends, found[label, eps].mean(-1), "{y:,.0f} at {x:,}")
+            measured = points_in_words(ends, found[label, eps].mean(-1), "{y:,.0f} at {x:,}")
             yield Claim(f"regret at each T, {where}: {label}", "", measured)
         ratio = times(found[SEVEN, eps][-1], found[ONE, eps][-1])
         yield Claim(f"not knowing T, {where}: {SEVEN}", "", f"{ratio} times Algorithm 1's regret at the longest T")
@@ -265,5 +265,5 @@ STUDY = Study(
         "horizon-paper": partial(draw_horizon, "paper"),
         "combiner": draw_combiner,
     },
-    claims, computed,
+    claims, compute_lambda_min,
 )  # fmt: skip

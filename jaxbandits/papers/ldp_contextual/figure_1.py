@@ -7,7 +7,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual import instance
 from jaxbandits.papers.ldp_contextual.favourable import TOLD
 from jaxbandits.papers.ldp_contextual.instance import EPSILONS, PRIVATE_RIVALS, RIVALS, SDP, as_good, below, of_each
-from jaxbandits.papers.shared import REGRET, against, by_algorithm, numbers, points, ratios
+from jaxbandits.papers.shared import REGRET, against, by_algorithm, points_in_words, ratios, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, decisive, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -54,7 +54,7 @@ def comparators(final) -> Claims:
     """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises."""
     for epsilon in EPSILONS:
         regret = of_each(final.sel(epsilon=epsilon))
-        measured = points(RIVALS, [regret[name].mean() for name in RIVALS], REGRET)
+        measured = points_in_words(RIVALS, [regret[name].mean() for name in RIVALS], REGRET)
         evidence = decisive([below(f"{low} minus {high}", regret[low] - regret[high]) for low, high in NEIGHBOURS])
         yield Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", measured, evidence)
     steps = {x: final.sel(algorithm=x).diff("epsilon").transpose("epsilon", "seed").values for x in PRIVATE_RIVALS}
@@ -78,28 +78,32 @@ def claims(results: Results) -> Claims:
     final = final_regret(results["curves"])
     for contexts, words in CONTEXTS.items():
         here = final.sel({"environment.contexts": contexts})
-        yield from of(words, comparators(here))
+        yield from label_claims(words, comparators(here))
         for reading, labels in READINGS.items():
             for label in labels:
-                yield from of(f"{label}, {words}", orders(here, label))
+                yield from label_claims(f"{label}, {words}", orders(here, label))
                 held: dict[str, list[bool | None]] = {}
                 for claim in orders(here.isel(seed=slice(PAPER_TRIALS)), label):
                     held.setdefault(claim.statement, []).append(claim.holds)
                 found = ["yes" if all(one) else "no" if False in one else "open" for one in held.values()]
                 trials = min(PAPER_TRIALS, here.sizes["seed"])
-                yield Claim(f"the same at {trials} trials: {label}, {words}", "", points(held, found, "{x} {y}"))
-            yield from of(f"{reading}, {words}", [alike(here, list(labels))])
+                yield Claim(
+                    f"the same at {trials} trials: {label}, {words}", "", points_in_words(held, found, "{x} {y}")
+                )
+            yield from label_claims(f"{reading}, {words}", [alike(here, list(labels))])
     yield privacy_of("as printed", PRINTED)
     yield privacy_of("reward only", REWARD_ONLY)
 
 
 def privacy_of(name: str, algorithm) -> Claim:
     """What the noise of an algorithm delivers at every privacy level."""
-    spent = [instance.delivered(algorithm, epsilon=eps)[0] for eps in EPSILONS]
-    return Claim(f"{name}: privacy delivered, ε at δ = 0.1", "", points(EPSILONS, spent, "ε = {x:g}: {y:.3g}", "; "))
+    spent = [instance.true_privacy(algorithm, epsilon=eps)[0] for eps in EPSILONS]
+    return Claim(
+        f"{name}: privacy delivered, ε at δ = 0.1", "", points_in_words(EPSILONS, spent, "ε = {x:g}: {y:.3g}", "; ")
+    )
 
 
-def of(whose: str, claims: Claims) -> Claims:
+def label_claims(whose: str, claims: Claims) -> Claims:
     """The claims, with whose they are in their statements."""
     return [claim._replace(statement=f"{claim.statement}: {whose}") for claim in claims]
 
@@ -132,7 +136,7 @@ DEPARTURES = {
 }
 
 
-def printed_sweeps(full: bool) -> dict[str, Sweep]:
+def form_sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (instance.HORIZON, PAPER_TRIALS) if full else (200, 4)
     algorithms, grid = RIVALS | FORMS | DEPARTURES, {"epsilon": EPSILONS}
     return {"curves": swept(algorithms, instance.CONTEXTUAL, horizon, seeds, grid=grid, checkpoints=60)}
@@ -143,10 +147,10 @@ def draw_printed(results: Results) -> plot.Plot:
     return plot.regret(ds.isel(t=ds["t"] >= ds["t"][-1] / 50), log="y", caption="as printed; contexts redrawn")
 
 
-def printed_claims(results: Results) -> Claims:
+def form_claims(results: Results) -> Claims:
     final = final_regret(results["curves"])
     for label in FORMS:
-        yield from of(label, orders(final, label))
+        yield from label_claims(label, orders(final, label))
     own = results["curves"].sel(algorithm=[*FORMS, *DEPARTURES])
     yield from by_algorithm(own, "epsilon", "regret: {}".format, "{y:,.0f} at ε = {x:g}")
     for label in ["as printed, OGD", *list(DEPARTURES)[:2]]:
@@ -156,8 +160,8 @@ def printed_claims(results: Results) -> Claims:
 
 
 PRINTED_FORM = Study(
-    "Figure 1 with Algorithm 1 wholly as printed", "Figure 1, Algorithm 1", printed_sweeps, {"curves": draw_printed},
-    printed_claims,
+    "Figure 1 with Algorithm 1 wholly as printed", "Figure 1, Algorithm 1", form_sweeps, {"curves": draw_printed},
+    form_claims,
 )  # fmt: skip
 
 # ---- Does any width make the printed algorithm keep the orders, from none at all to a hundred times the default? The
@@ -180,7 +184,7 @@ def width_sweeps(full: bool) -> dict[str, Sweep]:
 
 def by_width(results: Results):
     ds = results["widths"]
-    return numbers(ds, next(str(dim) for dim in ds.dims if str(dim) in KEYS), "width")
+    return with_numeric_key(ds, next(str(dim) for dim in ds.dims if str(dim) in KEYS), "width")
 
 
 def width_claims(results: Results) -> Claims:
@@ -196,10 +200,10 @@ def width_claims(results: Results) -> Claims:
     for epsilon in EPSILONS:
         for label in NOISES:
             regret = at[epsilon, label]
-            measured = points(regret, [x.mean() for x in regret.values()])
+            measured = points_in_words(regret, [x.mean() for x in regret.values()])
             yield Claim(f"regret by width, ε = {epsilon:g}: {label}", "", measured)
         others = final.sel(epsilon=epsilon, algorithm=list(RIVALS)).isel(width=0).mean("seed")
-        yield Claim(f"rivals, ε = {epsilon:g}", "", points(RIVALS, others, REGRET))
+        yield Claim(f"rivals, ε = {epsilon:g}", "", points_in_words(RIVALS, others, REGRET))
 
 
 def along_width(here, label: str) -> dict[float, Any]:

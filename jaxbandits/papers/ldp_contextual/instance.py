@@ -66,7 +66,7 @@ def order(epsilon: float, ours, regret) -> Claim:
     return Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", f"below {', '.join(BELOW[epsilon])}", measured, evidence)
 
 
-def delivered(algorithm, **settings) -> tuple[float, float]:
+def true_privacy(algorithm, **settings) -> tuple[float, float]:
     """What a setting truly spends on a user: (epsilon, delta) at the delta it claims."""
     with warnings.catch_warnings():  # of what is about to be told
         warnings.simplefilter("ignore", UserWarning)

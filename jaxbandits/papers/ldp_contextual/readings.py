@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from jaxbandits import algorithms as a
-from jaxbandits.formatting import listed
+from jaxbandits.formatting import join_values
 from jaxbandits.papers.ldp_contextual import instance
-from jaxbandits.papers.ldp_contextual.instance import ALIKE, BELOW, EPSILONS, HORIZON, ORDERS, SDP, delivered
-from jaxbandits.papers.shared import points
+from jaxbandits.papers.ldp_contextual.instance import ALIKE, BELOW, EPSILONS, HORIZON, ORDERS, SDP, true_privacy
+from jaxbandits.papers.shared import points_in_words
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, tidy
@@ -49,23 +49,23 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {"map": swept({OURS: OGD} | RIVALS, instance.CONTEXTUAL, horizon, seeds, grid=grid)}
 
 
-def confirmed(full: bool, results) -> dict[str, Sweep]:
+def confirming_sweeps(full: bool, results) -> dict[str, Sweep]:
     """Settings where an order held at the default width, again on seeds that did not choose them."""
-    table = cells(results["map"])
+    table = excess_table(results["map"])
     held = table[(table["order"] == "below") & (table["radius_scale"] == 1.0)].to_dict("records")
     if not held:
         return {}
     horizon, many, some = (HORIZON, range(64, 1064), range(64, 128)) if full else (100, range(4, 12), range(4, 8))
 
-    def again(algorithms, seeds) -> Sweep:
+    def sweep_held(algorithms, seeds) -> Sweep:
         own = [{f"{label}.{key}": row[key] for label in algorithms for key in OWN} for row in held]
         points = [keys | {key: row[key] for key in [*SHARED, "epsilon"]} for keys, row in zip(own, held, strict=True)]
         return swept(algorithms | RIVALS, instance.CONTEXTUAL, horizon, seeds, points=points)
 
-    return {"again": again({OURS: OGD}, many), "maler": again({OURS: OGD, MALER: a.online_ucb}, some)}
+    return {"again": sweep_held({OURS: OGD}, many), "maler": sweep_held({OURS: OGD, MALER: a.online_ucb}, some)}
 
 
-def cells(ds, label=OURS) -> pd.DataFrame:
+def excess_table(ds, label=OURS) -> pd.DataFrame:
     """A row a setting and epsilon: the `excess` over the rivals that the figure puts above, the `order` that follows,
     and `sdp`, the mean over that of SDP's nearer protocol.
     """
@@ -106,7 +106,7 @@ def spends(setting, epsilon) -> float:
     """The epsilon truly spent on a user at the setting's delta."""
     norm = 1.0 if setting["environment.features"] == "unit" else math.sqrt(2)
     noise = {key: setting[key] for key in ("calibration", "private_features", "delta")}
-    return delivered(OGD, epsilon=epsilon, feature_norm=norm, **noise)[0]
+    return true_privacy(OGD, epsilon=epsilon, feature_norm=norm, **noise)[0]
 
 
 def holds(epsilon, row) -> bool:
@@ -116,7 +116,7 @@ def holds(epsilon, row) -> bool:
 
 def draw(clip, results: Results) -> plot.Plot:
     """The orders that hold with one gradient bound: a cell a setting, a panel for contexts and features."""
-    table = settings_of(cells(results["map"]))
+    table = settings_of(excess_table(results["map"]))
     table = table[table["gradient_bound"] == clip]
     noised = table["private_features"].map({True: "pair", False: "reward"})
     where = table["environment.contexts"].map({"redraw": "contexts redrawn", "fixed": "contexts fixed"})
@@ -138,7 +138,7 @@ def draw(clip, results: Results) -> plot.Plot:
 def claims(results: Results) -> Claims:
     """No verdicts: the paper states the orders of its Figure 1, not in how many of our settings they should hold."""
     labels = {"map": OURS, "again": OURS, "maler": MALER}
-    tables = {name: cells(results[name], label) for name, label in labels.items() if name in results}
+    tables = {name: excess_table(results[name], label) for name, label in labels.items() if name in results}
     for calibration, noised, epsilon in product(VALUES["calibration"], VALUES["private_features"], EPSILONS):
         parts = []
         for name, table in tables.items():
@@ -152,8 +152,8 @@ def claims(results: Results) -> Claims:
         if not parts:
             continue
         noise = {"calibration": calibration, "private_features": noised, "epsilon": epsilon}
-        spent = [delivered(OGD, **noise, delta=d)[0] for d in DELTAS]
-        parts.append(f"spends {points(DELTAS, spent, '{y:.3g} at δ = {x:g}')}")
+        spent = [true_privacy(OGD, **noise, delta=d)[0] for d in DELTAS]
+        parts.append(f"spends {points_in_words(DELTAS, spent, '{y:.3g} at δ = {x:g}')}")
         what = "pair noised" if noised else "reward alone noised"
         statement = f"{ORDERS[epsilon]} ({CLAIMED[epsilon]}), ε = {epsilon:g}: {calibration}, {what}"
         yield Claim(statement, "", "; ".join(parts))
@@ -179,11 +179,11 @@ def rivals(ds) -> Claim:
     held = (value["LinUCB"] < value["JDP"]) & (value["JDP"] < shuffled.min(0)) & (shuffled.max(0) < value["LDP"])
     measured = f"{int(held.sum())} of {held.size} settings"
     if not held.all():
-        measured += f"; not at {'; '.join(listed(at) for at in mean['at'].values[~held][:8])}"
+        measured += f"; not at {'; '.join(join_values(at) for at in mean['at'].values[~held][:8])}"
     return Claim("O5 (LinUCB < JDP < SDP < LDP) at every ε", "", measured)
 
 
 STUDY = Study(
     __doc__, "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1", sweeps,
-    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")}, claims, following=confirmed,
+    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")}, claims, following=confirming_sweeps,
 )  # fmt: skip

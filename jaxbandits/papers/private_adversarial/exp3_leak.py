@@ -11,7 +11,7 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.auditing.confidence_bounds import clopper_pearson
-from jaxbandits.papers.shared import picture, points
+from jaxbandits.papers.shared import picture, points_in_words
 from jaxbandits.papers.study import Claim, Claims, Exact, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
@@ -22,7 +22,7 @@ TABLES = ("arm 1 loses the first play", "no losses")
 FIXED, TUNED, PRIVATE = f"EXP3, learning rate {FIXED_RATE}", "EXP3, rate √(log 2 / T)", "EXP3 in batches, ε = 1"
 
 
-def forced(plays, rate=RATE, primed=False) -> np.ndarray:
+def probability_of_arm_1(plays, rate=RATE, primed=False) -> np.ndarray:
     """Probability of arm 1 at each play [plays], float64: the paper's listing, on d = log w_1 - log w_0.
 
     The paper's actions 1 and 2 are arms 0 and 1. Even plays (from 0) are forced onto arm 1, odd ones onto arm 0, all
@@ -39,10 +39,10 @@ def forced(plays, rate=RATE, primed=False) -> np.ndarray:
     return out
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_curves(full: bool) -> dict[str, Any]:
     """The two curves of the paper's appendix G.1, at full length always: it takes a second or two."""
     plays = round(100 / RATE)
-    return {"forced": np.stack([forced(plays), forced(plays, primed=True)])}
+    return {"forced": np.stack([probability_of_arm_1(plays), probability_of_arm_1(plays, primed=True)])}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -119,7 +119,7 @@ def leak_frame(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["algorithm", "horizon", "epsilon", "markers"])
 
 
-def forced_frame(results: Results) -> pd.DataFrame:
+def probability_frame(results: Results) -> pd.DataFrame:
     p = pd.DataFrame(results["forced"].T, columns=["on l", "on l', the neighbour"])[::500]
     frame = p.rename_axis("t").reset_index().melt("t", var_name="data", value_name="probability")
     return frame[["t", "probability", "data"]]
@@ -127,7 +127,7 @@ def forced_frame(results: Results) -> pd.DataFrame:
 
 PICTURES = {
     "forced": picture(
-        plot.lines, forced_frame, "t", "probability", line="data", width=4.5,
+        plot.lines, probability_frame, "t", "probability", line="data", width=4.5,
         names={"t": "play t", "probability": "probability of arm 1"},
         caption="EXP3 on two tables that differ in the first play, actions forced to alternate; learning rate = "
         "mixing = 0.0001; arm 1 is the paper's action 2",
@@ -156,7 +156,7 @@ def claims(results: Results) -> Claims:
     frame = leak_frame(results).set_index(["algorithm", "horizon"])["epsilon"]
     for label in (FIXED, TUNED, PRIVATE):
         bounds = frame[f"{label}: measured"]
-        measured = points(bounds.index, bounds, "{y:.2f} at T = {x:,}")
+        measured = points_in_words(bounds.index, bounds, "{y:.2f} at T = {x:,}")
         if label != PRIVATE:
             measured += "; exactly " + ", ".join(f"{x:.2f}" for x in frame[f"{label}: exact"])
         paper, evidence = "", None
@@ -171,4 +171,4 @@ def claims(results: Results) -> Claims:
         yield Claim(f"ε, 95% lower bound, {label}", paper, measured, evidence)
 
 
-STUDY = Study(__doc__, "Appendix G.1 and its figure", sweeps, PICTURES, claims, computed)
+STUDY = Study(__doc__, "Appendix G.1 and its figure", sweeps, PICTURES, claims, compute_curves)

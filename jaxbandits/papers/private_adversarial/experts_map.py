@@ -49,7 +49,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {name: swept(algorithms, world, horizon, seeds, grid=grid, tuning=tuning) for name, world in worlds.items()}
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_bounds_map(full: bool) -> dict[str, Any]:
     """The smallest rate and the smallest bound with constants at every (N, epsilon), by `theory` alone."""
     many, parts = 40 if full else 12, dict[str, list[Any]](rates=[], bounds=[])
     experts = np.unique(np.round(np.geomspace(2, 1e10, many)).astype(int))
@@ -68,7 +68,7 @@ def computed(full: bool) -> dict[str, Any]:
     return {"bounds": pd.DataFrame(parts["rates"] + parts["bounds"])}
 
 
-def cells(results: Results) -> pd.DataFrame:
+def regret_cells(results: Results) -> pd.DataFrame:
     """Mean final regret with its interval for each algorithm and cell, and whether the theory has a tuning there."""
     parts = []
     for key in [key for key in results if key.startswith("experts-")]:
@@ -95,7 +95,7 @@ def valid(label, num_experts, horizon, epsilon) -> bool:
 def winners(results: Results) -> pd.DataFrame:
     """The algorithm of least mean regret in each cell, how far ahead it is, and what the rates name."""
     rows = []
-    for (n, epsilon), part in cells(results).groupby(["num_experts", "epsilon"]):
+    for (n, epsilon), part in regret_cells(results).groupby(["num_experts", "epsilon"]):
         (_, best), (_, second) = part.sort_values("regret").iloc[:2].iterrows()
         rates = theory.experts_rates(NUM_ARMS, int(n), horizon_of(results), float(epsilon))
         rows.append({
@@ -118,14 +118,14 @@ PICTURES = {
         hatch="the winner has no valid theory tuning",
     ),
     "regrets": picture(
-        plot.heatmap, cells, "num_experts", "epsilon", "regret", panel="algorithm", text="text", names=NAMES,
+        plot.heatmap, regret_cells, "num_experts", "epsilon", "regret", panel="algorithm", text="text", names=NAMES,
         hatched="no_tuning", hatch="no valid theory tuning", caption="mean regret after tuning on other seeds",
     ),
 }  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
-    frame, every = winners(results), cells(results)
+    frame, every = winners(results), regret_cells(results)
     right, clear = int((frame["winner"] == frame["predicted"]).sum()), frame[frame["clear"]]
     measured = (
         f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's "
@@ -151,4 +151,4 @@ def claims(results: Results) -> Claims:
 
 
 SOURCE = "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5"
-STUDY = Study(__doc__, SOURCE, sweeps, PICTURES, claims, computed)
+STUDY = Study(__doc__, SOURCE, sweeps, PICTURES, claims, compute_bounds_map)

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import softmax
 from scipy.stats import binom
 
-from jaxbandits.formatting import number
+from jaxbandits.formatting import format_number
 from jaxbandits.mechanisms.composition import composed_epsilon
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
@@ -100,7 +100,7 @@ def advanced_ratio() -> float:
     return float(max(ratios))
 
 
-def processed_ratio(rng: np.random.Generator) -> float:
+def postprocessing_ratio(rng: np.random.Generator) -> float:
     """Lemma A.7: delta at an epsilon of a mechanism whose output is processed at random, over that before."""
     one, other = mechanism(rng, (2, 6))
     process = mechanism(rng, (6, 4))
@@ -137,7 +137,7 @@ def passing(experts: int, plays: int) -> float:
     return above**2 / (above**2 + 20 * experts) if above > 0 else 0.0
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_lemma_ratios(full: bool) -> dict[str, Any]:
     """The largest ratio of the two sides of every lemma, and how many cases it is of."""
     rng = np.random.default_rng(0)
     small, wide = games(4, 2, (-1.0, 0.0, 1.0)), games(3, 3, (-1.0, 0.0, 1.0))
@@ -151,7 +151,7 @@ def computed(full: bool) -> dict[str, Any]:
         ),
         "composition": max(composition_ratio(rng) for _ in range(MECHANISMS)),
         "advanced": advanced_ratio(),
-        "processed": max(processed_ratio(rng) for _ in range(MECHANISMS)),
+        "processed": max(postprocessing_ratio(rng) for _ in range(MECHANISMS)),
         "group": max(group_ratio(rng) for _ in range(MECHANISMS)),
         "norms": max(float(n * t) ** (1 - math.sqrt(10)) * t for n in EXPERTS for t in (1, *PLAYS)),
     }
@@ -184,7 +184,9 @@ def claims(results: Results) -> Claims:
     ]
     paper = "at most 1 of the bound"
     for statement, key, of in rows:
-        yield Claim(statement, paper, f"{number(found[key])} at most ({of})", Exact(found[key], at_most=1 + ROUNDING))
+        yield Claim(
+            statement, paper, f"{format_number(found[key])} at most ({of})", Exact(found[key], at_most=1 + ROUNDING)
+        )
     regret, losses = 1000 * LARGE / 2, np.broadcast_to([0.0, LARGE], (1, 1000, 2))
     bound = float(exp3_bound(losses, 1 / (LARGE * math.sqrt(1000)), 1.0)[0])
     measured = f"regret {regret:,.0f} of {bound:,.0f}, {regret / bound:.2f} times it (all play mixed in)"
@@ -198,4 +200,4 @@ def claims(results: Results) -> Claims:
 
 
 SOURCE = "Theorem 3.5, Lemmas A.4 to A.8, B.3, E.2 and F.1"
-STUDY = Study(__doc__, SOURCE, nothing, {"norms": draw}, claims, computed)
+STUDY = Study(__doc__, SOURCE, nothing, {"norms": draw}, claims, compute_lemma_ratios)

@@ -12,8 +12,8 @@ from scipy import stats
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.formatting import number
-from jaxbandits.papers.shared import against, points
+from jaxbandits.formatting import format_number
+from jaxbandits.papers.shared import against, points_in_words
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.statistics import mean_interval
@@ -117,7 +117,7 @@ def statistics_frame(results: Results) -> pd.DataFrame:
         rows.append(
             {"algorithm": label, "epsilon": float(epsilon), "median_share": np.median(plays[:, -1]) / times[-1]}
             | {key: best[key] for key in ("gamma", "p", "tau_0", "window", "calm")}
-            | _played(found[found["tau_0"].isin(changes)], primed, times)
+            | _calm_shares(found[found["tau_0"].isin(changes)], primed, times)
             | {
                 "satisfying": len(found), "sure": len(triples(plays, times, epsilon, sure=True)),
                 "latest": found["tau_0"].max(), "bound": bound.max(), "second": found["second"].max(),
@@ -128,7 +128,7 @@ def statistics_frame(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _played(found, primed, times):
+def _calm_shares(found, primed, times):
     """P(E_p) on l and l' for the triple of the largest bound among those whose l' was played."""
     if not len(found):
         return {"calm_played": math.nan, "calm_primed": math.nan}
@@ -193,7 +193,7 @@ def claims(results: Results) -> Claims:
             # No verdict: gamma T / 4 is half a median of what the regret on l is half the mean of, and the second term
             # is far below every regret, so that neither could fail.
             measured += f"; second term {row['second']:,.0f}, worst regret {row['worst']:,.0f} "
-            measured += f"[{number(row['worst_low'])}, ∞]"
+            measured += f"[{format_number(row['worst_low'])}, ∞]"
         yield Claim(statement, paper, measured)
     applies = frame["satisfying"] > 0
     yield Claim("some γ, p and τ₀ satisfy the lemma", "", f"at {int(applies.sum())} of {len(frame)} points")
@@ -205,7 +205,7 @@ def claims(results: Results) -> Claims:
     measured = f"at most {share.max():.3f} √(T/ε); above γT/4 at {above} points"
     yield Claim("the lemma's second term, the one about privacy", "", measured)
     for label, part in frame.groupby("algorithm", sort=False):
-        counts = points(part["epsilon"], part["satisfying"], "{y:,} at ε = {x:g}")
+        counts = points_in_words(part["epsilon"], part["satisfying"], "{y:,} at ε = {x:g}")
         yield Claim(f"triples that satisfy the lemma, {label}", "", counts)
     ratio = frame["worst"] / frame["rate"]
     measured = f"between {ratio.min():.2f} and {ratio.max():.2f}"

@@ -12,7 +12,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import exponent, picture, points
+from jaxbandits.papers.shared import exponent, picture, points_in_words
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, Tuning, crossing, over_horizons, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -52,10 +52,10 @@ def _arms(horizon, epsilons, gaps, seeds, tuned, leave_out=()) -> Sweep:
     }
     grid = {"environment.gap": gaps} | ({} if alone else {"epsilon": epsilons})
     environment = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=NUM_ARMS - 1)
-    return _tuned(algorithms, environment, horizon, seeds, grid, tuned, leave_out, TRIED, ("environment.gap",))
+    return _tuning_sweep(algorithms, environment, horizon, seeds, grid, tuned, leave_out, TRIED, ("environment.gap",))
 
 
-def _tuned(algorithms, environment, horizon, seeds, grid, tuned, leave_out, tried, unknown=()) -> Sweep:
+def _tuning_sweep(algorithms, environment, horizon, seeds, grid, tuned, leave_out, tried, unknown=()) -> Sweep:
     algorithms = {label: one for label, one in algorithms.items() if label not in leave_out}
     grids = {label: keys for label, keys in tried.items() if label in algorithms}
     tuning = Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned), unknown)
@@ -79,7 +79,7 @@ def _experts(horizon, epsilons, seeds, tuned, leave_out=()) -> Sweep:
     tried = TRIED | {"batched EXP4": TRIED["batched EXP4"] | windows}
     losses = e.fixed_gap_losses(num_arms=3, best=2, gap=GAP)
     environment = e.rotating_experts(losses=losses, num_experts=NUM_EXPERTS, spread=SPREAD)
-    return _tuned(algorithms, environment, horizon, seeds, grid, tuned, leave_out, tried)
+    return _tuning_sweep(algorithms, environment, horizon, seeds, grid, tuned, leave_out, tried)
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -95,7 +95,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared | {f"experts-{t}": _experts(t, [EPSILON], seeds, tuned, slower) for t in horizons}
 
 
-def along(results: Results, kind: str, key: str) -> xr.Dataset:
+def sweep_along(results: Results, kind: str, key: str) -> xr.Dataset:
     """The sweeps of arms, at the gap that costs each algorithm most, or of experts, along epsilon or the horizon."""
     ends = (ds for name, ds in results.items() if name.startswith(f"{kind}-"))
     ds = results[kind] if key == "epsilon" else over_horizons(list(ends))
@@ -107,7 +107,7 @@ def rates_and_bounds(kind: str, horizon: int, epsilon: float) -> dict[str, float
     if kind == "arms":
         of_arms = theory.arms_rates(NUM_ARMS, horizon, epsilon)
         rates = {"√(KT/ε)": of_arms["conversion"], "√(KT log KT)/ε": of_arms["existing"]}
-        bounds = {name: _bound(name, horizon, epsilon) for name in (*BASES, LOCAL)}
+        bounds = {name: _regret_bound(name, horizon, epsilon) for name in (*BASES, LOCAL)}
     else:
         keys, at = ("bandit_to_experts", "local_exp4", "batched_exp4"), (3, NUM_EXPERTS, horizon, epsilon)
         rates = {f"rate of {name}": theory.experts_rates(*at)[key] for name, key in zip(EXPERTS, keys, strict=True)}
@@ -116,7 +116,7 @@ def rates_and_bounds(kind: str, horizon: int, epsilon: float) -> dict[str, float
 
 
 def figure(kind, key, results: Results) -> plot.Plot:
-    ds = along(results, kind, key)
+    ds = sweep_along(results, kind, key)
     ends, horizon = ds[key].values[[0, -1]], int(ds.t[-1])
     of = (lambda x: (horizon, float(x))) if key == "epsilon" else (lambda x: (max(round(x), 1), EPSILON))
     given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
@@ -139,7 +139,7 @@ def slopes(results: Results, kind: str, key: str) -> Claims:
     Fitted where the mean regret is below half of what playing at random costs on the largest gap: above it the
     adversary has run out of gaps, and regret grows with T as any would.
     """
-    ds, exponents = along(results, kind, key), EXPONENTS if kind == "arms" else EXPERTS
+    ds, exponents = sweep_along(results, kind, key), EXPONENTS if kind == "arms" else EXPERTS
     largest = float(results["arms"]["environment.gap"].max())
     uniform = largest * (NUM_ARMS - 1) / NUM_ARMS if kind == "arms" else GAP * (1 - SPREAD) * 2 / 3  # a play
     what, column, sign = ("T", 0, 1) if key == "horizon" else ("1/ε", 1, -1)
@@ -159,7 +159,7 @@ def claims(results: Results) -> Claims:
     """Exponents, and where the conversion overtakes noise on every play."""
     for kind, key in product(("arms", "experts"), ("horizon", "epsilon")):
         yield from slopes(results, kind, key)
-    arms = along(results, "arms", "epsilon")
+    arms = sweep_along(results, "arms", "epsilon")
     final, horizon = final_regret(arms).transpose("algorithm", "epsilon", "seed"), int(arms.t[-1])
     epsilons, many = final["epsilon"].values, np.geomspace(10 / horizon, 1, 200)
     cheaper = 1 / (math.log(NUM_ARMS) * math.log(NUM_ARMS * horizon))
@@ -167,7 +167,7 @@ def claims(results: Results) -> Claims:
     for name in [name for name in BASES if name in arms["algorithm"]]:
         # lane by lane: same seeds
         difference, low, high = mean_interval((final.sel(algorithm=name) - final.sel(algorithm=LOCAL)).values)
-        bounds = np.array([(_bound(name, horizon, x), _bound(LOCAL, horizon, x)) for x in many])
+        bounds = np.array([(_regret_bound(name, horizon, x), _regret_bound(LOCAL, horizon, x)) for x in many])
         rates = "√(KT/ε) < √(KT log KT)/ε for every ε ≤ 1" if name == "HTINF" else slow
         below = f"one of them is below T at {(bounds.min(axis=1) < horizon).sum()} of {len(many)} such ε"
         with_constants = f"{_where(many, bounds[:, 0] - bounds[:, 1])}, but {below}"
@@ -179,10 +179,10 @@ def claims(results: Results) -> Claims:
     mean = final.mean("seed")
     price = mean.sel(algorithm="HTINF") / mean.sel(algorithm="no privacy")
     statement = "price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy"
-    yield Claim(statement, "", points(epsilons, price, "{y:.1f} at ε = {x:g}"))
+    yield Claim(statement, "", points_in_words(epsilons, price, "{y:.1f} at ε = {x:g}"))
 
 
-def _bound(name, horizon, epsilon) -> float:
+def _regret_bound(name, horizon, epsilon) -> float:
     if name != LOCAL:
         return theory.arms_bounds(NUM_ARMS, horizon, epsilon)[name.lower()]
     rate = theory.exp3_noisy_tuning(NUM_ARMS, horizon, 1 / epsilon)["learning_rate"]
@@ -200,12 +200,12 @@ def _where(epsilons, difference) -> str:
     )
 
 
-def computed(full: bool) -> dict[str, Any]:
+def compute_bounds(full: bool) -> dict[str, Any]:
     """Every bound with constants over T, at one epsilon: where they begin to say something."""
     rows = []
     for horizon in np.round(np.geomspace(1e3, 1e12, 37 if full else 10)).astype(np.int64).tolist():
         named = {f"{name} in batches": name for name in BASES} | {LOCAL: LOCAL}
-        bounds = {label: _bound(name, horizon, EPSILON) for label, name in named.items()}
+        bounds = {label: _regret_bound(name, horizon, EPSILON) for label, name in named.items()}
         experts = zip(EXPERTS, theory.experts_bounds(3, NUM_EXPERTS, horizon, EPSILON, DELTA).values(), strict=True)
         bounds |= {f"{name}, {NUM_EXPERTS} experts": value for name, value in experts}
         shares = {name: min(value / horizon, 1.0) for name, value in bounds.items()}
@@ -225,5 +225,5 @@ STUDY = Study(
     __doc__, "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5", sweeps,
     {f"{kind}_{key}": partial(figure, kind, key) for kind, key in product(("arms", "experts"), ("epsilon", "horizon"))}
     | {"bounds": BOUNDS},
-    claims, computed,
+    claims, compute_bounds,
 )  # fmt: skip

@@ -11,7 +11,16 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.formatting import brackets
-from jaxbandits.papers.shared import Curve, as_sweep, drawn, exponent, points, ratio_interval, regrets, times
+from jaxbandits.papers.shared import (
+    Curve,
+    as_sweep,
+    draw_curves,
+    exponent,
+    points_in_words,
+    ratio_interval,
+    regrets,
+    times,
+)
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -53,7 +62,7 @@ def draw(results: Results) -> plot.Plot:
     dotted = {name(kinds[LOCAL], power): name(kinds[CENTRAL], power) for power in POWERS}
     caption = "HTINF, two arms; the gap of 0.1, 0.3 and 1 that costs most; dotted: noise on every play (local)"
     words = {"horizon": "plays T", "share": "regret over that of uniform play"}
-    return drawn("horizon", "share", lines, dotted=dotted, names=words, caption=caption, width=6.5)
+    return draw_curves("horizon", "share", lines, dotted=dotted, names=words, caption=caption, width=6.5)
 
 
 def claims(results: Results) -> Claims:
@@ -78,7 +87,7 @@ def claims(results: Results) -> Claims:
     for power in POWERS:
         for label in ALGORITHMS:
             means = share.sel(algorithm=label, power=power).mean("seed")
-            measured = points(means["horizon"], means, "{y:.3f} at {x:,}")
+            measured = points_in_words(means["horizon"], means, "{y:.3f} at {x:,}")
             yield Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", measured)
     for power in POWERS:
         ends = [np.asarray(share.sel(algorithm=label, power=power, horizon=last)) for label in (CENTRAL, LOCAL)]
@@ -131,7 +140,7 @@ def constant_sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def bound(label: str, horizon: int, epsilon: float) -> float:
+def paper_bound(label: str, horizon: int, epsilon: float) -> float:
     """The printed bound of an algorithm, constants included.
 
     FTPL's is what Theorem 3.1 makes of Lemma E.4: 2/epsilon (R + 1) with R for epsilon T updates and lambda = 1.
@@ -150,7 +159,7 @@ def lemma_e4(updates: float, scale: float) -> float:
     return 11 * scale * math.sqrt(size * math.log(NUM_ARMS)) * math.log(size) + 10
 
 
-def largest(results: Results) -> pd.DataFrame:
+def worst_gap_regrets(results: Results) -> pd.DataFrame:
     """For each algorithm and epsilon the largest mean regret over the gaps, with its interval."""
     frames = []
     for name, ds in results.items():
@@ -161,16 +170,18 @@ def largest(results: Results) -> pd.DataFrame:
 
 
 def draw_bounds(results: Results) -> plot.Plot:
-    frame, horizon = largest(results), int(results["arms"].t[-1])
+    frame, horizon = worst_gap_regrets(results), int(results["arms"].t[-1])
     lines, dotted = list[Curve](), {}
     for label, part in frame[frame["algorithm"] != NOISY].groupby("algorithm", sort=False):
         lines.append((label, part["epsilon"], part["mean"], part["low"], part["high"]))
         if label != UNIFORM:
             dotted[f"{label}: {ORDER}"] = label
-            lines.append((f"{label}: {ORDER}", part["epsilon"], [bound(label, horizon, x) for x in part["epsilon"]]))
+            lines.append(
+                (f"{label}: {ORDER}", part["epsilon"], [paper_bound(label, horizon, x) for x in part["epsilon"]])
+            )
     caption = f"two arms, two experts, T = {horizon:,}: the largest mean regret over the gaps; dotted: printed bounds"
     words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
-    return drawn("epsilon", "regret", lines, dotted=dotted, names=words, caption=caption, width=5.5)
+    return draw_curves("epsilon", "regret", lines, dotted=dotted, names=words, caption=caption, width=5.5)
 
 
 def constant_claims(results: Results) -> Claims:
@@ -178,23 +189,25 @@ def constant_claims(results: Results) -> Claims:
     horizon = int(results["arms"].t[-1])
     sources = {label: source for label, (_, _, source) in (ARMS | EXPERTS).items()}
 
-    def bounded(row, statement: str, limit: float, source: str, *, decides: bool = True) -> Claim:
+    def claim_of_bound(row, statement: str, limit: float, source: str, *, decides: bool = True) -> Claim:
         evidence = Interval("interval", row.low, row.high, at_most=limit) if decides else None
         measured = f"{row.mean:,.0f} at a gap of {row.gap:g}, {row.mean / limit:.3f} of it"
         return Claim(f"{statement}: largest mean regret", f"at most {limit:,.0f} ({source})", measured, evidence)
 
-    for row in largest(results).itertuples():
+    for row in worst_gap_regrets(results).itertuples():
         statement = f"{row.algorithm}, ε = {row.epsilon:g}"
         if row.algorithm == NOISY:
             scale = 1 / row.epsilon
-            yield bounded(row, f"{NOISY} = {scale:g}", lemma_e4(horizon, scale), "Lemma E.4")
+            yield claim_of_bound(row, f"{NOISY} = {scale:g}", lemma_e4(horizon, scale), "Lemma E.4")
         elif row.algorithm == UNIFORM:
             yield Claim(f"{statement}: largest mean regret", "", f"{row.mean:,.0f} at a gap of {row.gap:g}")
         else:
-            limit = bound(row.algorithm, horizon, row.epsilon)
-            yield bounded(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2)
+            limit = paper_bound(row.algorithm, horizon, row.epsilon)
+            yield claim_of_bound(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2)
         if row.algorithm == "HTINF in batches" and row.epsilon == 1:  # batches of one play; alpha = 2, losses in [0, 1]
-            yield bounded(row, "HTINF, noise of scale 1", 30 * math.sqrt(6 * NUM_ARMS * (horizon + 1)), "Theorem D.1")
+            yield claim_of_bound(
+                row, "HTINF, noise of scale 1", 30 * math.sqrt(6 * NUM_ARMS * (horizon + 1)), "Theorem D.1"
+            )
 
 
 CONSTANTS = Study(

@@ -13,7 +13,17 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import RATIO, REGRET, REWARD_SHARE, against, along, fitted, horizon_of, points, regrets
+from jaxbandits.papers.shared import (
+    RATIO,
+    REGRET,
+    REWARD_SHARE,
+    against,
+    bound_along,
+    horizon_of,
+    points_in_words,
+    regrets,
+    slope_text,
+)
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -54,7 +64,7 @@ def along_both(algorithms: Any, environment: Any, attack: Any, full: bool) -> Sw
     return swept(algorithms, environment, horizon, seeds, **more, reward_adversary=attack)
 
 
-def first(results: Results) -> str:
+def hardest_attack(results: Results) -> str:
     """The attack that is drawn: the hardest that there is."""
     return next(name for name in ATTACKS if name in results)
 
@@ -64,18 +74,18 @@ def order_lines(horizon: int, at: Callable[[float], tuple[float, float]]) -> dic
     sizes, gap = (len(MEANS), horizon), max(MEANS) - min(MEANS)  # cut at playing the worst arm throughout
     upper = lambda epsilon, share: theory.prm_raw_bound(*sizes, epsilon, corruption_bound=share, max_gap=gap)
     lower = lambda epsilon, share: theory.private_robust_lower_bound(*sizes, epsilon, corruption=share, max_gap=gap)
-    return {"upper bound (order)": along(upper, at), "lower bound (order, times 1/27)": along(lower, at)}
+    return {"upper bound (order)": bound_along(upper, at), "lower bound (order, times 1/27)": bound_along(lower, at)}
 
 
 def draw_time(results: Results) -> plot.Plot:
-    name = first(results)
+    name = hardest_attack(results)
     caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
     return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", names=AXES, caption=caption)
 
 
 def draw(key: str, at: Any, given: str, results: Results, select: Any = None, name: str = "") -> plot.Plot:
     """Final regret along epsilon or the share, with the bounds' orders."""
-    name, reference = name or first(results), order_lines(horizon_of(results), at)
+    name, reference = name or hardest_attack(results), order_lines(horizon_of(results), at)
     caption = f"Pareto rewards; {given.format(name)}"
     return plot.against(
         results[name], key, select=select, reference=reference, names=AXES, caption=caption, width=5.5
@@ -85,7 +95,9 @@ def draw(key: str, at: Any, given: str, results: Results, select: Any = None, na
 def claims(results: Results) -> Claims:
     """PRM-UCB against each rival over all cells, and the regrets of everyone at one epsilon."""
     frame = pd.concat([regrets(ds).assign(attack=name) for name, ds in results.items()], ignore_index=True)
-    frame = frame[(frame["corruption_bound"] > 0) | (frame["attack"] == first(results))]  # without contamination once
+    frame = frame[
+        (frame["corruption_bound"] > 0) | (frame["attack"] == hardest_attack(results))
+    ]  # without contamination once
     cells = frame.set_index(["attack", "epsilon", "corruption_bound", "algorithm"])
     mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
     for rival, what in ASKED_OF.items():
@@ -103,7 +115,7 @@ def claims(results: Results) -> Claims:
         if epsilon == EPSILON:
             attack = f"{percent(share)} {name}" if share else "no contamination"
             everyone = list(PRM | RIVALS)
-            yield Claim(f"regret, ε = {epsilon:g}, {attack}", "", points(everyone, row[everyone], REGRET))
+            yield Claim(f"regret, ε = {epsilon:g}, {attack}", "", points_in_words(everyone, row[everyone], REGRET))
 
 
 STUDY = Study(
@@ -160,7 +172,7 @@ def draw_bound(results: Results) -> plot.Plot:
     sizes = len(OFFSETS), int(joined.t[-1])
     top = sizes[1] * float(OFFSETS.max() - OFFSETS.min())
     order = lambda x: min(theory.prm_central_bound(*sizes, EPSILON, x, corruption_bound=SHARE), top)
-    reference = {"upper bound (order)": along(order, lambda x: (x,))}
+    reference = {"upper bound (order)": bound_along(order, lambda x: (x,))}
     return plot.against(
         joined.assign_attrs(constant_along="{}"), "mean_bound", reference=reference, width=5.5,
         select={"epsilon": EPSILON, "corruption_bound": SHARE}, names={"mean_bound": "bound D on the means"},
@@ -180,7 +192,7 @@ def central_claims(results: Results) -> Claims:
         yield Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured)
         for share, row in mean.loc[EPSILON].iterrows():
             attack = f"{percent(share)} Cauchy" if share else "no contamination"
-            yield Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", points(row.index, row, REGRET))
+            yield Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", points_in_words(row.index, row, REGRET))
     ratio = own[max(own)] / own[min(own)]
     measured = f"{ratio.min():.2f} to {ratio.max():.2f} times the regret of PRM elimination, over the cells"
     yield Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured)
@@ -227,7 +239,7 @@ def bernoulli_claims(results: Results) -> Claims:
     private = frame[frame["algorithm"].isin(PRIVATE)]
     for (instance, epsilon), part in private.groupby(["environment.means", "epsilon"], sort=False):
         ordered = part.sort_values("mean")
-        measured = points(ordered["algorithm"], ordered["mean"], REGRET)
+        measured = points_in_words(ordered["algorithm"], ordered["mean"], REGRET)
         yield Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured)
 
 
@@ -246,7 +258,7 @@ BERNOULLI = Study(
 # ---- E4: against epsilon and against the share, between the lower and the upper bound
 
 
-def bounded_sweeps(full: bool) -> dict[str, Sweep]:
+def bound_sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (100_000, 200) if full else (2000, 16)
     epsilons = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0] if full else [0.1, 1.0]
     shares = {"epsilon": [1.0], REWARD_SHARE: [0.001, 0.003, 0.01, 0.03, 0.1] if full else [0.01, 0.1]}
@@ -260,7 +272,7 @@ ALONG: dict[str, tuple[str, Any, str]] = {  # of each sweep the key, (epsilon, s
 }
 
 
-def bounded_claims(results: Results) -> Claims:
+def bound_claims(results: Results) -> Claims:
     exponents = {
         "epsilon": ("1/ε", -1, "1/2 (k = 2), uniformly over instances"),
         "share": ("α", 1, "1/2 (k = 2), and -1 where T₀ rules"),
@@ -269,7 +281,7 @@ def bounded_claims(results: Results) -> Claims:
         key, at, _ = ALONG[name]
         upper, lower = order_lines(horizon_of(results), at).values()
         for row in statistics.slope(results[name], over=key).itertuples():
-            yield Claim(f"exponent of {what}, {row.algorithm}", paper, fitted(row, sign))
+            yield Claim(f"exponent of {what}, {row.algorithm}", paper, slope_text(row, sign))
         for label, part in regrets(results[name]).groupby("algorithm", sort=False):
             x, mean = part[key].to_numpy(), part["mean"].to_numpy()
             above, ratio = int((mean >= lower(x)).sum()), mean / upper(x)
@@ -283,7 +295,7 @@ def bounded_claims(results: Results) -> Claims:
 
 BOUNDED = Study(
     "Regret between the lower and the upper bound", "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
-    bounded_sweeps, {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()}, bounded_claims,
+    bound_sweeps, {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()}, bound_claims,
 )  # fmt: skip
 
 # ---- rewards replaced by inf, NaN, a million or minus a million, of which the robust algorithms are told the share
@@ -333,7 +345,9 @@ def outlier_claims(results: Results) -> Claims:
         }
         nonfinite = first["nonfinite_rewards"].isel({"reward_adversary.corruption": -1}).mean("seed")
         for label in map(str, first["algorithm"].values):
-            measured = points(attacks, [means[name][SHARE, label] / means[name][0.0, label] for name in attacks], RATIO)
+            measured = points_in_words(
+                attacks, [means[name][SHARE, label] / means[name][0.0, label] for name in attacks], RATIO
+            )
             measured += f"; a non-finite reward {'left out, n stays' if label in PRM else 'counts as 0'}, "
             measured += f"{float(nonfinite.sel(algorithm=label)):,.0f} of them a run"
             clean = means[attacks[0]][0.0, label]

@@ -14,7 +14,7 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import Curve, as_sweep, drawn, exponent, horizon_of, points
+from jaxbandits.papers.shared import Curve, as_sweep, draw_curves, exponent, horizon_of, points_in_words
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -75,7 +75,7 @@ def draw(results: Results) -> plot.Plot:
             lines.append((stated, [x], [order_of(order, x, horizon)]))
     caption = f"T = {horizon:,}, {NUM_ARMS} arms, rewards of moment 1; dotted: Theorem 4.1's order with a constant of 1"
     words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
-    return drawn("epsilon", "regret", lines, dotted=dotted, names=words, caption=caption, width=6.5)
+    return draw_curves("epsilon", "regret", lines, dotted=dotted, names=words, caption=caption, width=6.5)
 
 
 def order_of(order: int, epsilon: float, horizon: int) -> float:
@@ -97,7 +97,7 @@ def claims(results: Results) -> Claims:
         yield Claim(f"exponent of 1/ε, k = {order}: {label}", paper, measured)
     for order, label in product(ORDERS, PRM):
         means = cost.sel(algorithm=label, order=order).mean("seed")
-        yield Claim(f"regret by ε, k = {order}: {label}", "", points(means["epsilon"], means))
+        yield Claim(f"regret by ε, k = {order}: {label}", "", points_in_words(means["epsilon"], means))
 
 
 STUDY = Study(__doc__, "Theorems 4.1 and 6.2", sweeps, {"epsilon": draw}, claims)

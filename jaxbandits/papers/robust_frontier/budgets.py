@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import BUDGET, against, by_algorithm, numbers, points, ratios
+from jaxbandits.papers.shared import BUDGET, against, by_algorithm, points_in_words, ratios, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -50,7 +50,7 @@ ATTACKS = {
 }
 
 
-def told_sweeps(full: bool) -> dict[str, Sweep]:
+def budget_sweeps(full: bool) -> dict[str, Sweep]:
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0] if full else [0.0, 100.0]
     horizon, seeds = (20_000, 200) if full else (1000, 4)
     learners = few(LEARNERS, full, ("UCB1", TOLD, AGNOSTIC))
@@ -61,12 +61,14 @@ def told_sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-def told_claims(results: Results) -> Claims:
+def budget_claims(results: Results) -> Claims:
     for attack, ds in results.items():
         name = attack.replace("-", ", ")
         spent = ds["corruption_spent"].sel({BUDGET: BELIEVED}).mean("seed")
         yield from by_algorithm(ds, BUDGET, f"{name}: regret of {{}}, by C".format)
-        yield Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", points(ds["algorithm"], spent, "{x} {y:.0f}"))
+        yield Claim(
+            f"{name}: spent of a budget of {BELIEVED:g}", "", points_in_words(ds["algorithm"], spent, "{x} {y:.0f}")
+        )
         told = ratios(final_regret(ds), AGNOSTIC, TOLD, BUDGET)
         yield Claim(f"{name}: elimination told nothing over told C", "", told)
 
@@ -74,13 +76,13 @@ def told_claims(results: Results) -> Claims:
 ATTACKED = f"Bernoulli arms {MEANS}; the attack: "
 STUDY = Study(
     "Budgets of corruption: told, told wrongly, told nothing",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets", told_sweeps,
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets", budget_sweeps,
     {
         "early": against_budget("strong-early", f"{ATTACKED}strong, early"),
         "burst": against_budget("strong-burst", f"{ATTACKED}strong, burst"),
         "weak": against_budget("weak-early", f"{ATTACKED}weak, early"),
     },
-    told_claims,
+    budget_claims,
 )  # fmt: skip
 
 # ---- Tsallis-INF between stochastic and adversarial rewards: what a budget adds to its regret
@@ -107,8 +109,8 @@ def regime_claims(results: Results) -> Claims:
         ours = final_regret(ds).sel(algorithm="Tsallis-INF").transpose(BUDGET, "seed")
         budgets = ds[BUDGET].values[1:]
         added = mean_interval((ours.values[1:] - ours.values[0]) / budgets[:, None])
-        measured = points(budgets, map("{:.2f} [{:.2f}, {:.2f}]".format, *added), "{y} at {x:g}")
-        said = provenance.records()["tsallis_inf_corrupted"].said("of order C and √(C Σ ln T/Δ)")
+        measured = points_in_words(budgets, map("{:.2f} [{:.2f}, {:.2f}]".format, *added), "{y} at {x:g}")
+        said = provenance.records()["tsallis_inf_corrupted"].quote_claim("of order C and √(C Σ ln T/Δ)")
         yield Claim(f"{strength}: Tsallis-INF, regret added by a unit of C", said, measured)
 
 
@@ -159,7 +161,9 @@ def share_claims(results: Results) -> Claims:
     final = final_regret(results["shares"]).transpose("algorithm", SHARE, "seed")
     for label in final["algorithm"].values:
         both = [f"{row.mean():,.0f} (median {np.median(row):,.0f})" for row in final.sel(algorithm=label).values]
-        yield Claim(f"regret of {label}, by share", "", points(map(percent, final[SHARE].values), both, "{y} at {x}"))
+        yield Claim(
+            f"regret of {label}, by share", "", points_in_words(map(percent, final[SHARE].values), both, "{y} at {x}")
+        )
 
 
 SHARES = Study(
@@ -241,7 +245,7 @@ def heavy_claims(results: Results) -> Claims:
         for label in ds["algorithm"].values:
             one = final.sel(algorithm=label)
             both = [f"{row.mean():,.0f} (largest {row.max():,.0f})" for row in one.values]
-            yield Claim(f"{law}: regret of {label}, by C", "", points(one[BUDGET], both, "{y} at {x:g}"))
+            yield Claim(f"{law}: regret of {label}, by C", "", points_in_words(one[BUDGET], both, "{y} at {x:g}"))
 
 
 HEAVY_PICTURES = {law: partial(draw_heavy, law) for law in ("gaussian", "student", "pareto")}
@@ -278,13 +282,13 @@ def late_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw_late(name: str, what: str, results: Results, where: str = f"arms {MEANS}") -> plot.Plot:
-    ds = numbers(results[name if name in results else "fixed"], "delay")
+    ds = with_numeric_key(results[name if name in results else "fixed"], "delay")
     return plot.against(ds, "delay", names={"delay": f"{what}, plays"}, caption=where, width=6.0)
 
 
 def late_claims(results: Results) -> Claims:
     for name, ds in results.items():
-        yield from by_algorithm(numbers(ds, "delay"), "delay", f"{name}: regret of {{}}, by delay".format)
+        yield from by_algorithm(with_numeric_key(ds, "delay"), "delay", f"{name}: regret of {{}}, by delay".format)
 
 
 DELAY = Study(

@@ -12,8 +12,18 @@ from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers import shared
 from jaxbandits.papers.robust_linear import instance
-from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, gaps, joined, target, unit, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, points, regrets
+from jaxbandits.papers.robust_linear.instance import (
+    DIM,
+    M1,
+    M2,
+    PRIVATE,
+    gaps,
+    join_horizons,
+    target,
+    unit,
+    with_batches,
+)
+from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, points_in_words, regrets
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -52,7 +62,7 @@ def orders(at, shown=()):
     """Theorem 1.3's order for M1 and that of the proof for M2; `at(x)` is (horizon, epsilon, corruption) there."""
     first = lambda horizon, epsilon, share: theory.robust_linear_reward_bound(DIM, horizon, epsilon, corruption=share)
     second = lambda horizon, epsilon, _: theory.robust_linear_action_bound(DIM, horizon, epsilon)
-    both = {"order, M1": shared.along(first, at), "order, M2 (α = 0)": shared.along(second, at)}
+    both = {"order, M1": shared.bound_along(first, at), "order, M2 (α = 0)": shared.bound_along(second, at)}
     return {order: both[order] for order in shown or both}
 
 
@@ -60,9 +70,9 @@ PRIVATELY = f"rewards of ±1, ε = {EPSILON:g}, no corruption"
 
 
 def claims(results: Results) -> Claims:
-    for row in statistics.slope(joined(results), over="horizon").itertuples():
+    for row in statistics.slope(join_horizons(results), over="horizon").itertuples():
         paper = "1/2 in the upper bound, logarithms dropped"
-        yield Claim(f"exponent of T, {row.algorithm}, ε = {row.epsilon:g}", paper, shared.fitted(row))
+        yield Claim(f"exponent of T, {row.algorithm}, ε = {row.epsilon:g}", paper, shared.slope_text(row))
     frame = regrets(results["epsilon"])
     cells = frame[np.isfinite(frame["epsilon"])].set_index(["epsilon", "algorithm"])["mean"].unstack()
     measured = f"at {int((cells['M2'] < cells['M1']).sum())} of {len(cells)} values of ε"
@@ -77,7 +87,7 @@ STUDY = Study(
     __doc__, "Theorems 1.3, 1.4, 3.4 and 3.9", sweeps,
     {
         "horizon": shared.against(
-            joined, "horizon", select={"epsilon": EPSILON}, reference=orders(lambda x: (x, EPSILON, 0.0)),
+            join_horizons, "horizon", select={"epsilon": EPSILON}, reference=orders(lambda x: (x, EPSILON, 0.0)),
             caption=PRIVATELY, width=5.5,
         ),
         "time": shared.picture(plot.regret, "epsilon", select={"epsilon": EPSILON}, log="both", caption=PRIVATELY),
@@ -123,36 +133,36 @@ def figure_sweeps(full: bool) -> dict[str, Sweep]:
     }
 
 
-def _measured(line: str, frame: pd.DataFrame, xs: Any) -> Curve:
+def _regret_curve(line: str, frame: pd.DataFrame, xs: Any) -> Curve:
     return line, xs, *(frame[column] for column in ("mean", "low", "high"))
 
 
 WORST = "worst arm at every play"
 
 
-def left(results: Results) -> list[Curve]:
+def panel_left(results: Results) -> list[Curve]:
     """M1 with privacy and without, against epsilon."""
     horizon = int(results["left"].t[-1])
     frame, xs = regrets(results["left"]), np.linspace(0.02, 1.0, 99)
     private, free = frame[np.isfinite(frame["epsilon"])], frame[np.isinf(frame["epsilon"])]
     ends = xs[[0, -1]]
     return [
-        _measured("private", private, private["epsilon"]),
-        *(_measured("not private", free, [x]) for x in ends),
+        _regret_curve("private", private, private["epsilon"]),
+        *(_regret_curve("not private", free, [x]) for x in ends),
         ("private: √(dT)(1 + 1/ε)", xs, [theory.robust_linear_reward_bound(DIM, horizon, x) for x in xs]),
         ("not private: √(dT)", ends, [theory.robust_linear_reward_bound(DIM, horizon)] * 2),
         (WORST, ends, [gaps(PRIVATE).max() * horizon] * 2),
     ]
 
 
-def center(results: Results) -> list[Curve]:
+def panel_center(results: Results) -> list[Curve]:
     """Both models at epsilon = 0.1 in fifty dimensions, against T."""
-    frame = regrets(joined(results))
+    frame = regrets(join_horizons(results))
     xs = np.unique(np.geomspace(1, frame["horizon"].max(), 41))
     parts = {label: frame[frame["algorithm"] == label] for label in CENTER_MODELS}
     action = partial(theory.robust_linear_action_bound, CENTER_DIM, epsilon=CENTER_EPSILON)
     return [
-        *(_measured(label, part, part["horizon"]) for label, part in parts.items()),
+        *(_regret_curve(label, part, part["horizon"]) for label, part in parts.items()),
         ("M1: √(dT)(1 + 1/ε)", xs, [theory.robust_linear_reward_bound(CENTER_DIM, x, CENTER_EPSILON) for x in xs]),
         ("M2: d√T + d/ε", xs, [action(horizon=x, source="theorem") for x in xs]),
         ("M2, the proof's: d√T + d^(3/2) ln(T)/ε", xs, [action(horizon=x, source="proof") for x in xs]),
@@ -160,12 +170,12 @@ def center(results: Results) -> list[Curve]:
     ]
 
 
-def right(results: Results) -> list[Curve]:
+def panel_right(results: Results) -> list[Curve]:
     """M1 at epsilon = 1 in five dimensions, against the share of corrupted reports."""
     horizon, xs = int(results["right"].t[-1]), np.linspace(0, LARGEST_SHARE, 51)
     frame, order = regrets(results["right"]), partial(theory.robust_linear_reward_bound, DIM, horizon, EPSILON)
     return [
-        _measured("M1", frame, frame["corruption_bound"]),
+        _regret_curve("M1", frame, frame["corruption_bound"]),
         ("M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)", xs, [order(corruption=x) for x in xs]),
         (WORST, xs[[0, -1]], [gaps(PRIVATE).max() * horizon] * 2),
     ]
@@ -177,15 +187,15 @@ WORDS = {
 }  # fmt: skip
 PANELS: dict[str, tuple[Any, str, Any, dict[str, str], str]] = {  # lines, axis, its scale, what is dotted, caption
     "left": (
-        left, "epsilon", "y", {"private: √(dT)(1 + 1/ε)": "private", "not private: √(dT)": "not private"},
+        panel_left, "epsilon", "y", {"private: √(dT)(1 + 1/ε)": "private", "not private: √(dT)": "not private"},
         "M1, α = 0, d = 5, T = {horizon:,}; dotted: the orders that the paper draws, constants of 1",
     ),
     "center": (
-        center, "horizon", "both", {"M1: √(dT)(1 + 1/ε)": "M1", "M2: d√T + d/ε": "M2"},
+        panel_center, "horizon", "both", {"M1: √(dT)(1 + 1/ε)": "M1", "M2: d√T + d/ε": "M2"},
         "ε = 0.1, α = 0, d = 50, a sweep for each T; dotted: the orders that the paper draws, constants of 1",
     ),
     "right": (
-        right, "share", "y", {"M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)": "M1"},
+        panel_right, "share", "y", {"M1: (√(dT) + T max{√(αd), αd})(1 + 1/ε)": "M1"},
         "M1, ε = 1, d = 5, T = {horizon:,}, corrupted reports ∓30; dotted: the order that the paper draws",
     ),
 }  # fmt: skip
@@ -194,7 +204,7 @@ PANELS: dict[str, tuple[Any, str, Any, dict[str, str], str]] = {  # lines, axis,
 def draw_panel(panel, results: Results) -> plot.Plot:
     lines, x, log, dotted, caption = PANELS[panel]
     caption = caption.format(horizon=int(results["left"].t[-1]))
-    return shared.drawn(x, "regret", lines(results), log, dotted=dotted, names=WORDS, caption=caption, width=5.5)
+    return shared.draw_curves(x, "regret", lines(results), log, dotted=dotted, names=WORDS, caption=caption, width=5.5)
 
 
 def figure_claims(results: Results) -> Claims:
@@ -208,7 +218,7 @@ def figure_claims(results: Results) -> Claims:
         listed = frame[frame["line"].isin(dotted.values())]
         for line, part in listed.groupby("line", sort=False):
             across = part["regret"].nunique() == 1  # a line across the panel
-            measured = f"{part['regret'].iloc[0]:,.0f}" if across else points(part[x], part["regret"])
+            measured = f"{part['regret'].iloc[0]:,.0f}" if across else points_in_words(part[x], part["regret"])
             yield Claim(f"{panel}, {line}: regret", "", measured)
     at = CENTER_DIM, HORIZON, CENTER_EPSILON
     first = theory.robust_linear_reward_bound(*at)

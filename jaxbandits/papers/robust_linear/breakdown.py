@@ -13,7 +13,16 @@ from jaxbandits import algorithms as a
 from jaxbandits.estimators import spectral_filter
 from jaxbandits.formatting import compact
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, target, unit, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, drawn, in_order, points, ratio_interval, regrets, short
+from jaxbandits.papers.shared import (
+    MESSAGE_SHARE,
+    Curve,
+    draw_curves,
+    in_order,
+    points_in_words,
+    ratio_interval,
+    regrets,
+    short,
+)
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, few, nothing, swept
 from jaxbandits.reports import plot
 
@@ -48,7 +57,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {f"{value:g}": attacked(message_adversary=target(value)) for value in values}
 
 
-def cells(results: Results) -> pd.DataFrame:
+def breakdown_ratios(results: Results) -> pd.DataFrame:
     """Regret in each cell, and its `ratio` to that of the same algorithm without corruption."""
     rows = []
     for value, ds in results.items():
@@ -68,14 +77,14 @@ def clean(ds) -> pd.Series:
 
 def draw(group, results: Results) -> plot.Plot:
     return plot.heatmap(
-        in_order(cells(results), group), "share", "name", "ratio", panel="algorithm", text="text", hatched="broke",
+        in_order(breakdown_ratios(results), group), "share", "name", "ratio", panel="algorithm", text="text", hatched="broke",
         names={"share": "share of corrupted reports", "name": "their size"}, hatch=f"more than {BROKEN:g} times",
         caption="regret, relative to the same algorithm without corruption",
     )  # fmt: skip
 
 
 def claims(results: Results) -> Claims:
-    frame = cells(results)
+    frame = breakdown_ratios(results)
     alone = clean(next(iter(results.values())))
     for label, part in frame.groupby("algorithm", sort=False):
         worst = part.loc[part["ratio"].idxmax()]
@@ -91,7 +100,9 @@ def claims(results: Results) -> Claims:
     measured = f"at least {float(left):g} of {len(ACTIONS)} arms are left in every run with reports of size {size}"
     yield Claim("arms that the printed radius leaves under corruption", "constants hidden", measured)
     worst = frame[frame["algorithm"] == "tight, presieve"].groupby("size")["ratio"].max()
-    yield Claim("tight bound and presieve, by size", "", points(worst.index, worst, "size {x:g}: up to {y:.1f}", "; "))
+    yield Claim(
+        "tight bound and presieve, by size", "", points_in_words(worst.index, worst, "size {x:g}: up to {y:.1f}", "; ")
+    )
 
 
 STUDY = Study(
@@ -107,15 +118,15 @@ PRINTED, CLEAN, TIGHT, KNOWN = "as printed", "clean bound", "tight bound", "told
 SQUARE = 1 + NOISE**2  # the largest mean square of a clean report
 
 
-def filter_computed(full: bool) -> dict[str, Any]:
+def compute_filter_errors(full: bool) -> dict[str, Any]:
     """Errors of the estimates at every size, [seeds] each, and what was removed."""
     seeds, sizes, dims = (100, [200, 1000, 5000], [5, 20]) if full else (4, [40, 80], [5])
     shares = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]
     cells = product(dims, sizes, shares)
-    return {"errors": [{"dim": d, "reports": n, "share": x} | one(d, n, x, seeds) for d, n, x in cells]}
+    return {"errors": [{"dim": d, "reports": n, "share": x} | filter_errors(d, n, x, seeds) for d, n, x in cells]}
 
 
-def one(dim: int, size: int, share: float, seeds: int) -> dict[str, Any]:
+def filter_errors(dim: int, size: int, share: float, seeds: int) -> dict[str, Any]:
     """One cell: `size` reports spread evenly over 4 dim arms, a share of them replaced.
 
     The error is the largest over the arms of |<a, estimate - theta>|, [seeds] for each estimate.
@@ -171,7 +182,7 @@ def draw_filter(key: str, log: Any, results: Results) -> plot.Plot:
     }[key]
     here = [row for row in rows if row["dim"] == dim and row[other] == at]
     lines: list[Curve] = [(label, [row[key]], [row[label]]) for row in here for label in ESTIMATES]
-    return drawn(key, "error", lines, log, names=WORDS, caption=f"d = {dim}, {words}", width=5.5)
+    return draw_curves(key, "error", lines, log, names=WORDS, caption=f"d = {dim}, {words}", width=5.5)
 
 
 def filter_claims(results: Results) -> Claims:
@@ -199,5 +210,5 @@ def filter_claims(results: Results) -> Claims:
 FILTER = Study(
     "The printed filter, and its repair", "Algorithm 2; Proposition 2.1", nothing,
     {"share": partial(draw_filter, "share", "y"), "reports": partial(draw_filter, "reports", "both")}, filter_claims,
-    filter_computed,
+    compute_filter_errors,
 )  # fmt: skip

@@ -12,7 +12,16 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import M1, M2, gaps, target, unit, with_batches
-from jaxbandits.papers.shared import MESSAGE_SHARE, REGRET, Curve, drawn, horizon_of, numbers, points, times
+from jaxbandits.papers.shared import (
+    MESSAGE_SHARE,
+    REGRET,
+    Curve,
+    draw_curves,
+    horizon_of,
+    points_in_words,
+    times,
+    with_numeric_key,
+)
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -42,22 +51,24 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return declared
 
 
-def along(results: Results) -> xr.DataArray:
+def regret_by_dim(results: Results) -> xr.DataArray:
     """Final regret along `dim`, `algorithm`, `share` and `seed`."""
     parts = []
     for dim, ds in results.items():
         (key,) = grid_dims(ds)
-        parts.append(final_regret(numbers(ds, key, "share")).reset_coords(drop=True).assign_coords(dim=int(dim)))
+        parts.append(
+            final_regret(with_numeric_key(ds, key, "share")).reset_coords(drop=True).assign_coords(dim=int(dim))
+        )
     return xr.concat(parts, "dim").transpose("dim", "algorithm", "share", "seed")
 
 
-def uniform(results: Results, dims: Any) -> list[float]:
+def uniform_regret(results: Results, dims: Any) -> list[float]:
     """What uniform play costs in each dimension."""
     return [horizon_of(results) * gaps(world(dim)).mean() for dim in dims]
 
 
 def draw(results: Results) -> plot.Plot:
-    regret, horizon = along(results), horizon_of(results)
+    regret, horizon = regret_by_dim(results), horizon_of(results)
     dims, most, labels = regret["dim"].values, float(regret["share"][-1]), regret["algorithm"].values
     words = {most: f"{percent(most)} corrupted", 0.0: "no corruption"}
     lines: list[Curve] = [
@@ -65,10 +76,10 @@ def draw(results: Results) -> plot.Plot:
         for (share, said), label in product(words.items(), labels)
     ]
     dotted = {f"{label}, {words[0.0]}": f"{label}, {words[most]}" for label in labels}
-    lines.append((UNIFORM, dims, uniform(results, dims)))
+    lines.append((UNIFORM, dims, uniform_regret(results, dims)))
     caption = f"T = {horizon:,}; reports of ∓{VALUE:g}, everybody told the share; dotted: no corruption"
     names = {"dim": "dimension d", "regret": "cumulative regret"}
-    return drawn("dim", "regret", lines, dotted=dotted, names=names, caption=caption, width=6.5)
+    return draw_curves("dim", "regret", lines, dotted=dotted, names=names, caption=caption, width=6.5)
 
 
 def useful_share(dim: int, gap: float) -> float:
@@ -80,7 +91,7 @@ def useful_share(dim: int, gap: float) -> float:
 
 
 def claims(results: Results) -> Claims:
-    regret = along(results)
+    regret = regret_by_dim(results)
     dims, most = regret["dim"].values, float(regret["share"][-1])
     stated = {
         "M1": ("1/2: √(dT) (Theorem 1.3)", "1/2: T√(αd), as αd < 1 (Theorem 1.3)"),
@@ -90,7 +101,7 @@ def claims(results: Results) -> Claims:
         for share, paper in zip((0.0, most), stated[label], strict=True):
             means = regret.sel(algorithm=label, share=share).mean("seed").values
             slope = np.polyfit(np.log(dims), np.log(means), 1)[0]
-            over = means / uniform(results, dims)
+            over = means / uniform_regret(results, dims)
             measured = f"{slope:.2f}; {', '.join(f'{y:.3f}' for y in over)} of uniform play's regret"
             words = f"share {percent(share)}" if share else "no corruption"
             yield Claim(f"exponent of d, {label}, {words}", paper, measured)
@@ -103,7 +114,9 @@ def claims(results: Results) -> Claims:
         yield Claim(f"the radius of {KNOWN}, d = {dim}", "", measured)
     for dim, share in product(dims, regret["share"].values):
         means = regret.sel(dim=dim, share=share).mean("seed")
-        yield Claim(f"regret, d = {dim}, share {percent(share)}", "", points(means["algorithm"], means, REGRET))
+        yield Claim(
+            f"regret, d = {dim}, share {percent(share)}", "", points_in_words(means["algorithm"], means, REGRET)
+        )
 
 
 STUDY = Study(__doc__, "Theorems 1.3 and 1.4", sweeps, {"dim": draw}, claims)

@@ -56,13 +56,13 @@ def with_batches(algorithms, horizon) -> dict[str, Any]:
 
 
 def horizon_sweeps(algorithms, horizons, environment, seeds, grid) -> dict[str, Sweep]:
-    """A sweep a horizon, since the number of batches follows it; `joined` puts them together."""
+    """A sweep a horizon, since the number of batches follows it; `join_horizons` puts them together."""
     return {
         f"horizon-{horizon}": swept(with_batches(algorithms, horizon), environment, horizon, seeds, grid=grid)
         for horizon in horizons
     }
 
 
-def joined(results):
+def join_horizons(results):
     """The sweeps of `horizon_sweeps` as one Dataset with the dimension `horizon`."""
     return over_horizons([ds for name, ds in results.items() if name.startswith("horizon-")])

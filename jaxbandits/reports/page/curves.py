@@ -11,17 +11,17 @@ import numpy as np
 import xarray as xr
 
 from jaxbandits import statistics
-from jaxbandits.formatting import compact, text
+from jaxbandits.formatting import compact, format_value
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.of_sweeps import band_table, linear_below
 from jaxbandits.reports.of_tables import heatmap
-from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
-from jaxbandits.selection import final_regret, grid_dims, spaced
+from jaxbandits.reports.page.words import cut, key_name, listing, riders, value_words
+from jaxbandits.selection import final_regret, grid_dims, spread_places
 
-MAX_NUMBERS = 60_000  # of a chart: about 400 kB
+MAX_CHART_NUMBERS = 60_000  # of a chart: about 400 kB
 MAX_TIMES, MIN_TIMES = 120, 15  # of a line
 QUANTILES = 51  # points of a distribution's line
-MAX_TICKS = 30  # more values of a key than this are an axis of their own
+MAX_CATEGORIES = 30  # more values of a key than this are an axis of their own
 MAX_MAPS = 3  # pairs of keys that are drawn
 MAX_PANELS = max(layout.SHAPES)
 LINE = 2  # pixels: dashes are in widths of their line
@@ -34,13 +34,15 @@ USUAL: Chart = {
 }  # fmt: skip
 
 
-def regret(ds: xr.Dataset) -> Chart:
+def regret_over_plays(ds: xr.Dataset) -> Chart:
     """Mean regret with its interval against plays; a reader chooses the point of the grid."""
     ds, note = _few(ds, 3 * MIN_TIMES)
     lines = math.prod(ds["regret"].shape[:-2])
-    times = int(np.clip(MAX_NUMBERS // (3 * lines), MIN_TIMES, MAX_TIMES))  # each null of a shorter horizon is short
+    times = int(
+        np.clip(MAX_CHART_NUMBERS // (3 * lines), MIN_TIMES, MAX_TIMES)
+    )  # each null of a shorter horizon is short
     t = ds["t"].values
-    chosen = np.unique(np.concatenate([own[spaced(len(own), times)] for own in _checkpoints(ds)]))
+    chosen = np.unique(np.concatenate([own[spread_places(len(own), times)] for own in _checkpoints(ds)]))
     ds = ds.isel(t=chosen)
     frame = band_table(ds["regret"], "interval")
     shape = (*ds["regret"].shape[:-2], len(chosen))
@@ -77,13 +79,13 @@ def against(ds: xr.Dataset, key: str) -> Chart:
     if numeric and not np.isfinite(places).all():  # infinity stands apart, at the right
         step = finite[-1] * (finite[-1] / finite[0]) ** 0.2 if x_log else finite[-1] + 0.2 * np.ptp(finite)
         places = np.where(np.isfinite(places), places, step)
-    few = len(x) <= MAX_TICKS or not numeric
+    few = len(x) <= MAX_CATEGORIES or not numeric
     named = riders(ds) if key == "point" else []
 
-    def words(i: int) -> str:
-        return cut(", ".join(text(ds[name].values[i]) for name in named)) if named else value(ds, key, i)
+    def tick_words(i: int) -> str:
+        return cut(", ".join(format_value(ds[name].values[i]) for name in named)) if named else value_words(ds, key, i)
 
-    ticks = [[_short(p), words(int(i))] for p, i in zip(places, order, strict=True)] if few else None
+    ticks = [[_five_digits(p), tick_words(int(i))] for p, i in zip(places, order, strict=True)] if few else None
     y_log = bool((bands[0] > 0).all()) and linear_below(bands[0]) is not None
     name = ", ".join(named) or key_name(key)
     return _chart(
@@ -107,7 +109,7 @@ def pulls(ds: xr.Dataset) -> Chart:
     counts = statistics.mean_interval(ds["pulls"].transpose("algorithm", *grid_dims(ds), "arm", "seed").values)
     names = ds["arm_name"].values if "arm_name" in ds.coords else ds["arm"].values
     x = np.arange(len(names), dtype=float)
-    ticks = [[float(i), cut(str(name))] for i, name in enumerate(names)] if len(names) <= MAX_TICKS else None
+    ticks = [[float(i), cut(str(name))] for i, name in enumerate(names)] if len(names) <= MAX_CATEGORIES else None
     return _chart(
         ds, counts, x, xName="arm", yName="plays of the arm", note=note, ticks=ticks, joined=False, scales=False
     )
@@ -127,7 +129,7 @@ def heatmaps(ds: xr.Dataset) -> list[tuple[str, str]]:
         for key in (x, y):  # an infinite value has no place on an axis, as a name it has
             if frame[key].dtype.kind == "f" and not frame[key].map(abs).lt(float("inf")).all():
                 frame[key] = frame[key].map(compact)
-        fixed = [f"{key_name(d)} = {value(ds, d, 0)}" for d in keys if d not in (x, y)]
+        fixed = [f"{key_name(d)} = {value_words(ds, d, 0)}" for d in keys if d not in (x, y)]
         words = f"Mean regret at the end over {key_name(x)} and {key_name(y)}, for {listing(labels)}"
         words += f"; {', '.join(fixed)}" if fixed else ""
         words += f"; {len(labels)} of {ds.sizes['algorithm']} algorithms" if ds.sizes["algorithm"] > MAX_PANELS else ""
@@ -141,13 +143,13 @@ def heatmaps(ds: xr.Dataset) -> list[tuple[str, str]]:
 def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Dataset, str]:
     """The Dataset with as many points of its grid as a page can hold, and what to say of the others."""
     thinned: dict[str, int] = {}
-    while ds["regret"].isel(seed=0, t=0).size * numbers // (ds.sizes[keep] if keep else 1) > MAX_NUMBERS:
+    while ds["regret"].isel(seed=0, t=0).size * numbers // (ds.sizes[keep] if keep else 1) > MAX_CHART_NUMBERS:
         sizes = {d: ds.sizes[d] for d in grid_dims(ds) if d != keep and ds.sizes[d] > 2}
         if not sizes:
             break
         key = max(sizes, key=lambda d: sizes[d])
         thinned[key] = thinned.get(key, sizes[key])
-        ds = ds.isel({key: spaced(sizes[key], math.ceil(sizes[key] / 2))})
+        ds = ds.isel({key: spread_places(sizes[key], math.ceil(sizes[key] / 2))})
     parts = [f"{ds.sizes[key]} of {size} values of {key_name(key)}" for key, size in thinned.items()]
     return ds, f"The page has room for {listing(parts)}." if parts else ""
 
@@ -174,7 +176,7 @@ def _chart(ds: xr.Dataset, bands: Sequence[Any], x: Any, key: str | None = None,
     looks = {label: _look(style) for label, style in styles.items()}
     return USUAL | said | {
         "x": _numbers(x), "labels": labels, "looks": looks, "series": series,
-        "keys": [{"name": key_name(d), "values": [value(ds, d, j) for j in range(ds.sizes[d])]} for d in keys],
+        "keys": [{"name": key_name(d), "values": [value_words(ds, d, j) for j in range(ds.sizes[d])]} for d in keys],
     }  # fmt: skip
 
 
@@ -185,10 +187,10 @@ def _look(style: dict[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(values: Iterable[Any]) -> list[float | int | None]:
-    return [_short(x) for x in np.asarray(values, float).tolist()]
+    return [_five_digits(x) for x in np.asarray(values, float).tolist()]
 
 
-def _short(x: float) -> float | int | None:
+def _five_digits(x: float) -> float | int | None:
     """Five significant digits; None for what is not finite, which JSON cannot hold."""
     if not math.isfinite(x):
         return None

@@ -8,12 +8,12 @@ import xarray as xr
 
 from jaxbandits import algorithms, intervals, spending, statistics
 from jaxbandits.formatting import compact
-from jaxbandits.reports.page.runs import Run
-from jaxbandits.reports.page.words import key_name, listing, number
+from jaxbandits.reports.page.runs import ReportRun
+from jaxbandits.reports.page.words import key_name, listing, number_words
 from jaxbandits.selection import final_regret, grid_dims
 
 MODELS = ("central", "federated", "shuffle", "local")
-CLOSE = 0.1  # an interval that is narrower than this share of its ratio is said with three digits
+NARROW_SHARE = 0.1  # an interval that is narrower than this share of its ratio is said with three digits
 
 
 class Privates(NamedTuple):
@@ -26,7 +26,7 @@ class Privates(NamedTuple):
     spent: dict[str, np.ndarray[Any, Any]]  # label -> the largest epsilon that is spent at each value
 
 
-def headline(run: Run) -> str:
+def headline(run: ReportRun) -> str:
     """What privacy costs where a sweep says that, otherwise which algorithm has the least regret."""
     found = _privates(run) if run.ds.sizes["seed"] > 1 else None
     if found is None:
@@ -40,18 +40,20 @@ def headline(run: Run) -> str:
 # ---- privacy
 
 
-def _privates(run: Run) -> Privates | None:
+def _privates(run: ReportRun) -> Privates | None:
     """What a grid over epsilon is about; None where there is none, or the Dataset does not say what is private."""
     ds = run.ds
     keys = [d for d in grid_dims(ds) if d.rpartition(".")[2] == "epsilon" and ds.sizes[d] > 1]
-    if len(keys) != 1 or ds[keys[0]].dtype.kind not in "iuf" or not spending.known(ds):
+    if len(keys) != 1 or ds[keys[0]].dtype.kind not in "iuf" or not spending.has_spending(ds):
         return None
     (key,) = keys
     claims, values = json.loads(ds.attrs.get("guarantees", "{}")), ds[key].values.astype(float)
     dims = ("algorithm", *grid_dims(ds))
     at = [d for d in dims if d not in ("algorithm", key)]
     asked, spent = (
-        np.moveaxis(spending.along(ds, name), dims.index(key), 1).reshape(ds.sizes["algorithm"], len(values), -1)
+        np.moveaxis(spending.coordinate_array(ds, name), dims.index(key), 1).reshape(
+            ds.sizes["algorithm"], len(values), -1
+        )
         for name in (spending.ASKED, spending.EPSILON)
     )
     labels = [str(label) for label in ds["algorithm"].values]
@@ -84,7 +86,7 @@ def _price(found: Privates, free: list[str]) -> str:
         for model in MODELS:
             if own := _of_model(found, model, i):
                 label = _best(found, own, i)
-                amount, doubt = _compared(found, (label, i), (base, i))
+                amount, doubt = _compare_regrets(found, (label, i), (base, i))
                 doubtful |= doubt
                 than = (" than" if amount.endswith("more") else "") + whose if not said else ""
                 if i == shown:
@@ -92,7 +94,7 @@ def _price(found: Privates, free: list[str]) -> str:
                     said.append(f"{amount}{than} in the {model} model (“{label}”{best}{_spends(found, label, i)})")
                 else:
                     said.append(f"{amount} with “{label}”{_spends(found, label, i)}")
-        at = f"ε = {number(found.values[i])}"
+        at = f"ε = {number_words(found.values[i])}"
         if said:
             sentences.append(f"{f'{at} costs' if i == shown else f'At {at}:'} {listing(said)}.")
         elif i == shown:
@@ -107,14 +109,14 @@ def _growth(found: Privates) -> str:
     for model in MODELS:
         if own := _of_model(found, model, low, high):
             label = _best(found, own, low)
-            amount, doubt = _compared(found, (label, low), (label, high))
+            amount, doubt = _compare_regrets(found, (label, low), (label, high))
             doubtful |= doubt
             than = " than" if amount.endswith("more") else ""
-            of = f"{than} the regret of ε = {number(found.values[high])}" if not said else ""
+            of = f"{than} the regret of ε = {number_words(found.values[high])}" if not said else ""
             said.append(f"{amount}{of} for “{label}”")
     if not said:
         return ""
-    costs = f"ε = {number(found.values[low])} costs {listing(said)}."
+    costs = f"ε = {number_words(found.values[low])} costs {listing(said)}."
     return (
         f"{costs} No algorithm here is known to be without privacy, so that this does not say what privacy costs."
         f"{_closing(found, doubtful)}"
@@ -124,11 +126,11 @@ def _growth(found: Privates) -> str:
 def _of_model(found: Privates, model: str, *at: int) -> list[str]:
     """The algorithms of a model that spend no more than they are asked for at some values of epsilon."""
 
-    def kept(label: str) -> bool:
+    def spends_as_asked(label: str) -> bool:
         spent, asked = found.spent[label][[*at]], found.values[[*at]]
-        return not (spending.other(asked, spent) & (spent > asked)).any()
+        return not (spending.spends_differently(asked, spent) & (spent > asked)).any()
 
-    return [label for label, its in found.models.items() if its == model and kept(label)]
+    return [label for label, its in found.models.items() if its == model and spends_as_asked(label)]
 
 
 def _best(found: Privates, labels: list[str], i: int) -> str:
@@ -137,7 +139,7 @@ def _best(found: Privates, labels: list[str], i: int) -> str:
     return labels[int(np.argmin(means))]
 
 
-def _compared(found: Privates, a: tuple[str, int], b: tuple[str, int]) -> tuple[str, bool]:
+def _compare_regrets(found: Privates, a: tuple[str, int], b: tuple[str, int]) -> tuple[str, bool]:
     """How many times the regret of b that of a is, or how much more, where b may have none; whether seeds are few."""
     left, right = (found.final.sel(algorithm=label).isel(value=i).values for label, i in (a, b))
     ratio, low, high = intervals.of_ratio(left, right)
@@ -145,7 +147,10 @@ def _compared(found: Privates, a: tuple[str, int], b: tuple[str, int]) -> tuple[
         mean, low, high = statistics.mean_interval(left - right)
         needed = intervals.seeds_needed(left - right)
         ends = [int(np.argmin(mean)), int(np.argmax(mean))]
-        words = [f"{number(mean[k])} ({number(low[k])} to {number(high[k])}) more" for k in dict.fromkeys(ends)]
+        words = [
+            f"{number_words(mean[k])} ({number_words(low[k])} to {number_words(high[k])}) more"
+            for k in dict.fromkeys(ends)
+        ]
     else:
         needed = intervals.seeds_needed(left - ratio[:, None] * right)
         ends = [int(np.argmin(ratio)), int(np.argmax(ratio))]
@@ -155,14 +160,14 @@ def _compared(found: Privates, a: tuple[str, int], b: tuple[str, int]) -> tuple[
 
 
 def _times(ratio: float, low: float, high: float) -> str:
-    digits = 3 if high - low < CLOSE * ratio else 2
+    digits = 3 if high - low < NARROW_SHARE * ratio else 2
     ratio_text, low_text, high_text = (compact(float(f"{x:.{digits}g}")) for x in (ratio, low, high))
     return f"{ratio_text} times ({low_text} to {high_text})"
 
 
 def _spends(found: Privates, label: str, i: int) -> str:
     spent = found.spent[label][i]
-    return f", which spends ε = {number(spent)}" if spending.other(found.values[i], spent) else ""
+    return f", which spends ε = {number_words(spent)}" if spending.spends_differently(found.values[i], spent) else ""
 
 
 def _closing(found: Privates, doubtful: bool) -> str:
@@ -179,7 +184,7 @@ def _closing(found: Privates, doubtful: bool) -> str:
 # ---- any sweep
 
 
-def _least(run: Run) -> str:
+def _least(run: ReportRun) -> str:
     """Which algorithm has the least mean regret, and how much the next one has; over a grid at how many points."""
     frame = statistics.summary(run.ds)
     keys = [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]
@@ -189,7 +194,7 @@ def _least(run: Run) -> str:
     if not keys:
         first, second = frame.sort_values("mean", kind="stable").to_dict("records")[:2]
         half = first["ci_high"] - first["mean"]
-        said = f"Least mean regret at the end: “{first['algorithm']}”, {number(first['mean'])} ± {number(half)}"
+        said = f"Least mean regret at the end: “{first['algorithm']}”, {number_words(first['mean'])} ± {number_words(half)}"
         final = final_regret(run.ds)
         sides = (final.sel(algorithm=row["algorithm"]).values.ravel() for row in (second, first))
         ratio: Any = intervals.of_ratio(*sides)

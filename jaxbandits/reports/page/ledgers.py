@@ -11,18 +11,27 @@ import xarray as xr
 
 from jaxbandits import spending
 from jaxbandits.mechanisms.composition import SIMULATED
-from jaxbandits.privacy import asked, ledger
-from jaxbandits.reports.page.runs import Run, audit_command
-from jaxbandits.reports.page.tables import MAX_ROWS, Cell, Table, cell
-from jaxbandits.reports.page.words import number
+from jaxbandits.privacy import epsilon_or_nan, ledger
+from jaxbandits.reports.page.runs import ReportRun, audit_command
+from jaxbandits.reports.page.tables import MAX_ROWS, PageTable, TableCell, table_cell
+from jaxbandits.reports.page.words import number_words
 from jaxbandits.sweeps.plan import cell_words
 
-HEADS = ["algorithm", "model", "neighbours differ in one", "claimed ε", "spent ε", "δ", "audited ε at least", "refuted"]
+LEDGER_HEADS = [
+    "algorithm",
+    "model",
+    "neighbours differ in one",
+    "claimed ε",
+    "spent ε",
+    "δ",
+    "audited ε at least",
+    "refuted",
+]
 NOT_AUDITED = ("not audited", "–")  # in place of what an audit proved, and of whether it refutes the claim
-MAX_NUMBERS = 4  # of a row on the first screen
+MAX_LISTED_NUMBERS = 4  # of a row on the first screen
 
 
-def privacy(runs: Sequence[Run]) -> tuple[Table, list[tuple[str, str]]]:
+def privacy(runs: Sequence[ReportRun]) -> tuple[PageTable, list[tuple[str, str]]]:
     """What was asked for, what the noise delivers, and what an audit proved, for every private algorithm and point.
 
     With it what else is to be said, beside the command that audits what is not audited, or "".
@@ -38,44 +47,46 @@ def privacy(runs: Sequence[Run]) -> tuple[Table, list[tuple[str, str]]]:
             done = "No audit was found" if run.audit is None else "The audit does not cover all rows"
             note = f"{where}{done}. This command attacks the claims, and the next report shows what it proves:"
             notes.append((note, audit_command(run)))
-        if lines and run.unplanned and not spending.known(run.ds):
+        if lines and run.unplanned and not spending.has_spending(run.ds):
             notes.append((f"What is spent is not known here for parts that are missing: {run.unplanned}.", ""))
     if not rows:
-        return Table([], []), [("No algorithm here has a guarantee of privacy.", "")]
+        return PageTable([], []), [("No algorithm here has a guarantee of privacy.", "")]
     note = (
         "Claimed: what the algorithm was asked for. Spent: what its noise delivers (jb.privacy.ledger). Audited: a "
         "lower confidence bound on what is truly spent, from attacks."
     )
     if len(rows) > MAX_ROWS:
         note += f" The first {MAX_ROWS} of {len(rows):,} rows."
-    cells = [[Cell(x) if isinstance(x, str) else cell(x) for x in row] for row in rows[:MAX_ROWS]]
-    return Table(["sweep"] * several + HEADS, cells, note), [*notes, (SIMULATED, "")]
+    cells = [[TableCell(x) if isinstance(x, str) else table_cell(x) for x in row] for row in rows[:MAX_ROWS]]
+    return PageTable(["sweep"] * several + LEDGER_HEADS, cells, note), [*notes, (SIMULATED, "")]
 
 
-def asked_and_spent(run: Run) -> Table:
+def budget_table(run: ReportRun) -> PageTable:
     """A row for each private algorithm: what it was asked for over the grid, and what its noise spends."""
-    ds, rows = run.ds, list[list[Cell]]()
+    ds, rows = run.ds, list[list[TableCell]]()
     claims = json.loads(ds.attrs.get("guarantees", "{}"))
-    if not spending.known(ds):
-        return Table([], [])
+    if not spending.has_spending(ds):
+        return PageTable([], [])
     for label in map(str, ds["algorithm"].values):
         if label in claims:
             one = ds.sel(algorithm=[label])
-            asked, spent, delta = (np.ravel(spending.along(one, name)) for name in spending.NAMES)
-            other = bool(spending.other(asked, spent).any()) or bool((np.isnan(asked) & ~np.isnan(spent)).any())
+            asked, spent, delta = (np.ravel(spending.coordinate_array(one, name)) for name in spending.COORDINATES)
+            other = bool(spending.spends_differently(asked, spent).any()) or bool(
+                (np.isnan(asked) & ~np.isnan(spent)).any()
+            )
             model = f"{claims[label]['model']}, one {claims[label]['unit'].replace('_', ' ')}"
             words = [label, model, _range(asked), _range(spent) if other else "as asked", _range(delta)]
-            rows.append([Cell(text) for text in words])
-    return Table(["algorithm", "private", "ε asked", "ε spent", "δ"], rows)
+            rows.append([TableCell(text) for text in words])
+    return PageTable(["algorithm", "private", "ε asked", "ε spent", "δ"], rows)
 
 
 def _range(values: np.ndarray[Any, Any]) -> str:
     """A few numbers, or the ends of many."""
-    found = [number(x) for x in np.unique(values)]
-    return ", ".join(found) if len(found) <= MAX_NUMBERS else f"{found[0]} to {found[-1]}"
+    found = [number_words(x) for x in np.unique(values)]
+    return ", ".join(found) if len(found) <= MAX_LISTED_NUMBERS else f"{found[0]} to {found[-1]}"
 
 
-def _lines(run: Run) -> list[list[Any]]:
+def _lines(run: ReportRun) -> list[list[Any]]:
     """A row for each private algorithm at each point: numbers and texts."""
     claims = json.loads(run.ds.attrs.get("guarantees", "{}"))
     audits = _audits(run.audit)
@@ -86,14 +97,14 @@ def _lines(run: Run) -> list[list[Any]]:
         planned.add(built.label)
         assert run.plan is not None
         words, spent = cell_words(run.plan, built), ledger(built.algorithm, built.environment)
-        numbers = asked(built.algorithm), spent.epsilon, spent.delta
+        numbers = epsilon_or_nan(built.algorithm), spent.epsilon, spent.delta
         whose = spent.model, spent.unit.replace("_", " ")
         lines.append([words, *whose, *numbers, *audits.get(words, NOT_AUDITED)])
     for label in map(str, run.ds["algorithm"].values):
         if label in claims and label not in planned:
             claim = claims[label]
             audited = [words for words in audits if words == label or words.startswith(f"{label}, ")]
-            stored = _stored(run.ds, label, claim)
+            stored = _budgets_in_dataset(run.ds, label, claim)
             if audited and len(stored) > 1:  # which point an audit is of is not known here
                 stored = [("not known",) * 3]
             whose = claim["model"], claim["unit"].replace("_", " ")
@@ -102,11 +113,11 @@ def _lines(run: Run) -> list[list[Any]]:
     return lines
 
 
-def _stored(ds: xr.Dataset, label: str, claim: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _budgets_in_dataset(ds: xr.Dataset, label: str, claim: dict[str, Any]) -> list[tuple[Any, ...]]:
     """What a run asked for and spent, as its Dataset has it: each triple of numbers once."""
-    if not spending.known(ds):
+    if not spending.has_spending(ds):
         return [("not known", claim.get("epsilon", "not known"), "not known")]
-    found = [spending.along(ds.sel(algorithm=[label]), name) for name in spending.NAMES]
+    found = [spending.coordinate_array(ds.sel(algorithm=[label]), name) for name in spending.COORDINATES]
     return list(dict.fromkeys(zip(*(np.ravel(x).tolist() for x in found), strict=True)))
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits import adversaries, algorithms, environments, selection
-from jaxbandits.formatting import text
+from jaxbandits.formatting import format_value
 from jaxbandits.reports.citations import CITED, paper
 from jaxbandits.reports.page.words import key_name, listing, span
 from jaxbandits.selection import grid_dims
@@ -25,7 +25,7 @@ from jaxbandits.sweeps.arguments import PARTS
 from jaxbandits.sweeps.grid import Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.plan import plan as laid_out
-from jaxbandits.validation import path_of, shown
+from jaxbandits.validation import path_of, show
 from jaxbandits.version import __version__
 
 ALONE = "sweep"  # the name of one Dataset that has none
@@ -39,7 +39,7 @@ PLACE = re.compile(r"(?:[:,]| and)?\s*`?docs/[\w./#-]+\w`?")
 SHOWN_VALUES = 6  # of an argument, in a sentence
 
 
-class Run(NamedTuple):
+class ReportRun(NamedTuple):
     """One sweep of a report."""
 
     label: str
@@ -54,7 +54,7 @@ class Run(NamedTuple):
     audit: pd.DataFrame | None  # `audit.csv` of the directory or of its folder `audit`; None without one
 
 
-def runs(given: Any) -> list[Run]:
+def runs(given: Any) -> list[ReportRun]:
     """What is reported on, from a Dataset, a directory, or {label: either}."""
     if isinstance(given, Mapping) and not hasattr(given, "data_vars"):
         named = dict(given)
@@ -78,11 +78,11 @@ def _name(directory: Any) -> str:
         return path.stem if path.suffix in (".nc", ".zarr") else path.name or ALONE
     except (TypeError, ValueError):
         raise TypeError(
-            f"report: ds is {shown(directory)}; give the Dataset of jb.sweep, a run's directory, or {{label: either}}"
+            f"report: ds is {show(directory)}; give the Dataset of jb.sweep, a run's directory, or {{label: either}}"
         ) from None
 
 
-def _run(label: str, given: Any) -> Run:
+def _run(label: str, given: Any) -> ReportRun:
     directory = None
     if not isinstance(given, xr.Dataset | xr.DataArray):
         _name(given)
@@ -93,32 +93,32 @@ def _run(label: str, given: Any) -> Run:
     raw, caption, kept = as_raw(config, ds) if config else {}, "", None
     if directory is not None and (directory / "config.toml").is_file():
         kept = directory / "config.toml"
-        raw = toml_file.parsed(kept)
+        raw = toml_file.parse_toml(kept)
         caption = str(raw.get("caption", ""))
     toml = kept.read_text(encoding="utf-8-sig") if kept else _toml(raw)
-    plan, unplanned = _planned(raw, ds, kept or Path("the configuration"))
+    plan, unplanned = _rebuild_plan(raw, ds, kept or Path("the configuration"))
     audits = [] if directory is None else [directory / "audit" / "audit.csv", directory / "audit.csv"]
-    return Run(
+    return ReportRun(
         label=label, ds=ds, directory=directory, config=config, toml=toml, caption=caption,
         provenance=_json(directory / "provenance.json") if directory else {}, plan=plan, unplanned=unplanned,
         audit=next((pd.read_csv(path) for path in audits if path.is_file()), None),
     )  # fmt: skip
 
 
-def _planned(raw: dict[str, Any], ds: xr.Dataset, path: Path) -> tuple[Plan | None, str]:
+def _rebuild_plan(raw: dict[str, Any], ds: xr.Dataset, path: Path) -> tuple[Plan | None, str]:
     """The sweep's algorithms of the package built again, and why others are missing. No code of a user is run."""
     if not raw:
         return None, "the Dataset does not say how it was computed"
     raw = {key: value for key, value in raw.items() if key not in ("figure", "caption", "tune")} | {"seeds": 1}
     tables = raw["algorithm"] if isinstance(raw["algorithm"], list) else [raw["algorithm"]]
-    known = [table for table in tables if not own(table)]
-    if not known or any(own(raw.get(slot)) for slot in PARTS):
+    known = [table for table in tables if not is_own(table)]
+    if not known or any(is_own(raw.get(slot)) for slot in PARTS):
         return None, "parts of your own play in it, and a report runs no code of yours"
     try:
         settings = toml_file.config_arguments(raw | {"algorithm": known}, path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the sweep itself has warned
-            grid = sorted(settings["grid"].items(), key=lambda item: place(item[0], ds))
+            grid = sorted(settings["grid"].items(), key=lambda item: axis_place(item[0], ds))
             settings["grid"] = dict(grid)
             plan = laid_out(settings.pop("algorithms"), settings.pop("environment"), **settings)
     except Exception as error:  # data that moved away, or arrays of which the configuration holds a digest only
@@ -133,7 +133,7 @@ def _planned(raw: dict[str, Any], ds: xr.Dataset, path: Path) -> tuple[Plan | No
 def _covers(axis: Axis, ds: xr.Dataset) -> bool:
     """Whether a Dataset has all values of an axis, in order."""
     values = ds[axis.name].values.tolist()
-    names = [x if isinstance(x, str | int | float) else arguments.text(x) for x in axis.labels]
+    names = [x if isinstance(x, str | int | float) else arguments.short_text(x) for x in axis.labels]
     return len(values) == len(names) and all(x == y or str(x) == str(y) for x, y in zip(values, names, strict=True))
 
 
@@ -145,23 +145,23 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _nested(x: Any) -> Iterator[Any]:
+def _walk_values(x: Any) -> Iterator[Any]:
     """A value of a configuration and all that lie inside it."""
     yield x
     if isinstance(x, dict | list):
         for inside in x.values() if isinstance(x, dict) else x:
-            yield from _nested(inside)
+            yield from _walk_values(inside)
 
 
 def _names(x: Any) -> Iterator[str]:
     """The names of all parts in a configuration."""
-    return (part["name"] for part in _nested(x) if isinstance(part, dict) and isinstance(part.get("name"), str))
+    return (part["name"] for part in _walk_values(x) if isinstance(part, dict) and isinstance(part.get("name"), str))
 
 
-def own(table: Any) -> bool:
+def is_own(table: Any) -> bool:
     """Whether a part of a file, or one inside it, is not of the package."""
     known = {*algorithms.__all__, *environments.__all__, *adversaries.__all__}
-    references = {x for x in _nested(table) if isinstance(x, str) and ":" in x}
+    references = {x for x in _walk_values(table) if isinstance(x, str) and ":" in x}
     return not {*_names(table), *references} <= known
 
 
@@ -172,7 +172,7 @@ def as_raw(config: dict[str, Any], ds: xr.Dataset) -> dict[str, Any]:
     raw |= {slot: config[slot] for slot in PARTS if config.get(slot)}
     labels = [str(label) for label in ds["algorithm"].values if str(label) in config["algorithms"]]
     raw["algorithm"] = [{"label": label} | config["algorithms"][label] for label in labels]
-    axes = dict(sorted((config.get("grid") or {}).items(), key=lambda item: place(item[0], ds)))
+    axes = dict(sorted((config.get("grid") or {}).items(), key=lambda item: axis_place(item[0], ds)))
     for key, values in axes.items():  # JSON has lost the order of named values
         if isinstance(values, dict) and key in ds.coords and set(values) == set(names := ds[key].values.astype(str)):
             axes[key] = {str(name): values[str(name)] for name in names}
@@ -184,7 +184,7 @@ def as_raw(config: dict[str, Any], ds: xr.Dataset) -> dict[str, Any]:
     return raw | ({"points": config["points"]} if config.get("points") else {})
 
 
-def place(key: str | tuple[str, ...], ds: xr.Dataset) -> int:
+def axis_place(key: str | tuple[str, ...], ds: xr.Dataset) -> int:
     """Where a key, or the first of tied keys, is among the axes."""
     dims = grid_dims(ds)
     name = key[0] if isinstance(key, tuple) else key if key in dims else key.split("+")[0]
@@ -202,46 +202,50 @@ def _infinities(x: Any) -> Any:
 
 def _toml(raw: dict[str, Any]) -> str:
     """The text of a TOML file; "" where a configuration lacks what is the user's own, and large arrays."""
-    large = any(isinstance(x, dict) and set(x) == {"shape", "crc32"} for x in _nested(raw))  # kept as a checksum only
-    if not raw or large or any(own(raw.get(key)) for key in (*PARTS, "algorithm")):
+    large = any(
+        isinstance(x, dict) and set(x) == {"shape", "crc32"} for x in _walk_values(raw)
+    )  # kept as a checksum only
+    if not raw or large or any(is_own(raw.get(key)) for key in (*PARTS, "algorithm")):
         return ""
     try:
-        return toml_file.written(raw) + "\n"
+        return toml_file.format_toml(raw) + "\n"
     except ValueError:
         return ""
 
 
-def question(run: Run) -> str:
+def question(run: ReportRun) -> str:
     """What a sweep asks, in a sentence or two."""
     ds, config = run.ds, run.config
     labels = [str(label) for label in ds["algorithm"].values]
     who = listing(labels) if len(labels) <= 8 else f"{len(labels)} algorithms"
-    where = f" on {_part(config['environment'])}" if config.get("environment") else ""
+    where = f" on {_describe_part(config['environment'])}" if config.get("environment") else ""
     keys = [d for d in grid_dims(ds) if ds.sizes[d] > 1]
     plays = "" if "horizon" in keys else f" over {int(ds['t'].values[-1]):,} plays"
     sentence = f"How much regret {'does' if len(labels) == 1 else 'do'} {who} have{where}{plays}"
     if keys:
         sentence += f", and how does it depend on {listing([f'{key_name(key)} ({span(ds, key)})' for key in keys])}"
     hits = [(slot, config[slot]) for slot in PARTS[1:] if config.get(slot)]
-    corrupted = [f" {_part(part)} corrupts {slot.partition('_')[0]}s." for slot, part in hits]
+    corrupted = [f" {_describe_part(part)} corrupts {slot.partition('_')[0]}s." for slot, part in hits]
     return f"{sentence}?{''.join(corrupted)}"
 
 
-def _part(part: dict[str, Any]) -> str:
+def _describe_part(part: dict[str, Any]) -> str:
     given = {key: value for key, value in part.items() if key != "name" and value is not None}
-    return f"{part['name']}" + (f" ({', '.join(f'{k} = {_brief(v)}' for k, v in given.items())})" if given else "")
+    return f"{part['name']}" + (
+        f" ({', '.join(f'{k} = {_describe_value(v)}' for k, v in given.items())})" if given else ""
+    )
 
 
-def _brief(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, list):
         few = len(value) <= SHOWN_VALUES and not any(isinstance(x, list | dict) for x in value)
-        return f"[{', '.join(map(text, value))}]" if few else f"{len(value)} values"
+        return f"[{', '.join(map(format_value, value))}]" if few else f"{len(value)} values"
     if isinstance(value, dict):
         return f"an array of shape {value['shape']}" if "crc32" in value else str(value.get("name", "..."))
-    return text(value)
+    return format_value(value)
 
 
-def cited(runs: Iterable[Run]) -> list[tuple[str, str]]:
+def citations_of(runs: Iterable[ReportRun]) -> list[tuple[str, str]]:
     """The parts of the package that play, each with what it cites."""
     found = {}
     for run in runs:
@@ -267,27 +271,27 @@ def papers(citation: str) -> str:
     return found if CITED.search(found) else ""
 
 
-def _file(run: Run) -> str:
+def _file(run: ReportRun) -> str:
     """The file of a run in its directory, for a shell."""
     kept = run.directory / "config.toml" if run.directory else None
     return shlex.quote(str(kept)) if kept and kept.is_file() else "FILE.toml"
 
 
-def run_again(run: Run) -> str:
+def run_again(run: ReportRun) -> str:
     """The command that computes a sweep again; "" where it takes Python."""
     if not run.toml:
         return ""
     return f"jaxbandits run {_file(run)} --out {shlex.quote(str(run.directory or 'runs/FILE'))}"
 
 
-def audit_command(run: Run) -> str:
+def audit_command(run: ReportRun) -> str:
     """The command that audits all private algorithms of a sweep."""
     if not run.toml:
         return "jaxbandits audit MODULE:FACTORY --out runs/audit"
     return f"jaxbandits audit {_file(run)} --out {shlex.quote(str((run.directory or Path('runs/FILE')) / 'audit'))}"
 
 
-def page_again(runs: list[Run], path: Path) -> str:
+def page_again(runs: list[ReportRun], path: Path) -> str:
     """The command or the lines of Python that make the page again."""
     if all(run.directory for run in runs):
         places = " ".join(shlex.quote(str(run.directory)) for run in runs)

@@ -14,8 +14,8 @@ import xarray as xr
 
 from jaxbandits import statistics, theory
 from jaxbandits.contract import name_of
-from jaxbandits.reports.page.runs import Run
-from jaxbandits.reports.page.words import cut, key_name, number
+from jaxbandits.reports.page.runs import ReportRun
+from jaxbandits.reports.page.words import cut, key_name, number_words
 from jaxbandits.selection import grid_dims, tidy
 from jaxbandits.sweeps.plan import Plan
 
@@ -24,7 +24,7 @@ MAX_PAIRED = 6  # algorithms of which all pairs are compared
 MAX_DOUBTS = 3  # slopes that could not be fitted, said below the table
 
 # columns whose heads are not their names
-HEADS = {
+COLUMN_HEADS = {
     "mean": "mean regret",
     "interval": "95% interval",
     "quantiles": "5% to 95%",
@@ -41,10 +41,10 @@ SPANS = {"interval": ("ci_low", "ci_high"), "quantiles": ("q05", "q95")}
 BARS = "95% interval of a − b"
 OVER_SEEDS = "mean over seeds"
 # what is measured
-NUMBERS = {*HEADS, "median", "points", "slope", "theory", BARS, OVER_SEEDS} - {"over", "epsilon_asked"}
+NUMBER_COLUMNS = {*COLUMN_HEADS, "median", "points", "slope", "theory", BARS, OVER_SEEDS} - {"over", "epsilon_asked"}
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """One cell: its text, what it is sorted by, and an interval as places in [0, 200] to draw."""
 
     text: str
@@ -52,11 +52,11 @@ class Cell(NamedTuple):
     bar: tuple[float, float, float] | None = None
 
 
-class Table(NamedTuple):
+class PageTable(NamedTuple):
     """A table, sortable in the page. `note` stands below it."""
 
     heads: list[str]
-    rows: list[list[Cell]]
+    rows: list[list[TableCell]]
     note: str = ""
 
     @property
@@ -66,13 +66,15 @@ class Table(NamedTuple):
         return ["number" if any(order is not None for order in column) else "words" for column in orders]
 
 
-def summaries(runs: Sequence[Run]) -> Table:
+def summaries(runs: Sequence[ReportRun]) -> PageTable:
     """Final regret of every algorithm at every point."""
     note = "Regret at the end. The 95% interval is that of the mean, 5% to 95% are quantiles over seeds."
-    return _table(_stacked((run, _told_once(statistics.summary(run.ds))) for run in runs), f"{note} {_seeds(runs)}")
+    return _table(
+        _stack_tables((run, _drop_repeats(statistics.summary(run.ds))) for run in runs), f"{note} {_count_seeds(runs)}"
+    )
 
 
-def _told_once(frame: pd.DataFrame) -> pd.DataFrame:
+def _drop_repeats(frame: pd.DataFrame) -> pd.DataFrame:
     """Without what is asked for where that is the key of the grid itself, and deltas that are all zero."""
     asked = frame.get("epsilon_asked")
     if asked is not None and "epsilon" in frame and (asked.isna() | (asked == frame["epsilon"])).all():
@@ -80,7 +82,7 @@ def _told_once(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns="delta_spent") if "delta_spent" in frame and (frame["delta_spent"] == 0).all() else frame
 
 
-def _seeds(runs: Sequence[Run]) -> str:
+def _count_seeds(runs: Sequence[ReportRun]) -> str:
     """How many seeds there are, of each sweep where they differ."""
     counts = {run.label: f"{run.ds.sizes['seed']:,}" for run in runs}
     if len(set(counts.values())) == 1:
@@ -88,7 +90,7 @@ def _seeds(runs: Sequence[Run]) -> str:
     return f"Seeds: {', '.join(f'{count} of {label}' for label, count in counts.items())}."
 
 
-def paired(runs: Sequence[Run]) -> Table:
+def differences(runs: Sequence[ReportRun]) -> PageTable:
     """Paired differences between algorithms, with their intervals drawn to one scale."""
     found, all_pairs = [], True
     for run in runs:
@@ -100,14 +102,14 @@ def paired(runs: Sequence[Run]) -> Table:
             warnings.simplefilter("ignore", UserWarning)  # the note below says it
             parts = [statistics.compare(run.ds, a, b) for a, b in pairs]
         found.append((run, pd.concat(parts) if parts else pd.DataFrame()))
-    frame = _stacked(found, "seeds")
+    frame = _stack_tables(found, "seeds")
     if frame.empty:
-        return Table([], [], "One algorithm: there is nothing to compare it with.")
+        return PageTable([], [], "One algorithm: there is nothing to compare it with.")
     doubtful = int((frame.pop("seeds_needed") > frame.pop("seeds")).sum())
     frame["p_holm"] = statistics.holm(frame["p_value"].to_numpy())
     frame.insert(frame.columns.get_loc("difference"), BARS, _bars(frame))
     note = (
-        f"{_seeds(runs)} Mean regret of a less that of b over the same seeds: below zero, left of the line, a is "
+        f"{_count_seeds(runs)} Mean regret of a less that of b over the same seeds: below zero, left of the line, a is "
         "better. p is that of a paired t test, Holm's is corrected for all rows of this table."
     )
     if doubtful:
@@ -127,18 +129,18 @@ def _bars(frame: pd.DataFrame) -> list[Any]:
     return [tuple(row) if np.isfinite(row).all() else None for row in (100 + 96 * ends / reach).round(2).tolist()]
 
 
-def slopes(runs: Sequence[Run]) -> Table:
+def slopes(runs: Sequence[ReportRun]) -> PageTable:
     """Log-log slopes of regret against plays and against every numeric key, beside those of the bounds."""
     found, doubts = [], list[str]()
     for run in runs:
         keys = [d for d in grid_dims(run.ds) if run.ds[d].dtype.kind in "iuf" and run.ds.sizes[d] > 1 and d != "point"]
         for over in ["t", *keys]:
-            for frame in _fitted(run, over, doubts):
+            for frame in _fit_slopes(run, over, doubts):
                 frame.insert(1, "over", "plays t" if over == "t" else key_name(over))
                 # one table for all keys: a key that is fitted over has no value in its rows
                 found.append((run, frame.drop(columns=[over], errors="ignore")))
     if not found:
-        return Table([], [], " ".join(["No slope can be fitted.", *doubts[:MAX_DOUBTS]]))
+        return PageTable([], [], " ".join(["No slope can be fitted.", *doubts[:MAX_DOUBTS]]))
     note = (
         "Slope of the logarithm of mean regret against that of the column “against” (plays: the last decade of "
         "checkpoints), with a 95% bootstrap interval over seeds. Theory: the slope of the algorithm's regret bound in "
@@ -146,10 +148,10 @@ def slopes(runs: Sequence[Run]) -> Table:
         "A bound is above the regret, so that a lower slope does not contradict it, and it is about the horizon: a run "
         "that is tuned for one horizon may grow otherwise on the way."
     )
-    return _table(_stacked(found), " ".join([note, *doubts[:MAX_DOUBTS]]))
+    return _table(_stack_tables(found), " ".join([note, *doubts[:MAX_DOUBTS]]))
 
 
-def _fitted(run: Run, over: str, doubts: list[str]) -> list[pd.DataFrame]:
+def _fit_slopes(run: ReportRun, over: str, doubts: list[str]) -> list[pd.DataFrame]:
     """The slopes of every algorithm that depends on `over`; why one cannot be fitted is added to the doubts."""
     constant = json.loads(run.ds.attrs.get("constant_along", "{}"))
     frames = []
@@ -167,7 +169,7 @@ def _fitted(run: Run, over: str, doubts: list[str]) -> list[pd.DataFrame]:
     return frames
 
 
-def diagnostics(runs: Sequence[Run]) -> Table:
+def diagnostics(runs: Sequence[ReportRun]) -> PageTable:
     """What algorithms and adversaries count, as means over seeds."""
     found = []
     for run in runs:
@@ -179,9 +181,9 @@ def diagnostics(runs: Sequence[Run]) -> Table:
             frame.insert(1, "counted", str(name).replace("_", " "))
             found.append((run, frame[~np.isnan(mean.ravel())]))
     if not (found := [(run, frame) for run, frame in found if len(frame)]):
-        return Table([], [])
+        return PageTable([], [])
     note = "Counted by algorithms and adversaries in each run: mean and 95% interval over seeds."
-    return _table(_stacked(found), note)
+    return _table(_stack_tables(found), note)
 
 
 def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
@@ -189,7 +191,7 @@ def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
     return frame.drop(columns=[d for d in grid_dims(ds) if ds.sizes[d] == 1 and d in frame.columns])
 
 
-def _stacked(found: Iterable[tuple[Run, pd.DataFrame]], *kept: str) -> pd.DataFrame:
+def _stack_tables(found: Iterable[tuple[ReportRun, pd.DataFrame]], *kept: str) -> pd.DataFrame:
     """The tables of several runs below one another, with the name of each run where there are several.
 
     Without `seeds`, unless they are `kept`.
@@ -205,42 +207,44 @@ def _stacked(found: Iterable[tuple[Run, pd.DataFrame]], *kept: str) -> pd.DataFr
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _table(frame: pd.DataFrame, note: str) -> Table:
+def _table(frame: pd.DataFrame, note: str) -> PageTable:
     """A frame as cells; the keys of all sweeps stand before what is measured."""
     for name, (low, high) in SPANS.items():
         if low in frame:
             at = frame.columns.get_loc(low)
             frame.insert(at, name, list(zip(frame.pop(low), frame.pop(high), strict=True)))
-    columns = sorted(map(str, frame.columns), key=NUMBERS.__contains__)
+    columns = sorted(map(str, frame.columns), key=NUMBER_COLUMNS.__contains__)
     makers = [_maker(column) for column in columns]
     shown = frame[columns][:MAX_ROWS].itertuples(index=False)
     rows = [[make(x) for make, x in zip(makers, row, strict=True)] for row in shown]
     if len(frame) > MAX_ROWS:
         note += f" The first {MAX_ROWS} of {len(frame):,} rows; `jb.summary` and its neighbours return all of them."
-    return Table([HEADS.get(column, key_name(column)) for column in columns], rows, note)
+    return PageTable([COLUMN_HEADS.get(column, key_name(column)) for column in columns], rows, note)
 
 
-def _maker(column: str) -> Callable[[Any], Cell]:
+def _maker(column: str) -> Callable[[Any], TableCell]:
     if column == "sweep":
-        return Cell
+        return TableCell
     if column == BARS:
-        return lambda x: Cell("", None if x is None else x[1], x)
+        return lambda x: TableCell("", None if x is None else x[1], x)
     if column in SPANS:
-        return lambda x: Cell("–" if math.isnan(x[0]) else f"{number(x[0])} to {number(x[1])}", _order(x[0]))
+        return lambda x: TableCell(
+            "–" if math.isnan(x[0]) else f"{number_words(x[0])} to {number_words(x[1])}", _order(x[0])
+        )
     if column in ("p_value", "p_holm"):
-        return lambda x: Cell("–" if math.isnan(x) else f"{x:.2g}" if x >= 1e-4 else "< 0.0001", _order(x))
+        return lambda x: TableCell("–" if math.isnan(x) else f"{x:.2g}" if x >= 1e-4 else "< 0.0001", _order(x))
     if column in ("relative", "share_lower"):
-        return lambda x: Cell("–" if math.isnan(x) else f"{number(float(f'{100 * x:.3g}'))}%", _order(x))
-    return cell
+        return lambda x: TableCell("–" if math.isnan(x) else f"{number_words(float(f'{100 * x:.3g}'))}%", _order(x))
+    return table_cell
 
 
-def cell(x: Any) -> Cell:
+def table_cell(x: Any) -> TableCell:
     """A number or a text as a cell."""
     if isinstance(x, bool | np.bool_):
-        return Cell("yes" if x else "no", float(x))
+        return TableCell("yes" if x else "no", float(x))
     if isinstance(x, int | float | np.number):
-        return Cell(number(x), _order(x))
-    return Cell(cut(" ".join(str(x).split())))
+        return TableCell(number_words(x), _order(x))
+    return TableCell(cut(" ".join(str(x).split())))
 
 
 def _order(x: Any) -> float | None:
@@ -251,53 +255,53 @@ def _order(x: Any) -> float | None:
 # ---- what theory offers: log-log slopes of the bounds of `jaxbandits.theory` at a sweep's own points
 
 Known = Mapping[str, Any]  # an algorithm's arguments and what its environment fixes
-Bound = Callable[[Known], float]
+BoundFunction = Callable[[Known], float]
 
 
-def _bound(function: Callable[..., Any], part: str | None = None, **renamed: str) -> Bound:
+def _bound_function(function: Callable[..., Any], part: str | None = None, **renamed: str) -> BoundFunction:
     """A bound as a function of what is known; renamed: arguments of it that algorithms call otherwise."""
 
-    def bound(known: Known) -> float:
+    def evaluate_bound(known: Known) -> float:
         names = {name: renamed.get(name, name) for name in inspect.signature(function).parameters}
         given = {name: known[other] for name, other in names.items() if known.get(other) is not None}
         value = function(**given)
         return float(value[part] if part else value)
 
-    return bound
+    return evaluate_bound
 
 
-CONVERSIONS: dict[str, Bound] = {
-    "htinf": _bound(theory.arms_rates, "conversion"),
-    "exp3": _bound(theory.exp3_corrected_bound),
-    "ftpl": _bound(theory.ftpl_bound),
+CONVERSIONS: dict[str, BoundFunction] = {
+    "htinf": _bound_function(theory.arms_rates, "conversion"),
+    "exp3": _bound_function(theory.exp3_corrected_bound),
+    "ftpl": _bound_function(theory.ftpl_bound),
 }
-FEDERATED: dict[tuple[Any, ...], Bound] = {
-    (None, "geometric_median"): _bound(theory.byzantine_ucb_bound),
-    ("tree", "geometric_median"): _bound(theory.byzantine_ucb_dp_bound),
-    ("tree", "median_of_means"): _bound(theory.byzantine_ucb_dp_mom_bound),
+FEDERATED: dict[tuple[Any, ...], BoundFunction] = {
+    (None, "geometric_median"): _bound_function(theory.byzantine_ucb_bound),
+    ("tree", "geometric_median"): _bound_function(theory.byzantine_ucb_dp_bound),
+    ("tree", "median_of_means"): _bound_function(theory.byzantine_ucb_dp_mom_bound),
 }
-ELIMINATIONS: dict[tuple[Any, ...], Bound] = {
-    ("M1", True): _bound(theory.robust_linear_reward_bound),
-    ("M1", False): _bound(theory.robust_linear_reward_bound, corruption="corruption_bound"),
-    ("M2", True): _bound(theory.robust_linear_action_bound),
+ELIMINATIONS: dict[tuple[Any, ...], BoundFunction] = {
+    ("M1", True): _bound_function(theory.robust_linear_reward_bound),
+    ("M1", False): _bound_function(theory.robust_linear_reward_bound, corruption="corruption_bound"),
+    ("M2", True): _bound_function(theory.robust_linear_action_bound),
 }
 # algorithm -> the theorem's bound; None where the theorem is about other settings
-BOUNDS: dict[str, Callable[[Known], Bound | None]] = {
+BOUNDS: dict[str, Callable[[Known], BoundFunction | None]] = {
     "private_batched": lambda known: CONVERSIONS.get(name_of(known["base"])),
-    "ldp_exp3": lambda known: _bound(theory.arms_rates, "existing"),
-    "bandit_to_experts": lambda known: _bound(theory.experts_rates, "bandit_to_experts"),
-    "local_exp4": lambda known: _bound(theory.experts_rates, "local_exp4"),
-    "batched_exp4": lambda known: _bound(theory.experts_rates, "batched_exp4"),
-    "prm_elimination": lambda known: _bound(
+    "ldp_exp3": lambda known: _bound_function(theory.arms_rates, "existing"),
+    "bandit_to_experts": lambda known: _bound_function(theory.experts_rates, "bandit_to_experts"),
+    "local_exp4": lambda known: _bound_function(theory.experts_rates, "local_exp4"),
+    "batched_exp4": lambda known: _bound_function(theory.experts_rates, "batched_exp4"),
+    "prm_elimination": lambda known: _bound_function(
         theory.prm_raw_bound if known["moment"] == "raw" else theory.prm_central_bound
     ),
     "byzantine_ucb": lambda known: FEDERATED.get((known["privacy"], known["aggregate"])),
     "robust_elimination": lambda known: ELIMINATIONS.get((known["model"], known["corruption_bound"] == 0)),
-    "cw_oful": lambda known: _bound(theory.cw_bound),
+    "cw_oful": lambda known: _bound_function(theory.cw_bound),
 }
 
 
-def bound(plan: Plan, place: tuple[Any, ...], horizon: int | None = None) -> float:
+def bound_at(plan: Plan, place: tuple[Any, ...], horizon: int | None = None) -> float:
     """The bound on regret that theory has for an algorithm at a place `(label, *indices)`; NaN where it has none."""
     cell = plan.cells[plan.places[place]]
     known: dict[str, Any] = {**cell.environment.facts, **cell.algorithm.config, "horizon": horizon or cell.horizon}
@@ -320,10 +324,10 @@ def exponents(ds: xr.Dataset, plan: Plan | None, over: str) -> list[float]:
             continue
         if over == "t":
             x = x[x <= plan.cells[plan.places[label, *at]].horizon]
-            bounds = [bound(plan, (label, *at), int(t)) for t in x]
+            bounds = [bound_at(plan, (label, *at), int(t)) for t in x]
         else:
-            bounds = [bound(plan, (label, *((here | {over: i})[d] for d in dims))) for i in range(len(x))]
+            bounds = [bound_at(plan, (label, *((here | {over: i})[d] for d in dims))) for i in range(len(x))]
         values = np.array([bounds])
-        use = statistics.fitted_points(values, x, over)
+        use = statistics.points_to_fit(values, x, over)
         found.append(float(statistics.log_slopes(x[use], values[:, use])[0]) if use.sum() > 1 else math.nan)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandits.formatting import compact, minus, text
+from jaxbandits.formatting import compact, format_value, minus
 from jaxbandits.reports import layout
 from jaxbandits.selection import SPENT
 
@@ -16,10 +16,10 @@ MAX_LETTERS = 60  # of a value
 
 def key_name(key: str) -> str:
     """A key of the grid in words."""
-    return layout.plain(layout.key_words(key))
+    return layout.plain_text(layout.key_words(key))
 
 
-def number(x: Any) -> str:
+def number_words(x: Any) -> str:
     """Four significant digits; a dash for what is not there."""
     x = float(x)
     if math.isnan(x):
@@ -27,12 +27,12 @@ def number(x: Any) -> str:
     return minus(compact(x, None if x.is_integer() and abs(x) < 1e6 else 4))
 
 
-def value(ds: xr.Dataset, key: str, place: int) -> str:
+def value_words(ds: xr.Dataset, key: str, place: int) -> str:
     """A value of the grid; of a point, all its keys."""
     if key == "point" and riders(ds):
-        return cut(", ".join(f"{name} = {text(ds[name].values[place])}" for name in riders(ds)))
+        return cut(", ".join(f"{name} = {format_value(ds[name].values[place])}" for name in riders(ds)))
     x = ds[key].values[place]
-    return number(x) if isinstance(x, np.integer | np.floating) else cut(text(x))
+    return number_words(x) if isinstance(x, np.integer | np.floating) else cut(format_value(x))
 
 
 def riders(ds: xr.Dataset) -> list[str]:
@@ -48,12 +48,12 @@ def cut(words: str) -> str:
 def span(ds: xr.Dataset, key: str) -> str:
     """The values of a key: all of a few, otherwise the ends and how many."""
     size = ds.sizes[key]
-    values = [value(ds, key, i) for i in range(size)]
+    values = [value_words(ds, key, i) for i in range(size)]
     if size <= 4 and key != "point":
         return ", ".join(values)
     if ds[key].dtype.kind in "iuf" and key != "point":
         ends = ds[key].values
-        return f"{number(ends.min())} to {number(ends.max())}, {size} values"
+        return f"{number_words(ends.min())} to {number_words(ends.max())}, {size} values"
     return f"{size} values"
 
 

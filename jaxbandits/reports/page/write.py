@@ -17,7 +17,7 @@ import xarray as xr
 from jaxbandits import spending, statistics
 from jaxbandits.reports.page import curves, runs, tables
 from jaxbandits.reports.page.headline import headline
-from jaxbandits.reports.page.ledgers import asked_and_spent, privacy
+from jaxbandits.reports.page.ledgers import budget_table, privacy
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
 from jaxbandits.sweeps.storage.dataset_file import slabs
@@ -99,10 +99,10 @@ def _writable(given: Any) -> Path:
     return path
 
 
-def _page(reported: list[runs.Run], path: Path, title: str | None) -> str:
+def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
     charts: list[curves.Chart] = []
 
-    def numbered(chart: curves.Chart) -> int:
+    def add_chart(chart: curves.Chart) -> int:
         charts.append(chart)
         return len(charts) - 1
 
@@ -114,7 +114,7 @@ def _page(reported: list[runs.Run], path: Path, title: str | None) -> str:
         "runs": [
             {
                 "label": run.label, "question": runs.question(run), "answer": headline(run),
-                "spent": asked_and_spent(run), "otherwise": spending.sentence(run.ds),
+                "spent": budget_table(run), "otherwise": spending.sentence(run.ds),
                 "caption": run.caption, "markdown": statistics.table(run.ds),
                 "latex": statistics.table(run.ds, "latex"),
                 "toml": run.toml, "json": json.dumps(run.config, indent=2, ensure_ascii=False) if run.config else "",
@@ -123,23 +123,23 @@ def _page(reported: list[runs.Run], path: Path, title: str | None) -> str:
             }
             for run in reported
         ],
-        "regret": [(run.label, numbered(curves.regret(run.ds))) for run in reported],
+        "regret": [(run.label, add_chart(curves.regret_over_plays(run.ds))) for run in reported],
         "against": [
-            (key_name(key), [(run.label, numbered(curves.against(run.ds, key))) for run, has in sides if key in has])
+            (key_name(key), [(run.label, add_chart(curves.against(run.ds, key))) for run, has in sides if key in has])
             for key in keys
         ],
         "distribution": [
-            (run.label, numbered(curves.distribution(run.ds))) for run in reported if run.ds.sizes["seed"] > 1
+            (run.label, add_chart(curves.distribution(run.ds))) for run in reported if run.ds.sizes["seed"] > 1
         ],
-        "pulls": [(run.label, numbered(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],
+        "pulls": [(run.label, add_chart(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],
         "maps": [(run.label, *picture) for run in reported for picture in curves.heatmaps(run.ds)],
         "summary": tables.summaries(reported),
-        "paired": tables.paired(reported),
+        "paired": tables.differences(reported),
         "slopes": tables.slopes(reported),
         "diagnostics": tables.diagnostics(reported),
         "privacy": privacy(reported),
         "software": runs.SOFTWARE,
-        "cited": runs.cited(reported),
+        "cited": runs.citations_of(reported),
         "again": runs.page_again(reported, path),
         "version": __version__,
     }  # fmt: skip
@@ -151,7 +151,7 @@ def _page(reported: list[runs.Run], path: Path, title: str | None) -> str:
     )  # fmt: skip
 
 
-def _facts(run: runs.Run) -> list[tuple[str, str]]:
+def _facts(run: runs.ReportRun) -> list[tuple[str, str]]:
     """Where a result comes from, line by line."""
     ds, kept = run.ds, run.provenance
     versions = json.loads(ds.attrs.get("versions", "{}"))

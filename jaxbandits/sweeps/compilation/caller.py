@@ -32,10 +32,10 @@ class Caller:
 
     def run_in_worker(self, function: Callable[..., Any], *args: Any) -> Any:
         """`function(*args)` in a worker's thread, with the settings and context variables of this one."""
-        with settings.entered(self._settings):
+        with settings.use_settings(self._settings):
             return self._context.copy().run(function, *args)
 
-    def tell(self, event: Any) -> None:
+    def post(self, event: Any) -> None:
         """Give `next_event` something to return, which is no tuple."""
         self._events.put(event)
 
@@ -51,7 +51,7 @@ class Caller:
             except Exception as error:
                 reply.put((None, error))
 
-    def ask(self, function: Callable[[], Any]) -> Any:
+    def run_in_caller(self, function: Callable[[], Any]) -> Any:
         """What `function()` gives in the thread that called. CallerLeft where it no longer answers."""
         if threading.get_ident() == self._thread:
             return function()
@@ -69,7 +69,7 @@ class Caller:
             raise error
         return result
 
-    def leave(self) -> None:
+    def stop_answering(self) -> None:
         """Answer no more, nor what an interrupt has kept from being answered."""
         with self._lock:
             self._left = True
@@ -87,4 +87,4 @@ def about_to_compile(operations: int) -> None:
 def in_caller(function: Callable[[], Any]) -> Any:
     """What `function()` gives in the thread that called the sweep; in this thread where it is no worker of one."""
     caller = _caller.get()
-    return function() if caller is None else caller.ask(function)
+    return function() if caller is None else caller.run_in_caller(function)

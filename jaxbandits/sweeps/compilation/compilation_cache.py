@@ -13,11 +13,11 @@ from typing import Any
 import jax
 from jax._src import compilation_cache
 
-from jaxbandits.sweeps.compilation.trusted import trusted
+from jaxbandits.sweeps.compilation.trusted import open_trusted
 from jaxbandits.validation import path_of
 
 _lock = threading.Lock()
-_inside = {"kept": 0, "apart": 0}  # threads in `programs_on_disk` and in `compiled_anew`
+_threads_inside = {"kept": 0, "apart": 0}  # threads in `programs_on_disk` and in `without_jax_cache`
 _before: dict[str, Any] = {}  # the process's own settings, while they are replaced
 
 
@@ -31,7 +31,7 @@ def programs_on_disk() -> contextlib.AbstractContextManager[None]:
     return _settings_of("kept")
 
 
-def compiled_anew() -> contextlib.AbstractContextManager[None]:
+def without_jax_cache() -> contextlib.AbstractContextManager[None]:
     """Compile inside the block without JAX's cache on disk.
 
     An executable that came out of that cache cannot be written out again: it loads, and then lacks its functions.
@@ -52,11 +52,11 @@ def _settings_of(way: str) -> Iterator[None]:
 def _count(way: str, change: int) -> None:
     """Note that a thread goes in or out, and set what holds for those that are inside."""
     with _lock:
-        _inside[way] += change
+        _threads_inside[way] += change
         wanted: dict[str, Any] = {}
-        if _inside["apart"]:
+        if _threads_inside["apart"]:
             wanted = {"jax_enable_compilation_cache": False}
-        elif _inside["kept"] and (directory := _directory()) is not None:
+        elif _threads_inside["kept"] and (directory := _directory()) is not None:
             wanted = {
                 "jax_compilation_cache_dir": str(directory),
                 "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -86,11 +86,11 @@ class _Files:
         self.path = self._path = path
 
     def get(self, key: str) -> bytes | None:
-        with trusted(self.path) as folder:
+        with open_trusted(self.path) as folder:
             return None if folder is None else folder.read(f"{key}-cache")
 
     def put(self, key: str, value: bytes) -> None:
-        with trusted(self.path) as folder, contextlib.suppress(OSError):  # a full disk only costs time
+        with open_trusted(self.path) as folder, contextlib.suppress(OSError):  # a full disk only costs time
             if folder is not None:
                 folder.write(f"{key}-cache", value)
 
@@ -124,5 +124,5 @@ def _directory() -> Path | None:
     chosen = _before.get("jax_compilation_cache_dir", config.jax_compilation_cache_dir)
     if home is None or chosen is not None:
         return None
-    with trusted(home / processor()) as folder:
+    with open_trusted(home / processor()) as folder:
         return None if folder is None else folder.path

@@ -22,13 +22,13 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jaxbandits import simulator
 from jaxbandits.contract import first_line, operations
 from jaxbandits.formatting import duration, size
-from jaxbandits.garbage import uncollected
-from jaxbandits.kernels.launch import Form, form_on, has_kernels
+from jaxbandits.garbage import pause_collection
+from jaxbandits.kernels.launch import PlayForm, form_on, has_kernels
 from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation import executables
 from jaxbandits.sweeps.compilation.caller import CallerLeft, about_to_compile, in_caller
-from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
+from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk, without_jax_cache
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.traced_once import without_unread
 from jaxbandits.window import Lane, Parts, streams
@@ -66,12 +66,12 @@ class Compiled:
         def over_points(function, axes, out=0):
             return jax.vmap(function, axes, out, axis_size=points) if points > 1 else function
 
-        def over(function, inner, outer, out=0):
+        def over_seeds(function, inner, outer, out=0):
             return jax.vmap(over_points(partial(function, parts), inner, out), outer)
 
         def begin(case, seeds):
             one = partial(simulator.begin, checkpoints=checkpoints)
-            return over(one, (axes, None), (None, 0), lane_axes)(case, seeds)
+            return over_seeds(one, (axes, None), (None, 0), lane_axes)(case, seeds)
 
         def advance(kind, case, seeds, lane, times, segment):
             def over_lanes(function, lane, *, beside=False, out=None):
@@ -98,10 +98,10 @@ class Compiled:
                 return (carry[0] < segment.windows) & jnp.any(moves)
 
             def window(carry):
-                def one(case, seed, lane):
+                def play_window(case, seed, lane):
                     return simulator.one_counted(parts, kind, case, seed, lane, times)[0]
 
-                return carry[0] + 1, over_lanes(one, carry[1])
+                return carry[0] + 1, over_lanes(play_window, carry[1])
 
             # docs/decisions.md#a-loop
             lane = lax.while_loop(busy, window, (jnp.int32(0), lane))[1]
@@ -109,15 +109,15 @@ class Compiled:
             return columns.lanes_behind(lane, back=True)
 
         def close(case, seeds, lane):
-            return over(simulator.close, (axes, None, lane_axes), (None, 0, 0), lane_axes)(case, seeds, lane)
+            return over_seeds(simulator.close, (axes, None, lane_axes), (None, 0, 0), lane_axes)(case, seeds, lane)
 
         def finish(case, lane):
-            return over(simulator.finish, (axes, lane_axes), (None, 0))(case, lane)
+            return over_seeds(simulator.finish, (axes, lane_axes), (None, 0))(case, lane)
 
         def by_kernel(kind, form, case, seeds, lane, times, segment):
             from jaxbandits.kernels import plays
 
-            return plays.advance(self.choice(kind, case), marks, case, seeds, lane, times, segment, form)
+            return plays.advance_by_kernel(self.fit_kernel(kind, case), marks, case, seeds, lane, times, segment, form)
 
         self.parts, self.marks, self.checkpoints = parts, marks, checkpoints
         self.functions = {
@@ -144,14 +144,14 @@ class Compiled:
             own = self.locks.setdefault(key, threading.Lock())
         with own:  # otherwise two threads would compile the same program twice; different ones compile side by side
             if key not in self.programs:
-                self.programs[key] = self._made(name, device, kind, form, args)
+                self.programs[key] = self._build_program(name, device, kind, form, args)
             return self.programs[key]
 
-    def _made(self, name: str, device: jax.Device, kind: Any, form: Form, args: tuple[Any, ...]) -> Any:
+    def _build_program(self, name: str, device: jax.Device, kind: Any, form: PlayForm, args: tuple[Any, ...]) -> Any:
         """One function as a kernel where it can be one, else as it stands."""
         if kind is not None and form != "scan":
             try:
-                if not in_caller(lambda: self.choice(kind, args[0])).reason:
+                if not in_caller(lambda: self.fit_kernel(kind, args[0])).reason:
                     return self._executable("kernel", device, (kind, form), args)
             except CallerLeft:
                 raise
@@ -167,19 +167,19 @@ class Compiled:
         about = (*self.about, function, *static, shapes, options, *(() if kernels else ("without kernels",)))
         found = executables.key_of(self.name, device, *about)
 
-        def traced():
+        def trace_now():
             with settings_of(self.parts.dtype, device):
                 return self.functions[function].trace(*static, *args)
 
         def compile_now():
-            program = in_caller(traced)
+            program = in_caller(trace_now)
             number = number_of(program.jaxpr)
             if device.platform == "cpu":
                 warn_if_long(number)
             about_to_compile(number)
-            with uncollected():
+            with pause_collection():
                 lowered = program.lower()
-            with programs_on_disk() if found is None else compiled_anew():
+            with programs_on_disk() if found is None else without_jax_cache():
                 return lowered.compile(compiler_options=options)
 
         def build():
@@ -190,7 +190,7 @@ class Compiled:
                 if not has_kernels(device) or function == "kernel" or isinstance(error, CallerLeft):
                     raise
                 _slower(f"estimators and learners have no kernels on {device.device_kind}", error)
-            with device_forms.forced("xla"):
+            with device_forms.force_device_form("xla"):
                 return compile_now()
 
         return executables.executable(found, device, build, jax.tree.structure((args, {})))
@@ -205,14 +205,14 @@ class Compiled:
             _slower(f"a kernel did not run on {device.device_kind}, so plays are made anew without kernels", error)
         return True
 
-    def choice(self, kind: tuple[int, bool, bool], case: Any) -> "Fitted":
+    def fit_kernel(self, kind: tuple[int, bool, bool], case: Any) -> "Fitted":
         """Whether windows of a kind can be kernels, and why not. case: numbers of the points, or their shapes."""
         from jaxbandits.kernels import plays  # tracing and counting are not needed where plays are scanned
 
         leaves, treedef = jax.tree.flatten(case)
         one = [jax.ShapeDtypeStruct(x.shape[mark >= 0 :], x.dtype) for x, mark in zip(leaves, self.marks, strict=True)]
         with jax.enable_x64(self.parts.dtype == np.float64):
-            return plays.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
+            return plays.choose_kernel(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
 
 
 def _slower(text: str, error: Exception) -> None:
@@ -222,15 +222,15 @@ def _slower(text: str, error: Exception) -> None:
 
 
 @lru_cache(maxsize=256)
-def compiled(parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> Compiled:
+def functions_of_group(parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> Compiled:
     """The functions of a group. Equal groups of later sweeps get the same ones, unless 256 others were used since.
 
     The code of a group takes 100 to 900 memory maps, and a process that asks for more than the system's limit (65,530
     on most Linux machines) dies. So at half of it the groups are let go that no call uses.
     """
     taken, limit = memory_maps()
-    if taken > limit // 2 and compiled.cache_info().currsize > 1:
-        compiled.cache_clear()
+    if taken > limit // 2 and functions_of_group.cache_info().currsize > 1:
+        functions_of_group.cache_clear()
         gc.collect()  # a group's functions refer to the group
     return Compiled(parts, marks, treedef, points, checkpoints)
 
@@ -252,14 +252,14 @@ def number_of(program: ClosedJaxpr) -> int:
     return sum(1 for _ in operations(program.jaxpr.eqns))
 
 
-def expected(number: int) -> tuple[float, int]:
+def compile_cost(number: int) -> tuple[float, int]:
     """Seconds and bytes that compiling so many operations takes, about."""
     return number * SECONDS, number * BYTES
 
 
 def warn_if_long(number: int) -> None:
     """Say so where a program takes over five minutes or half of this machine's memory, and what helps."""
-    seconds, memory = expected(number)
+    seconds, memory = compile_cost(number)
     if seconds > LONG or 2 * memory > _memory():
         warnings.warn(
             f"compiling {number:,} operations takes about {duration(seconds)} and {size(memory)}: write Python loops "
@@ -296,12 +296,12 @@ class LaneShape(NamedTuple):
 def lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
     """The sizes of a lane and the names of its diagnostics. leaves: shapes and dtypes of a case's params."""
     about = ("lane shape", [str(leaf) for leaf in leaves], str(treedef), checkpoints, slots, parts.program.hints.kept)
-    build = partial(_traced_shape, parts, jax.tree.unflatten(treedef, leaves), checkpoints, slots)
-    known = executables.remembered(executables.key_of(executables.name_of_parts(parts), None, *about), build)
+    build = partial(_trace_lane_shape, parts, jax.tree.unflatten(treedef, leaves), checkpoints, slots)
+    known = executables.load_or_build(executables.key_of(executables.name_of_parts(parts), None, *about), build)
     return LaneShape(*known)._replace(diagnostics=tuple(known[-1]))
 
 
-def _traced_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
+def _trace_lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
     def observe(case, seed, before):
         t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
         draws = streams(parts, seed)

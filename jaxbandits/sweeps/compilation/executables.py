@@ -30,7 +30,7 @@ from jax.tree_util import default_registry
 
 from jaxbandits.sweeps.compilation import program_digest, settings
 from jaxbandits.sweeps.compilation.compilation_cache import processor, root
-from jaxbandits.sweeps.compilation.trusted import Folder, trusted
+from jaxbandits.sweeps.compilation.trusted import Folder, open_trusted
 from jaxbandits.window import Parts
 
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
@@ -107,20 +107,20 @@ def executable(key: str | None, device: jax.Device, build: Callable[[], Any], st
     def load(content: bytes) -> Any:
         head, _, serialized = content.partition(b"\n")
         inputs, outputs = json.loads(head)
-        if inputs != described(structure):
+        if inputs != structure_as_json(structure):
             raise ValueError("compiled for other classes")
-        return _load(serialized, structure, rebuilt(outputs, structure), execution_devices=[device])
+        return _load(serialized, structure, structure_from_json(outputs, structure), execution_devices=[device])
 
-    def packed(program: Any) -> bytes:
+    def pack_program(program: Any) -> bytes:
         # A process that only reads it would not have made the library ready that it calls, such as LAPACK, and would
         # die in it. What begins with two underscores is part of the compiler itself.
         called = [target for target in _CALLED.findall(program.as_text()) if not target.startswith("__")]
         if called:
             raise ValueError(f"calls {called[0]}")
         serialized, inputs, outputs = serialize_executable.serialize(program)
-        return json.dumps([described(inputs), described(outputs)]).encode() + b"\n" + serialized
+        return json.dumps([structure_as_json(inputs), structure_as_json(outputs)]).encode() + b"\n" + serialized
 
-    return remembered(key, build, packed, load)
+    return load_or_build(key, build, pack_program, load)
 
 
 class _Unpickler(serialize_executable._JaxPjrtUnpickler):
@@ -140,30 +140,30 @@ _load = types.FunctionType(
 )
 
 
-def remembered(
+def load_or_build(
     key: str | None,
     build: Callable[[], Any],
     pack: Callable[[Any], bytes] = lambda value: json.dumps(value).encode(),
     unpack: Callable[[bytes], Any] = json.loads,
 ) -> Any:
     """The value of a key: from disk where it is there, else built and kept. In JSON tuples come back as lists."""
-    if key is None or (home := _home()) is None:
+    if key is None or (home := _entry_folder()) is None:
         return build()
     # damaged, or of a compiler that this one cannot read: built again
-    with trusted(home) as folder, contextlib.suppress(Exception):
+    with open_trusted(home) as folder, contextlib.suppress(Exception):
         content = b"" if folder is None else folder.read(key) or b""
         if hashlib.sha256(content[_CHECK:]).digest() == content[:_CHECK]:
             return unpack(content[_CHECK:])
     value = build()
     # a full disk, or a program that cannot be written out: it only has to be built again next time
-    with trusted(home) as folder, contextlib.suppress(Exception):
+    with open_trusted(home) as folder, contextlib.suppress(Exception):
         if folder is not None:
             content = pack(value)
-            _write(folder, key, hashlib.sha256(content).digest() + content)
+            _write_entry(folder, key, hashlib.sha256(content).digest() + content)
     return value
 
 
-def _write(folder: Folder, name: str, content: bytes) -> None:
+def _write_entry(folder: Folder, name: str, content: bytes) -> None:
     """Write an entry, and keep the directory within its limit."""
     global _unlooked
     folder.write(name, content)
@@ -174,7 +174,7 @@ def _write(folder: Folder, name: str, content: bytes) -> None:
         prune(LIMIT)
 
 
-def _home() -> Path | None:
+def _entry_folder() -> Path | None:
     """Where entries are kept, one folder for a kind of processor; None where none are."""
     home = root()
     return None if home is None else home / "executables" / processor()
@@ -182,14 +182,14 @@ def _home() -> Path | None:
 
 def usable() -> bool:
     """Whether entries can be kept."""
-    home = _home()
+    home = _entry_folder()
     if home is None:
         return False
-    with trusted(home) as folder:
+    with open_trusted(home) as folder:
         return folder is not None
 
 
-def entries() -> Iterator[tuple[Path, os.stat_result]]:
+def files_on_disk() -> Iterator[tuple[Path, os.stat_result]]:
     """Every file that is kept, of this package's executables and of JAX's own cache beside them."""
     home = root()
     for place, _, names in os.walk(home or ""):
@@ -200,12 +200,12 @@ def entries() -> Iterator[tuple[Path, os.stat_result]]:
 
 def prune(limit: int) -> tuple[int, int]:
     """Delete the least recently used files beyond a number of bytes. Returns how many files and bytes went."""
-    newest_first = sorted(entries(), key=lambda entry: -entry[1].st_mtime)
+    newest_first = sorted(files_on_disk(), key=lambda entry: -entry[1].st_mtime)
     total, gone, freed = 0, 0, 0
     for path, about in newest_first:
         total += about.st_size
         if total > limit:
-            with trusted(path.parent) as folder, contextlib.suppress(OSError):
+            with open_trusted(path.parent) as folder, contextlib.suppress(OSError):
                 if folder is not None:  # where others may write, a name may lead anywhere by now
                     folder.delete(path.name)
                     gone, freed = gone + 1, freed + about.st_size
@@ -215,13 +215,13 @@ def prune(limit: int) -> tuple[int, int]:
 # ---- the structure of a tree as plain data, and back: what stands on disk beside a compiled program
 
 
-def described(tree: Any) -> Any:
+def structure_as_json(tree: Any) -> Any:
     """A tree's structure as JSON has it. ValueError where that cannot be had.
 
     A leaf is None; a node is its class by name, the keys of a dictionary, and its children. Classes are tuples, lists,
     dictionaries, None and NamedTuples that a module holds under their own names.
 
-    >>> described(jax.tree.structure({"a": (1, [2])}))
+    >>> structure_as_json(jax.tree.structure({"a": (1, [2])}))
     ['dict', ['a'], [['tuple', None, [None, ['list', None, [None]]]]]]
     """
     about = tree.node_data()
@@ -231,43 +231,43 @@ def described(tree: Any) -> Any:
     name = kind.__name__
     if _BUILT_IN.get(name) is not kind:
         name = f"{kind.__module__}:{kind.__qualname__}"
-        if _named_tuple(name) is not kind:
+        if _find_namedtuple(name) is not kind:
             raise ValueError(f"{name} is not what its module holds under that name")
         keys = None
     if keys is not None and not all(isinstance(key, str) for key in keys):
         raise ValueError(f"keys {keys} are not text")
-    return [name, keys, [described(child) for child in tree.children()]]
+    return [name, keys, [structure_as_json(child) for child in tree.children()]]
 
 
-def rebuilt(about: Any, call: Any) -> Any:
-    """The structure that `described` wrote down. ValueError where a class of it is not there.
+def structure_from_json(about: Any, call: Any) -> Any:
+    """The structure that `structure_as_json` wrote down. ValueError where a class of it is not there.
 
     call: the structure of the arguments of the call, whose own classes come first. Nothing is imported, and no class is
     called.
 
     >>> tree = jax.tree.structure({"a": (1, [2])})
-    >>> rebuilt(described(tree), jax.tree.structure(())) == tree
+    >>> structure_from_json(structure_as_json(tree), jax.tree.structure(())) == tree
     True
     """
     own = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in _kinds(call) if hasattr(kind, "_fields")}
 
-    def tree(about: Any) -> Any:
+    def rebuild_node(about: Any) -> Any:
         if about is None:
             return _LEAF
         name, keys, children = about
-        kind = _BUILT_IN.get(name) or own.get(name) or _named_tuple(name)
+        kind = _BUILT_IN.get(name) or own.get(name) or _find_namedtuple(name)
         if kind is None:
             raise ValueError(f"there is no NamedTuple {name}")
         fields = getattr(kind, "_fields", children)
         if len(fields) != len(children):
             raise ValueError(f"{name} has {len(fields)} fields, not {len(children)}")
         data = (kind, kind if hasattr(kind, "_fields") else keys)
-        return _LEAF.from_node_data_and_children(default_registry, data, [*map(tree, children)])
+        return _LEAF.from_node_data_and_children(default_registry, data, [*map(rebuild_node, children)])
 
-    return tree(about)
+    return rebuild_node(about)
 
 
-def _named_tuple(name: str) -> type | None:
+def _find_namedtuple(name: str) -> type | None:
     """The NamedTuple of a name, in a module that is imported already; None where there is none."""
     module, _, path = name.partition(":")
     place: Any = sys.modules.get(module)

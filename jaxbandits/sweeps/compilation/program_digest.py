@@ -53,7 +53,7 @@ def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: 
     """
     writers = [_Program("refused" if lasting else "by place") for _ in programs]
     for writer, program in zip(writers, programs, strict=True):
-        writer.value([program, results])
+        writer.feed_value([program, results])
     return " ".join(writer.sha.hexdigest() for writer in writers)
 
 
@@ -73,49 +73,49 @@ def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str |
     return None
 
 
-class Writer:
+class DigestWriter:
     """Feeds plain values, arrays, and what is made of them, to a hash. NoIdentity for anything else."""
 
     def __init__(self) -> None:
         self.sha = hashlib.sha256()
 
-    def text(self, text: str) -> None:
+    def feed_text(self, text: str) -> None:
         self.sha.update(text.encode() + b"\0")
 
-    def value(self, x: Any) -> None:
+    def feed_value(self, x: Any) -> None:
         if x is None or isinstance(x, _PLAIN):
-            self.text(f"{type(x).__name__} {x!r}")
+            self.feed_text(f"{type(x).__name__} {x!r}")
         elif isinstance(x, enum.Enum):
-            self.text(f"{self.class_name(type(x))} {x.name}")
+            self.feed_text(f"{self.class_name(type(x))} {x.name}")
         elif isinstance(x, np.ndarray | np.generic | jax.Array):
-            self.array(x)
+            self.feed_array(x)
         elif isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
-            self.text(repr(np.dtype(x)))
+            self.feed_text(repr(np.dtype(x)))
         elif isinstance(x, tuple | list):
-            self.text(f"{self.class_name(type(x))} {len(x)}")
+            self.feed_text(f"{self.class_name(type(x))} {len(x)}")
             for item in x:
-                self.value(item)
+                self.feed_value(item)
         elif isinstance(x, dict):
-            self.text(self.class_name(type(x)))
-            self.value(list(x.items()))
+            self.feed_text(self.class_name(type(x)))
+            self.feed_value(list(x.items()))
         else:
-            self.other(x)
+            self.feed_other(x)
 
-    def array(self, x: Any) -> None:
+    def feed_array(self, x: Any) -> None:
         array = np.asarray(x)
         if array.dtype.hasobject:
             raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
-        self.text(f"array {array.dtype!r} {array.shape} {getattr(x, 'weak_type', False)}")
+        self.feed_text(f"array {array.dtype!r} {array.shape} {getattr(x, 'weak_type', False)}")
         self.sha.update(np.ascontiguousarray(array).tobytes())
 
     def class_name(self, kind: type) -> str:
         return kind.__name__
 
-    def other(self, x: Any) -> None:
+    def feed_other(self, x: Any) -> None:
         raise NoIdentity(f"{type(x).__name__} is no plain value")
 
 
-class _Program(Writer):
+class _Program(DigestWriter):
     """Feeds a program to a hash, with variables numbered in the order in which they are bound.
 
     opaque: what happens to something without a stable description, such as a function of the host. It is "refused",
@@ -127,102 +127,102 @@ class _Program(Writer):
         super().__init__()
         self.opaque = opaque
 
-    def program(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> None:
+    def feed_program(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> None:
         for _ in self.steps(jaxpr, consts):
             pass
 
     def steps(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> Iterator[core.JaxprEqn | None]:
         """Feed a program, one operation after the other, and at the end what it returns."""
         numbers: dict[Any, Any] = {}
-        self.text(f"program {len(jaxpr.constvars)} {len(jaxpr.invars)}")
+        self.feed_text(f"program {len(jaxpr.constvars)} {len(jaxpr.invars)}")
         for variable in (*jaxpr.constvars, *jaxpr.invars):
             self.bind(variable, numbers)
         for variable, const in zip(jaxpr.constvars, consts, strict=False):
             writer = _Program(self.opaque) if self.opaque == "passed over" else self
-            writer.array(const)
+            writer.feed_array(const)
             if writer is not self:  # two programs differ where they read a constant, not where they begin
                 numbers[variable] = writer.sha.hexdigest()
         for equation in jaxpr.eqns:
-            self.equation(equation, numbers)
+            self.feed_equation(equation, numbers)
             yield equation
-        self.text("returns")
-        self.atoms(jaxpr.outvars, numbers)
+        self.feed_text("returns")
+        self.feed_atoms(jaxpr.outvars, numbers)
         yield None
 
-    def equation(self, equation: core.JaxprEqn, numbers: dict[Any, Any]) -> None:
-        self.text(equation.primitive.name)
+    def feed_equation(self, equation: core.JaxprEqn, numbers: dict[Any, Any]) -> None:
+        self.feed_text(equation.primitive.name)
         if self.opaque != "passed over" and not _is_known(equation.primitive):
             if self.opaque == "refused":
                 raise NoIdentity(
                     f"its traced program holds the operation {equation.primitive.name!r}, which is neither JAX's nor "
                     "this package's: what it computes is in rules that no trace shows"
                 )
-            self.text(uuid.uuid4().hex)  # its rules may be other ones by the next trace
-        self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
-        self.atoms(equation.invars, numbers)
-        self.parameters(equation)
+            self.feed_text(uuid.uuid4().hex)  # its rules may be other ones by the next trace
+        self.feed_value({name: getattr(equation.ctx, name) for name in _SETTINGS})
+        self.feed_atoms(equation.invars, numbers)
+        self.feed_parameters(equation)
         for variable in equation.outvars:
             self.bind(variable, numbers)
 
     def bind(self, variable: Any, numbers: dict[Any, int]) -> None:
         numbers[variable] = len(numbers)
-        self.text(_shape(variable.aval))
+        self.feed_text(_shape(variable.aval))
 
-    def atoms(self, atoms: Iterable[Any], numbers: dict[Any, Any]) -> None:
+    def feed_atoms(self, atoms: Iterable[Any], numbers: dict[Any, Any]) -> None:
         for atom in atoms:
             if isinstance(atom, core.Literal):
-                self.text(f"literal {_shape(atom.aval)}")
-                self.array(atom.val)
+                self.feed_text(f"literal {_shape(atom.aval)}")
+                self.feed_array(atom.val)
             else:
-                self.text(f"variable {numbers[atom]}")
+                self.feed_text(f"variable {numbers[atom]}")
 
-    def parameters(self, equation: core.JaxprEqn) -> None:
+    def feed_parameters(self, equation: core.JaxprEqn) -> None:
         name, params = equation.primitive.name, equation.params
         if name in _CALLBACKS and self.opaque == "refused":
             raise NoIdentity(f"it calls {_CALLBACKS[name]} ({name}), which may compute anything")
         if name in ("debug_callback", "debug_print"):  # prints, and gives nothing back
             return
         if name in ("jit", "pjit", "closed_call", "core_call"):  # how it is compiled does not matter, what is
-            return self.value(params.get("jaxpr", params.get("call_jaxpr")))
+            return self.feed_value(params.get("jaxpr", params.get("call_jaxpr")))
         if name == "custom_vmap_call":  # its rule shows in the program of a batch
-            return self.value(plain_program(params["call"]))
+            return self.feed_value(plain_program(params["call"]))
         expanded = expansion(equation)
         if expanded is not None:
-            return self.value(expanded)
+            return self.feed_value(expanded)
         for key in sorted(params.keys() - _UNREAD):
-            self.text(key)
-            self.value(params[key])
+            self.feed_text(key)
+            self.feed_value(params[key])
 
-    def value(self, x: Any) -> None:
+    def feed_value(self, x: Any) -> None:
         if isinstance(x, core.ClosedJaxpr):
-            self.program(x.jaxpr, x.consts)
+            self.feed_program(x.jaxpr, x.consts)
         elif isinstance(x, core.Jaxpr):
-            self.program(x, ())
+            self.feed_program(x, ())
         elif getattr(x, "name", None) in _GENERATORS and hasattr(x, "key_shape"):
-            self.text(f"generator {x.name}")
+            self.feed_text(f"generator {x.name}")
         else:
-            super().value(x)
+            super().feed_value(x)
 
-    def array(self, x: Any) -> None:
+    def feed_array(self, x: Any) -> None:
         if isinstance(x, jax.core.Tracer):
-            self.text(f"traced {_shape(x.aval)}")
+            self.feed_text(f"traced {_shape(x.aval)}")
         elif isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
-            super().array(jax.random.key_data(x))
+            super().feed_array(jax.random.key_data(x))
         elif self.opaque == "passed over" and np.asarray(x).dtype.hasobject:
-            self.text(type(x).__name__)
+            self.feed_text(type(x).__name__)
         else:
-            super().array(x)
+            super().feed_array(x)
 
-    def other(self, x: Any) -> None:
+    def feed_other(self, x: Any) -> None:
         if dataclasses.is_dataclass(x) and not isinstance(x, type):
-            self.text(type(x).__name__)
-            return self.value([getattr(x, field.name) for field in dataclasses.fields(x)])
+            self.feed_text(type(x).__name__)
+            return self.feed_value([getattr(x, field.name) for field in dataclasses.fields(x)])
         text = repr(x)
         if callable(x) or " at 0x" in text:
             if self.opaque == "refused":
                 raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
             text = str(id(x)) if self.opaque == "by place" else ""
-        self.text(f"{type(x).__name__} {text}")
+        self.feed_text(f"{type(x).__name__} {text}")
 
 
 def _is_known(operation: core.Primitive) -> bool:
@@ -248,7 +248,7 @@ def name_of(value: Any) -> str | None:
     """A name for functions of this package and for plain values, alone or together in tuples; None for others."""
     writer = _Names()
     try:
-        writer.value(value)
+        writer.feed_value(value)
     except NoIdentity:
         return None
     return writer.sha.hexdigest()
@@ -271,59 +271,59 @@ def _sources() -> tuple[str, float]:
     return sha.hexdigest(), changed
 
 
-class _Names(Writer):
+class _Names(DigestWriter):
     """Feeds values and functions of this package to a hash."""
 
     def __init__(self) -> None:
         super().__init__()
         self.met: dict[int, int] = {}  # numbers of the functions that were met, by their ids
 
-    def array(self, x: Any) -> None:
+    def feed_array(self, x: Any) -> None:
         if isinstance(x, jax.core.Tracer):
             raise NoIdentity
-        super().array(x)
+        super().feed_array(x)
 
     def class_name(self, kind: type) -> str:
-        return _place(kind)
+        return _name_in_library(kind)
 
-    def other(self, x: Any) -> None:
+    def feed_other(self, x: Any) -> None:
         if isinstance(x, type):
-            self.text(_place(x))
+            self.feed_text(_name_in_library(x))
         elif isinstance(x, frozenset):
-            self.text(f"frozenset {sorted(map(repr, x))}")
+            self.feed_text(f"frozenset {sorted(map(repr, x))}")
         elif isinstance(x, functools.partial):
-            self.value(("partial", x.func, x.args, x.keywords))
+            self.feed_value(("partial", x.func, x.args, x.keywords))
         elif isinstance(x, types.FunctionType):
-            self.function(x)
+            self.feed_function(x)
         elif hasattr(x, "__wrapped__"):  # functions under `jax.jit`, and those with a rule of their own for `vmap`
-            self.text(f"wrapped by {_place(type(x))}")
-            self.value((x.__wrapped__, getattr(x, "vmap_rule", None)))
+            self.feed_text(f"wrapped by {_name_in_library(type(x))}")
+            self.feed_value((x.__wrapped__, getattr(x, "vmap_rule", None)))
         else:
             raise NoIdentity
 
-    def function(self, function: types.FunctionType) -> None:
+    def feed_function(self, function: types.FunctionType) -> None:
         if id(function) in self.met:  # functions may call themselves
-            return self.text(f"again {self.met[id(function)]}")
+            return self.feed_text(f"again {self.met[id(function)]}")
         self.met[id(function)] = len(self.met)
-        self.text(f"function {_place(function)}")
-        self.code(function.__code__)
+        self.feed_text(f"function {_name_in_library(function)}")
+        self.feed_code(function.__code__)
         try:
             closed_over = tuple(cell.cell_contents for cell in function.__closure__ or ())
         except ValueError:  # a variable that is not bound yet
             raise NoIdentity from None
-        self.value((closed_over, function.__defaults__, function.__kwdefaults__))
+        self.feed_value((closed_over, function.__defaults__, function.__kwdefaults__))
 
-    def code(self, code: types.CodeType) -> None:
+    def feed_code(self, code: types.CodeType) -> None:
         """What tells functions apart that are defined in one place, such as two lambdas of one line."""
-        self.text(f"{code.co_firstlineno} {code.co_code.hex()} {code.co_names} {code.co_freevars}")
+        self.feed_text(f"{code.co_firstlineno} {code.co_code.hex()} {code.co_names} {code.co_freevars}")
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                self.code(constant)
+                self.feed_code(constant)
             else:
-                self.text(repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant))
+                self.feed_text(repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant))
 
 
-def _place(x: Any) -> str:
+def _name_in_library(x: Any) -> str:
     """Where a function or class is defined. NoIdentity unless it is this package's, or of a release with a number."""
     module, name = x.__module__, x.__qualname__
     top = str(module).partition(".")[0]

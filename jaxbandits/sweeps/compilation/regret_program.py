@@ -28,7 +28,7 @@ SMALLEST = 2.0**-1022  # XLA on a CPU takes smaller numbers for 0
 _lock = threading.Lock()
 
 
-def compiled_regret(
+def regret_on_device(
     counts: Int[Array, "S ... C K"], gaps: Float[np.ndarray, "M K"], lanes: int
 ) -> Float[np.ndarray, "S M C"] | None:
     """What the pulls of every arm cost, in float64, on the host; None where the host's own code is the better way.
@@ -45,7 +45,7 @@ def compiled_regret(
 
 
 def saves_time(shape: tuple[int, ...], lanes: int, device: jax.Device) -> bool:
-    """Whether a program for counts of a shape is the better way, as `compiled_regret` has it."""
+    """Whether a program for counts of a shape is the better way, as `regret_on_device` has it."""
     return lanes * shape[-2] * shape[-1] >= LEAST_COUNTS.get(device.platform, np.inf) and shape[-1] <= MAX_ARMS
 
 
@@ -69,11 +69,11 @@ def _program(shape: tuple[int, ...], device: jax.Device) -> Any:
     counts = jax.ShapeDtypeStruct(shape, np.int32, sharding=there)
     gaps = jax.ShapeDtypeStruct((shape[1] if len(shape) > 3 else 1, shape[-1]), np.float64, sharding=there)
     with programs_on_disk():
-        lowered = jax.jit(regret).lower(counts, gaps)
+        lowered = jax.jit(regret_from_gaps).lower(counts, gaps)
         return lowered.compile(compiler_options=WIDE_VECTORS if device.platform == "cpu" else None)
 
 
-def regret(counts: Int[Array, "S ... C K"], gaps: Float[Array, "M K"]) -> Float[Array, "S M C"]:
+def regret_from_gaps(counts: Int[Array, "S ... C K"], gaps: Float[Array, "M K"]) -> Float[Array, "S M C"]:
     """Sum of counts times gaps over the arms, traced in float64. Adding 0 where a gap is 0 changes no bit."""
     counts = counts.reshape(len(counts), len(gaps), *counts.shape[-2:])
     total = jnp.zeros(counts.shape[:-1], jnp.float64)

@@ -92,7 +92,7 @@ def flags_in_force() -> tuple[Any, ...]:
 
 
 def of_this_thread() -> dict[str, Any]:
-    """The settings that context managers have replaced in this thread, for `entered` in another one."""
+    """The settings that context managers have replaced in this thread, for `use_settings` in another one."""
     config: Any = jax.config
     replaced: dict[str, Any] = {}
     for name, holder in config._value_holders.items():
@@ -105,7 +105,7 @@ def of_this_thread() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def entered(settings: Mapping[str, Any]) -> Iterator[None]:
+def use_settings(settings: Mapping[str, Any]) -> Iterator[None]:
     """Inside, this thread has settings that `of_this_thread` read in another one."""
     config: Any = jax.config
     with contextlib.ExitStack() as stack:

@@ -34,7 +34,7 @@ class Untrusted(Exception):
 
 
 class Folder(NamedTuple):
-    """A folder that `trusted` has opened, and what may be done in it."""
+    """A folder that `open_trusted` has opened, and what may be done in it."""
 
     path: Path
     descriptor: int | None  # None on Windows
@@ -42,7 +42,7 @@ class Folder(NamedTuple):
     def read(self, name: str) -> bytes | None:
         """A file's content; None where there is none, or one that another user may have written."""
         try:
-            descriptor = os.open(self._place(name), _FILE, dir_fd=self.descriptor)
+            descriptor = os.open(self._os_path(name), _FILE, dir_fd=self.descriptor)
         except OSError:
             return None
         with open(descriptor, "rb") as file:
@@ -53,17 +53,17 @@ class Folder(NamedTuple):
                 _tell(self.path / name, Untrusted(reason))
                 return None
             with contextlib.suppress(OSError):  # used now
-                os.utime(self._place(name), dir_fd=self.descriptor)
+                os.utime(self._os_path(name), dir_fd=self.descriptor)
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file whole or not at all, readable and writable by its user alone."""
         part = f".{uuid.uuid4().hex}.part"
-        descriptor = os.open(self._place(part), _NEW, 0o600, dir_fd=self.descriptor)
+        descriptor = os.open(self._os_path(part), _NEW, 0o600, dir_fd=self.descriptor)
         try:
             with open(descriptor, "wb") as file:
                 file.write(content)
-            places = self._place(part), self._place(name)
+            places = self._os_path(part), self._os_path(name)
             os.replace(*places, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
         except BaseException:
             self.delete(part)
@@ -71,14 +71,14 @@ class Folder(NamedTuple):
 
     def delete(self, name: str) -> None:
         """Delete a file."""
-        os.unlink(self._place(name), dir_fd=self.descriptor)
+        os.unlink(self._os_path(name), dir_fd=self.descriptor)
 
-    def _place(self, name: str) -> str:
+    def _os_path(self, name: str) -> str:
         return str(self.path / name) if self.descriptor is None else name
 
 
 @contextlib.contextmanager
-def trusted(path: Path) -> Iterator[Folder | None]:
+def open_trusted(path: Path) -> Iterator[Folder | None]:
     """A folder that nobody but its user can have written to, for use inside the block; it is made where it is missing.
 
     New folders are the user's alone (mode 700, whatever the umask). None where it cannot be made or opened, and, with a
@@ -88,13 +88,13 @@ def trusted(path: Path) -> Iterator[Folder | None]:
     system has no owners (Windows), a folder in the user's profile is used as it is, and no other.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place, trusted(Path(place) / "new") as folder:
+    >>> with tempfile.TemporaryDirectory() as place, open_trusted(Path(place) / "new") as folder:
     ...     folder.write("name", b"content")
     ...     print(folder.read("name"), folder.read("another"))
     b'content' None
     """
     try:
-        folder = _walked(path.absolute()) if OWNERS else _in_profile(path)
+        folder = _open_from_root(path.absolute()) if OWNERS else _in_profile(path)
     except Untrusted as reason:
         _tell(path, reason)
         folder = None
@@ -107,7 +107,7 @@ def trusted(path: Path) -> Iterator[Folder | None]:
             os.close(folder.descriptor)
 
 
-def _walked(path: Path) -> Folder:
+def _open_from_root(path: Path) -> Folder:
     """The folder at a path from `/`, each folder looked at by its descriptor. Untrusted, or an OSError."""
     here, place, links = os.open("/", _FOLDER), "/", 0
     ahead = [*reversed(path.parts[1:])]
@@ -118,7 +118,7 @@ def _walked(path: Path) -> Folder:
             if not ahead:
                 return Folder(path, here)
             name = ahead.pop()
-            about = _made(name, here)
+            about = _stat_or_make(name, here)
             below = os.path.join(place, name)
             if stat.S_ISLNK(about.st_mode):
                 if about.st_uid not in _ours():
@@ -139,7 +139,7 @@ def _walked(path: Path) -> Folder:
         raise
 
 
-def _made(name: str, inside: int) -> os.stat_result:
+def _stat_or_make(name: str, inside: int) -> os.stat_result:
     """What is known of a name in a folder, which becomes a folder where there is nothing."""
     try:
         return os.stat(name, dir_fd=inside, follow_symlinks=False)

@@ -1,6 +1,6 @@
 """What is left to compute, cut into calls that fit the caches and the memory.
 
-Work is a list of intervals of seeds for every cell. `owned` says which of it this process is to compute, `without`
+Work is a list of intervals of seeds for every cell. `seeds_of_shard` says which of it this process is to compute, `without`
 takes away what is finished, `calls_of` cuts the rest into calls. Nothing here changes a result, only who computes it
 and when.
 """
@@ -54,7 +54,7 @@ class Call(NamedTuple):
     keys: tuple[str, ...] = ()  # of its cells, for a store
 
 
-def owned(
+def seeds_of_shard(
     plan: Plan, shard: tuple[int, int] | None = None, cells: Container[int] | None = None
 ) -> list[list[Interval]]:
     """The seeds of every cell that shard (i, n) of the sweep computes, the cells in `cells` alone. None: all.
@@ -68,18 +68,18 @@ def owned(
     i, n = shard
     plays = {c: int(group.times[-1]) for group in plan.groups for c in group.cells if cells is None or c in cells}
 
-    def largest(stretches: int) -> int:
+    def load_of_largest_shard(stretches: int) -> int:
         padded = -(-len(seeds) // (stretches * LEAST_LANES)) * LEAST_LANES
-        return padded * max(sum(plays[c] for c in share) for share in _dealt(plays, n // stretches))
+        return padded * max(sum(plays[c] for c in share) for share in _deal_cells(plays, n // stretches))
 
     # docs/decisions.md#shards
-    stretches = min((d for d in range(n, 0, -1) if n % d == 0), key=largest)
-    stretch, share = i % stretches, set(_dealt(plays, n // stretches)[i // stretches])
+    stretches = min((d for d in range(n, 0, -1) if n % d == 0), key=load_of_largest_shard)
+    stretch, share = i % stretches, set(_deal_cells(plays, n // stretches)[i // stretches])
     low, high = (seeds.start + len(seeds) * (stretch + k) // stretches for k in (0, 1))
     return [[(low, high)] if c in share and low < high else [] for c in range(len(plan.cells))]
 
 
-def _dealt(plays: Mapping[int, int], shares: int) -> list[list[int]]:
+def _deal_cells(plays: Mapping[int, int], shares: int) -> list[list[int]]:
     """Cells in shares of about equal plays: the longest first, each to the share that has least.
 
     Cells of one group follow each other, so that every share gets as many of each, whatever a play of theirs costs.
@@ -110,7 +110,7 @@ def first_cells(keys: Sequence[str]) -> dict[str, int]:
     return {key: c for c, key in reversed(list(enumerate(keys)))}
 
 
-def resumed(
+def calls_to_resume(
     begun: Iterable[BegunCall], plan: Plan, keys: Sequence[str], wanted: list[list[Interval]], machine: Machine
 ) -> list[Call]:
     """Calls that an interrupted run had begun, where they fit and are wanted: they leave `wanted`."""
@@ -145,7 +145,7 @@ def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> list
 
     def halve(company: Any) -> None:
         seeds, points = sizes[company]
-        sizes[company] = rounded(seeds // 2, LEAST_LANES), points
+        sizes[company] = next_multiple(seeds // 2, LEAST_LANES), points
 
     # one group may take longer than all others: of few, each is cut for all cores
     if on_cpu and len(sizes) < CALLS_A_CORE * machine.workers:
@@ -163,7 +163,7 @@ def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> list
     return calls
 
 
-def rounded(lanes: int, block: int) -> int:
+def next_multiple(lanes: int, block: int) -> int:
     """The next multiple of a number of lanes."""
     return -(-lanes // block) * block
 
@@ -221,7 +221,7 @@ def check_parts(plan: Plan) -> None:
         examination.warn(doubts, stacklevel=5)
 
 
-def measured(plan: Plan) -> Plan:
+def add_lane_shapes(plan: Plan) -> Plan:
     """A plan whose groups know the sizes of one of their lanes."""
     groups = []
     for group in plan.groups:
@@ -277,15 +277,15 @@ def call_shape(group: Group, cells: Sequence[int], plan: Plan, longest: int, mac
 
 def _even(longest: int, most: int, block: int) -> int:
     """Seeds of equal calls that cover the longest stretch, none with more than some."""
-    return rounded(-(-longest // -(-longest // most)), block)
+    return next_multiple(-(-longest // -(-longest // most)), block)
 
 
 # docs/decisions.md#few-large-calls
 def _accelerator_shape(cells: int, longest: int, workers: int, fits: Callable[[int, int], bool]) -> tuple[int, int]:
     """Seeds and points of one call that fill an accelerator, or its memory: all seeds first, then points."""
-    most = min(rounded(longest, BLOCK), ACCELERATOR_LANES)
+    most = min(next_multiple(longest, BLOCK), ACCELERATOR_LANES)
     while most > LEAST_LANES and not fits(most, 1):
-        most = rounded(most // 2, BLOCK if most > BLOCK else LEAST_LANES)
+        most = next_multiple(most // 2, BLOCK if most > BLOCK else LEAST_LANES)
     seeds = _even(longest, most, BLOCK if min(longest, most) >= BLOCK else LEAST_LANES)
     points = min(cells, ACCELERATOR_LANES // seeds)
     while points > 1 and not fits(seeds, points):

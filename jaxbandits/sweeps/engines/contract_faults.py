@@ -16,12 +16,12 @@ import numpy as np
 from jaxbandits import simulator
 from jaxbandits.contract import ContractError, at_line
 from jaxbandits.lane_faults import NEVER, Faults
-from jaxbandits.sweeps.engines.one_lane import watched
-from jaxbandits.sweeps.plan import Cell, host_case, parts_in, stacked
+from jaxbandits.sweeps.engines.one_lane import watch_lane
+from jaxbandits.sweeps.plan import Cell, host_case, parts_in, stack_cases
 
 # Faults of a lane whose results are not stored. An earlier one explains the later ones.
-BREAKING = ("action", "pulls", "regret")
-WATCHED = 4096  # windows of a lane that is played again, which are looked at together
+BREACHES = ("action", "pulls", "regret")
+WINDOWS_AT_ONCE = 4096  # windows of a lane that is played again, which are looked at together
 NAN_FAULTS = {
     "reward": "the environment pays NaN",
     "message": "a message holds NaN",
@@ -39,7 +39,7 @@ class Fault(NamedTuple):
     lanes: int  # how many lanes have it
 
 
-def found_in(
+def find_faults(
     cells: Sequence[int], first: int, watched: Faults, regret: Any, pulls: Any, times: Any
 ) -> tuple[Fault, ...]:
     """The faults of a call from seed `first` on. Watched plays, pulls (or None) and regret are [S, M, ...]."""
@@ -53,7 +53,7 @@ def found_in(
         plays["regret"] = np.where(infinite.any(axis=-1), np.asarray(times)[infinite.argmax(axis=-1)], NEVER)
     for kind, at in plays.items():
         lanes = (0 < at) & (at < NEVER)
-        if kind in BREAKING:
+        if kind in BREACHES:
             lanes, clean = lanes & clean, clean & ~lanes
         for m in map(int, np.flatnonzero(lanes.any(axis=0))):
             s = int(lanes[:, m].argmax())
@@ -61,9 +61,9 @@ def found_in(
     return tuple(faults)
 
 
-def broken_cells(faults: Iterable[Fault]) -> set[int]:
+def cells_in_breach(faults: Iterable[Fault]) -> set[int]:
     """The cells of a call whose results are not stored."""
-    return {fault.cell for fault in faults if fault.kind in BREAKING}
+    return {fault.cell for fault in faults if fault.kind in BREACHES}
 
 
 def verdict(
@@ -84,7 +84,7 @@ def verdict(
             warnings.warn(f"{label}: {NAN_FAULTS[kind]} {began}", UserWarning, stacklevel=stacklevel + 1)
     sentences = []
     for label in dict.fromkeys(cell.label for cell in cells):
-        for key in [(label, kind) for kind in BREAKING if (label, kind) in firsts][:1]:
+        for key in [(label, kind) for kind in BREACHES if (label, kind) in firsts][:1]:
             cell = cells[firsts[key].cell]
             sentences.append(_sentence(cell, firsts[key], times[cell.horizon], dtype, lanes[key]))
     return ContractError("; ".join(sentences)) if sentences else None
@@ -113,8 +113,10 @@ def _witness(cell: Cell, fault: Fault, times: Any, dtype: str) -> tuple[int, int
     # compiled anew: a value that a user's function reads may have changed since it was compiled
     parts = parts_in(cell, dtype)._replace(traced=uuid.uuid4().hex)
     with jax.enable_x64(dtype == "float64"):
-        case, _ = stacked([host_case(cell)], dtype)
-        for _, windows in watched(parts, cell.algorithm.schedule, case, jnp.uint32(fault.seed), times, most=WATCHED):
+        case, _ = stack_cases([host_case(cell)], dtype)
+        for _, windows in watch_lane(
+            parts, cell.algorithm.schedule, case, jnp.uint32(fault.seed), times, most=WINDOWS_AT_ONCE
+        ):
             seen = jax.tree.map(np.asarray, windows)
             arm = seen.arm if fault.kind == "pulls" else seen.action
             if fault.kind == "regret":

@@ -32,8 +32,8 @@ from jaxbandits.sweeps.engines.one_call import (
     Progress,
     play_call,
     programs_of_calls,
-    saved,
-    tasted,
+    resume_arguments,
+    time_first_segments,
 )
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
@@ -92,7 +92,7 @@ def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None)
     return Machine(chosen, workers, platform, (memory or default_memory(platform)) // (workers * at_once), at_once)
 
 
-def described(error: BaseException) -> tuple[str, str]:
+def error_and_traceback(error: BaseException) -> tuple[str, str]:
     """An error in one line, and its whole traceback."""
     return f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
 
@@ -131,7 +131,7 @@ class Local:
         for device in machine.devices * (machine.at_once if len(machine.devices) > 1 else threads):
             free.put(device)
 
-        def shared(call: Call, device: jax.Device) -> Programs:
+        def programs_for(call: Call, device: jax.Device) -> Programs:
             with laying_out:  # otherwise two threads would stack the same numbers
                 return kept(call.group, call.cells, device)
 
@@ -139,31 +139,35 @@ class Local:
             device = free.get()
             try:
                 begun.append(call := remaining.take())
-                known: Mapping[str, Any] = {} if store is None else saved(store, call)
-                asked = partial(stopped, call, device)
-                return play_call(call, plan, device, shared(call, device), stopped=asked, report=report, **known)
+                known: Mapping[str, Any] = {} if store is None else resume_arguments(store, call)
+                asked = partial(should_stop, call, device)
+                return play_call(call, plan, device, programs_for(call, device), stopped=asked, report=report, **known)
             finally:
                 free.put(device)
 
-        def stopped(call: Call, device: jax.Device) -> bool:
+        def should_stop(call: Call, device: jax.Device) -> bool:
             """Whether a call is to stop. It is asked between two segments, the time for a taste of another group."""
             with contextlib.suppress(queue.Empty):
                 other = tastes.get_nowait()
                 fits = bytes_of_call(call, plan) + bytes_of_call(other, plan) <= machine.memory
-                remaining.tasted(other.group, taste(other, device) if fits else None)
+                remaining.note_taste(other.group, taste(other, device) if fits else None)
             return stop.is_set()
 
         def taste(call: Call, device: jax.Device) -> float | None:
             with contextlib.suppress(Exception):  # a call of the group will meet it again
                 most = remaining.worth_a_taste(call.group)
-                return tasted(call, plan, device, shared(call, device), most, stop.is_set) if most else None
+                return (
+                    time_first_segments(call, plan, device, programs_for(call, device), most, stop.is_set)
+                    if most
+                    else None
+                )
             return None
 
         # docs/decisions.md#threads
         caller, devices = Caller(compiles), list(dict.fromkeys(machine.devices))
         with Workers(1) as compiler, Workers(threads) as pool:
-            compiled = compiler.submit(_compile, plan, remaining.calls, devices, shared, caller, stop, compiling)
-            compiled.add_done_callback(lambda _: list(map(tastes.put, remaining.compiled())))
+            compiled = compiler.submit(_compile, plan, remaining.calls, devices, programs_for, caller, stop, compiling)
+            compiled.add_done_callback(lambda _: list(map(tastes.put, remaining.note_compiled())))
             # the futures of calls, each with the call once it has begun
             waiting, pending = iter(remaining.calls), dict[Future[Outcome], list[Call]]()
             try:
@@ -173,12 +177,12 @@ class Local:
                         begun = list[Call]()
                         future = pool.submit(caller.run_in_worker, work, begun)
                         pending[future] = begun
-                        future.add_done_callback(caller.tell)
+                        future.add_done_callback(caller.post)
                     if not pending:
                         return
                     future = caller.next_event()
                     error, (call,) = future.exception(), pending[future]
-                    remaining.ended(call)
+                    remaining.note_end(call)
                     if error is None:
                         sink(call, future.result())
                         del pending[future]  # not before: a sink that was interrupted is called again below
@@ -186,10 +190,10 @@ class Local:
                     del pending[future]
                     if failed is None or not isinstance(error, Exception):
                         raise error
-                    failed(call, *described(error))
+                    failed(call, *error_and_traceback(error))
             except BaseException as error:
                 stop.set()
-                caller.leave()  # otherwise calls would wait for it
+                caller.stop_answering()  # otherwise calls would wait for it
                 for future in pending:
                     future.cancel()
                 if isinstance(error, KeyboardInterrupt):
@@ -202,13 +206,13 @@ class Local:
                         wait([compiled])
                     except KeyboardInterrupt:
                         wait(pending, LAST_SECONDS)  # a thread that plays while the process ends would abort it
-                        compiler.leave()
-                        pool.leave()
+                        compiler.abandon()
+                        pool.abandon()
                         raise
                 raise
             finally:
                 stop.set()
-                caller.leave()
+                caller.stop_answering()
 
 
 def _compile(
@@ -232,7 +236,7 @@ def _compile(
                 return function()
         return None
 
-    def begun(call: Call, device: jax.Device) -> Any:
+    def compile_begin(call: Call, device: jax.Device) -> Any:
         programs = shared(call, device)
         program = programs.run, device, plan.groups[call.group].schedule, call.lanes
         if program[1:] in programs.run.ready:
@@ -242,7 +246,9 @@ def _compile(
 
     with Workers(cores()) as pool:
         both = list(itertools.product(first.values(), devices))
-        starts = [pool.submit(caller.run_in_worker, on, device, partial(begun, call, device)) for call, device in both]
+        starts = [
+            pool.submit(caller.run_in_worker, on, device, partial(compile_begin, call, device)) for call, device in both
+        ]
         begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
         for program, player, lane in filter(None, (start.result() for start in starts)):
             begins.add(program)
@@ -274,7 +280,7 @@ def _end() -> None:
 class Workers:
     """Some daemon threads that run functions in the order in which they are given.
 
-    Leaving the context waits for them, unless they were left alone (`leave`).
+    Leaving the context waits for them, unless they were left alone (`abandon`).
 
     >>> with Workers(2) as workers:
     ...     futures = [workers.submit(pow, 2, n) for n in range(4)]
@@ -296,7 +302,7 @@ class Workers:
             self._threads[-1].start()
         return future
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Wait for nothing any more."""
         self._left = True
         _left_alone.extend(self._threads)

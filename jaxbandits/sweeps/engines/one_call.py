@@ -19,12 +19,12 @@ from jaxbandits.recorder import Record
 from jaxbandits.regret import gaps_of, regret_of_counts
 from jaxbandits.spans import next_start, segment, windows_offered
 from jaxbandits.sweeps.compilation.caller import in_caller
-from jaxbandits.sweeps.compilation.compiled import Compiled, compiled
-from jaxbandits.sweeps.compilation.regret_program import compiled_regret, program_of, saves_time
+from jaxbandits.sweeps.compilation.compiled import Compiled, functions_of_group
+from jaxbandits.sweeps.compilation.regret_program import program_of, regret_on_device, saves_time
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, blocks
-from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, found_in
-from jaxbandits.sweeps.plan import Plan, host_case, stacked
+from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, find_faults
+from jaxbandits.sweeps.plan import Plan, host_case, stack_cases
 from jaxbandits.sweeps.storage.store import BegunCall, Store
 from jaxbandits.validation import same
 from jaxbandits.window import Parts
@@ -62,12 +62,12 @@ class Outcome(NamedTuple):
 
     def sound(self, call: Call) -> Iterator[tuple[int, dict[str, Any]]]:
         """The positions in a call of the cells that may be kept, with their arrays."""
-        broken = broken_cells(self.faults) if self.faults else ()
+        broken = cells_in_breach(self.faults) if self.faults else ()
         for m, cell in enumerate(call.cells):
             if cell not in broken:
-                yield m, self.of(m)
+                yield m, self.arrays_of_cell(m)
 
-    def of(self, m: int) -> dict[str, Any]:
+    def arrays_of_cell(self, m: int) -> dict[str, Any]:
         """One cell's arrays under the names of the store, seeds first."""
         arrays = {"regret": self.regret[:, m]}
         if self.pulls is not None:
@@ -103,7 +103,7 @@ def play_call(
         return player.play(begun)
 
 
-def tasted(
+def time_first_segments(
     call: Call, plan: Plan, device: jax.Device, programs: "Programs", most: int, stopped: Callable[[], bool]
 ) -> float | None:
     """Seconds a play, by the first segments of a call, which are thrown away; None where nothing was timed.
@@ -112,7 +112,7 @@ def tasted(
     """
     plays, seconds = [0], [0.0]
 
-    def note(played: Progress) -> None:
+    def note_segment(played: Progress) -> None:
         plays.append(played.plays)
         seconds.append(played.seconds)
 
@@ -120,7 +120,7 @@ def tasted(
         return stopped() or sum(plays) > most or seconds[-1] > TASTE_SECONDS
 
     with contextlib.suppress(Interrupted):
-        Player(call, plan, device, programs, None, enough, note, first_segment=TASTE_WINDOWS).play(None)
+        Player(call, plan, device, programs, None, enough, note_segment, first_segment=TASTE_WINDOWS).play(None)
     return min((took / made for made, took in zip(plays, seconds, strict=True) if made and took), default=None)
 
 
@@ -135,10 +135,10 @@ class Programs(NamedTuple):
 def programs_of_calls(plan: Plan, number: int, cells: tuple[int, ...], device: jax.Device) -> Programs:
     """What the calls of some cells of a group have in common. Short calls notice the time that it takes."""
     group = plan.groups[number]
-    host, marks = stacked([host_case(plan.cells[c]) for c in cells], plan.dtype)
+    host, marks = stack_cases([host_case(plan.cells[c]) for c in cells], plan.dtype)
     leaves, treedef = jax.tree.flatten(marks)
     with _compiling:  # two threads would compile the same functions
-        run = compiled(group.parts, tuple(leaves), treedef, len(cells), len(group.times))
+        run = functions_of_group(group.parts, tuple(leaves), treedef, len(cells), len(group.times))
     with settings_of(plan.dtype, device):
         return Programs(run, *jax.device_put((host, group.times.astype(np.int32)), device))
 
@@ -228,7 +228,7 @@ class Player:
         return Outcome(
             regret=regret, pulls=pulls,
             diagnostics={name: of_call(x, call) for name, x in diagnostics.items()},
-            faults=found_in(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
+            faults=find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
         )  # fmt: skip
 
     def _play_span(self, number: int, lane: Any, start: int, done: int) -> Any:
@@ -304,7 +304,7 @@ def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarra
         regret = np.add(high, low, dtype=np.float64)
     else:  # in compiled code where that saves time, with the same bits
         means = np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
-        costs = compiled_regret(record.pulls_at, gaps_of(means), len(group.cells) * len(plan.seeds))
+        costs = regret_on_device(record.pulls_at, gaps_of(means), len(group.cells) * len(plan.seeds))
         if costs is None:
             costs = regret_of_counts(of_call(record.pulls_at, call), means[:, None])
         regret = costs[: call.seeds]
@@ -349,9 +349,9 @@ class Keeper:
         self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
 
 
-def saved(store: Store, call: Call) -> dict[str, Any]:
+def resume_arguments(store: Store, call: Call) -> dict[str, Any]:
     """What a call needs to go on from where it was saved, and to be saved again."""
-    return {"keep": Keeper(store, call), "begun": store.begun_as(call)}
+    return {"keep": Keeper(store, call), "begun": store.read_begun(call)}
 
 
 def keep_outcome(store: Store, call: Call, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""One lane, span by span: its pieces, compiled one by one, what they come to (`play`), and every play (`watched`)."""
+"""One lane, span by span: its pieces, compiled one by one, what they come to (`play_lane`), and every play (`watch_lane`)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -28,18 +28,18 @@ finish_lane = _piece(simulator.finish, (0,))
 
 @partial(_piece, static=(0, 1, 2))
 def watch_windows(
-    parts: Parts, kind: simulator.Kind, windows: int, case: Case, seed: Any, lane: Lane, times: Any, start: Any,
+    parts: Parts, kind: simulator.WindowKind, windows: int, case: Case, seed: Any, lane: Lane, times: Any, start: Any,
     length: Any, first: Any,
 ) -> tuple[Lane, Window]:  # fmt: skip
     """Play windows of a span from the `first` on, one by one, and return all of them, stacked."""
 
-    def one(lane, w):
+    def play_nth_window(lane, w):
         return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
 
-    return lax.scan(one, lane, first + jnp.arange(windows, dtype=jnp.int32))
+    return lax.scan(play_nth_window, lane, first + jnp.arange(windows, dtype=jnp.int32))
 
 
-def watched(
+def watch_lane(
     parts: Parts,
     schedule: Sequence[Span],
     case: Case,
@@ -67,11 +67,11 @@ def watched(
         start = spans.next_start(span, start, horizon)
 
 
-def play(
+def play_lane(
     parts: Parts, schedule: Sequence[Span], history: bool, case: Case, seed: Any, times: Any
 ) -> tuple[Record, Lane, dict[str, Any], list[Window]]:
     """The record, the lane and the diagnostics at the horizon, and with `history` the windows of each span."""
-    windows = [seen for _, seen in watched(parts, schedule, case, seed, times)] if history else []
+    windows = [seen for _, seen in watch_lane(parts, schedule, case, seed, times)] if history else []
     lane, start = begin_lane(parts, case, seed, len(times)), 0
     for span in schedule:
         kind, number = span.kind, spans.windows_offered(span, len(times))

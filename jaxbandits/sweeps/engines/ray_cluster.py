@@ -22,17 +22,17 @@ import jax
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.compilation.executables import HERE
-from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_thread
+from jaxbandits.sweeps.compilation.settings import in_force, of_this_thread, use_settings
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weight
-from jaxbandits.sweeps.engines.local import Orders, described
-from jaxbandits.sweeps.engines.one_call import Outcome, Progress, keep_outcome, play_call, saved
+from jaxbandits.sweeps.engines.local import Orders, error_and_traceback
+from jaxbandits.sweeps.engines.one_call import Outcome, Progress, keep_outcome, play_call, resume_arguments
 from jaxbandits.sweeps.engines.remaining import Remaining
-from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.identity import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
 from jaxbandits.sweeps.storage.store import Store
-from jaxbandits.validation import unwrapped
+from jaxbandits.validation import unwrap_factory
 from jaxbandits.version import __version__
 
 MAX_RETRIES = 10  # of a call whose worker or node is lost
@@ -62,14 +62,16 @@ class Ray:
         remote: Any = ray.remote
         self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
         called = Environment | Adversary
-        self.arguments = _packed({k: x.remake or x if isinstance(x, called) else x for k, x in given.items()})
+        self.arguments = _pickle_with_modules(
+            {k: x.remake or x if isinstance(x, called) else x for k, x in given.items()}
+        )
         platform, share = ray.get(self.remote(_describe).remote())
         self.versions = [__version__, *installed_versions(platform)]
         self.replaced = of_this_thread()
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
 
     def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
-        """As `Local.run`."""
+        """As `Local.run_sweep`."""
         import ray
 
         store, sink, failed, _, report, *_ = orders
@@ -95,7 +97,7 @@ class Ray:
                     try:
                         outcome, error = ray.get(reference)
                     except ray.exceptions.RayError as lost:  # its workers died again and again
-                        outcome, error = None, described(lost)
+                        outcome, error = None, error_and_traceback(lost)
                     if error is None:
                         sink(call, outcome)
                         report(Progress(call, weight(call, plan)))
@@ -103,7 +105,7 @@ class Ray:
                         raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
                         failed(call, *error)
-                    remaining.ended(call)
+                    remaining.note_end(call)
                     del pending[reference]
         except BaseException as stop:
             if isinstance(stop, KeyboardInterrupt):
@@ -134,11 +136,11 @@ def _describe() -> tuple[str, int]:
     return platform, default_memory(platform)
 
 
-def _packed(x: Any) -> bytes:
+def _pickle_with_modules(x: Any) -> bytes:
     """Pickle x together with users' own modules: a node need not have their files."""
     from ray import cloudpickle
 
-    own = [m for m in {_home(f) for f in _functions(x)} if m in sys.modules]
+    own = [m for m in {_module_to_send(f) for f in _functions(x)} if m in sys.modules]
     for name in own:
         cloudpickle.register_pickle_by_value(sys.modules[name])
     try:
@@ -151,7 +153,7 @@ def _packed(x: Any) -> bytes:
 def _functions(x: Any) -> Iterator[Any]:
     """The functions in a tree of arguments, also those inside partials."""
     if isinstance(x, functools.partial):
-        function, bound = unwrapped(x)
+        function, bound = unwrap_factory(x)
         yield from _functions([function, *bound.values()])
     elif isinstance(x, dict):
         yield from _functions(list(x.values()))
@@ -162,7 +164,7 @@ def _functions(x: Any) -> Iterator[Any]:
         yield x
 
 
-def _home(function: Any) -> str:
+def _module_to_send(function: Any) -> str:
     """The module of a function, where it must be sent along; an empty string for libraries, which every node has."""
     name = getattr(function, "__module__", None) or ""
     path = getattr(sys.modules.get(name), "__file__", None) or ""
@@ -172,12 +174,12 @@ def _home(function: Any) -> str:
 
 # docs/decisions.md#ray
 @functools.lru_cache(maxsize=4)
-def _planned(digest: str, arguments: bytes) -> Plan:
+def _plan_of_arguments(digest: str, arguments: bytes) -> Plan:
     """The plan of packed arguments; the digest, of them and of settings, is what the cache of plans knows them by."""
     from ray import cloudpickle
 
     laid_out = plan(**cloudpickle.loads(arguments))
-    return identified(laid_out, jax.default_backend(), stored=False)[0]
+    return identify_cells(laid_out, jax.default_backend(), stored=False)[0]
 
 
 @functools.cache
@@ -199,14 +201,14 @@ def _call(
     traced: what a user's part computes there. place: directory, token and block of the store, or None.
     """
     try:
-        with entered(replaced):
+        with use_settings(replaced):
             here = [__version__, *installed_versions(jax.default_backend())]
             if here != versions:
                 raise RuntimeError(
                     f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes, and give "
                     "all the same settings of JAX and XLA_FLAGS"
                 )
-            laid_out = _planned(digest, arguments)
+            laid_out = _plan_of_arguments(digest, arguments)
             computed = laid_out.groups[call.group].parts.traced
             if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
                 label = laid_out.cells[call.cells[0]].label
@@ -215,11 +217,11 @@ def _call(
                     "same files"
                 )
             store = None if place is None else _store(*place)
-            resumed = {} if store is None else saved(store, call)
+            resumed = {} if store is None else resume_arguments(store, call)
             outcome = play_call(call, laid_out, jax.local_devices()[0], **resumed)
             if store is None:
                 return outcome, None
             keep_outcome(store, call, outcome)
             return outcome._replace(regret=None, pulls=None, diagnostics={}), None
     except Exception as error:
-        return None, described(error)
+        return None, error_and_traceback(error)

@@ -19,7 +19,7 @@ class Remaining:
     """The calls of a run, and the speeds of their groups.
 
     At first one call of every group begins, small ones before large ones. Once all is compiled, a few plays of every
-    group are timed (`tasted`); from then on the longest of all calls is next, as short ones fill the cores best at the
+    group are timed (`note_taste`); from then on the longest of all calls is next, as short ones fill the cores best at the
     end.
     """
 
@@ -51,7 +51,7 @@ class Remaining:
             self._begun[call] = self._weight[call]
             return call
 
-    def compiled(self) -> list[Call]:
+    def note_compiled(self) -> list[Call]:
         """Note that all is compiled, and forget what was timed beside that. Gives a waiting call of each group.
 
         Of one group alone there is none: its own segments tell.
@@ -67,12 +67,12 @@ class Remaining:
         with self._lock:
             return 0 if group in self._timed else self._plays[group] // TASTE
 
-    def tasted(self, group: int, seconds: float | None) -> None:
+    def note_taste(self, group: int, seconds: float | None) -> None:
         """Note what a play of a group takes, or that it is not known."""
         with self._lock:
             self._tasted[group] = seconds
 
-    def note(self, played: Progress) -> None:
+    def note_plays(self, played: Progress) -> None:
         """Count what was played."""
         group = played.call.group
         with self._lock:
@@ -83,12 +83,12 @@ class Remaining:
                 plays, seconds = self._timed.get(group, (0, 0.0))
                 self._timed[group] = plays + played.plays, seconds + played.seconds
 
-    def ended(self, call: Call) -> None:
+    def note_end(self, call: Call) -> None:
         """Note that a call is over, however it ended."""
         with self._lock:
             self._begun.pop(call, None)
 
-    def seconds(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds until all calls are played; None where some group is not known yet."""
         with self._lock:
             if not self._all_known():
@@ -104,9 +104,9 @@ class Remaining:
     def _all_known(self) -> bool:
         """Whether every group that has calls left was timed, or could not be by a taste, and some group was."""
         left = {call.group for call in self._begun} | {group for group, calls in self._waiting.items() if calls}
-        return left <= self._timed.keys() | self._tasted.keys() and bool(self._known())
+        return left <= self._timed.keys() | self._tasted.keys() and bool(self._speeds_so_far())
 
-    def _known(self) -> dict[int, float]:
+    def _speeds_so_far(self) -> dict[int, float]:
         """Seconds a play of groups that were timed."""
         tasted = {group: seconds for group, seconds in self._tasted.items() if seconds is not None}
         return tasted | {group: seconds / plays for group, (plays, seconds) in self._timed.items()}
@@ -116,6 +116,6 @@ class Remaining:
 
         An operation of a group that was not timed is taken to be as fast as the geometric mean of the others.
         """
-        known = self._known()
+        known = self._speeds_so_far()
         usual = math.exp(sum(math.log(x / self._operations[group]) for group, x in known.items()) / len(known))
         return {group: known.get(group, usual * self._operations[group]) for group in self._plays}

@@ -31,17 +31,17 @@ from jaxbandits.traced_once import trace
 from jaxbandits.window import Parts, offer
 
 # Of functions that return several values: their names, and what to return where there is nothing to say.
-RESULTS: dict[str, tuple[list[str], str]] = {
+RESULT_NAMES: dict[str, tuple[list[str], str]] = {
     "Program.act": (["action", "used", "note"], ": return None as `used` when the whole window is used"),
     "Program.update": (["state", "released"], ": return () as `released` when nothing beyond the actions is released"),
     "World.observe": (["context", "state"], ""),
     "Attack.corrupt": (["payload", "hit", "state"], ""),
 }
-ONE: tuple[list[str], str] = ([], "")
+ONE_RESULT: tuple[list[str], str] = ([], "")
 # These may draw from a key that never changes: an instance or a set of contexts may be drawn once and for all.
 MAY_DRAW_ONCE = ("Program.init", "Attack.init", "World.init", "World.observe", "World.truth", "World.score")
 # A result has variables and axes of these names already: no diagnostic may be called so.
-RESERVED_NAMES = (
+RESERVED_DIAGNOSTICS = (
     "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
     "nonfinite_rewards", *SPENT,
 )  # fmt: skip
@@ -54,7 +54,7 @@ NO_SEED = (
     "meets the same numbers"
 )
 ONE_KEY = "draws with a key that is the same in every lane"
-REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
+DRAWS_REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
 
 
 class Examination:
@@ -87,30 +87,30 @@ class Examination:
 
     def _window(self, case: Case, seed: Any, before: Any, limit: Any) -> Any:
         parts = self.parts
-        lane = as_arrays(simulator.begun(parts, case, seed))
-        with logged_draws(self.addresses) if self.checked else contextlib.nullcontext():
+        lane = as_arrays(simulator.begin_without_record(parts, case, seed))
+        with log_draws(self.addresses) if self.checked else contextlib.nullcontext():
             after, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
         simulator.finish(parts, case, after)
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
         if self.claim.model != "none" and (self.checked or runs_own_code(self.claim.view)):
-            self.look(self.claim, "view", "", *shown)
+            self.examine(self.claim, "view", "", *shown)
         return shown
 
     def _with_rules(self, part: Any, slot: str = "") -> Any:
         """The part, each of whose functions is looked at when it is first called. slot: what an attack attacks."""
         fields = [field for field in calls_of(part.__class__) if getattr(part, field) is not None]
-        return part._replace(**{field: partial(self.look, part, field, slot) for field in fields})
+        return part._replace(**{field: partial(self.examine, part, field, slot) for field in fields})
 
-    def look(self, part: Any, field: str, slot: str, *args: Any) -> Any:
-        """What a function of a part returns, after a look at its form, at its results and by the rules of `RULES`."""
+    def examine(self, part: Any, field: str, slot: str, *args: Any) -> Any:
+        """What a function of a part returns, after a look at its form, at its results and by the rules of `FUNCTION_RULES`."""
         if (type(part), field, slot) in self.seen:  # an attack asks what another arm would pay
             return getattr(part, field)(*args)
         self.seen.add((type(part), field, slot))
-        return Call(self, part, field, slot, args).returned
+        return PartCall(self, part, field, slot, args).returned
 
 
-class Call:
+class PartCall:
     """A function of a part in a window, what it is given and what it returned, which its rules have looked at."""
 
     def __init__(self, of: Examination, part: Any, field: str, slot: str, args: Any) -> None:
@@ -118,7 +118,7 @@ class Call:
         self.kind, self.function = type(part).__name__, getattr(part, field)
         self.name, self.takes = f"{self.kind}.{field}", calls_of(part.__class__)[field]  # and its arguments' names
         self.returned: Any = self.result()
-        for rule in RULES.get(self.name, ()):
+        for rule in FUNCTION_RULES.get(self.name, ()):
             rule(self)
 
     @property
@@ -157,7 +157,7 @@ class Call:
         for x in jax.tree.leaves(outside):
             numbers = isinstance(x, jax.Array | np.ndarray | np.generic | int | float | complex)
             self.require(numbers, f"must return numbers and arrays, it returns {what(x)} among them")
-        names, remedy = RESULTS.get(name, ONE)
+        names, remedy = RESULT_NAMES.get(name, ONE_RESULT)
         plain = isinstance(returned, tuple | list) and not hasattr(returned, "_fields")
         if names and not (plain and len(returned) == len(names)):
             got = f"{len(returned)} value{'' if len(returned) == 1 else 's'}" if plain else what(returned)
@@ -177,7 +177,7 @@ class Call:
             moving = [name not in fixed for name, arg in pairs for x in jax.tree.leaves(arg) if is_array(x)]
             found = found or [(text, place) for place in contract.constant_draws(first.program, moving)]
         for text, place in found[:1]:
-            one.doubts.append((f"{self.name} {text}; {REMEDY}", place_of(place, self.function)))
+            one.doubts.append((f"{self.name} {text}; {DRAWS_REMEDY}", place_of(place, self.function)))
         del one.addresses[drawn:]  # those of the first trace are enough
         return first(*self.args)
 
@@ -185,7 +185,7 @@ class Call:
 
     def keeps_state(self) -> None:
         """The state has the fields, shapes and types of the one that `init` returned."""
-        names, _ = RESULTS.get(self.name, ONE)
+        names, _ = RESULT_NAMES.get(self.name, ONE_RESULT)
         old_state, state = self.args[1], as_arrays(self.returned[names.index("state")] if names else self.returned)
         home = type(old_state).__name__ if hasattr(old_state, "_fields") else "the state"
         olds, structure = jax.tree_util.tree_flatten_with_path(old_state)
@@ -229,7 +229,7 @@ class Call:
             text = f"names {field!r}, but the state that init returns is {shape_text(state)}"
             self.require(hasattr(state, field), text, "Hints.kept", one.given.program.init)
         if hints.rest is not None:
-            arm = one.look(hints, "rest", "", params, state)
+            arm = one.examine(hints, "rest", "", params, state)
             text = f"must return one arm, int32, it returns {shape_text(arm)}"
             self.require(is_scalar(arm, jnp.integer), text, "Hints.rest", hints.rest)
 
@@ -237,7 +237,7 @@ class Call:
         """Diagnostics are numbers under names that nothing else of the run has."""
         self.require(isinstance(self.returned, dict), f"must return a dict of numbers, not {what(self.returned)}")
         for key, value in self.returned.items():
-            taken = key in RESERVED_NAMES or (isinstance(key, str) and (not key.strip() or "/" in key))
+            taken = key in RESERVED_DIAGNOSTICS or (isinstance(key, str) and (not key.strip() or "/" in key))
             self.require(not taken, f"gives {key!r}, which a result cannot hold under that name: call it otherwise")
             twice = f"gives {key!r}, and so does another part of this run: call one of them otherwise"
             self.require(key not in self.of.diagnostics, twice)
@@ -256,7 +256,7 @@ class Call:
         floats = not one.checked or jnp.issubdtype(reward.dtype, jnp.floating)
         self.require(floats, f"must return floats, it returns {shape}: .astype(draws.dtype)")
 
-    def scores(self) -> None:
+    def returns_score(self) -> None:
         score, slots = self.returned, self.of.slots
         self.require(isinstance(score, Score), f"must return a Score, it returns {what(score)}")
         neither = score.arm is None and score.regret is None
@@ -285,19 +285,19 @@ class Call:
         self.require(mask, f"must return as `hit` False or a mask of agents, booleans, it returns {shape_text(hit)}")
 
 
-def logged_draws(log: list[Any]) -> contextlib.AbstractContextManager[Any]:
+def log_draws(log: list[Any]) -> contextlib.AbstractContextManager[Any]:
     """A context that notes what is drawn meanwhile: path, positions from and to, and place."""
     words, at = Draws.words, Draws.at
 
-    def logged_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
+    def log_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
         log.append((self.path, first, first + max(math.prod(shape), 1), place_of(sys._getframe())))
         return words(self, t, shape, first)
 
-    def logged_at(self: Draws, t: Any, position: Any) -> Any:
+    def log_at(self: Draws, t: Any, position: Any) -> Any:
         log.append((self.path, 0, 1, place_of(sys._getframe())))
         return at(self, t, position)
 
-    return mock.patch.multiple(Draws, words=logged_words, at=logged_at)
+    return mock.patch.multiple(Draws, words=log_words, at=log_at)
 
 
 def is_scalar(x: Any, kind: Any) -> bool:
@@ -323,18 +323,18 @@ def row_text(slots: int, agents: int | None) -> str:
     return f"shape [P] (here {slots})" if agents is None else f"shape [P, N] (here {slots}, {agents})"
 
 
-RULES: dict[str, tuple[Callable[[Call], None], ...]] = {
-    "World.observe": (Call.keeps_state, Call.truth_is_told),
-    "World.truth": (Call.returns_truth,),
-    "World.reward": (Call.pays_rewards,),
-    "World.score": (Call.scores,),
-    "Program.act": (Call.returns_arms, Call.hints_hold),
-    "Program.update": (Call.keeps_state,),
-    "Program.close": (Call.keeps_state,),
-    "Program.diagnose": (Call.diagnoses,),
-    "Attack.init": (Call.counts_arms,),
-    "Attack.corrupt": (Call.keeps_payload, Call.keeps_state),
-    "Attack.diagnose": (Call.diagnoses,),
+FUNCTION_RULES: dict[str, tuple[Callable[[PartCall], None], ...]] = {
+    "World.observe": (PartCall.keeps_state, PartCall.truth_is_told),
+    "World.truth": (PartCall.returns_truth,),
+    "World.reward": (PartCall.pays_rewards,),
+    "World.score": (PartCall.returns_score,),
+    "Program.act": (PartCall.returns_arms, PartCall.hints_hold),
+    "Program.update": (PartCall.keeps_state,),
+    "Program.close": (PartCall.keeps_state,),
+    "Program.diagnose": (PartCall.diagnoses,),
+    "Attack.init": (PartCall.counts_arms,),
+    "Attack.corrupt": (PartCall.keeps_payload, PartCall.keeps_state),
+    "Attack.diagnose": (PartCall.diagnoses,),
 }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxbandits.contract import a_kind, at_line, first_line, name_of, what
 from jaxbandits.protocol import Algorithm, Attack, Environment, Program, Span, World
 from jaxbandits.spans import batch_length
-from jaxbandits.validation import nearest, shown
+from jaxbandits.validation import nearest, show
 
 # What fields must be, in words. The types are those of `protocol`, where also stands which fields are functions.
 MUST_BE = {
@@ -65,7 +65,7 @@ def _types(kind: type) -> dict[str, Any]:
     return types
 
 
-class Rules(NamedTuple):
+class PartRules(NamedTuple):
     """Raises the errors of a part: each begins with its label and ends with the author's line."""
 
     head: str
@@ -81,10 +81,10 @@ class Rules(NamedTuple):
         if not holds:
             self.must(False, "{} must be {}, not {}", name, MUST_BE.get(name, words), what(value))
 
-    def functions(self, part: Any, kind: Any, name: str) -> None:
+    def must_be_part(self, part: Any, kind: Any, name: str) -> None:
         """It is a part of the kind, with functions for its functions, of which one gives the line."""
         self.must_be(isinstance(part, kind), name, part, a_kind(kind))
-        Rules(f"{self.head}{name}: ", next(filter(inspect.isfunction, part), None)).types(part, calls_of(kind))
+        PartRules(f"{self.head}{name}: ", next(filter(inspect.isfunction, part), None)).types(part, calls_of(kind))
 
     def types(self, part: Any, fields: Collection[str] = ()) -> None:
         """Fields have the types that `protocol` says: these, or all."""
@@ -93,12 +93,12 @@ class Rules(NamedTuple):
             if not ((fields and field not in fields) or isinstance(getattr(part, field), types)):
                 self.must_be(False, f"{kind.__name__}.{field}", getattr(part, field))
 
-    def counted(self, name: str, value: Any, least: int) -> None:
+    def must_be_count(self, name: str, value: Any, least: int) -> None:
         """A number of something is an integer that is large enough."""
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         self.must(whole and value >= least, "{} = {!r} must be an integer of at least {}", name, value, least)
 
-    def numbers(self, params: Any, name: str) -> None:
+    def must_be_numbers(self, params: Any, name: str) -> None:
         """Params are numbers."""
         if all(map(_is_number, jax.tree.leaves(params, is_leaf=IS_NONE))):  # paths are slow, and points may be many
             return
@@ -122,15 +122,15 @@ def check_part(part: Any, kind: Any, factory: Any, label: str = "") -> None:
         return _check_algorithm(part, label)
     if isinstance(part, Environment):
         return _check_environment(part)
-    Rules("", None).functions(part.attack, Attack, "Adversary.attack")
-    Rules("", None).types(part)
-    Rules("", part.attack.init).numbers(part.params, "Adversary.params")
+    PartRules("", None).must_be_part(part.attack, Attack, "Adversary.attack")
+    PartRules("", None).types(part)
+    PartRules("", part.attack.init).must_be_numbers(part.params, "Adversary.params")
 
 
 def _check_algorithm(algorithm: Algorithm, label: str) -> None:
     program, claim, read, schedule = algorithm.program, algorithm.guarantee, algorithm.rewards, algorithm.schedule
-    Rules(f"{label}: ", None).functions(program, Program, "Algorithm.program")
-    rules = Rules(f"{label}: ", program.act)
+    PartRules(f"{label}: ", None).must_be_part(program, Program, "Algorithm.program")
+    rules = PartRules(f"{label}: ", program.act)
     must, plays = rules.must, program.float32_plays
     for part in (program, program.hints, algorithm):
         rules.types(part)
@@ -138,13 +138,13 @@ def _check_algorithm(algorithm: Algorithm, label: str) -> None:
     rules.must_be(schedule and all(isinstance(x, Span) for x in schedule), "Algorithm.schedule", schedule)
     for span in schedule:
         for name, least in (("slots", 1), ("repeats", 0), ("length", 0)):
-            rules.counted(f"Span.{name}", getattr(span, name), least)
+            rules.must_be_count(f"Span.{name}", getattr(span, name), least)
     horizon, offered = algorithm.config.get("horizon"), sum(span.repeats * batch_length(span) for span in schedule)
     if isinstance(horizon, int) and all(span.full for span in schedule):
         must(offered >= horizon, "Algorithm.schedule offers {} plays, and the horizon is {}", offered, horizon)
     version = algorithm.version
     rules.must_be(version and isinstance(version[0], str), "Algorithm.version", version)
-    rules.numbers(algorithm.params, "Algorithm.params")
+    rules.must_be_numbers(algorithm.params, "Algorithm.params")
     rules.types(claim)
     if read is not None:
         between = _is_number(read.low) and _is_number(read.high) and read.low < read.high
@@ -165,21 +165,21 @@ def _check_algorithm(algorithm: Algorithm, label: str) -> None:
 
 
 def _check_environment(part: Environment) -> None:
-    Rules("", None).functions(part.world, World, "Environment.world")
-    rules = Rules("", part.world.reward)
+    PartRules("", None).must_be_part(part.world, World, "Environment.world")
+    rules = PartRules("", part.world.reward)
     rules.types(part)
-    rules.numbers(part.params, "Environment.params")
+    rules.must_be_numbers(part.params, "Environment.params")
     facts, must, counted = part.facts, rules.must, part.world.num_arms
     arms, most = facts.get("num_arms"), facts.get("max_horizon")
     for name, value in (("World.num_arms", counted), ("facts['num_arms']", arms), ("facts['max_horizon']", most)):
         if value is not None:
-            rules.counted(name, value, 0 if name == "World.num_arms" else 1)
+            rules.must_be_count(name, value, 0 if name == "World.num_arms" else 1)
     agree = arms is None or not counted or arms == counted
     must(agree, "facts['num_arms'] = {} disagrees with World.num_arms = {}", arms, counted)
     names, pays, bound = facts.get("arm_names"), facts.get("reward_range", (0, 0)), facts.get("reward_bound", 0)
     if names is not None:
         every = isinstance(names, tuple | list) and len(names) == (arms or counted)
-        must(every, "facts['arm_names'] = {} must be a name for each arm", shown(names))
+        must(every, "facts['arm_names'] = {} must be a name for each arm", show(names))
     pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
     words = "two numbers, (low, high) with low <= high"
     must(pair and pays[0] <= pays[1], "facts['reward_range'] = {!r} must be {}", pays, words)
@@ -191,7 +191,7 @@ def _check_environment(part: Environment) -> None:
 
 def check_means(environment: Environment) -> None:
     """Raise ValueError unless an environment whose pulls are counted for regret gives the mean of each arm."""
-    facts, rules = environment.facts, Rules("", environment.world.score)
+    facts, rules = environment.facts, PartRules("", environment.world.score)
     remedy = "put the arms' means into its facts, facts['means']"
     rules.must("means" in facts, "the environment counts pulls and gives no regret: {}", remedy)
     arms = facts.get("num_arms", environment.world.num_arms)
@@ -201,7 +201,7 @@ def check_means(environment: Environment) -> None:
         means = np.empty((0, 0))
     if means.ndim != 1 or not np.isfinite(means).all() or (arms and len(means) != arms):
         wanted = f"{arms or 'as many'} finite numbers, one an arm"
-        rules.must(False, "facts['means'] = {} must be {}", shown(facts["means"]), wanted)
+        rules.must(False, "facts['means'] = {} must be {}", show(facts["means"]), wanted)
 
 
 def check_claim(algorithm: Algorithm, label: str) -> None:
@@ -222,4 +222,4 @@ def check_claim(algorithm: Algorithm, label: str) -> None:
             right = len(value) == 2 and all(np.ndim(x) == 0 and _is_number(x) for x in value)
             wanted = "(epsilon, delta), two numbers"
         text = f"Guarantee.{name} must return {wanted}, not {what(value)}"
-        Rules(f"{label}: ", function).must(right, "{}", text)
+        PartRules(f"{label}: ", function).must(right, "{}", text)

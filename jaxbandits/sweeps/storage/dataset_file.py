@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandits.declared import with_sections
-from jaxbandits.validation import path_of, shown
+from jaxbandits.validation import path_of, show
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -81,7 +81,7 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
         return ds.load()
 
 
-def left_out(old: Path, new: Path) -> str:
+def describe_missing(old: Path, new: Path) -> str:
     """What the first result holds and the second does not, in words; no points, which searches choose anew."""
     import xarray as xr
 
@@ -130,7 +130,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     import xarray as xr
 
     if not isinstance(ds, xr.Dataset):
-        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
+        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else show(ds)
         raise TypeError(f"save: ds is {what}; give the Dataset that jb.sweep or jb.load returns, then the path")
     path = path_of(path, "save: path")
     if path.suffix not in (".nc", ".zarr"):
@@ -170,16 +170,16 @@ def _is_zarr(path: Path) -> bool:
 def _refuse_pickles(path: Path) -> None:
     """ValueError where a zarr directory asks for pickles to be read, which `save` never writes: they run code."""
 
-    def asked(x: Any) -> bool:
+    def asks_for_pickle(x: Any) -> bool:
         if isinstance(x, dict) and any(x.get(key) in ("pickle", "numcodecs.pickle") for key in ("id", "name")):
             return True
         inside = x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()
-        return any(map(asked, inside))
+        return any(map(asks_for_pickle, inside))
 
     for name in (".zarray", ".zmetadata", "zarr.json"):
         for file in path.rglob(name):
             try:
-                found = asked(json.loads(file.read_text(encoding="utf-8")))
+                found = asks_for_pickle(json.loads(file.read_text(encoding="utf-8")))
             except ValueError:  # zarr says what is wrong with it
                 continue
             if found:

@@ -116,7 +116,7 @@ class Store:
             self._write(path, uuid.uuid4().hex.encode())
         return path.read_text()
 
-    def clear(self) -> None:
+    def delete_files(self) -> None:
         """Remove what a store writes, and nothing else."""
         ours = [p for p in self.home.rglob("*") if p.name in ("sweep.json", "token") or p.suffix in (".bad", ".part")]
         ours += [p for p in self.home.glob("*/*.npz") if _NAME.fullmatch(p.name) or p.parent.name == "begun"]
@@ -141,7 +141,7 @@ class Store:
                 self.spent_here.parent.mkdir(exist_ok=True)
                 self.spent_here.write_text(f"{seconds:.3f}\n")
 
-    def claim(self, config: dict[str, Any], common: dict[str, Any]) -> None:
+    def record_settings(self, config: dict[str, Any], common: dict[str, Any]) -> None:
         """Record what all chunks here have in common; ValueError names what differs from an earlier run.
 
         common: the configuration without what has its default value. Releases up to 0.1.0 wrote `config`, the whole
@@ -155,7 +155,9 @@ class Store:
             written, stored = {}, {}
         old = "schema" not in written
         now = {key: config.get(key) for key in SHARED} if old else asked
-        differing = [k for k in SHARED if k in stored and stored[k] != now[k] and not _grown(k, stored[k], now[k])]
+        differing = [
+            k for k in SHARED if k in stored and stored[k] != now[k] and not _only_horizons_differ(k, stored[k], now[k])
+        ]
         if differing and any(self.home.glob("*/*.npz")):
             details = "; ".join(difference(key, stored[key], now[key]) for key in differing)
             raise ValueError(
@@ -229,9 +231,9 @@ class Store:
     def keep_begun(self, begun: BegunCall, leaves: Sequence[Any]) -> None:
         """Save where an unfinished call stands and its lanes' arrays, in place of an earlier save."""
         arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        self._write(self._begun_path(begun), pack(begun._asdict(), arrays))
+        self._write(self._path_of_begun(begun), pack(begun._asdict(), arrays))
 
-    def begun(self) -> Iterator[BegunCall]:
+    def all_begun(self) -> Iterator[BegunCall]:
         """Every unfinished call, without its lanes."""
         for path in sorted((self.home / "begun").glob("*.npz")):
             try:
@@ -239,7 +241,7 @@ class Store:
                     about = json.loads(str(file["about"]))
                 about.pop("sha256")
                 begun = BegunCall(**(about | {"keys": tuple(about["keys"])}))
-                if path != self._begun_path(begun):
+                if path != self._path_of_begun(begun):
                     raise Damaged("it holds another call")
             except FileNotFoundError:
                 continue
@@ -248,9 +250,9 @@ class Store:
             else:
                 yield begun
 
-    def begun_as(self, call: Any) -> tuple[BegunCall, list[np.ndarray[Any, Any]]] | None:
+    def read_begun(self, call: Any) -> tuple[BegunCall, list[np.ndarray[Any, Any]]] | None:
         """Where this very call stands and its lanes, if it was begun."""
-        path = self._begun_path(call)
+        path = self._path_of_begun(call)
         try:
             about, arrays = unpack(path)
             begun = BegunCall(**(about | {"keys": tuple(about["keys"])}))
@@ -263,9 +265,9 @@ class Store:
 
     def forget_begun(self, call: Any) -> None:
         """Delete what was saved of a call, which is finished."""
-        self._begun_path(call).unlink(missing_ok=True)
+        self._path_of_begun(call).unlink(missing_ok=True)
 
-    def _begun_path(self, call: Any) -> Path:
+    def _path_of_begun(self, call: Any) -> Path:
         name = hashlib.sha256(repr((call.keys, call.first, call.lanes, call.seeds)).encode()).hexdigest()
         return self.home / "begun" / f"{name}.npz"
 
@@ -298,7 +300,7 @@ def remedy(error: Exception) -> str:
     return "make room" if full else "see to the disk"
 
 
-def _grown(key: str, stored: Any, asked: Any) -> bool:
+def _only_horizons_differ(key: str, stored: Any, asked: Any) -> bool:
     """Whether only the list of horizons became longer or shorter: it is an axis, and axes may grow and shrink."""
     old, new = (set(x if isinstance(x, list) else [x]) for x in (stored, asked)) if key == "horizon" else ({0}, {1})
     return old <= new or old >= new
