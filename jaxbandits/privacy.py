@@ -155,8 +155,8 @@ def table() -> pd.DataFrame:
         epsilon, delta = here.guarantee.spend(here.params)
         rows.append({
             "source": _source(name, here.config), "algorithm": name, "model": claim.model, "unit": claim.unit,
-            "claimed": epsilon_or_nan(here), "printed": _spend_as_printed(name, epsilon_or_nan(here)), "here": float(epsilon),
-            "delta": float(delta),
+            "claimed": epsilon_or_nan(here), "printed": _spend_as_printed(name, epsilon_or_nan(here)),
+            "here": float(epsilon), "delta": float(delta),
         })  # fmt: skip
     order = list(dict.fromkeys(record.algorithm for record in provenance.records().values()))
     return pd.DataFrame(rows).sort_values(

@@ -261,7 +261,8 @@ def slope(
             raise ValueError(f"t_min = {t_min} applies to over='t' only: leave it out with over={over!r}")
         if ds[over].dtype.kind not in "iuf":
             raise ValueError(
-                f"over = {over!r} is not numeric ({join_values(ds[over].values)}): choose another of {join_values(known)}"
+                f"over = {over!r} is not numeric ({join_values(ds[over].values)}): "
+                f"choose another of {join_values(known)}"
             )
         others = [d for d in grid_dims(ds) if d != over]
         curves, x = final_regret(ds).transpose("algorithm", *others, "seed", over), ds[over].values.astype(np.float64)

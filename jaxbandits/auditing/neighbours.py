@@ -192,7 +192,8 @@ def check_pairs(
         integer("pairs: play", edit.play, 1, last, remedy="a transcript shows no later one")
         if adaptive and (edit.rule not in REACTION_RULES or isinstance(edit.otherwise, tuple)):
             raise ValueError(
-                f"pairs: {edit!r} does not react: give rule, one of {', '.join(map(repr, REACTION_RULES))}, and otherwise"
+                f"pairs: {edit!r} does not react: give rule, one of {', '.join(map(repr, REACTION_RULES))}, and "
+                "otherwise"
             )
         if not adaptive and (edit.rule, edit.otherwise) != ((), ()):
             raise ValueError(f"pairs: {edit!r} reacts to what was played: give adaptive=True")

@@ -81,7 +81,8 @@ def record(name: str) -> dict[str, Any]:
         "arguments": [
             {
                 "name": row.name, "default": None if row.required else row.default, "static": row.static,
-                "range": row.range and _range_record(row.range), "required": row.required, "text": join_lines(row.about),
+                "range": row.range and _range_record(row.range), "required": row.required,
+                "text": join_lines(row.about),
             }
             for row in rows
         ],

@@ -40,7 +40,7 @@ class Basis(NamedTuple):
 
 
 def lowest_largest(x: Float[Array, " K"], allowed: Bool[Array, " K"]) -> Int[Array, ""]:
-    """The lowest index whose value is within a relative `PICK_TIE` of the largest allowed one. Values are at least 0."""
+    """The lowest index whose value is within a relative `PICK_TIE` of the largest allowed one. All are at least 0."""
     return argmax(jnp.where(allowed, x, -1), PICK_TIE)
 
 

@@ -11,6 +11,6 @@ windows of a sweep are one. `over_lanes` is a function that is called once, such
 `filter_kernel` gives it the spectral filter; `numerics.device_forms` asks for these.
 
 `launch` calls a kernel inside of a program that XLA compiles: on a GPU as PTX, by one of two routes, or on a CPU as the
-C compiler takes the same text (`compilers`), by which all of it is tested where there is no GPU. `launch.force_form` and
-`device_forms.force_device_form` ask for that.
+C compiler takes the same text (`compilers`), by which all of it is tested where there is no GPU. `launch.force_form`
+and `device_forms.force_device_form` ask for that.
 """

@@ -270,7 +270,7 @@ class Loops(Scalars):
         return element([self.as_index(self.clip_to_top(*pair)) for pair in zip(starts, tops, strict=True)])
 
     def write_places(self, starts: Sequence[Number], tops: Sequence[int], clip: bool) -> Iterator[tuple[Index, Number]]:
-        """Where an element may be written, and whether it is written there. clip: positions are moved as in `read_at`."""
+        """Where an element may be written, and whether it is. clip: positions are moved as in `read_at`."""
         moved = [self.clip_to_top(*pair) for pair in zip(starts, tops, strict=True)]
         here = ALWAYS if clip else self.all_of(map(partial(self.op, "eq"), starts, moved))
         yield list(map(self.as_index, moved)), here

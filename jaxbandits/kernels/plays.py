@@ -184,8 +184,8 @@ class Stretch:
         for k, x in enumerate(jax.tree.leaves(ended)):
             run.give(self._memory_place("out", k, x), x)
         return [
-            *FIRST_PARAMETERS, *pointers(INPUT, "case", case), *pointers(CARRIED, "in", lane), *pointers(CARRIED, "before", rows),
-            *pointers(RESULT, "out", lane), *pointers(RESULT, "at", rows),
+            *FIRST_PARAMETERS, *pointers(INPUT, "case", case), *pointers(CARRIED, "in", lane),
+            *pointers(CARRIED, "before", rows), *pointers(RESULT, "out", lane), *pointers(RESULT, "at", rows),
         ]  # fmt: skip
 
     def _memory_place(self, name: str, k: int, x: Array) -> str:

@@ -35,7 +35,8 @@ def with_form(module: str, about: Hashable, function: Callable[..., Any], *args:
     """`function(*args)`, for which another device takes the form that a module of `jaxbandits.kernels` gives.
 
     The module's `form(about, shapes, platform, kind)` returns a function from the leaves of `args` to the leaves of the
-    result, or None where there is no better form. shapes: of the leaves. kind: "kernel", or as `force_device_form` says.
+    result, or None where there is no better form. shapes: of the leaves. kind: "kernel", or as
+    `force_device_form` says.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
     leaves, consts = jax.tree.leaves(args), closed.consts

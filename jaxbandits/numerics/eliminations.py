@@ -1,7 +1,7 @@
 """Inverses and Cholesky factors of symmetric matrices in the layouts of `packed`.
 
-Of entries apart all is written out. Of an array `PIVOT_BLOCK` pivots are eliminated together, in a loop. Those of matrices
-[d, d] of other code are in `numerics.linear_algebra`, with a table of what is where.
+Of entries apart all is written out. Of an array `PIVOT_BLOCK` pivots are eliminated together, in a loop. Those of
+matrices [d, d] of other code are in `numerics.linear_algebra`, with a table of what is where.
 """
 
 import itertools
@@ -35,8 +35,8 @@ def eliminate_symmetric(
     """D L' with L^-1 B beside it, and what stands for 1 / D, of symmetric A = L D L' with columns B beside it.
 
     In `pieces` strips of rows, each from its diagonal on: only the upper half of A is computed. A loop eliminates the
-    rows of one strip, `PIVOT_BLOCK` at once, from itself and from those below. More strips compute less and take longer to
-    compile. reciprocal: of a pivot; 0 leaves it out. The first axes are lanes, written out: under vmap every slice
+    rows of one strip, `PIVOT_BLOCK` at once, from itself and from those below. More strips compute less and take longer
+    to compile. reciprocal: of a pivot; 0 leaves it out. The first axes are lanes, written out: under vmap every slice
     would be a gather.
     """
     lead, dim = matrix.shape[:-2], matrix.shape[-1]

@@ -17,8 +17,8 @@ Which function inverts or factors which symmetric matrix:
 
 Functions of [d, d] loop over d pivots: their compile time does not grow with d, as that of a factorisation
 written out does (40 s at d = 10). Those of `packed` take a matrix in the layout of its d: written out up to
-`packed.MAX_UNROLLED_DIM` features, which is faster to run there, and an array of which `eliminations.PIVOT_BLOCK` pivots are
-eliminated together above. No two agree to the last bit, and none replaces another where results are pinned.
+`packed.MAX_UNROLLED_DIM` features, which is faster to run there, and an array of which `eliminations.PIVOT_BLOCK`
+pivots are eliminated together above. No two agree to the last bit, and none replaces another where results are pinned.
 """
 
 from typing import Any

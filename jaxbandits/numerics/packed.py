@@ -4,8 +4,8 @@ Linear bandits update a matrix at every play. Up to `MAX_UNROLLED_DIM` features 
 apart, the upper triangle by rows, and a vector is a list of d scalars: under vmap each is then one contiguous array
 over the lanes, and a step fuses into a few loops. A "scalar" may also be an array of any one shape, such as lanes or
 arms; everything is elementwise. Written out like that, compile time grows with d^2 or d^3, and a play waits for
-memory. Above, a matrix is an array [..., d, d] and a vector [..., d], with the features last. `split_features` gives features
-their layout, and the functions here read it off what they are given: one program text serves both.
+memory. Above, a matrix is an array [..., d, d] and a vector [..., d], with the features last. `split_features` gives
+features their layout, and the functions here read it off what they are given: one program text serves both.
 
 Every sum is in a fixed order. The two layouts agree to rounding.
 
@@ -89,7 +89,7 @@ def join_matrix_vector(matrix: Symmetric, vector: Vector) -> Float[Array, "... n
 
 
 def split_matrix_vector(numbers: Any, dim: int) -> tuple[Symmetric, Vector]:
-    """The matrix and the vector of `join_matrix_vector` numbers, which are an array, or apart already."""
+    """The matrix and the vector that `join_matrix_vector` joined, which are an array, or apart already."""
     if isinstance(numbers, list | tuple):
         return tuple(numbers[:-dim]), tuple(numbers[-dim:])
     if dim > MAX_UNROLLED_DIM:

@@ -45,7 +45,7 @@ STUDIES = {
 PAPERS = tuple(STUDIES)
 
 __all__ = [
-    "PAPERS", "Claim", "Exact", "Interval", "Search", "Study", "Sweep", "Tuning", "claims_table", "find", "known",
+    "PAPERS", "Claim", "Exact", "Interval", "Search", "Study", "Sweep", "Tuning", "claims_table", "find", "all_studies",
     "reproduce",
 ]  # fmt: skip
 

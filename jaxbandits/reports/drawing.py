@@ -136,7 +136,8 @@ def finish_plot(
 ) -> Plot:  # fmt: skip
     """The figure of some axes, with legend and caption, and its table; written to `path` where one is given.
 
-    order, words: as in `layout.add_legend_and_caption`. about: what the caption begins with. ax: the axes that a user gave, if any.
+    order, words: as in `layout.add_legend_and_caption`. about: what the caption begins with. ax: the
+    axes that a user gave, if any.
     """
     layout.add_legend_and_caption(axes, order, about, caption, ax is not None, words)
     plot = Plot(axes.figure.figure, frame.reset_index(drop=True))

@@ -28,7 +28,8 @@ def regret(
     bands: drawing.Bands = "interval", log: Literal["x", "y", "both", "none"] | None = None,
     dotted: drawing.Dotted = (), bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
     names: drawing.Titles = None,
-    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None, path: drawing.File = None,
+    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None,
+    path: drawing.File = None,
 ) -> Plot:  # fmt: skip
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
 
@@ -70,7 +71,8 @@ def reward(
     select: drawing.Select = None, bands: drawing.Bands = "interval",
     log: Annotated[Literal["x", "none"], Doc("Whether the axis of plays is logarithmic.")] = "none",
     dotted: drawing.Dotted = (), names: drawing.Titles = None,
-    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None, path: drawing.File = None,
+    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None,
+    path: drawing.File = None,
 ) -> Plot:  # fmt: skip
     """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
 
@@ -177,7 +179,8 @@ def against(
     ds: Swept, key: str, *, select: Annotated[drawing.Select, Doc("`{key: value}` for the other keys.")] = None,
     dotted: drawing.Dotted = (), reference: Mapping[str, Callable[[Any], Any]] | None = None,
     names: drawing.Names = None,
-    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None, path: drawing.File = None,
+    caption: drawing.Caption = "", width: drawing.FigureWidth = None, ax: drawing.Axes = None,
+    path: drawing.File = None,
 ) -> drawing.Drawn:  # fmt: skip
     """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
 
@@ -209,8 +212,8 @@ def against(
         several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
         if len(several) != 1:
             raise ValueError(
-                f"key = {key!r} is drawn over the values of one key, and {formatting.join_values(several) or 'none'} have "
-                "several: fix the others in `select`"
+                f"key = {key!r} is drawn over the values of one key, and {formatting.join_values(several) or 'none'} "
+                "have several: fix the others in `select`"
             )
         key = several[0]
     choice("key", key, keys)

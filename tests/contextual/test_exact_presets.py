@@ -321,7 +321,7 @@ def test_numbers_are_those_of_another_program():
         ("joint, 1024", "ledger", "max(horizon.bit_length(), 1)", "max((horizon - 1).bit_length(), 1)"),
         ("local, L = 2", "vector", "scale / norm", "scale"),
         # amplification of 20 users that no theorem has
-        ("amplified, few", "ledger", "amplified_epsilon(moved, scale, users, entries(dim), delta)",
+        ("amplified, few", "ledger", "amplified_epsilon(moved, scale, users, entries_of_pair(dim), delta)",
             "gaussian_epsilon(moved, scale * math.sqrt(users), delta)"),
     ], exact_presets),
 )  # fmt: skip

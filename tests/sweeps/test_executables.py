@@ -32,7 +32,7 @@ CHILD = """
 import json, sys, warnings
 from jaxbandits.sweeps.compilation import executables
 warnings.simplefilter("always")
-built, kept = [], executables.remembered
+built, kept = [], executables.load_or_build
 def watched(key, build, *ways):
     def counted():
         built.append(key)
@@ -41,7 +41,7 @@ def watched(key, build, *ways):
     asked.append(key)
     return value
 asked = []
-executables.remembered = watched
+executables.load_or_build = watched
 import jaxbandits as jb
 arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
 algorithm = jb.algorithms.ucb1

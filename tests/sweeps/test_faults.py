@@ -67,11 +67,11 @@ import jaxbandits as jb
 output.draw = lambda *args, **options: []
 jb.cores(1)
 one_call.KEEP_SECONDS, one_call.KEEP_SHARE = 0.1, 0.5
-printed = estimate.say
+printed = estimate.print_progress
 def to_the_log(text):
     say(text)
     printed(text)
-estimate.say = to_the_log
+estimate.print_progress = to_the_log
 play, write = local.play_call, store.Store._write
 def play_call(task, *args, **keywords):
     say("play", task.cells, task.first, keywords["begun"][0].window if keywords.get("begun") else 0)

@@ -383,8 +383,8 @@ def test_a_taste_of_a_group_that_waits_is_thrown_away(monkeypatch, whole):
     monkeypatch.setattr(local, "_cores", 1)
     monkeypatch.setattr(one_call, "segments", waiting)
     monkeypatch.setattr(remaining, "TASTE", 1)
-    monkeypatch.setattr(Remaining, "compiled", compiled_now)
-    monkeypatch.setattr(Remaining, "tasted", noted)
+    monkeypatch.setattr(Remaining, "note_compiled", compiled_now)
+    monkeypatch.setattr(Remaining, "note_taste", noted)
     xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL).regret, whole.regret)
     assert 1 <= len(tastes) <= 2 and all(seconds > 0 for _, seconds in tastes)  # both may wait
 

@@ -1,8 +1,8 @@
 """Robust arm elimination: Algorithms 1 and 2 of "Robust and private stochastic linear bandits" (ICML 2023).
 
 arXiv 2304.11741. Reads from top to bottom: numbers and state, the next batch (`begin_batch`), the end of a batch
-(`estimate_batch`, `end_batch`), the seven functions (`program`), the spans, the factory. What one batch's reports go through
-is in `batch_reports`, the radius in `formulas`.
+(`estimate_batch`, `end_batch`), the seven functions (`program`), the spans, the factory. What one batch's reports go
+through is in `batch_reports`, the radius in `formulas`.
 
 Axes: [K] arms, [d] features, [P] plays of a window, [B] batches, [n] plays of the largest batch. Draws:
 `encode/noise`, one Laplace a report at its play, in M2 at the last play of its arm; `close/filter`, one uniform

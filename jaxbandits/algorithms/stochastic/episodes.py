@@ -68,7 +68,7 @@ def clip01(value: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def clip_rewards(params, memory, arm, value, present):
-    """`Rules.keep` of rewards in [0, 1] that nothing is kept of but their sum."""
+    """`Rules.keep` for rewards in [0, 1] that nothing is kept of but their sum."""
     return memory, clip01(value), value.dtype.type(1)
 
 

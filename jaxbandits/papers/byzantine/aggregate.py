@@ -181,7 +181,7 @@ def climb(rng: np.random.Generator, points: Matrix, attacked: int, origin: Vecto
 def search(placements: int, starts: int, steps: int, seed: int = 0) -> pd.DataFrame:
     """A row for every number of agents, attacked agents and dimension.
 
-    Columns: `random`, the largest ratio of random placements, whose number is `placements`; `climb`, the largest
+    Columns: `random`, the largest ratio of random placements, whose number is `placements`; `climbed`, the largest
     after `steps` moves from each of the `starts` worst of them, in all `moves`; `line`, that of `on_a_line`.
     """
     rng, rows = np.random.default_rng(seed), []

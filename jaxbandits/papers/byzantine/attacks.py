@@ -66,8 +66,8 @@ def attack_ratios(results: Results) -> pd.DataFrame:
 
 
 PICTURE = shared.picture(
-    plot.heatmap, lambda results: shared.in_order(attack_ratios(results), AGGREGATES), "share", "attack", "ratio", panel="algorithm",
-    text="text", hatched="broke", names={"share": "share of attacked agents"}, cuts=CUTS,
+    plot.heatmap, lambda results: shared.in_order(attack_ratios(results), AGGREGATES), "share", "attack", "ratio",
+    panel="algorithm", text="text", hatched="broke", names={"share": "share of attacked agents"}, cuts=CUTS,
     hatch=f"more than {BROKEN:g} times", caption="regret of an honest agent relative to the mean without an attack",
 )  # fmt: skip
 

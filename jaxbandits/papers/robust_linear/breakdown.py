@@ -77,9 +77,9 @@ def clean(ds) -> pd.Series:
 
 def draw(group, results: Results) -> plot.Plot:
     return plot.heatmap(
-        in_order(breakdown_ratios(results), group), "share", "name", "ratio", panel="algorithm", text="text", hatched="broke",
-        names={"share": "share of corrupted reports", "name": "their size"}, hatch=f"more than {BROKEN:g} times",
-        caption="regret, relative to the same algorithm without corruption",
+        in_order(breakdown_ratios(results), group), "share", "name", "ratio", panel="algorithm", text="text",
+        hatched="broke", names={"share": "share of corrupted reports", "name": "their size"},
+        hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
     )  # fmt: skip
 
 

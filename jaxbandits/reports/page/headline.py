@@ -194,7 +194,8 @@ def _least(run: ReportRun) -> str:
     if not keys:
         first, second = frame.sort_values("mean", kind="stable").to_dict("records")[:2]
         half = first["ci_high"] - first["mean"]
-        said = f"Least mean regret at the end: “{first['algorithm']}”, {number_words(first['mean'])} ± {number_words(half)}"
+        said = f"Least mean regret at the end: “{first['algorithm']}”, {number_words(first['mean'])}"
+        said += f" ± {number_words(half)}"
         final = final_regret(run.ds)
         sides = (final.sel(algorithm=row["algorithm"]).values.ravel() for row in (second, first))
         ratio: Any = intervals.of_ratio(*sides)

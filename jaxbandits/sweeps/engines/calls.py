@@ -1,8 +1,8 @@
 """What is left to compute, cut into calls that fit the caches and the memory.
 
-Work is a list of intervals of seeds for every cell. `seeds_of_shard` says which of it this process is to compute, `without`
-takes away what is finished, `calls_of` cuts the rest into calls. Nothing here changes a result, only who computes it
-and when.
+Work is a list of intervals of seeds for every cell. `seeds_of_shard` says which of it this process is to compute,
+`without` takes away what is finished, `calls_of` cuts the rest into calls. Nothing here changes a result, only who
+computes it and when.
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""One lane, span by span: its pieces, compiled one by one, what they come to (`play_lane`), and every play (`watch_lane`)."""
+"""One lane, span by span: its pieces, each compiled, what they come to (`play_lane`), each play (`watch_lane`)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

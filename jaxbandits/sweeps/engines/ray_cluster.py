@@ -71,7 +71,7 @@ class Ray:
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
 
     def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
-        """As `Local.run_sweep`."""
+        """As `Local.run`."""
         import ray
 
         store, sink, failed, _, report, *_ = orders

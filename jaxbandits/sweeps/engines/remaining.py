@@ -19,8 +19,8 @@ class Remaining:
     """The calls of a run, and the speeds of their groups.
 
     At first one call of every group begins, small ones before large ones. Once all is compiled, a few plays of every
-    group are timed (`note_taste`); from then on the longest of all calls is next, as short ones fill the cores best at the
-    end.
+    group are timed (`note_taste`); from then on the longest of all calls is next, as short ones fill the cores best at
+    the end.
     """
 
     def __init__(self, plan: Plan, calls: Sequence[Call], machine: Machine) -> None:

@@ -103,7 +103,7 @@ class Examination:
         return part._replace(**{field: partial(self.examine, part, field, slot) for field in fields})
 
     def examine(self, part: Any, field: str, slot: str, *args: Any) -> Any:
-        """What a function of a part returns, after a look at its form, at its results and by the rules of `FUNCTION_RULES`."""
+        """What a function of a part returns, after a look at its form, at its results and by `FUNCTION_RULES`."""
         if (type(part), field, slot) in self.seen:  # an attack asks what another arm would pay
             return getattr(part, field)(*args)
         self.seen.add((type(part), field, slot))
