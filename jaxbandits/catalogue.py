@@ -14,10 +14,11 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import declared
 from jaxbandits import environments as e
+from jaxbandits.formatting import nearest
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.typing import EnvironmentFactory
-from jaxbandits.validation import nearest, plays_on
+from jaxbandits.validation import plays_on
 
 
 class SmallSweep(NamedTuple):

@@ -75,7 +75,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that says what may have been meant. What is wrong is one line, as it is with files."""
 
     def error(self, message: str):
-        from jaxbandits.validation import nearest
+        from jaxbandits.formatting import nearest
 
         if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             known = [word.strip(" '") for word in wrong[2].split(",")]
@@ -364,7 +364,7 @@ def _command(given, command: str) -> str:
 
 def _check_figure(figure, settings: dict) -> None:
     """What the picture asks for is there: said before anything runs."""
-    from jaxbandits.validation import nearest
+    from jaxbandits.formatting import nearest
 
     axes = [key[0] if isinstance(key, tuple) else key for key in settings.get("grid") or {}]
     axes += ["horizon"] if isinstance(settings["horizon"], list) else []

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
-from jaxbandits.validation import unwrap_factory
+from jaxbandits.recipe import unwrap
 
 # Functions of these packages, and of the standard library, are not a user's own.
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
@@ -104,7 +104,7 @@ def _frames(x: Any) -> Iterable[tuple[str, int | None]]:
     if isinstance(x, JaxprEqn):
         return [(frame.file_name, frame.line_num) for frame in getattr(x.source_info.traceback, "frames", ())]
     for _ in range(20):  # wrappers inside wrappers; a mock object wraps itself for ever
-        x = unwrap_factory(x).function
+        x = unwrap(x).function
         x = getattr(x, "__wrapped__", x)
     code = getattr(x, "__code__", None)
     return [] if code is None else [(code.co_filename, code.co_firstlineno)]
@@ -208,15 +208,6 @@ def what(x: Any) -> str:
 def a_kind(kind: type) -> str:
     """The name of a type after its article, such as `an Algorithm`."""
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
-
-
-def name_of(part: Any) -> str:
-    """What a factory, a partial of one or a called part is called."""
-    part = unwrap_factory(part).function
-    config = getattr(part, "config", None)
-    if isinstance(config, dict) and "name" in config:
-        return str(config["name"])
-    return str(getattr(part, "__name__", type(part).__name__))
 
 
 def at_line(*about: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MAX_SHOWN = 80  # characters of a value in a message
 
 
 def compact(x: float, digits: int | None = None) -> str:
@@ -78,6 +81,27 @@ def duration(seconds: float) -> str:
 def format_value(value: Any) -> str:
     """A grid value as the messages and tables show it: on one line."""
     return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: its `repr`, on one line and not too long."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # some dates would become integers
+        value = value.item()
+    text = " ".join(repr(value).split())
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+
+
+def nearest(name: str, known: Iterable[Any], number: int = 1) -> str:
+    """` (did you mean 'x'?)` with the known names that are most like `name`, or an empty string.
+
+    >>> nearest("UCB1", ["exp3", "ucb1"]), nearest("x", ["exp3", "ucb1"])
+    (" (did you mean 'ucb1'?)", '')
+    """
+    others = {str(k).casefold(): str(k) for k in known if str(k) != str(name)}
+    matches = difflib.get_close_matches(str(name).casefold(), others, n=number, cutoff=0.5)
+    return f" (did you mean {', '.join(repr(others[match]) for match in matches)}?)" if matches else ""
 
 
 def inert(value: Any) -> Any:

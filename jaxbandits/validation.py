@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import difflib
 import functools
 import inspect
 import json
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_origin, overload
+from typing import Annotated, Any, ParamSpec, TypeVar, get_origin, overload
 
 import jax
 import numpy as np
@@ -30,27 +29,18 @@ from jaxbandits.declared import (
     plays_on_by_names,
     write_docstring,
 )
+from jaxbandits.formatting import nearest, shown
 from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.recipe import unwrap
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Part = TypeVar("Part", Algorithm, Environment, Adversary)
 
 MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
-MAX_SHOWN = 80  # characters of a value in a message
 # What pandas calls a column without a name, and Parquet the index of a DataFrame.
 UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 NO_SCALARS = (bool, np.bool_, np.timedelta64)  # Python counts them among the integers
-
-
-def show(value: Any) -> str:
-    """A value as a message shows it: its `repr`, on one line and not too long."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
-        return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
-    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # some dates would become integers
-        value = value.item()
-    text = " ".join(repr(value).split())
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
 def same(x: Any, y: Any) -> bool:
@@ -76,17 +66,6 @@ def difference(name: str, there: Any, here: Any) -> str:
     return f"{name} is {_as_json(there)} there, {_as_json(here)} here"
 
 
-def nearest(name: str, known: Iterable[Any], number: int = 1) -> str:
-    """` (did you mean 'x'?)` with the known names that are most like `name`, or an empty string.
-
-    >>> nearest("UCB1", ["exp3", "ucb1"]), nearest("x", ["exp3", "ucb1"])
-    (" (did you mean 'ucb1'?)", '')
-    """
-    others = {str(k).casefold(): str(k) for k in known if str(k) != str(name)}
-    matches = difflib.get_close_matches(str(name).casefold(), others, n=number, cutoff=0.5)
-    return f" (did you mean {', '.join(repr(others[match]) for match in matches)}?)" if matches else ""
-
-
 @contextlib.contextmanager
 def prefix_errors(place: str) -> Iterator[None]:
     """A wrong value is an error that begins with its place."""
@@ -102,28 +81,6 @@ def prefix_errors(place: str) -> Iterator[None]:
         raise kind(f"{place}: {error}") from error
 
 
-class Unwrapped(NamedTuple):
-    """A factory without the partials around it."""
-
-    function: Any
-    bound: dict[str, Any]  # the keyword arguments that the partials bind; an outer one wins
-
-
-def unwrap_factory(factory: Any) -> Unwrapped:
-    """The function inside any number of `functools.partial`s, and the keyword arguments bound to it.
-
-    >>> function, bound = unwrap_factory(functools.partial(functools.partial(max, key=abs), default=0))
-    >>> function.__name__, sorted(bound)
-    ('max', ['default', 'key'])
-    """
-    bound: dict[str, Any] = {}
-    function = factory
-    while isinstance(function, functools.partial):
-        bound = {**function.keywords, **bound}
-        function = function.func
-    return Unwrapped(function, bound)
-
-
 def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
     """What a factory's algorithm plays on: as it says, else as the factory declares, else by the arguments' names.
 
@@ -131,7 +88,7 @@ def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
     >>> plays_on(jb.algorithms.ucb1), plays_on(functools.partial(jb.algorithms.linucb, dim=3))
     ('arms', 'decision set')
     """
-    function = unwrap_factory(factory).function
+    function = unwrap(factory).function
     told = getattr(algorithm, "plays_on", None) or getattr(function, "plays_on", None)
     return told if isinstance(told, str) else plays_on_by_names(inspect.signature(function).parameters)
 
@@ -241,7 +198,7 @@ def factory(
             part = function(**passed)
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             told = [key for key in rows if key in given]
-            extreme = ", ".join(f"{key} = {show(full[key])}" for key in told if _extreme(full[key]))
+            extreme = ", ".join(f"{key} = {shown(full[key])}" for key in told if _extreme(full[key]))
             raise ValueError(
                 f"{name}: {extreme or ', '.join(told)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
@@ -378,8 +335,8 @@ def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:
     """What a conversion's base factory returns, checked to be an algorithm."""
     algorithm = base(**arguments)
     if not isinstance(algorithm, Algorithm):
-        what = f"{show(algorithm)} of type {type(algorithm).__name__}"
-        raise TypeError(f"base = {show(base)} returned {what}, and no Algorithm: give a factory of jb.algorithms")
+        what = f"{shown(algorithm)} of type {type(algorithm).__name__}"
+        raise TypeError(f"base = {shown(base)} returned {what}, and no Algorithm: give a factory of jb.algorithms")
     return algorithm
 
 
@@ -390,10 +347,10 @@ def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
     >>> sorted(base_arguments(functools.partial(jb.algorithms.ucb1, horizon=9))[0])
     ['bonus_scale', 'horizon', 'num_arms']
     """
-    function, bound = unwrap_factory(base)
+    function, bound, _ = unwrap(base)
     if not callable(function):
         raise ValueError(
-            f"base = {show(function)} must be a factory of algorithms or a partial of one: "
+            f"base = {shown(function)} must be a factory of algorithms or a partial of one: "
             "for instance algorithms.linucb"
         )
     return set(inspect.signature(function).parameters), bound
@@ -422,7 +379,7 @@ def number(
         inside = inside and not (math.isinf(v) and (finite or isinstance(value, Integral)))
     if not inside:
         left, right = "(" if open_low or low == -math.inf else "[", ")" if open_high or high == math.inf else "]"
-        raise ValueError(f"{name} = {show(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
+        raise ValueError(f"{name} = {shown(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
     return float(value)
 
 
@@ -440,7 +397,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
     if not whole or (low is not None and value < low) or (high is not None and value > high):
         most = "" if high is None or (high == MAX_INTEGER and not (whole and value > high)) else f", at most {high}"
         ends = f"an integer{'' if low is None else f' of at least {low}'}{most}"
-        raise ValueError(f"{name} = {show(value)} must be {ends}{_and(remedy)}")
+        raise ValueError(f"{name} = {shown(value)} must be {ends}{_and(remedy)}")
     return int(value)
 
 
@@ -454,7 +411,7 @@ def path_of(path: Any, name: str = "path") -> Path:
     (True, 'runs/~')
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    wanted = f"{name} = {show(path)} must be the name of a file or directory"
+    wanted = f"{name} = {shown(path)} must be the name of a file or directory"
     if not isinstance(text, str):
         raise TypeError(wanted)
     if not text or "\0" in text:
@@ -462,7 +419,7 @@ def path_of(path: Any, name: str = "path") -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise ValueError(f"{name} = {show(text)} begins in a home that there is not: write the whole path") from None
+        raise ValueError(f"{name} = {shown(text)} begins in a home that there is not: write the whole path") from None
 
 
 def choice(name: str, value: Any, known: Iterable[Any]) -> str:
@@ -477,14 +434,14 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
         # types first: an array would be compared entry by entry
         if not any(isinstance(plain, type(option)) and plain == option for option in known):
             hint = nearest(value, known) if isinstance(value, str) else ""
-            raise ValueError(f"{name} = {show(value)} must be one of {', '.join(map(repr, known))}{hint}")
+            raise ValueError(f"{name} = {shown(value)} must be one of {', '.join(map(repr, known))}{hint}")
     return value
 
 
 def boolean(name: str, value: Any) -> bool:
     """Check that an argument is True or False, and return it; ValueError otherwise."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name} = {show(value)} must be True or False")
+        raise ValueError(f"{name} = {shown(value)} must be True or False")
     return value
 
 
@@ -554,7 +511,7 @@ def numbers(name: str, value: Any, remedy: str = "") -> np.ndarray[Any, Any]:
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     what = "is masked: fill it in"
     if not masked:
-        what = f"= {show(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
+        what = f"= {shown(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
     raise ValueError(f"{name}{list(where) or ''} {what}, or leave it out")
 
 

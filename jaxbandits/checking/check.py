@@ -23,10 +23,11 @@ from annotated_doc import Doc
 from jaxbandits import catalogue
 from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone, short_audit, windows
 from jaxbandits.checking.subject import Subject
-from jaxbandits.contract import describe_error, name_of, one_line, place_of, runs_own_code
+from jaxbandits.contract import describe_error, one_line, place_of, runs_own_code
 from jaxbandits.declared import plays_on_by_names
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.arguments import PARTS, factory_of, own_factory, part_factory, signature_of
+from jaxbandits.recipe import recipe_of, unwrap
+from jaxbandits.sweeps.arguments import PARTS, factory_of, own_factory, part_factory
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, plays_on, told
 
@@ -116,7 +117,7 @@ def check(
     )  # fmt: skip
     lines = _in_child(subject) or list(_here(subject))
     findings, rules = [x for x in lines if isinstance(x, Finding)], [x for x in lines if isinstance(x, str)]
-    return Check(f"{name_of(algorithm)} on {name_of(chosen)}", tuple(findings), tuple(rules))
+    return Check(f"{unwrap(algorithm).name} on {unwrap(chosen).name}", tuple(findings), tuple(rules))
 
 
 def _here(subject: Subject) -> Iterator[str | Finding]:
@@ -154,7 +155,7 @@ def look_up_part(slot: str, part: Any) -> Any:
         return part
     if ":" in part:
         return own_factory(part, Path())
-    factory, example = factory_of(part, slot, slot), catalogue.ADVERSARIES.get(part)
+    factory, example = factory_of(part, slot, slot).function, catalogue.ADVERSARIES.get(part)
     if part in catalogue.ENVIRONMENTS:
         return catalogue.ENVIRONMENTS[part].environment
     return factory if example is None else example.reward_adversary or example.message_adversary
@@ -163,13 +164,13 @@ def look_up_part(slot: str, part: Any) -> Any:
 def small_environment(algorithm: Any) -> EnvironmentFactory:
     """A small environment of the kind that an algorithm plays on, with the numbers that its factory binds."""
     try:
-        kind, (names, bound) = plays_on(algorithm), signature_of(algorithm)
-        if callable(bound.get("base")):  # a conversion may hand on what its base does not name
-            own = [name for name, parameter in names.items() if parameter.default is not None]
-            kind = plays_on_by_names([*own, *signature_of(bound["base"])[0]])
+        kind, recipe = plays_on(algorithm), recipe_of(algorithm)
+        if callable(recipe.bound.get("base")):  # a conversion may hand on what its base does not name
+            own = [name for name, parameter in recipe.arguments.items() if parameter.default is not None]
+            kind = plays_on_by_names([*own, *recipe_of(recipe.base).arguments])
     except (TypeError, ValueError):  # no factory: that is a finding
         return catalogue.arms
-    return catalogue.natural(kind, bound)
+    return catalogue.natural(kind, recipe.bound)
 
 
 def main(packed: bytes) -> None:
@@ -217,8 +218,10 @@ def _pickle_subject(subject: Subject) -> bytes | None:
     """The subject for another process; None where it holds what cannot be imported there by name."""
     parts = {slot: getattr(subject, slot) for slot in PARTS}
     called = {slot: part for slot, part in parts.items() if isinstance(part, Environment | Adversary)}
-    try:  # of a called part, what calls it again: for one that was changed since, that has no name
-        packed = pickle.dumps(replace(subject, **{slot: part_factory(part, slot) for slot, part in called.items()}))
+    # of a called part, what calls it again: for one that was changed since, that has no name
+    again = {slot: part_factory(part, slot).factory for slot, part in called.items()}
+    try:
+        packed = pickle.dumps(replace(subject, **again))
     except Exception:  # a closure, a lambda, a module object: whatever its own pickling raises
         return None
     return None if b"__main__" in packed or b"__mp_main__" in packed else packed

@@ -18,7 +18,8 @@ from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import one_line, place_of
 from jaxbandits.environments.data import ORDER
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.arguments import NAMED, PARTS, call_factory, factory_of, part_factory, signature_of
+from jaxbandits.recipe import recipe_of
+from jaxbandits.sweeps.arguments import NAMED, PARTS, call_factory, factory_of, part_factory
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import build_algorithm, parts_in, with_horizon
@@ -84,7 +85,7 @@ def builds(subject: Subject) -> Faults:
     algorithm = yield from _report_errors(subject, _build_part, subject, "algorithm", parts["environment"])
     if algorithm is None:
         return
-    version, names = algorithm.version, list(signature_of(subject.algorithm)[0])
+    version, names = algorithm.version, recipe_of(subject.algorithm).arguments
     if len(version) < 2:
         text = f"version = {version!r} must be (name, number, static values): results are stored under it"
         yield text, subject.algorithm
@@ -97,29 +98,29 @@ def builds(subject: Subject) -> Faults:
 def _build_part(subject: Subject, slot: str, environment: Any = None) -> Any:
     """What a part's factory builds, as a sweep builds it. environment: the built one, of an algorithm."""
     part, horizon = getattr(subject, slot), subject.horizon
-    factory = factory_of(part, slot, slot) if slot == "algorithm" else part_factory(part, slot)
-    for parameter in signature_of(factory)[0].values():
+    recipe = factory_of(part, slot, slot) if slot == "algorithm" else part_factory(part, slot)
+    for parameter in recipe.arguments.values():
         if parameter.kind not in NAMED:
             what = NO_NAMES if parameter.kind is parameter.POSITIONAL_ONLY else ANY_NAMES
             raise ValueError(f"{slot}: the factory takes {what}")
     if slot == "algorithm":
-        return build_algorithm(factory, {}, environment, horizon, subject.label)
-    return call_factory(factory if slot == "environment" else with_horizon(factory, horizon, slot), slot)
+        return build_algorithm(recipe, environment, horizon, subject.label)
+    return call_factory(recipe if slot == "environment" else with_horizon(recipe, horizon, slot), slot)
 
 
 def shapes(subject: Subject) -> Faults:
     """Functions take and return what the contract says, in windows of every size, in float32 and in float64."""
     for dtype, head in (("float32", ""), ("float64", "with dtype='float64', ")):
         for slots in subject.sizes:
-            if (yield from _report_errors(subject, subject.trace_window, slots, dtype, head=head)) is None:
+            if (yield from _report_errors(subject, subject.traced, slots, dtype, head=head)) is None:
                 return
-    if subject.trace_window(subject.sizes[-1]).counted:
+    if subject.traced(subject.sizes[-1]).counted:
         yield from _report_errors(subject, check_means, subject.cell.environment)
 
 
 def traces_once(subject: Subject) -> Faults:
     """Equal arguments give the identical Program, so that a sweep over parameters compiles it once."""
-    first, second = subject.cell, subject.build_plan().cells[0]
+    first, second = subject.cell, subject.again().cells[0]
     if first.algorithm.version != second.algorithm.version:
         text = "version differs between two calls with equal arguments: make it of the arguments alone"
         yield text, subject.algorithm
@@ -139,12 +140,12 @@ def draws(subject: Subject) -> Faults:
 
     There are no constant keys, and nothing is drawn while functions are traced, as np.random does.
     """
-    yield from dict.fromkeys(doubt for slots in subject.sizes for doubt in subject.trace_window(slots).doubts)
+    yield from dict.fromkeys(doubt for slots in subject.sizes for doubt in subject.traced(slots).doubts)
 
 
 def addresses(subject: Subject) -> Faults:
     """Within one window no address (path, play, position) is drawn twice, and no two paths share a key."""
-    drawn, told, keys = subject.trace_window(subject.sizes[-1]).addresses, set[str](), dict[int, str]()
+    drawn, told, keys = subject.traced(subject.sizes[-1]).addresses, set[str](), dict[int, str]()
     spans = [span for span in drawn if not span[0].startswith(ORDER)]  # a permutation: computed again where it is asked
     for i, (path, low, high, place) in enumerate(spans):
         other = keys.setdefault(zlib.crc32(path.encode()), path)
@@ -190,7 +191,7 @@ def guarantee(subject: Subject) -> Faults:
             text = f"half of mechanism_scale spends epsilon = {halved:.6g}, all of it {epsilon:.6g}"
             remedy = "it must at least double, so events must follow params.mechanism_scale"
             yield f"{text}: {remedy}", place_of(claim.events, factory)
-    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.trace_window(subject.sizes[-1]).shown)):
+    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traced(subject.sizes[-1]).shown)):
         text = "guarantee.view shows nothing: return what the theorem covers, of message, released and action"
         yield text, place_of(claim.view, factory)
 
@@ -210,7 +211,7 @@ def short_audit(subject: Subject) -> Faults:
 
 def plays(subject: Subject) -> Faults:
     """Lanes reach the horizon with finite regrets, and their pulls add up to their plays."""
-    arrays, horizon = subject.play_seeds(), subject.horizon
+    arrays, horizon = subject.played(), subject.horizon
     regret, times = arrays["regret"], subject.plan.groups[0].times
     for lane, checkpoint in np.argwhere(~np.isfinite(regret))[:1]:
         text = f"regret is {regret[lane, checkpoint]} at play {times[checkpoint]} in lane {lane}"
@@ -224,13 +225,13 @@ def plays(subject: Subject) -> Faults:
 def actions(subject: Subject) -> Faults:
     """Every action is an arm, counted from 0."""
     if not subject.cell.algorithm.program.hints.tally:  # otherwise no single plays are made
-        yield from _out_of_range(subject, subject.record_lane(0.0, 0.0)[0])
+        yield from _out_of_range(subject, subject.watched(0.0, 0.0)[0])
 
 
 def lane_alone(subject: Subject) -> Faults:
     """A lane alone is the same, bit for bit, as in a batch."""
     last = subject.seeds - 1
-    alone, together = subject.play_seeds(first=last, seeds=1), subject.play_seeds()
+    alone, together = subject.played(first=last, seeds=1), subject.played()
     if name := _differing(alone, {name: x[last:] for name, x in together.items()}):
         yield (
             f"lane {last} has another {name} alone than beside others: what one lane computes must not depend on "
@@ -243,7 +244,7 @@ def lane_alone(subject: Subject) -> Faults:
 def chunks(subject: Subject) -> Faults:
     """Results are the same, bit for bit, however many lanes a call holds."""
     lanes = -(-max(subject.seeds, 2 * LEAST_LANES) // LEAST_LANES) * LEAST_LANES
-    if name := _differing(subject.play_seeds(lanes=lanes), subject.play_seeds()):
+    if name := _differing(subject.played(lanes=lanes), subject.played()):
         yield (
             f"calls of {lanes} and of {LEAST_LANES} lanes give another {name}: write sums over short axes with "
             "jaxbandits.numerics.fixed_sum, dot or matvec, whose order is fixed",
@@ -253,7 +254,7 @@ def chunks(subject: Subject) -> Faults:
 
 def checkpoints(subject: Subject) -> Faults:
     """Pulls and regret at the horizon do not depend on where checkpoints lie."""
-    usual, other, update = subject.play_seeds(), subject.play_seeds(evenly=True), subject.cell.algorithm.program.update
+    usual, other, update = subject.played(), subject.played(evenly=True), subject.cell.algorithm.program.update
     advice = "a checkpoint may end a window early, so count plays (used), not windows"
     first, second, most = usual["regret"][:, -1], other["regret"][:, -1], REGRET_TOLERANCE
     if "pulls" in usual and not np.array_equal(usual["pulls"], other["pulls"]):
@@ -278,9 +279,9 @@ def bad_rewards(subject: Subject) -> Faults:
     program = subject.cell.algorithm.program
     if program.hints.tally:  # no single rewards are paid
         return
-    clean = _with_nan(subject.record_lane(0.0, 0.0)[1])
+    clean = _with_nan(subject.watched(0.0, 0.0)[1])
     for value in BAD_REWARDS:
-        history, state = subject.record_lane(0.3, value)
+        history, state = subject.watched(0.3, value)
         if fields := [name for name in _with_nan(state) if name not in clean]:
             text = f"a reward of {value} makes {', '.join(fields)} NaN, for good: rewards may be contaminated"
             yield f"{text}, so read them with jnp.where(jnp.isfinite(reward), reward, 0)", program.update

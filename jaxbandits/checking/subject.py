@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from jaxbandits import adversaries
-from jaxbandits.contract import name_of
 from jaxbandits.protocol import Case
+from jaxbandits.recipe import unwrap
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Call
 from jaxbandits.sweeps.engines.one_call import play_call
 from jaxbandits.sweeps.engines.one_lane import watch_lane
@@ -45,7 +45,7 @@ class Subject:
     @property
     def label(self) -> str:
         """What errors call the algorithm."""
-        name = name_of(self.algorithm)
+        name = unwrap(self.algorithm).name
         return "algorithm" if name.split(".")[0] in (*PARTS, "base") else name
 
     def build_plan(self) -> Plan:

@@ -13,14 +13,15 @@ from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.declared import PLAYS_ON, Range, sections
+from jaxbandits.formatting import nearest
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
+from jaxbandits.recipe import recipe_of, unwrap
 from jaxbandits.reports.citations import join_lines, paper
 from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.assumptions import FATES, interval
-from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
-from jaxbandits.validation import nearest, plays_on, unwrap_factory
+from jaxbandits.validation import plays_on
 
 LISTED_KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
 PAGE_WIDTH = 110  # characters of a line
@@ -175,7 +176,7 @@ def page(name: str) -> str:
     if isinstance(part, Algorithm):
         claim = part.guarantee
         unit = f", neighbours differ in one {claim.unit.replace('_', ' ')}"
-        bound = signature_of(catalogue.ALGORITHMS[name].algorithm)[1]
+        bound = recipe_of(catalogue.ALGORITHMS[name].algorithm).bound
         facts["plays on"] = structure(name)
         # rewards and privacy may depend on arguments: they are those of this example
         facts["example"] = f"{name}({', '.join(f'{key}={_value_text(value)}' for key, value in bound.items())})"
@@ -211,7 +212,7 @@ def page(name: str) -> str:
 def _value_text(value: Any) -> str:
     """A value as one would write it."""
     if isinstance(value, functools.partial):
-        function, keywords = unwrap_factory(value)
+        function, keywords, _ = unwrap(value)
         bound = "".join(f", {key}={_value_text(inner)}" for key, inner in keywords.items())
         return f"partial({_value_text(function)}{bound})"
     if isinstance(value, list):

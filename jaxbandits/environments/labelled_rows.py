@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.environments.user_tables import MISSING_WORDS, Table, TableSource, few, is_missing, of_frame, table_of
-from jaxbandits.validation import array, choice, is_frame, is_masked, nearest, show, told
+from jaxbandits.formatting import nearest, shown
+from jaxbandits.validation import array, choice, is_frame, is_masked, told
 
 # Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")
@@ -58,7 +59,7 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndar
     """Labels of any kind as arms [n] and the arms' names: in sorted order, of integers where all are, or of text."""
     for i, mark in enumerate(marks):
         if is_missing(mark) or (isinstance(mark, str) and not mark.strip()) or mark in (math.inf, -math.inf):
-            raise ValueError(f"{where(i)}: the label {show(mark)} is missing")
+            raise ValueError(f"{where(i)}: the label {shown(mark)} is missing")
     kinds = set(map(type, marks))
     values: list[Any]
     if all(issubclass(kind, int | float) and kind is not bool for kind in kinds):
@@ -76,7 +77,7 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndar
         for i, (name, mark) in enumerate(zip(values, marks, strict=True)):
             if isinstance(first.setdefault(name, mark), str) != isinstance(mark, str):
                 raise ValueError(
-                    f"{where(i)}: the labels {show(first[name])} and {show(mark)} have one name: give text"
+                    f"{where(i)}: the labels {shown(first[name])} and {shown(mark)} have one name: give text"
                 )
     distinct = sorted(set(values))
     code = {value: k for k, value in enumerate(distinct)}
@@ -99,7 +100,7 @@ def _marks(labels: Any) -> list[Any]:
 
 def _file_marks(table: Table, column: Any) -> list[Any]:
     """The labels in a column, None where one is missing; texts of a file are integers if all of them are."""
-    marks = [table.clean_cell(mark) for mark in _marks(column)]
+    marks = [table.text(mark) for mark in _marks(column)]
     texts = [mark for mark in marks if mark is not None]
     if table.words is not None and all(isinstance(text, str) and INTEGER.fullmatch(text) for text in texts):
         marks = [None if mark is None else int(mark) for mark in marks]
@@ -110,7 +111,7 @@ def read_features(features: Any) -> tuple[np.ndarray[Any, Any], list[str]]:
     """Features [n, p] in float64, and what messages call their columns."""
     if is_frame(features):
         table = of_frame(features, "features")
-        x = table.to_numbers()
+        x = table.numbers()
         table.complete_rows(table.names, np.isnan(x), "error")
         return x, table.names
     x = array("features", features, 2)
@@ -127,7 +128,7 @@ def labels_of(labels: Any, n: int) -> tuple[np.ndarray[Any, Any], tuple[str, ...
     if shape != (n,):
         hint = "one label for each row of features"
         if isinstance(labels, str):
-            hint = f"it names no column, jb.read_labelled(frame, label={show(labels)}) does"
+            hint = f"it names no column, jb.read_labelled(frame, label={shown(labels)}) does"
         elif shape == (n, 1):
             hint = "give its one column, frame['label'] or labels[:, 0]"
         raise ValueError(f"labels has shape {shape}; it must be ({n},): {hint}")
@@ -162,7 +163,7 @@ def _row_of(labels: Any) -> Callable[[int], str]:
     if index is None or callable(index):  # `index` of a list is a method
         return lambda i: f"labels: row {i + 1}"
     column = "" if name is None else f", column {name}"
-    return lambda i: f"labels: row {i + 1} (index {show(index[i])}){column}"
+    return lambda i: f"labels: row {i + 1} (index {shown(index[i])}){column}"
 
 
 @told
@@ -201,7 +202,7 @@ def read_losses(
     """
     choice("missing", missing, ("error", "drop"))
     table = table_of(path, missing_words)
-    losses = table.to_numbers(0.0, 1.0)
+    losses = table.numbers(0.0, 1.0)
     return losses[table.complete_rows(table.names, np.isnan(losses), missing)]
 
 
@@ -252,7 +253,7 @@ def read_labelled(
         raise ValueError(f"{table.source}: there is no column {label!r}{hint}; it has {few(table.names)}")
     at = table.names.index(str(label))
     rest, marks = table.without(at), _file_marks(table, table.frame.iloc[:, at])
-    features = rest.to_numbers()
+    features = rest.numbers()
     is_empty = np.isnan(features)
     if missing == "mean" and not is_empty.all(axis=0).any():
         features = np.where(is_empty, np.nanmean(features, axis=0), features)

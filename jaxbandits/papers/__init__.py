@@ -6,8 +6,8 @@ asks, and what was found, is told in its section of docs/reproductions/<paper>.m
 
 from importlib import import_module
 
+from jaxbandits.formatting import nearest
 from jaxbandits.papers.study import Claim, Exact, Interval, Search, Study, Sweep, Tuning, claims_table, reproduce
-from jaxbandits.validation import nearest
 
 # paper -> figure -> its module, and which of its studies
 STUDIES = {

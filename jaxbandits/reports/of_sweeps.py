@@ -12,10 +12,11 @@ import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits import formatting, selection, spending, statistics
+from jaxbandits.formatting import shown
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.layout import Plot
 from jaxbandits.selection import Swept
-from jaxbandits.validation import choice, show
+from jaxbandits.validation import choice
 
 BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
@@ -204,7 +205,7 @@ def against(
     keys, axis = selection.grid_dims(ds), key
     if not keys:
         raise ValueError(
-            f"key = {show(key)}: this sweep has no grid; run sweep(..., grid={{{show(key)}: [...]}}), "
+            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), "
             "or draw plot.regret(ds)"
         )
     spends = key in (spending.EPSILON, spending.DELTA) and key in ds.coords

@@ -6,7 +6,6 @@ Axes: [O] points of the grid at which a setting is chosen, [N] settings, [F] pro
 must do, [S] seeds.
 """
 
-import inspect
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +16,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from jaxbandits.formatting import nearest, shown
+from jaxbandits.recipe import Recipe, recipe_of
 from jaxbandits.searching.space import Dimension, dimensions_of
 from jaxbandits.selection import final_regret
-from jaxbandits.sweeps.arguments import PARTS, seed_range, signature_of
-from jaxbandits.sweeps.grid import Axis, base_of, settable_keys, takes
+from jaxbandits.sweeps.arguments import PARTS, seed_range
+from jaxbandits.sweeps.grid import Axis
 from jaxbandits.sweeps.sweep import sweep
 from jaxbandits.typing import Float, Tensor
-from jaxbandits.validation import nearest, show
 
 TuneSetting: TypeAlias = dict[str, Any]
 """The values of one algorithm: {key without the label: value}."""
@@ -42,7 +42,7 @@ CONFIDENCE = 0.95  # of the set of settings that could be the best
 class Problem(NamedTuple):
     """What is tuned, and where."""
 
-    algorithms: dict[str, Any]  # label -> factory
+    algorithms: dict[str, Any]  # label -> recipe
     environments: dict[str, Any]  # name -> environment; the name is empty where there is only one
     dimensions: dict[str, tuple[Dimension, ...]]  # label -> its own part of the space, keys without the label
     tied: dict[tuple[str, str], tuple[str, ...]]  # (label, key) -> the other keys that get the same value
@@ -104,7 +104,7 @@ def evaluate(
     return {label: np.concatenate(parts[label], 2)[:, : len(at[0])] for label, at in settings.items()}
 
 
-def concerning(row: dict[str, Any], labels: Iterable[str], algorithms: Mapping[str, Any]) -> dict[str, Any]:
+def concerning(row: dict[str, Any], labels: Iterable[str], algorithms: Mapping[str, Recipe]) -> dict[str, Any]:
     """The values that concern some of the labelled algorithms, or parts that all share."""
     return {key: value for key, value in row.items() if any(concerns(key, label, algorithms) for label in labels)}
 
@@ -125,7 +125,7 @@ def below(store: Path | None, name: str) -> Path | None:
 
 
 def parts_of_space(
-    space: Any, algorithms: Mapping[str, Any]
+    space: Any, algorithms: Mapping[str, Recipe]
 ) -> tuple[dict[str, tuple[Dimension, ...]], dict[tuple[str, str], tuple[str, ...]]]:
     """Each algorithm's part of the space, with keys without its label, and its tied keys.
 
@@ -151,10 +151,10 @@ def parts_of_space(
     return {label: tuple(of_label) for label, of_label in found.items()}, tied
 
 
-def _find_algorithms(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
+def _find_algorithms(key: Any, algorithms: Mapping[str, Recipe]) -> dict[str, str]:
     """The algorithms that a key reaches, and the key inside each of them."""
     if not isinstance(key, str) or not key:
-        raise ValueError(f"space key {show(key)} must be an argument's name, or a tuple of names that move together")
+        raise ValueError(f"space key {shown(key)} must be an argument's name, or a tuple of names that move together")
     owner = owner_of(key, algorithms)
     inner = key if owner is None else key[len(owner) + 1 :]
     if inner in RESERVED:
@@ -164,13 +164,13 @@ def _find_algorithms(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
     if inner == "horizon":
         raise ValueError("'horizon' cannot be tuned: tunings depend on it, so tune for each horizon")
     candidates = algorithms if owner is None else {owner: algorithms[owner]}
-    reached = {label: inner for label, factory in candidates.items() if takes(factory, inner)}
+    reached = {label: inner for label, recipe in candidates.items() if recipe.takes(inner)}
     if not reached:
-        bound = next((label for label, factory in candidates.items() if _binds(factory, inner)), None)
+        bound = next((label for label, recipe in candidates.items() if _binds(recipe, inner)), None)
         if bound is not None:
             raise ValueError(f"space key {key!r} is already set in the partial of {bound!r}: leave it out there")
-        known = {k: None for factory in candidates.values() for k in settable_keys(factory)}
-        names = [*known, *(f"{label}.{k}" for label, f in algorithms.items() for k in settable_keys(f))]
+        known = {k: None for recipe in candidates.values() for k in recipe.known_keys()}
+        names = [*known, *(f"{label}.{k}" for label, recipe in algorithms.items() for k in recipe.known_keys())]
         raise ValueError(f"space key {key!r}: no algorithm has such an argument{nearest(key, names)}")
     return reached
 
@@ -180,12 +180,11 @@ def owner_of(key: str, algorithms: Iterable[str]) -> str | None:
     return max((label for label in algorithms if key.startswith(f"{label}.")), key=len, default=None)
 
 
-def _binds(factory: Any, key: str) -> bool:
+def _binds(recipe: Recipe, key: str) -> bool:
     head, _, rest = key.partition(".")
     if not rest:
-        return head in signature_of(factory)[1]
-    base = base_of(factory) if head == "base" else None
-    return base is not None and _binds(base, rest)
+        return head in recipe.bound
+    return head == "base" and recipe.base is not None and _binds(recipe_of(recipe.base), rest)
 
 
 def axis_concerns(problem: Problem, label: str, axis: Axis) -> bool:
@@ -193,20 +192,20 @@ def axis_concerns(problem: Problem, label: str, axis: Axis) -> bool:
     return any(concerns(key, label, problem.algorithms) for key in axis.keys)
 
 
-def concerns(key: str, label: str, algorithms: Mapping[str, Any]) -> bool:
+def concerns(key: str, label: str, algorithms: Mapping[str, Recipe]) -> bool:
     """Whether a key of a grid concerns this algorithm, or a part that all share."""
     if owner := owner_of(key, algorithms):
         return owner == label
-    return key.partition(".")[0] in PARTS or takes(algorithms[label], key)
+    return key.partition(".")[0] in PARTS or algorithms[label].takes(key)
 
 
-def has_default(factory: Any, key: str) -> bool:
+def has_default(recipe: Recipe, key: str) -> bool:
     """Whether the factory can be called without the argument."""
     head, _, rest = key.partition(".")
     if rest:
-        return has_default(base_of(factory), rest)
-    parameter: inspect.Parameter = signature_of(factory)[0][head]
-    return parameter.default is not inspect.Parameter.empty
+        return has_default(recipe_of(recipe.base), rest)
+    parameter = recipe.arguments[head]
+    return parameter.default is not parameter.empty
 
 
 def unfold_points(ds: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
@@ -235,7 +234,7 @@ def disjoint(seeds: Any, report_seeds: Any, what: str) -> tuple[range, range]:
         raise ValueError(str(error).replace("seeds", "report_seeds", 1)) from None
     if max(searched.start, reported.start) < min(searched.stop, reported.stop):
         raise ValueError(
-            f"report_seeds = {show(reported)} meets seeds = {show(searched)}, on which {what} is chosen: report "
+            f"report_seeds = {shown(reported)} meets seeds = {shown(searched)}, on which {what} is chosen: report "
             f"on others, such as range({searched.stop}, {searched.stop + len(reported)})"
         )
     return searched, reported

@@ -12,9 +12,10 @@ import numpy as np
 import xarray as xr
 from annotated_doc import Doc
 
-from jaxbandits.contract import name_of
+from jaxbandits.formatting import nearest, shown
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.recipe import Recipe, unwrap
 from jaxbandits.searching import methods
 from jaxbandits.searching.population import Problem, TuneSettings, disjoint, evaluate
 from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of
@@ -22,17 +23,10 @@ from jaxbandits.searching.tuning import label_of, seed_span
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import (
-    call_factory,
-    label_algorithms,
-    part_factory,
-    public_name,
-    short_text,
-    signature_of,
-)
+from jaxbandits.sweeps.arguments import call_factory, label_algorithms, part_factory, public_name, short_text
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import Arguments, choice, integer, nearest, path_of, show, told, unwrap_factory
+from jaxbandits.validation import Arguments, choice, integer, path_of, told
 
 SLOTS = ("reward", "message")
 TAKEN = ("trial", "seed", "report_seed", "generation", "search_value", "regret", "report_regret")
@@ -54,7 +48,7 @@ class WorstCase(NamedTuple):
             name, kind = "search value (biased upwards)", f"the largest of {len(values)} trials"
         else:
             name, kind = "search value", "of the only trial"
-        chosen = ", ".join(f"{key} = {show(value)}" for key, value in self.params.items())
+        chosen = ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
         return "\n".join(
             [
                 f"WorstCase: {about['algorithm']} under {about['adversary']} on {about['slot']}s, "
@@ -139,16 +133,15 @@ def worst_case(
         raise ValueError(
             f"algorithm names {len(algorithms)} algorithms, {', '.join(algorithms)}: call worst_case for each of them"
         )
-    if adversary is None:
+    if (recipe := part_factory(adversary, part)) is None:
         raise TypeError("adversary = None attacks nobody: give a factory of jb.adversaries, or its name")
-    factory = part_factory(adversary, part)
-    dimensions, start = _space_dimensions(space, factory, part, integer("horizon", horizon, 1, 2**31 - 2))
+    dimensions, start = _space_dimensions(space, recipe, part, integer("horizon", horizon, 1, 2**31 - 2))
     trials = integer("trials", trials, 1)
     searched, reported = disjoint(seeds, report_seeds, "the attack")
     home = None if store is None else path_of(store, "store")
     problem = Problem(
         algorithms=algorithms, environments={"": environment}, dimensions={label: dimensions}, tied={}, known=[],
-        unknown=[], settings={"horizon": horizon, part: factory}, part=part,
+        unknown=[], settings={"horizon": horizon, part: recipe}, part=part,
     )  # fmt: skip
     proposer = methods.CrossEntropy(dimensions, trials, start)
     means = list[float]()
@@ -167,13 +160,13 @@ def worst_case(
     tried = methods.by_generations({label: [proposer]}, regrets, searched, cost, trials, proposer.size)
     best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))  # the first among equal ones
     chosen = tried.settings[label][0][best]
-    attack = functools.partial(factory, **chosen)
+    attack = recipe.bind(chosen)
     settings: Any = {"horizon": horizon, "checkpoints": 1, "progress": False, part: attack}
-    ds = sweep(algorithms, environment, seeds=reported, store=home and home / "report", **settings)
+    ds = sweep(problem.algorithms, environment, seeds=reported, store=home and home / "report", **settings)
     report = final_regret(ds).isel(algorithm=0).transpose("seed").values
     mean, low, high = (float(x) for x in mean_interval(report))
     about = {
-        "algorithm": label, "adversary": name_of(factory), "slot": slot, "horizon": int(horizon),
+        "algorithm": label, "adversary": recipe.name, "slot": slot, "horizon": int(horizon),
         "command": _command(algorithms, environment, attack, part, int(horizon), reported),
     }  # fmt: skip
     kept = _dataset(dimensions, tried, proposer.size, report, searched, reported).assign_attrs(about)
@@ -201,13 +194,13 @@ def _in_few_sizes(
 
 
 def _space_dimensions(
-    space: Any, factory: Any, part: str, horizon: int
+    space: Any, recipe: Recipe, part: str, horizon: int
 ) -> tuple[tuple[Dimension, ...], tuple[float, ...]]:
     """The dimensions of the space, and the coordinates of the adversary's own values.
 
     Every end of a range and every listed value is built once, beside the adversary's own values of the other keys.
     """
-    dimensions, (names, bound), name = dimensions_of(space), signature_of(factory), name_of(factory)
+    dimensions, names, bound, name = dimensions_of(space), recipe.arguments, recipe.bound, recipe.name
     for key in space:
         if key not in names:
             takes = ", ".join(names) or "none, as it is no longer what a factory built"
@@ -217,7 +210,7 @@ def _space_dimensions(
         if key in TAKEN:
             raise ValueError(f"space key {key!r} is a name that every result has: rename the argument of {name}")
     if "horizon" in names and "horizon" not in bound:  # a sweep fills it in
-        factory = functools.partial(factory, horizon=horizon)
+        recipe = recipe.bind({"horizon": horizon})
     empty = inspect.Parameter.empty
     missing = [key for key in space if key not in bound and names[key].default is empty]
     if missing:
@@ -226,15 +219,15 @@ def _space_dimensions(
             f"{name} has no default of {missing[0]!r}, where the search would start: give functools.partial(..., "
             f"{given})"
         )
-    built = call_factory(factory, part)
+    built = call_factory(recipe, part)
     start = tuple(_own_coordinate(d, bound.get(d.key, names[d.key].default), built, name) for d in dimensions)
     for dimension in dimensions:
         for value in (dimension.low, dimension.high) if dimension.is_range else dimension.values:
             value = int(value) if dimension.kind == "int" else value
             try:
-                call_factory(functools.partial(factory, **{dimension.key: value}), part)
+                call_factory(recipe.bind({dimension.key: value}), part)
             except ValueError as error:
-                raise ValueError(f"space[{dimension.key!r}]: {name} refuses {show(value)}: {error}") from error
+                raise ValueError(f"space[{dimension.key!r}]: {name} refuses {shown(value)}: {error}") from error
     return dimensions, start
 
 
@@ -250,22 +243,26 @@ def _own_coordinate(dimension: Dimension, value: Any, built: Adversary, name: st
         if dimension.is_range:
             inside = f"[{dimension.low:g}, {dimension.high:g}]"
         else:
-            inside = ", ".join(map(show, dimension.labels))
+            inside = ", ".join(map(shown, dimension.labels))
         raise ValueError(
-            f"space[{key!r}] does not hold {name}'s own {key} = {show(value)}, where the search starts: it has "
+            f"space[{key!r}] does not hold {name}'s own {key} = {shown(value)}, where the search starts: it has "
             f"{inside}; widen it, or give functools.partial(..., {key}=...)"
         ) from None
 
 
 def _command(
-    algorithms: dict[str, Any], environment: Any, attack: Any, part: str, horizon: int, reported: Sequence[int]
+    algorithms: dict[str, Recipe], environment: Any, attack: Recipe, part: str, horizon: int, reported: Sequence[int]
 ) -> str:
     """The expression that runs an attack on the report seeds again."""
     ((label, algorithm),) = algorithms.items()
-    who = python_text(algorithm) if name_of(algorithm) == label else f"{{{label!r}: {python_text(algorithm)}}}"
+    who = (
+        python_text(algorithm.factory)
+        if algorithm.name == label
+        else f"{{{label!r}: {python_text(algorithm.factory)}}}"
+    )
     return (
         f"jb.sweep({who}, {python_text(environment)}, horizon={horizon}, seeds={reported!r}, checkpoints=1, "
-        f"{part}={python_text(attack)})"
+        f"{part}={python_text(attack.factory)})"
     )
 
 
@@ -325,4 +322,4 @@ def python_text(x: Any) -> str:
 
 
 def _arguments_text(factory: functools.partial[Any]) -> str:
-    return ", ".join(f"{key}={python_text(value)}" for key, value in unwrap_factory(factory).bound.items())
+    return ", ".join(f"{key}={python_text(value)}" for key, value in unwrap(factory).bound.items())

@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
-from jaxbandits.contract import describe_error, name_of
+from jaxbandits.contract import describe_error
+from jaxbandits.formatting import nearest, shown
 from jaxbandits.learners.transformations import is_transformation, maker, program_of
 from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.recipe import Recipe, recipe_of, unwrap
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refuse_until
-from jaxbandits.validation import Arguments, integer, nearest, prefix_errors, show, unwrap_factory
+from jaxbandits.validation import Arguments, integer, prefix_errors
 
 MAX_CHECKPOINTS = 10**6
 PARTS = ("environment", "reward_adversary", "message_adversary")
@@ -41,13 +43,13 @@ PART_KINDS: dict[str, tuple[Any, Any, str]] = {
 
 def public_name(factory: Any) -> str:
     """Where a reader finds the factory: `jb.environments.bernoulli_arms`, or the name of a user's own."""
-    name, function = name_of(factory), unwrap_factory(factory).function
+    function, _, name = unwrap(factory)
     home = next((module for module, *_ in PART_KINDS.values() if getattr(module, name, None) is function), None)
     return name if home is None else f"jb.{home.__name__.rpartition('.')[2]}.{name}"
 
 
-def label_algorithms(given: Any) -> dict[str, Any]:
-    """A dict {label: factory} from a name, a factory, a list of them or {label: name or factory}."""
+def label_algorithms(given: Any) -> dict[str, Recipe]:
+    """The recipe of every label, from a name, a factory, a list of them or {label: name or factory}."""
     named: dict[Any, Any] = {}
     if isinstance(given, dict):
         named = given
@@ -55,10 +57,10 @@ def label_algorithms(given: Any) -> dict[str, Any]:
         # a called part is a tuple, too
         several = list(given) if isinstance(given, list | tuple) and not hasattr(given, "_fields") else [given]
         for item in several:
-            factory = factory_of(item, "algorithm", "algorithms")
-            if (name := name_of(factory)) in named:
+            recipe = factory_of(item, "algorithm", "algorithms")
+            if (name := recipe.name) in named:
                 raise ValueError(f"two algorithms are called {name!r}: give labels, {{'one': ..., 'other': ...}}")
-            named[name] = factory
+            named[name] = recipe
     if not named:
         raise ValueError("algorithms is empty: give at least one factory of jb.algorithms, or its name")
     for label in named:
@@ -73,30 +75,32 @@ def label_algorithms(given: Any) -> dict[str, Any]:
 
 
 def part_factory(given: Any, slot: str) -> Any:
-    """The factory of a part, given as a name, a factory, a partial or called; None for no adversary."""
+    """The recipe of a part, given as a name, a factory, a partial or called; None for no adversary."""
     if given is None and slot != "environment":
         return None
     if isinstance(given, PART_KINDS[slot][1]):
         changed = isinstance(given.config, Arguments) and not given.config.describes(given)
         # taken as it is: a user's own part has no factory, and that of a changed part returns another
-        return (lambda: given) if changed or given.remake is None else given.remake
+        return recipe_of((lambda: given) if changed or given.remake is None else given.remake)
     return factory_of(given, slot, slot)
 
 
-def factory_of(given: Any, slot: str, argument: str) -> Any:
-    """A factory, given as itself or by its name. ValueError or TypeError for anything else."""
+def factory_of(given: Any, slot: str, argument: str) -> Recipe:
+    """The recipe of a factory, given as itself or by its name. ValueError or TypeError for anything else."""
+    if isinstance(given, Recipe):  # looked at already: by `tune`, or before a worker of Ray got it
+        return given
     module = PART_KINDS[slot][0]
     known, order = module.__name__.rpartition(".")[2], "the algorithms come first, then the environment"
     if slot not in ("algorithm", "environment"):
         order = f"{slot} takes a factory of jb.adversaries"
     if isinstance(given, str):
         if given in module.__all__:
-            return getattr(module, given)
+            return recipe_of(getattr(module, given))
         if elsewhere := _belongs(given, slot):
             raise ValueError(f"{argument} = {given!r} is {elsewhere}: {order}")
         listed = f"{nearest(given, module.__all__)}; dir(jb.{known}) lists them"
         own = ": give the function itself" if ":" in given else listed
-        raise ValueError(f"{argument} = {show(given)} is no name of jb.{known}{own}")
+        raise ValueError(f"{argument} = {shown(given)} is no name of jb.{known}{own}")
     for other, (_, kind, what) in PART_KINDS.items():
         if isinstance(given, kind):
             name = (given.config or {}).get("name", what.split()[1])
@@ -107,69 +111,55 @@ def factory_of(given: Any, slot: str, argument: str) -> Any:
                 )
             raise TypeError(f"{argument} = {name}(...) is {what}: {order}")
     try:
-        signature_of(given)
+        recipe = recipe_of(given)
     except ValueError:
         raise TypeError(
-            f"{argument} = {show(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
+            f"{argument} = {shown(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
         ) from None
-    if elsewhere := _belongs(unwrap_factory(given).function, slot):
-        raise TypeError(f"{argument} = {name_of(given)} is {elsewhere}: {order}")
-    return given
+    if elsewhere := _belongs(recipe.name, slot, recipe.function):
+        raise TypeError(f"{argument} = {recipe.name} is {elsewhere}: {order}")
+    return recipe
 
 
-def _belongs(given: Any, slot: str) -> str:
+def _belongs(name: str, slot: str, function: Any = None) -> str:
     """The words `an environment` or the like, where a name or function is a factory of another kind than the slot's."""
     for module, _, what in PART_KINDS.values():
-        named = given in module.__all__ if isinstance(given, str) else getattr(module, name_of(given), None) is given
+        named = name in module.__all__ if function is None else getattr(module, name, None) is function
         if named and module is not PART_KINDS[slot][0]:
             return what
     return ""
 
 
-def call_factory(factory: Any, slot: str, prefix: str | None = None, place: str = "", /, **arguments: Any) -> Any:
-    """What the factory returns, checked to be a part of the slot's kind. TypeError where an argument is missing.
+def call_factory(recipe: Recipe, slot: str, prefix: str | None = None, place: str = "") -> Any:
+    """What a factory returns, checked to be a part of the slot's kind. TypeError where an argument is missing.
 
     prefix: how grid keys that could give a missing argument begin; None without a grid. place: what an error of the
     factory begins with, such as a label.
     """
-    name, (names, bound) = name_of(factory), signature_of(factory)
-    there = bound.keys() | arguments.keys()
-    missing = [key for key, p in names.items() if p.default is p.empty and p.kind in NAMED and key not in there]
-    if isinstance(factory, functools.partial) and factory.args:
-        missing = missing[len(factory.args) :]
-    if missing:
+    function, bound, name = recipe.function, recipe.bound, recipe.name
+    needed = [k for k, p in recipe.arguments.items() if p.default is p.empty and p.kind in NAMED and k not in bound]
+    if missing := needed[len(getattr(recipe.factory, "args", ())) :]:  # a partial binds the first ones by position
         values = ", ".join(f"{key}=..." for key in missing)
         grid = "" if prefix is None else f" or {' and '.join(prefix + key for key in missing)} in the grid"
         whose = f"{place}: " if slot == "algorithm" and place not in ("", name) else ""
         raise TypeError(
-            f"{whose}{name} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}"
+            f"{whose}{name} needs {', '.join(missing)}: functools.partial({public_name(function)}, {values}){grid}"
         )
     try:
         with prefix_errors(place):
-            part = factory(**arguments)
+            part = recipe.factory()
     except (ValueError, TypeError):
         raise
     except Exception as error:
         raise ValueError(f"{slot}: {name} fails with {describe_error(error)}") from error
-    fields.check_part(part, PART_KINDS[slot][1], factory, name)
+    fields.check_part(part, PART_KINDS[slot][1], function, name)
     return part
-
-
-def signature_of(factory: Any) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
-    """A factory's own arguments, and those already bound in partials."""
-    function, bound = unwrap_factory(factory)
-    try:
-        return dict(inspect.signature(function).parameters), bound
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{show(function)} is not a factory: give a function of keyword arguments or a functools.partial of one"
-        ) from None
 
 
 def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
     """Seeds as a range, from a count, a range or a list; `until`, for a sweep, is all that it may come to."""
     if labels is not None and isinstance(seeds, Until):
-        seeds.check_labels(labels)
+        seeds.check(labels)
         return range(seeds.most)
     refuse_until(seeds, "seeds", "it is for jb.sweep alone, give a count or a range")
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
@@ -179,7 +169,7 @@ def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
         seeds = range(values[0], values[0] + len(values))
         if values != list(seeds):
             raise ValueError(
-                f"seeds = {show(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
+                f"seeds = {shown(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
                 "what lies between, ds.sel(seed=[...]) then selects"
             )
     if isinstance(seeds, range):
@@ -211,12 +201,12 @@ def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
         times = np.empty(0)
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
         raise ValueError(
-            f"checkpoints = {show(checkpoints)} must be a count or a list of plays: for every play give "
+            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give "
             f"checkpoints={horizon}, the horizon"
         )
     if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
         raise ValueError(
-            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {show(times.tolist())}"
+            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {shown(times.tolist())}"
         )
     times = times.astype(np.int64)
     return times if times[-1] == horizon else np.append(times, horizon)
@@ -229,7 +219,7 @@ def floating(dtype: Any) -> str:
     except TypeError:
         name = ""
     if name not in ("float32", "float64"):
-        raise ValueError(f"dtype = {show(dtype)} must be 'float32' or 'float64'")
+        raise ValueError(f"dtype = {shown(dtype)} must be 'float32' or 'float64'")
     return name
 
 
@@ -246,7 +236,7 @@ def check_text(what: str, text: str) -> None:
             except ValueError as error:
                 reason = str(error).splitlines()[-1]
                 raise ValueError(
-                    f"{what} {show(text)} is broken mathematics for the pictures ({reason}): "
+                    f"{what} {shown(text)} is broken mathematics for the pictures ({reason}): "
                     "mend it, or write \\$ for a dollar"
                 ) from None
 
@@ -277,7 +267,7 @@ def own_factory(name: str, beside: Path) -> Callable[..., Any]:
             del sys.path[place]
     if not callable(factory):
         raise ValueError(f"{name!r} is {type(factory).__name__} and no function: give a factory of keyword arguments")
-    function = unwrap_factory(factory).function
+    function = unwrap(factory).function
     _refuse(getattr(function, "__module__", None) or type(function).__module__, name, beside)
     return factory
 
@@ -325,8 +315,9 @@ def short_text(x: Any) -> str:
         config = _transformation(x)
         return f"{config['name'].rpartition('.')[2]} {config['program'][:8]}"
     if callable(x):
-        inner = ", ".join(f"{k}={short_text(v)}" for k, v in unwrap_factory(x).bound.items())
-        return f"{name_of(x)}({inner})" if inner else name_of(x)
+        _, bound, name = unwrap(x)
+        inner = ", ".join(f"{k}={short_text(v)}" for k, v in bound.items())
+        return f"{name}({inner})" if inner else name
     return str(x)
 
 
@@ -340,8 +331,9 @@ def jsonable(x: Any) -> Any:
         return jsonable(x.config or {"name": "own"})
     if is_transformation(x):
         return dict(_transformation(x))
-    if callable(x):  # a factory or a partial
-        return {"name": name_of(x), **{k: jsonable(v) for k, v in unwrap_factory(x).bound.items()}}
+    if isinstance(x, Recipe) or callable(x):
+        factory = x if isinstance(x, Recipe) else unwrap(x)
+        return {"name": factory.name, **{k: jsonable(v) for k, v in factory.bound.items()}}
     with contextlib.suppress(ValueError):  # entries of different lengths, of which each is written by itself
         if isinstance(x, list | tuple | np.ndarray) and np.size(x) > 1000:
             return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x))}

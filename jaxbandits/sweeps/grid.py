@@ -1,16 +1,16 @@
 """The grid of a sweep: axes, keys, and which factory a key feeds."""
 
 import collections
-import functools
-import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.formatting import nearest, shown
 from jaxbandits.learners.transformations import is_transformation
-from jaxbandits.sweeps.arguments import PARTS, check_text, signature_of
-from jaxbandits.validation import integer, nearest, show
+from jaxbandits.recipe import Recipe
+from jaxbandits.sweeps.arguments import PARTS, check_text
+from jaxbandits.validation import integer
 
 # names that every result has
 RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "arm_name", "regret", "pulls", "best_reward")
@@ -30,14 +30,14 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
     grid = {} if grid is None else grid
     if not isinstance(grid, dict):
         instead = ": points=[...] runs a list of settings" if isinstance(grid, list | tuple) else ""
-        raise ValueError(f"grid = {show(grid)} must be a dict of lists, such as {{'epsilon': [0.1, 1.0]}}{instead}")
+        raise ValueError(f"grid = {shown(grid)} must be a dict of lists, such as {{'epsilon': [0.1, 1.0]}}{instead}")
     if points is not None and grid:
         raise ValueError("points and grid are alternatives: give one of them")
     axes = [] if not isinstance(horizon, list | tuple | np.ndarray) else [_horizons(horizon)]
     listed = isinstance(points, list | tuple) and len(points) > 0
     if points is not None and not (listed and all(isinstance(p, dict) and p for p in points)):
         raise ValueError(
-            f"points = {show(points)} must be a non-empty list of dicts of settings, such as [{{'epsilon': 0.1}}]"
+            f"points = {shown(points)} must be a non-empty list of dicts of settings, such as [{{'epsilon': 0.1}}]"
         )
     for entry in points or [grid]:
         for tied in entry:
@@ -60,7 +60,9 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
 def _check_keys(keys: tuple[Any, ...]) -> None:
     for key in keys:
         if not isinstance(key, str) or not key:
-            raise ValueError(f"grid key {show(key)} must be an argument's name, or a tuple of names that move together")
+            raise ValueError(
+                f"grid key {shown(key)} must be an argument's name, or a tuple of names that move together"
+            )
         if key == "horizon":
             raise ValueError("'horizon' is not a grid key: give horizon a list of horizons")
         if key in RESERVED_NAMES:
@@ -93,8 +95,8 @@ def _axis(key: Any, values: Any) -> Axis:
         raise ValueError("grid key () names no argument: give a tuple of names that move together")
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes | Iterator)
     if not several or getattr(values, "ndim", 1) == 0:
-        instead = "list(...)" if isinstance(values, Iterator) else f"[{show(values)}]"
-        raise ValueError(f"grid[{key!r}] = {show(values)} must be a list of values: {instead}")
+        instead = "list(...)" if isinstance(values, Iterator) else f"[{shown(values)}]"
+        raise ValueError(f"grid[{key!r}] = {shown(values)} must be a list of values: {instead}")
     labels, values = list(values), list(values.values() if isinstance(values, dict) else values)
     if not values:
         raise ValueError(f"grid[{key!r}] is empty: give at least one value")
@@ -113,7 +115,7 @@ def _axis(key: Any, values: Any) -> Axis:
         if len(keys) > 1 and any(np.ndim(v) == 1 and len(v) != len(keys) for v in labels):
             raise ValueError(
                 f"grid[{key!r}] ties {len(keys)} keys: give one row of {len(keys)} values for each point, in their "
-                f"order, not {show(labels[0])}; rows of arrays need names, "
+                f"order, not {shown(labels[0])}; rows of arrays need names, "
                 f"{{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
             )
         name = keys[0] if len(keys) == 1 else key
@@ -122,42 +124,13 @@ def _axis(key: Any, values: Any) -> Axis:
             what, example = "optimizers", "{'slow': optax.sgd(0.01), ...}"
         raise ValueError(f"grid[{key!r}] holds {what}: name them, for example {{{name!r}: {example}}}")
     if len({x if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
-        raise ValueError(f"grid[{key!r}] holds a value twice: {show(labels)}")
+        raise ValueError(f"grid[{key!r}] holds a value twice: {shown(labels)}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 
-def takes(factory: Any, key: str) -> bool:
-    """Whether a (possibly dotted) key reaches an argument of this factory that is not bound yet."""
-    head, _, rest = key.partition(".")
-    if rest:
-        return head == "base" and (base := base_of(factory)) is not None and takes(base, rest)
-    names, bound = signature_of(factory)
-    return key in names and key not in bound
-
-
-def base_of(factory: Any) -> Any:
-    """The base factory of a conversion, or None where it has none."""
-    names, bound = signature_of(factory)
-    default = names["base"].default if "base" in names else None
-    return bound.get("base", None if default is inspect.Parameter.empty else default)
-
-
-def settable_keys(factory: Any) -> list[str]:
-    """Every key that `takes` accepts."""
-    (names, bound), base = signature_of(factory), base_of(factory)
-    keys = [name for name in names if name not in bound]
-    return keys if base is None else keys + [f"base.{key}" for key in settable_keys(base)]
-
-
-def bind(factory: Any, key: str, value: Any) -> functools.partial[Any]:
-    """The factory with one key set, which may be dotted."""
-    head, _, rest = key.partition(".")
-    if not rest:
-        return functools.partial(factory, **{head: value})
-    return functools.partial(factory, base=bind(base_of(factory), rest, value))
-
-
-def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -> dict[str, list[tuple[int, int, str]]]:
+def route(
+    axes: list[Axis], algorithms: dict[str, Recipe], parts: dict[str, Recipe | None]
+) -> dict[str, list[tuple[int, int, str]]]:
     """Where all keys go: for every label and part, (axis, position in the axis, key inside the factory)."""
     routes = collections.defaultdict[str, list[tuple[int, int, str]]](list)
     for i, axis in enumerate(axes):
@@ -167,23 +140,23 @@ def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -
             label = max((name for name in algorithms if key.startswith(name + ".")), key=len, default=None)
             head, _, rest = key.partition(".") if label is None else (label, ".", key[len(label) + 1 :])
             if rest and head in PARTS:
-                if parts[head] is None:
+                if (part := parts[head]) is None:
                     raise ValueError(f"grid key {key!r}: this sweep has no {head}")
                 # a part's own arguments may be set again, even where it was called
-                targets = [head] if rest in signature_of(parts[head])[0] else []
+                targets = [head] if rest in part.arguments else []
             elif rest and head in algorithms:
-                targets = [head] if takes(algorithms[head], rest) else []
+                targets = [head] if algorithms[head].takes(rest) else []
             else:
-                rest, targets = key, [name for name in algorithms if takes(algorithms[name], key)]
+                rest, targets = key, [name for name, recipe in algorithms.items() if recipe.takes(key)]
             for target in targets:
                 routes[target].append((i, j, rest))
             if not targets:
-                own = {slot: list(signature_of(part)[0]) for slot, part in parts.items() if part is not None}
+                own = {slot: list(part.arguments) for slot, part in parts.items() if part is not None}
                 elsewhere = [f"{slot}.{key}" for slot, names in own.items() if key in names]
-                bound = next((name for name, f in algorithms.items() if key in signature_of(f)[1]), None)
+                bound = next((name for name, recipe in algorithms.items() if key in recipe.bound), None)
                 if bound is not None and not elsewhere:
                     raise ValueError(f"grid key {key!r} is already set in the partial of {bound!r}: leave it out there")
-                known = {label: settable_keys(factory) for label, factory in algorithms.items()}
+                known = {label: recipe.known_keys() for label, recipe in algorithms.items()}
                 every = [k for keys in known.values() for k in keys]
                 every += [f"{target}.{k}" for target, keys in (own | known).items() for k in keys]
                 hint = f" (did you mean {elsewhere[0]!r}?)" if elsewhere else nearest(key, dict.fromkeys(every))

@@ -15,14 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.contract import name_of
+from jaxbandits.formatting import shown
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
+from jaxbandits.recipe import Recipe
 from jaxbandits.simulator import case_of, parts_of
 from jaxbandits.spans import next_start
 from jaxbandits.sweeps import arguments
 from jaxbandits.sweeps.compilation import settings
-from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
-from jaxbandits.validation import integer, same, show
+from jaxbandits.sweeps.grid import Axis, axes_of, route
+from jaxbandits.validation import integer, same
 from jaxbandits.window import Parts
 
 
@@ -96,17 +97,17 @@ def plan(
     dtype: Any = "float32",
 ) -> Plan:
     """Check the arguments of `sweep`, build each algorithm at every point, group what runs together."""
-    factories, parts = arguments.label_algorithms(algorithms), (environment, reward_adversary, message_adversary)
+    recipes, parts = arguments.label_algorithms(algorithms), (environment, reward_adversary, message_adversary)
     makers = {slot: arguments.part_factory(part, slot) for slot, part in zip(arguments.PARTS, parts, strict=True)}
-    dtype, seeds = arguments.floating(dtype), arguments.seed_range(seeds, factories)
+    dtype, seeds = arguments.floating(dtype), arguments.seed_range(seeds, recipes)
     axes = axes_of(grid, points, horizon)
     moves = bool(axes) and axes[0].name == "horizon"
     horizons = axes[0].labels if moves else (integer("horizon", horizon, 1, 2**31 - 2),)
     times = {h: arguments.checkpoint_times(h, checkpoints) for h in horizons}
-    routes, shared = route(axes, factories, makers), dict[Any, Any]()
+    routes, shared = route(axes, recipes, makers), dict[Any, Any]()
     cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
     takers: dict[str, list[str]] = {key: [] for axis in axes for key in axis.keys}
-    for label, factory in factories.items():
+    for label, recipe in recipes.items():
         # the keys that reach the algorithm or what it meets: (axis, position among the axis's keys, key)
         keys = [(0, 0, "horizon")] if moves else []
         for target in (label, *arguments.PARTS):
@@ -125,16 +126,16 @@ def plan(
                     for slot in arguments.PARTS
                 )
                 given = {key: axes[i].values[place[i]][j] for i, j, key in routes[label]}
-                algorithm = build_algorithm(factory, given, world, length, label, "")
+                algorithm = build_algorithm(recipe.bind(given), world, length, label, "")
                 cells.append(Cell(label, algorithm, world, first, second, length, index))
             places[(label, *place)] = built_at[index]
     called = {slot: x for slot, x in zip(arguments.PARTS, parts, strict=True) if isinstance(x, Environment | Adversary)}
     asked = {
-        "algorithms": factories, "horizon": horizon, "seeds": seeds, "grid": grid, "points": points,
+        "algorithms": recipes, "horizon": horizon, "seeds": seeds, "grid": grid, "points": points,
         "checkpoints": checkpoints, "dtype": dtype, **makers, **called,
     }  # fmt: skip
     return Plan(
-        labels=list(factories), axes=axes, cells=cells, places=places, groups=group_cells(cells, times, dtype),
+        labels=list(recipes), axes=axes, cells=cells, places=places, groups=group_cells(cells, times, dtype),
         times=times, constant_along=constant_along, takers=takers, seeds=seeds, dtype=dtype, given=asked,
     )  # fmt: skip
 
@@ -153,11 +154,11 @@ def _part_at_place(
     """The environment or an adversary at a place, called once for every setting of its own keys and the horizon."""
     if maker is None:
         return None
-    filled = slot != "environment" and "horizon" in arguments.signature_of(maker)[0]
+    filled = slot != "environment" and "horizon" in maker.arguments
     setting = (slot, *(place[i] for i, _, _ in keys), horizon if filled else None)
     if setting not in shared:
         for i, j, key in keys:
-            maker = bind(maker, key, axes[i].values[place[i]][j])
+            maker = maker.bind({key: axes[i].values[place[i]][j]})
         maker = with_horizon(maker, horizon, slot) if filled else maker
         shared[setting] = arguments.call_factory(maker, slot, f"{slot}.", slot)
     limit = shared[setting].facts.get("max_horizon") if slot == "environment" else None
@@ -166,46 +167,41 @@ def _part_at_place(
     return shared[setting]
 
 
-def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
-    """The factory with the run's horizon bound, where it takes one; ValueError where another is bound."""
-    names, bound = arguments.signature_of(factory)
-    if "horizon" not in names:
-        return factory
-    if bound.get("horizon") is not None:
-        _check_agreement(slot, "horizon", bound["horizon"], horizon, "the run's horizon")
-    return functools.partial(factory, horizon=horizon)
+def with_horizon(recipe: Recipe, horizon: int, slot: str) -> Recipe:
+    """The recipe with the run's horizon bound, where it takes one; ValueError where another is bound."""
+    if "horizon" not in recipe.arguments:
+        return recipe
+    if recipe.bound.get("horizon") is not None:
+        _check_agreement(slot, "horizon", recipe.bound["horizon"], horizon, "the run's horizon")
+    return recipe.bind({"horizon": horizon})
 
 
 def build_algorithm(
-    factory: Any, given: dict[str, Any], environment: Environment, horizon: int, label: str, prefix: str | None = None
+    recipe: Recipe, environment: Environment, horizon: int, label: str, prefix: str | None = None
 ) -> Algorithm:
-    """Call an algorithm's factory. Arguments that the environment fixes are filled in where they are not given.
+    """Call an algorithm's factory. Arguments that the environment fixes are filled in where they are not bound.
 
-    given: arguments by their keys, which may be dotted. prefix: how grid keys that could give a missing argument begin;
-    None without a grid.
+    prefix: how grid keys that could give a missing argument begin; None without a grid.
     """
-    for key in sorted(given, key=operator.methodcaller("count", ".")):  # a base before its own
-        if "." in key or key == "base":
-            factory = bind(factory, key, given.pop(key))
-    names, bound = arguments.signature_of(factory)
+    bound, filled = recipe.bound, dict[str, Any]()
     arms, facts = environment.world.num_arms, environment.facts
     fixed = {"num_arms": arms} if arms else {}
     fixed |= {name: facts[name] for name in FILLED if name in facts} | {"horizon": horizon}
-    for name, parameter in names.items():
-        if name in bound or name in given:
+    for name, parameter in recipe.arguments.items():
+        if name in bound:
             if name in fixed:
                 whose = "the sweep's horizon" if name == "horizon" else "the environment's"
-                _check_agreement(label, name, bound.get(name, given.get(name)), fixed[name], whose)
+                _check_agreement(label, name, bound[name], fixed[name], whose)
         elif name in fixed:
-            given = {**given, name: fixed[name]}
+            filled[name] = fixed[name]
         elif name == "num_arms" and parameter.default is parameter.empty:
             raise ValueError(
                 f"{label} needs num_arms, and the environment's facts do not hold it: "
                 "Environment.facts = {'num_arms': ...}"
             )
         elif name in NEEDED and parameter.default is parameter.empty:
-            raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {NEEDED[name]}")
-    return fitting_in(arguments.call_factory(factory, "algorithm", prefix, label, **given), fixed, label)
+            raise TypeError(f"{label}: {recipe.name} needs {name}, and this environment has none: {NEEDED[name]}")
+    return fitting_in(arguments.call_factory(recipe.bind(filled), "algorithm", prefix, label), fixed, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Algorithm:
@@ -215,7 +211,7 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
         if value is not None and name in facts and value is not facts[name]:
             _check_agreement(label, name, value, facts[name], "the environment's")
         elif value is not None and name not in facts and name in ("num_experts", "num_agents"):
-            raise ValueError(f"{label}: {name} = {show(value)}, but this environment has none: {NEEDED[name]}")
+            raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 
 
@@ -227,7 +223,7 @@ def _check_agreement(label: str, name: str, value: Any, fixed: Any, whose: str) 
         agrees = value == fixed or (value, fixed) == ("redraw", "fixed")
     if not agrees:
         raise ValueError(
-            f"{label}: {name} = {show(value)} disagrees with {whose} {show(fixed)}: leave it out, it is filled in"
+            f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed)}: leave it out, it is filled in"
         )
 
 

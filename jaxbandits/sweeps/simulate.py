@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.contract import name_of
 from jaxbandits.declared import with_sections
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
@@ -197,12 +196,11 @@ def simulate(
 def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: Environment) -> Algorithm:
     """A built algorithm, or what a factory with its horizon bound returns; ValueError where it does not fit."""
     if not isinstance(algorithm, Algorithm):
-        factory = arguments.factory_of(algorithm, "algorithm", "algorithm")
-        bound = arguments.signature_of(factory)[1]
-        if "horizon" not in bound:
-            bind = f"functools.partial({arguments.public_name(factory)}, horizon=1000)"
-            raise ValueError(f"{name_of(factory)} needs a horizon: bind it, {bind}")
-        algorithm = plan.build_algorithm(factory, {}, environment, bound["horizon"], name_of(factory))
+        recipe = arguments.factory_of(algorithm, "algorithm", "algorithm")
+        if "horizon" not in recipe.bound:
+            bind = f"functools.partial({arguments.public_name(recipe.function)}, horizon=1000)"
+            raise ValueError(f"{recipe.name} needs a horizon: bind it, {bind}")
+        algorithm = plan.build_algorithm(recipe, environment, recipe.bound["horizon"], recipe.name)
     else:
         fields.check_part(algorithm, Algorithm, None, "algorithm")
     return plan.fitting_in(algorithm, environment.facts, algorithm.version[0])

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import jax
 import numpy as np
 
-from jaxbandits.contract import name_of
 from jaxbandits.declared import with_sections
+from jaxbandits.formatting import shown
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, estimate
-from jaxbandits.sweeps.arguments import PARTS, jsonable, signature_of
+from jaxbandits.sweeps.arguments import PARTS, jsonable
 from jaxbandits.sweeps.compilation.settings import check_flags
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import CheckedSweep
@@ -21,7 +21,7 @@ from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import Arguments, choice, path_of, show
+from jaxbandits.validation import Arguments, choice, path_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -181,7 +181,7 @@ def config_of(given: dict[str, Any], *, brief: bool = False) -> dict[str, Any]:
 
 
 def _part_as_json(part: Any, brief: bool) -> dict[str, Any] | None:
-    """An environment or an adversary, called or not, as JSON."""
+    """An environment or an adversary, called or a recipe, as JSON."""
     if part is None:
         return None
     changed = False
@@ -189,9 +189,8 @@ def _part_as_json(part: Any, brief: bool) -> dict[str, Any] | None:
         config, defaults = part.config or {"name": "own"}, getattr(part.config, "defaults", {})
         changed = isinstance(config, Arguments) and not config.describes(part)
     else:
-        names, bound = signature_of(part)
-        defaults = {name: p.default for name, p in names.items() if p.default is not p.empty}
-        config = {"name": name_of(part), **defaults, **{name: bound[name] for name in names if name in bound}}
+        defaults = {name: p.default for name, p in part.arguments.items() if p.default is not p.empty}
+        config = {"name": part.name, **defaults, **{k: part.bound[k] for k in part.arguments if k in part.bound}}
     written: dict[str, Any] = jsonable(config)
     if brief:
         written = {k: v for k, v in written.items() if k == "name" or k not in defaults or v != jsonable(defaults[k])}
@@ -208,5 +207,5 @@ def parse_memory(memory: Any) -> int | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
     size = float(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0
     if size < 1:
-        raise ValueError(f"memory = {show(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
+        raise ValueError(f"memory = {shown(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
     return int(size)

@@ -16,7 +16,7 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.sweeps.arguments import signature_of
+from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps.toml_file import read_config
 
 # No page shows an algorithm that spends more than its label says.
@@ -138,7 +138,7 @@ def run_file(settings: dict, code: str, place: Path) -> None:
 
 def sized(factory):
     """An algorithm of four arms, its privacy level given where it takes one."""
-    more = {"epsilon": 1.0} if "epsilon" in signature_of(factory)[0] else {}
+    more = {"epsilon": 1.0} if "epsilon" in recipe_of(factory).arguments else {}
     return factory(num_arms=4, horizon=100, **more)
 
 

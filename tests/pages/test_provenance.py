@@ -12,7 +12,7 @@ from jaxbandits import algorithms, catalogue, papers
 from jaxbandits.papers import pages
 from jaxbandits.papers.across.named_epsilon import GROUPS
 from jaxbandits.provenance import READ, RECORD_KINDS, ProvenanceRecord, as_printed, of_algorithm, records
-from jaxbandits.sweeps.grid import signature_of
+from jaxbandits.recipe import recipe_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEADS = re.compile(r"as printed|paper says|publish|known from")
@@ -126,7 +126,7 @@ def test_every_record_names_things_that_are_there(record: ProvenanceRecord):
     assert (record.up_to is None) or record.range
     assert record.algorithm or record.studies
     if record.algorithm:
-        taken = signature_of(catalogue.ALGORITHMS[record.algorithm].algorithm)[0]
+        taken = recipe_of(catalogue.ALGORITHMS[record.algorithm].algorithm).arguments
         assert set(record.settings) <= set(taken)
     known = [(name, row["statement"]) for name in papers.all_studies() for row in rows_of(name)]
     for study, beginnings in record.studies.items():

@@ -18,8 +18,9 @@ from wrong_calls import ARMS, DS, LONGEST, RUN, Row, fault, fault_of, result, ro
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
+from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps import execution
-from jaxbandits.sweeps.arguments import checkpoint_times, signature_of
+from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.plan import FILLED, plan
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
@@ -76,10 +77,10 @@ def arguments(factory, example) -> dict:
     if factory.__name__ in catalogue.ENVIRONMENTS:
         if not isinstance(environment, functools.partial):
             return {key: value for key, value in environment().config.items() if key != "name"}
-        return dict(signature_of(environment)[1])
+        return dict(recipe_of(environment).bound)
     if factory.__name__ in catalogue.ADVERSARIES:
-        return dict(signature_of(example.reward_adversary or example.message_adversary)[1])
-    names, given = signature_of(factory)[0], dict(signature_of(example.algorithm)[1])
+        return dict(recipe_of(example.reward_adversary or example.message_adversary).bound)
+    names, given = recipe_of(factory).arguments, dict(recipe_of(example.algorithm).bound)
     fixed = {"horizon": example.horizon} | {k: v for k, v in environment().facts.items() if k in FILLED}
     return {key: value for key, value in fixed.items() if key in names} | given
 
@@ -390,8 +391,8 @@ def test_the_help_says_that_a_file_is_a_program(capsys):
 
 
 def test_a_value_is_shown_on_one_line():
-    from jaxbandits.validation import show
+    from jaxbandits.formatting import shown
 
-    assert show(np.ones((9, 9))).count("\n") == 0 and len(show(list(range(10**4)))) <= 80
-    assert show(np.float64(0.5)) == "0.5" and "bits" in show(10**5000)
-    assert textwrap.shorten(show("a\nb"), 20) == r"'a\nb'"
+    assert shown(np.ones((9, 9))).count("\n") == 0 and len(shown(list(range(10**4)))) <= 80
+    assert shown(np.float64(0.5)) == "0.5" and "bits" in shown(10**5000)
+    assert textwrap.shorten(shown("a\nb"), 20) == r"'a\nb'"

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from jaxbandits.recipe import unwrap
 from jaxbandits.typing import AlgorithmFactory
-from jaxbandits.validation import unwrap_factory
 
 
 class Batches(NamedTuple):
@@ -57,7 +57,7 @@ def tuning_of(base: AlgorithmFactory, batches: Batches) -> dict[str, Any]:
     """The arguments that the conversion passes to its base, without those that a partial binds already."""
     if math.isinf(batches.epsilon):
         return {}
-    maker = unwrap_factory(base).function
+    maker = unwrap(base).function
     given = {key for key, value in batches.bound.items() if value is not None}
     declared: BatchTuning | None = getattr(maker, "tuning_in_batches", None)
     if declared is not None:

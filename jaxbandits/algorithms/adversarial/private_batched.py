@@ -13,14 +13,16 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuning_of
 from jaxbandits.algorithms.adversarial.htinf import htinf
 from jaxbandits.declared import LATER, Base, Example, Ge, Gt, Horizon, Le, NumArms
+from jaxbandits.formatting import shown
 from jaxbandits.learners.observed_loss import unit_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.numerics import fixed_sum, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
+from jaxbandits.recipe import unwrap
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import base_algorithm, factory, integer, show, unwrap_factory
+from jaxbandits.validation import base_algorithm, factory, integer
 
 
 class Params(NamedTuple):
@@ -167,7 +169,7 @@ def private_batched(
     """
     if not callable(base):
         raise ValueError(
-            f"base = {show(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
+            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
     chosen = window is not None
     if chosen:
@@ -177,7 +179,7 @@ def private_batched(
     else:
         # the rounding guard of `theory.window` may exceed T
         window = min(theory.window(theory.check_epsilon(epsilon, horizon)), horizon)
-    batches = Batches(num_arms, horizon, float(epsilon), window=window, chosen=chosen, bound=unwrap_factory(base).bound)
+    batches = Batches(num_arms, horizon, float(epsilon), window=window, chosen=chosen, bound=unwrap(base).bound)
     inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning_of(base, batches))
     if inner.version[0] == "delayed":
         raise ValueError("base = delayed counts its delays in plays, and a batch is many: give the base without them")

@@ -9,7 +9,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.study import Sweep, over_horizons, swept
-from jaxbandits.sweeps.grid import takes
+from jaxbandits.recipe import recipe_of
 
 NUM_ARMS, DIM = 20, 5
 GROWTH = 10  # of batches: horizon^(1 / num_batches) where the horizon is a power of ten
@@ -48,9 +48,10 @@ def target(value):
 
 def with_batches(algorithms, horizon) -> dict[str, Any]:
     """Algorithms bound to the number of batches of a horizon, where they take one."""
-    doubling = lambda algorithm: getattr(algorithm, "keywords", {}).get("mechanism") == "gaussian"  # of its own choice
+    doubling = lambda recipe: recipe.bound.get("mechanism") == "gaussian"  # of its own choice
+    takes = lambda recipe: recipe.takes("num_batches") and not doubling(recipe)
     return {
-        label: partial(one, num_batches=batches(horizon)) if takes(one, "num_batches") and not doubling(one) else one
+        label: partial(one, num_batches=batches(horizon)) if takes(recipe_of(one)) else one
         for label, one in algorithms.items()
     }
 

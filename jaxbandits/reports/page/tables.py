@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits import statistics, theory
-from jaxbandits.contract import name_of
+from jaxbandits.recipe import unwrap
 from jaxbandits.reports.page.runs import ReportRun
 from jaxbandits.reports.page.words import cut, key_name, number_words
 from jaxbandits.selection import grid_dims, tidy
@@ -287,7 +287,7 @@ ELIMINATIONS: dict[tuple[Any, ...], BoundFunction] = {
 }
 # algorithm -> the theorem's bound; None where the theorem is about other settings
 BOUNDS: dict[str, Callable[[Known], BoundFunction | None]] = {
-    "private_batched": lambda known: CONVERSIONS.get(name_of(known["base"])),
+    "private_batched": lambda known: CONVERSIONS.get(unwrap(known["base"]).name),
     "ldp_exp3": lambda known: _bound_function(theory.arms_rates, "existing"),
     "bandit_to_experts": lambda known: _bound_function(theory.experts_rates, "bandit_to_experts"),
     "local_exp4": lambda known: _bound_function(theory.experts_rates, "local_exp4"),

@@ -32,7 +32,6 @@ from jaxbandits.sweeps.identity import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
 from jaxbandits.sweeps.storage.store import Store
-from jaxbandits.validation import unwrap_factory
 from jaxbandits.version import __version__
 
 MAX_RETRIES = 10  # of a call whose worker or node is lost
@@ -105,7 +104,7 @@ class Ray:
                         raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
                         failed(call, *error)
-                    remaining.note_end(call)
+                    remaining.ended(call)
                     del pending[reference]
         except BaseException as stop:
             if isinstance(stop, KeyboardInterrupt):
@@ -153,8 +152,7 @@ def _pickle_with_modules(x: Any) -> bytes:
 def _functions(x: Any) -> Iterator[Any]:
     """The functions in a tree of arguments, also those inside partials."""
     if isinstance(x, functools.partial):
-        function, bound = unwrap_factory(x)
-        yield from _functions([function, *bound.values()])
+        yield from _functions([x.func, *x.args, *x.keywords.values()])
     elif isinstance(x, dict):
         yield from _functions(list(x.values()))
     elif isinstance(x, list | tuple):

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, get_args, get_origin
 import jax
 import numpy as np
 
-from jaxbandits.contract import a_kind, at_line, first_line, name_of, what
+from jaxbandits.contract import a_kind, at_line, first_line, what
+from jaxbandits.formatting import nearest, shown
 from jaxbandits.protocol import Algorithm, Attack, Environment, Program, Span, World
 from jaxbandits.spans import batch_length
-from jaxbandits.validation import nearest, show
 
 # What fields must be, in words. The types are those of `protocol`, where also stands which fields are functions.
 MUST_BE = {
@@ -114,9 +114,9 @@ def _is_number(x: Any) -> bool:
 
 
 def check_part(part: Any, kind: Any, factory: Any, label: str = "") -> None:
-    """Raise ValueError unless a factory returned a part of a kind that is well formed. label: of an algorithm."""
+    """Raise ValueError unless a factory returned a part of a kind that is well formed. label: what errors call it."""
     if not isinstance(part, kind):
-        who = f"{label}: its factory" if kind is Algorithm else name_of(factory)
+        who = f"{label}: its factory" if kind is Algorithm else label
         raise ValueError(f"{who} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
     if isinstance(part, Algorithm):
         return _check_algorithm(part, label)
@@ -179,7 +179,7 @@ def _check_environment(part: Environment) -> None:
     names, pays, bound = facts.get("arm_names"), facts.get("reward_range", (0, 0)), facts.get("reward_bound", 0)
     if names is not None:
         every = isinstance(names, tuple | list) and len(names) == (arms or counted)
-        must(every, "facts['arm_names'] = {} must be a name for each arm", show(names))
+        must(every, "facts['arm_names'] = {} must be a name for each arm", shown(names))
     pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
     words = "two numbers, (low, high) with low <= high"
     must(pair and pays[0] <= pays[1], "facts['reward_range'] = {!r} must be {}", pays, words)
@@ -201,7 +201,7 @@ def check_means(environment: Environment) -> None:
         means = np.empty((0, 0))
     if means.ndim != 1 or not np.isfinite(means).all() or (arms and len(means) != arms):
         wanted = f"{arms or 'as many'} finite numbers, one an arm"
-        rules.must(False, "facts['means'] = {} must be {}", show(facts["means"]), wanted)
+        rules.must(False, "facts['means'] = {} must be {}", shown(facts["means"]), wanted)
 
 
 def check_claim(algorithm: Algorithm, label: str) -> None:
