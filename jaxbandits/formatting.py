@@ -83,7 +83,7 @@ def format_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones

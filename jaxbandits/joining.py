@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from jaxbandits.formatting import join_values, shown
+from jaxbandits.formatting import join_values, show
 from jaxbandits.selection import TAKERS, takers, whole
 from jaxbandits.validation import choice, difference, told
 
@@ -42,7 +42,7 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     """
     choice("dim", dim, ("seed", "algorithm"))
     if isinstance(datasets, xr.Dataset) or not isinstance(datasets, Sequence) or not len(datasets):
-        raise TypeError(f"concat: datasets = {shown(datasets)} must be a list of Datasets that jb.sweep returned")
+        raise TypeError(f"concat: datasets = {show(datasets)} must be a list of Datasets that jb.sweep returned")
     parts = [whole(ds, "concat") for ds in datasets]
     _only_once(parts, dim)
     configs = [json.loads(part.attrs.get("config", "{}")) for part in parts]

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 
 
 class Unwrapped(NamedTuple):
@@ -66,7 +66,7 @@ def recipe_of(factory: Any) -> Recipe:
         arguments = dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{shown(function)} is not a factory: give a function of keyword arguments or a functools.partial of one"
+            f"{show(function)} is not a factory: give a function of keyword arguments or a functools.partial of one"
         ) from None
     default = arguments["base"].default if "base" in arguments else None
     base = bound.get("base", None if default is inspect.Parameter.empty else default)

@@ -11,7 +11,7 @@ import numpy as np
 from annotated_doc import Doc
 
 from jaxbandits.declared import Kind
-from jaxbandits.formatting import join_values, nearest, shown
+from jaxbandits.formatting import join_values, nearest, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     import xarray as xr
 
     if not isinstance(ds, xr.Dataset) or "regret" not in ds.data_vars:
-        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
+        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else show(ds)
         what = "a Dataset without regret" if isinstance(ds, xr.Dataset) else what
         raise TypeError(f"{function}: ds is {what}; give the Dataset that jb.sweep or jb.load returns")
     regret = ds["regret"]

@@ -19,7 +19,7 @@ from annotated_doc import Doc
 from scipy.special import stdtrit
 
 from jaxbandits import intervals, spending
-from jaxbandits.formatting import format_value, inert, join_values, markdown_table, shown
+from jaxbandits.formatting import format_value, inert, join_values, markdown_table, show
 from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, told
@@ -416,9 +416,7 @@ def _side(final: xr.DataArray, side: Any, name: str) -> tuple[str, dict[str, Any
     """The label and the fixed keys of one side of a comparison."""
     pair = isinstance(side, tuple | list) and len(side) == 2 and isinstance(side[1], dict)
     if not isinstance(side, str) and not pair:
-        raise ValueError(
-            f"{name} = {shown(side)} must be a label, or (label, {{key: value}}) for one point of the grid"
-        )
+        raise ValueError(f"{name} = {show(side)} must be a label, or (label, {{key: value}}) for one point of the grid")
     label, at = (side, {}) if isinstance(side, str) else side
     return choice(name, label, [str(x) for x in final["algorithm"].values]), dict(at)
 

@@ -29,7 +29,7 @@ from jaxbandits.declared import (
     plays_on_by_names,
     write_docstring,
 )
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.recipe import unwrap
 
@@ -198,7 +198,7 @@ def factory(
             part = function(**passed)
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             told = [key for key in rows if key in given]
-            extreme = ", ".join(f"{key} = {shown(full[key])}" for key in told if _extreme(full[key]))
+            extreme = ", ".join(f"{key} = {show(full[key])}" for key in told if _extreme(full[key]))
             raise ValueError(
                 f"{name}: {extreme or ', '.join(told)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
@@ -335,8 +335,8 @@ def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:
     """What a conversion's base factory returns, checked to be an algorithm."""
     algorithm = base(**arguments)
     if not isinstance(algorithm, Algorithm):
-        what = f"{shown(algorithm)} of type {type(algorithm).__name__}"
-        raise TypeError(f"base = {shown(base)} returned {what}, and no Algorithm: give a factory of jb.algorithms")
+        what = f"{show(algorithm)} of type {type(algorithm).__name__}"
+        raise TypeError(f"base = {show(base)} returned {what}, and no Algorithm: give a factory of jb.algorithms")
     return algorithm
 
 
@@ -350,7 +350,7 @@ def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
     function, bound, _ = unwrap(base)
     if not callable(function):
         raise ValueError(
-            f"base = {shown(function)} must be a factory of algorithms or a partial of one: "
+            f"base = {show(function)} must be a factory of algorithms or a partial of one: "
             "for instance algorithms.linucb"
         )
     return set(inspect.signature(function).parameters), bound
@@ -379,7 +379,7 @@ def number(
         inside = inside and not (math.isinf(v) and (finite or isinstance(value, Integral)))
     if not inside:
         left, right = "(" if open_low or low == -math.inf else "[", ")" if open_high or high == math.inf else "]"
-        raise ValueError(f"{name} = {shown(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
+        raise ValueError(f"{name} = {show(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
     return float(value)
 
 
@@ -397,7 +397,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
     if not whole or (low is not None and value < low) or (high is not None and value > high):
         most = "" if high is None or (high == MAX_INTEGER and not (whole and value > high)) else f", at most {high}"
         ends = f"an integer{'' if low is None else f' of at least {low}'}{most}"
-        raise ValueError(f"{name} = {shown(value)} must be {ends}{_and(remedy)}")
+        raise ValueError(f"{name} = {show(value)} must be {ends}{_and(remedy)}")
     return int(value)
 
 
@@ -411,7 +411,7 @@ def path_of(path: Any, name: str = "path") -> Path:
     (True, 'runs/~')
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    wanted = f"{name} = {shown(path)} must be the name of a file or directory"
+    wanted = f"{name} = {show(path)} must be the name of a file or directory"
     if not isinstance(text, str):
         raise TypeError(wanted)
     if not text or "\0" in text:
@@ -419,7 +419,7 @@ def path_of(path: Any, name: str = "path") -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise ValueError(f"{name} = {shown(text)} begins in a home that there is not: write the whole path") from None
+        raise ValueError(f"{name} = {show(text)} begins in a home that there is not: write the whole path") from None
 
 
 def choice(name: str, value: Any, known: Iterable[Any]) -> str:
@@ -434,14 +434,14 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
         # types first: an array would be compared entry by entry
         if not any(isinstance(plain, type(option)) and plain == option for option in known):
             hint = nearest(value, known) if isinstance(value, str) else ""
-            raise ValueError(f"{name} = {shown(value)} must be one of {', '.join(map(repr, known))}{hint}")
+            raise ValueError(f"{name} = {show(value)} must be one of {', '.join(map(repr, known))}{hint}")
     return value
 
 
 def boolean(name: str, value: Any) -> bool:
     """Check that an argument is True or False, and return it; ValueError otherwise."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name} = {shown(value)} must be True or False")
+        raise ValueError(f"{name} = {show(value)} must be True or False")
     return value
 
 
@@ -511,7 +511,7 @@ def numbers(name: str, value: Any, remedy: str = "") -> np.ndarray[Any, Any]:
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     what = "is masked: fill it in"
     if not masked:
-        what = f"= {shown(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
+        what = f"= {show(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
     raise ValueError(f"{name}{list(where) or ''} {what}, or leave it out")
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxbandits.adversaries.huber import mirror_arm
 from jaxbandits.declared import HOST, Doc, Ge, Gt, Le, NonNegative
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.numerics import (
     argmax,
     argmin,
@@ -272,7 +272,7 @@ def budgeted(
     True
     """
     if low >= high:
-        raise ValueError(f"low = {shown(low)} must be below high = {shown(high)}: no reward lies between them")
+        raise ValueError(f"low = {show(low)} must be below high = {show(high)}: no reward lies between them")
     start, stop, rate = 0, LAST_PLAY, math.inf
     if horizon is None:
         if schedule != "early":

@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax, tree
 
 from jaxbandits.declared import LATER, Doc, Ge, NonNegative, Probability
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.numerics import UNROLL, argmax, count, fixed_sum, pick
 from jaxbandits.protocol import Adversary, Attack, Loss, Moments, Report
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -270,7 +270,7 @@ def huber(
         value = VALUES.get(kind, 0.0)
     elif isinstance(value, str):
         if value not in ("inf", "-inf", "nan"):
-            raise ValueError(f"value = {shown(value)} must be a number, 'inf', '-inf' or 'nan'")
+            raise ValueError(f"value = {show(value)} must be a number, 'inf', '-inf' or 'nan'")
         value = float(value)
     elif not (isinstance(value, Real) and math.isnan(value)):
         value = number("value", value, finite=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.environments.user_tables import MISSING_WORDS, Table, TableSource, few, is_missing, of_frame, table_of
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.validation import array, choice, is_frame, is_masked, told
 
 # Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
@@ -59,7 +59,7 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndar
     """Labels of any kind as arms [n] and the arms' names: in sorted order, of integers where all are, or of text."""
     for i, mark in enumerate(marks):
         if is_missing(mark) or (isinstance(mark, str) and not mark.strip()) or mark in (math.inf, -math.inf):
-            raise ValueError(f"{where(i)}: the label {shown(mark)} is missing")
+            raise ValueError(f"{where(i)}: the label {show(mark)} is missing")
     kinds = set(map(type, marks))
     values: list[Any]
     if all(issubclass(kind, int | float) and kind is not bool for kind in kinds):
@@ -77,7 +77,7 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndar
         for i, (name, mark) in enumerate(zip(values, marks, strict=True)):
             if isinstance(first.setdefault(name, mark), str) != isinstance(mark, str):
                 raise ValueError(
-                    f"{where(i)}: the labels {shown(first[name])} and {shown(mark)} have one name: give text"
+                    f"{where(i)}: the labels {show(first[name])} and {show(mark)} have one name: give text"
                 )
     distinct = sorted(set(values))
     code = {value: k for k, value in enumerate(distinct)}
@@ -128,7 +128,7 @@ def labels_of(labels: Any, n: int) -> tuple[np.ndarray[Any, Any], tuple[str, ...
     if shape != (n,):
         hint = "one label for each row of features"
         if isinstance(labels, str):
-            hint = f"it names no column, jb.read_labelled(frame, label={shown(labels)}) does"
+            hint = f"it names no column, jb.read_labelled(frame, label={show(labels)}) does"
         elif shape == (n, 1):
             hint = "give its one column, frame['label'] or labels[:, 0]"
         raise ValueError(f"labels has shape {shape}; it must be ({n},): {hint}")
@@ -163,7 +163,7 @@ def _row_of(labels: Any) -> Callable[[int], str]:
     if index is None or callable(index):  # `index` of a list is a method
         return lambda i: f"labels: row {i + 1}"
     column = "" if name is None else f", column {name}"
-    return lambda i: f"labels: row {i + 1} (index {shown(index[i])}){column}"
+    return lambda i: f"labels: row {i + 1} (index {show(index[i])}){column}"
 
 
 @told

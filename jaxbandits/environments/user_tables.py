@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.validation import column_names, is_frame, path_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Table(NamedTuple):
         is_number = isinstance(value, Real | Decimal)
         if not is_number or abs(value) > sys.float_info.max:
             raise ValueError(
-                f"{self.where(row, name)}: {shown(cell)} is not a number: encode it, or leave the column out"
+                f"{self.where(row, name)}: {show(cell)} is not a number: encode it, or leave the column out"
             )
         return float(value)
 
@@ -140,12 +140,12 @@ class Table(NamedTuple):
 def table_of(source: Any, words: Any, label: str | int | None = None) -> Table:
     """The cells of a file or a DataFrame. In an NPZ file `label` is an array of its own, which becomes a column."""
     if isinstance(words, str) or not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"missing_words = {shown(words)} must be a list of texts, such as ['', '?']")
+        raise ValueError(f"missing_words = {show(words)} must be a list of texts, such as ['', '?']")
     if is_frame(source):
         return of_frame(source, "the DataFrame")
     if not isinstance(source, str | PathLike):
         raise ValueError(
-            f"path = {shown(source)} of type {type(source).__name__} must be the name of a file or a pandas DataFrame"
+            f"path = {show(source)} of type {type(source).__name__} must be the name of a file or a pandas DataFrame"
         )
     path, words = path_of(source), tuple(words)
     kind = path.suffix.lower()
@@ -167,7 +167,7 @@ def table_of(source: Any, words: Any, label: str | int | None = None) -> Table:
 
 
 def of_frame(frame: Any, source: str) -> Table:
-    return Table(source, column_names(source, frame.columns), frame, None, lambda i: f"index {shown(frame.index[i])}")
+    return Table(source, column_names(source, frame.columns), frame, None, lambda i: f"index {show(frame.index[i])}")
 
 
 def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int | None) -> Table:
@@ -183,7 +183,7 @@ def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int
     other = next((mark for mark in ",;\t|" if len(first) == 1 and mark in first[0]), None)
     if other is not None:
         raise ValueError(
-            f"{path}: there is one column, {shown(first[0])}: separate its cells with {separator!r}, or give the "
+            f"{path}: there is one column, {show(first[0])}: separate its cells with {separator!r}, or give the "
             f"DataFrame of pandas.read_csv(path, sep={other!r})"
         )
     if header:

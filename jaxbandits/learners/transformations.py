@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from jaxbandits.contract import operations
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.numerics import fixed_sum
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def check_transformation(
             remedy = "give what its gradient_transformation() returns"
         elif callable(transformation):
             remedy = "call it first, as in optax.adam(0.1)"
-        raise ValueError(f"{name} = {shown(transformation)} is no optax transformation: {remedy}")
+        raise ValueError(f"{name} = {show(transformation)} is no optax transformation: {remedy}")
     fault = _fault(transformation, dim)
     if fault:
         kind = type(transformation).__name__
@@ -86,7 +86,7 @@ def _fault(transformation: optax.GradientTransformation, dim: int) -> str:
     if {one.primitive.name for one in operations(program.eqns)} & RANDOM:
         return "it draws random numbers from a seed of its own, which are the same in every lane"
     if getattr(change, "shape", None) != (dim,):
-        return f"its update of a point of shape ({dim},) is {shown(change)}"
+        return f"its update of a point of shape ({dim},) is {show(change)}"
     try:
         assert_trees_all_equal_shapes_and_dtypes(before, after)
     except (AssertionError, ValueError) as error:

@@ -12,7 +12,7 @@ import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits import formatting, selection, spending, statistics
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.layout import Plot
 from jaxbandits.selection import Swept
@@ -205,7 +205,7 @@ def against(
     keys, axis = selection.grid_dims(ds), key
     if not keys:
         raise ValueError(
-            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), "
+            f"key = {show(key)}: this sweep has no grid; run sweep(..., grid={{{show(key)}: [...]}}), "
             "or draw plot.regret(ds)"
         )
     spends = key in (spending.EPSILON, spending.DELTA) and key in ds.coords

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.recipe import Recipe, recipe_of
 from jaxbandits.searching.space import Dimension, dimensions_of
 from jaxbandits.selection import final_regret
@@ -154,7 +154,7 @@ def parts_of_space(
 def _find_algorithms(key: Any, algorithms: Mapping[str, Recipe]) -> dict[str, str]:
     """The algorithms that a key reaches, and the key inside each of them."""
     if not isinstance(key, str) or not key:
-        raise ValueError(f"space key {shown(key)} must be an argument's name, or a tuple of names that move together")
+        raise ValueError(f"space key {show(key)} must be an argument's name, or a tuple of names that move together")
     owner = owner_of(key, algorithms)
     inner = key if owner is None else key[len(owner) + 1 :]
     if inner in RESERVED:
@@ -234,7 +234,7 @@ def disjoint(seeds: Any, report_seeds: Any, what: str) -> tuple[range, range]:
         raise ValueError(str(error).replace("seeds", "report_seeds", 1)) from None
     if max(searched.start, reported.start) < min(searched.stop, reported.stop):
         raise ValueError(
-            f"report_seeds = {shown(reported)} meets seeds = {shown(searched)}, on which {what} is chosen: report "
+            f"report_seeds = {show(reported)} meets seeds = {show(searched)}, on which {what} is chosen: report "
             f"on others, such as range({searched.stop}, {searched.stop + len(reported)})"
         )
     return searched, reported

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.typing import Float
 from jaxbandits.validation import choice, integer, number, same
 
@@ -43,7 +43,7 @@ def dimensions_of(space: Any) -> tuple[Dimension, ...]:
     """
     if not isinstance(space, Mapping) or not space:
         raise ValueError(
-            f"space = {shown(space)} must be a dict that is not empty, {{key: (low, high), (low, high, 'log'), "
+            f"space = {show(space)} must be a dict that is not empty, {{key: (low, high), (low, high, 'log'), "
             "(low, high, 'int') or a list of values}"
         )
     return tuple(_dimension(key, given) for key, given in space.items())
@@ -57,19 +57,19 @@ def _dimension(key: Any, given: Any) -> Dimension:
         values = given.tolist() if isinstance(given, np.ndarray) else list(given)
         return _list_dimension(name, key, values, values)
     if not isinstance(given, tuple) or len(given) not in (2, 3) or any(isinstance(end, str) for end in given[:2]):
-        raise ValueError(f"{name} = {shown(given)} must be (low, high), (low, high, kind) or a list of values")
+        raise ValueError(f"{name} = {show(given)} must be (low, high), (low, high, kind) or a list of values")
     kind = "linear" if len(given) == 2 else given[2]
     if not isinstance(kind, str):
-        raise ValueError(f"{name} = {shown(given)} must be (low, high, kind): values to choose from are a list, [...]")
+        raise ValueError(f"{name} = {show(given)} must be (low, high, kind): values to choose from are a list, [...]")
     choice(f"{name}: the kind", kind, RANGE_KINDS)
     if kind == "int":
         ends: tuple[float, float] = integer(f"{name}[0]", given[0]), integer(f"{name}[1]", given[1])
     else:
         ends = number(f"{name}[0]", given[0]), number(f"{name}[1]", given[1])
     if not ends[0] < ends[1]:
-        raise ValueError(f"{name} = {shown(given)} must have low < high: a single value is a list, [{given[0]!r}]")
+        raise ValueError(f"{name} = {show(given)} must have low < high: a single value is a list, [{given[0]!r}]")
     if kind == "log" and ends[0] <= 0:
-        raise ValueError(f"{name} = {shown(given)} must have low above 0 for 'log': raise low, or use 'linear'")
+        raise ValueError(f"{name} = {show(given)} must have low above 0 for 'log': raise low, or use 'linear'")
     return Dimension(key, kind, *ends)
 
 
@@ -80,7 +80,7 @@ def _list_dimension(name: str, key: Any, values: list[Any], labels: list[Any]) -
         if isinstance(label, list | tuple | np.ndarray):
             raise ValueError(f"{name} holds arrays: name them, for example {{'easy': [...], 'hard': [...]}}")
     if any(same(x, y) for i, x in enumerate(values) for y in values[:i]):
-        raise ValueError(f"{name} holds a value twice: {shown(values)}")
+        raise ValueError(f"{name} holds a value twice: {show(values)}")
     return Dimension(key, "values", values=tuple(values), labels=tuple(labels))
 
 
@@ -112,7 +112,7 @@ def coordinate_of(dimension: Dimension, value: Any) -> float:
     if dimension.kind == "values":
         found = next((i for i, x in enumerate(dimension.values) if same(x, value)), None)
         if found is None:
-            raise ValueError(f"space[{dimension.key!r}] does not hold {shown(value)}")
+            raise ValueError(f"space[{dimension.key!r}] does not hold {show(value)}")
         return float(found)
     value = number(f"space[{dimension.key!r}]: the value", value, low, high)
     if dimension.kind == "int":

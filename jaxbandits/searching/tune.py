@@ -13,7 +13,7 @@ import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits.declared import Kind
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods, population, tuning
 from jaxbandits.selection import final_regret
@@ -133,7 +133,7 @@ def tune(
     if method == "optuna":
         methods.import_optuna()
     elif sampler is not None:
-        raise ValueError(f"sampler = {shown(sampler)} is for method = 'optuna', which proposes by it: leave it out")
+        raise ValueError(f"sampler = {show(sampler)} is for method = 'optuna', which proposes by it: leave it out")
     choice("objective", objective, population.OBJECTIVES)
     quantile = number("quantile", quantile, 0.0, 1.0)
     points, family = len(problem.points), len(problem.environments) * len(problem.family)
@@ -191,7 +191,7 @@ def build_problem(
         raise ValueError("environment is empty: give an environment, or {name: environment}")
     for name in environments if isinstance(environment, Mapping) else ():
         if not isinstance(name, str) or not name.strip() or "\0" in name:
-            raise ValueError(f"environment: the name {shown(name)} must be a string that is not blank")
+            raise ValueError(f"environment: the name {show(name)} must be a string that is not blank")
     for given in environments.values():
         part_factory(given, "environment")
     dimensions, tied = population.parts_of_space(space, factories)

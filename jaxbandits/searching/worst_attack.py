@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from annotated_doc import Doc
 
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.recipe import Recipe, unwrap
@@ -48,7 +48,7 @@ class WorstCase(NamedTuple):
             name, kind = "search value (biased upwards)", f"the largest of {len(values)} trials"
         else:
             name, kind = "search value", "of the only trial"
-        chosen = ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
+        chosen = ", ".join(f"{key} = {show(value)}" for key, value in self.params.items())
         return "\n".join(
             [
                 f"WorstCase: {about['algorithm']} under {about['adversary']} on {about['slot']}s, "
@@ -227,7 +227,7 @@ def _space_dimensions(
             try:
                 call_factory(recipe.bind({dimension.key: value}), part)
             except ValueError as error:
-                raise ValueError(f"space[{dimension.key!r}]: {name} refuses {shown(value)}: {error}") from error
+                raise ValueError(f"space[{dimension.key!r}]: {name} refuses {show(value)}: {error}") from error
     return dimensions, start
 
 
@@ -243,9 +243,9 @@ def _own_coordinate(dimension: Dimension, value: Any, built: Adversary, name: st
         if dimension.is_range:
             inside = f"[{dimension.low:g}, {dimension.high:g}]"
         else:
-            inside = ", ".join(map(shown, dimension.labels))
+            inside = ", ".join(map(show, dimension.labels))
         raise ValueError(
-            f"space[{key!r}] does not hold {name}'s own {key} = {shown(value)}, where the search starts: it has "
+            f"space[{key!r}] does not hold {name}'s own {key} = {show(value)}, where the search starts: it has "
             f"{inside}; widen it, or give functools.partial(..., {key}=...)"
         ) from None
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.contract import describe_error
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.learners.transformations import is_transformation, maker, program_of
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.recipe import Recipe, recipe_of, unwrap
@@ -100,7 +100,7 @@ def factory_of(given: Any, slot: str, argument: str) -> Recipe:
             raise ValueError(f"{argument} = {given!r} is {elsewhere}: {order}")
         listed = f"{nearest(given, module.__all__)}; dir(jb.{known}) lists them"
         own = ": give the function itself" if ":" in given else listed
-        raise ValueError(f"{argument} = {shown(given)} is no name of jb.{known}{own}")
+        raise ValueError(f"{argument} = {show(given)} is no name of jb.{known}{own}")
     for other, (_, kind, what) in PART_KINDS.items():
         if isinstance(given, kind):
             name = (given.config or {}).get("name", what.split()[1])
@@ -114,7 +114,7 @@ def factory_of(given: Any, slot: str, argument: str) -> Recipe:
         recipe = recipe_of(given)
     except ValueError:
         raise TypeError(
-            f"{argument} = {shown(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
+            f"{argument} = {show(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
         ) from None
     if elsewhere := _belongs(recipe.name, slot, recipe.function):
         raise TypeError(f"{argument} = {recipe.name} is {elsewhere}: {order}")
@@ -169,7 +169,7 @@ def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
         seeds = range(values[0], values[0] + len(values))
         if values != list(seeds):
             raise ValueError(
-                f"seeds = {shown(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
+                f"seeds = {show(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
                 "what lies between, ds.sel(seed=[...]) then selects"
             )
     if isinstance(seeds, range):
@@ -201,12 +201,12 @@ def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
         times = np.empty(0)
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
         raise ValueError(
-            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give "
+            f"checkpoints = {show(checkpoints)} must be a count or a list of plays: for every play give "
             f"checkpoints={horizon}, the horizon"
         )
     if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
         raise ValueError(
-            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {shown(times.tolist())}"
+            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {show(times.tolist())}"
         )
     times = times.astype(np.int64)
     return times if times[-1] == horizon else np.append(times, horizon)
@@ -219,7 +219,7 @@ def floating(dtype: Any) -> str:
     except TypeError:
         name = ""
     if name not in ("float32", "float64"):
-        raise ValueError(f"dtype = {shown(dtype)} must be 'float32' or 'float64'")
+        raise ValueError(f"dtype = {show(dtype)} must be 'float32' or 'float64'")
     return name
 
 
@@ -236,7 +236,7 @@ def check_text(what: str, text: str) -> None:
             except ValueError as error:
                 reason = str(error).splitlines()[-1]
                 raise ValueError(
-                    f"{what} {shown(text)} is broken mathematics for the pictures ({reason}): "
+                    f"{what} {show(text)} is broken mathematics for the pictures ({reason}): "
                     "mend it, or write \\$ for a dollar"
                 ) from None
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.recipe import Recipe
 from jaxbandits.sweeps.arguments import PARTS, check_text
@@ -30,14 +30,14 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
     grid = {} if grid is None else grid
     if not isinstance(grid, dict):
         instead = ": points=[...] runs a list of settings" if isinstance(grid, list | tuple) else ""
-        raise ValueError(f"grid = {shown(grid)} must be a dict of lists, such as {{'epsilon': [0.1, 1.0]}}{instead}")
+        raise ValueError(f"grid = {show(grid)} must be a dict of lists, such as {{'epsilon': [0.1, 1.0]}}{instead}")
     if points is not None and grid:
         raise ValueError("points and grid are alternatives: give one of them")
     axes = [] if not isinstance(horizon, list | tuple | np.ndarray) else [_horizons(horizon)]
     listed = isinstance(points, list | tuple) and len(points) > 0
     if points is not None and not (listed and all(isinstance(p, dict) and p for p in points)):
         raise ValueError(
-            f"points = {shown(points)} must be a non-empty list of dicts of settings, such as [{{'epsilon': 0.1}}]"
+            f"points = {show(points)} must be a non-empty list of dicts of settings, such as [{{'epsilon': 0.1}}]"
         )
     for entry in points or [grid]:
         for tied in entry:
@@ -60,9 +60,7 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
 def _check_keys(keys: tuple[Any, ...]) -> None:
     for key in keys:
         if not isinstance(key, str) or not key:
-            raise ValueError(
-                f"grid key {shown(key)} must be an argument's name, or a tuple of names that move together"
-            )
+            raise ValueError(f"grid key {show(key)} must be an argument's name, or a tuple of names that move together")
         if key == "horizon":
             raise ValueError("'horizon' is not a grid key: give horizon a list of horizons")
         if key in RESERVED_NAMES:
@@ -95,8 +93,8 @@ def _axis(key: Any, values: Any) -> Axis:
         raise ValueError("grid key () names no argument: give a tuple of names that move together")
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes | Iterator)
     if not several or getattr(values, "ndim", 1) == 0:
-        instead = "list(...)" if isinstance(values, Iterator) else f"[{shown(values)}]"
-        raise ValueError(f"grid[{key!r}] = {shown(values)} must be a list of values: {instead}")
+        instead = "list(...)" if isinstance(values, Iterator) else f"[{show(values)}]"
+        raise ValueError(f"grid[{key!r}] = {show(values)} must be a list of values: {instead}")
     labels, values = list(values), list(values.values() if isinstance(values, dict) else values)
     if not values:
         raise ValueError(f"grid[{key!r}] is empty: give at least one value")
@@ -115,7 +113,7 @@ def _axis(key: Any, values: Any) -> Axis:
         if len(keys) > 1 and any(np.ndim(v) == 1 and len(v) != len(keys) for v in labels):
             raise ValueError(
                 f"grid[{key!r}] ties {len(keys)} keys: give one row of {len(keys)} values for each point, in their "
-                f"order, not {shown(labels[0])}; rows of arrays need names, "
+                f"order, not {show(labels[0])}; rows of arrays need names, "
                 f"{{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
             )
         name = keys[0] if len(keys) == 1 else key
@@ -124,7 +122,7 @@ def _axis(key: Any, values: Any) -> Axis:
             what, example = "optimizers", "{'slow': optax.sgd(0.01), ...}"
         raise ValueError(f"grid[{key!r}] holds {what}: name them, for example {{{name!r}: {example}}}")
     if len({x if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
-        raise ValueError(f"grid[{key!r}] holds a value twice: {shown(labels)}")
+        raise ValueError(f"grid[{key!r}] holds a value twice: {show(labels)}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.recipe import Recipe
 from jaxbandits.simulator import case_of, parts_of
@@ -211,7 +211,7 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
         if value is not None and name in facts and value is not facts[name]:
             _check_agreement(label, name, value, facts[name], "the environment's")
         elif value is not None and name not in facts and name in ("num_experts", "num_agents"):
-            raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
+            raise ValueError(f"{label}: {name} = {show(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 
 
@@ -223,7 +223,7 @@ def _check_agreement(label: str, name: str, value: Any, fixed: Any, whose: str) 
         agrees = value == fixed or (value, fixed) == ("redraw", "fixed")
     if not agrees:
         raise ValueError(
-            f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed)}: leave it out, it is filled in"
+            f"{label}: {name} = {show(value)} disagrees with {whose} {show(fixed)}: leave it out, it is filled in"
         )
 
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxbandits.declared import with_sections
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, estimate
 from jaxbandits.sweeps.arguments import PARTS, jsonable
@@ -207,5 +207,5 @@ def parse_memory(memory: Any) -> int | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
     size = float(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0
     if size < 1:
-        raise ValueError(f"memory = {shown(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
+        raise ValueError(f"memory = {show(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
     return int(size)

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits import algorithms, environments
 from jaxbandits.environments.labelled_rows import read_labelled, read_losses
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps.arguments import PART_KINDS, PARTS, check_text, own_factory, seed_range, short_text
 from jaxbandits.sweeps.until import Until, refuse_until, until
@@ -69,7 +69,7 @@ def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[
     arguments["space"] = space
     if "over" in table:
         if not isinstance(table["over"], dict):
-            raise ValueError(f"{path}: tune.over = {shown(table['over'])} must be a table")
+            raise ValueError(f"{path}: tune.over = {show(table['over'])} must be a table")
         arguments["over"] = _flat(table["over"], source, where="tune.over")
     for key in ("report_seeds", "seeds"):
         if key in table and (key == "seeds" or type(table[key]) is not int):
@@ -191,18 +191,18 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     factories: dict[str, Any] = {}
     for i, table in enumerate(tables):
         if not isinstance(table, dict | str):
-            raise ValueError(f"{path}: algorithm[{i}] = {shown(table)} must be a name or a table, [[algorithm]]")
+            raise ValueError(f"{path}: algorithm[{i}] = {show(table)} must be a name or a table, [[algorithm]]")
         table = {"name": table} if isinstance(table, str) else dict(table)
         label = table.pop("label", table.get("name", ""))
         if not isinstance(label, str) and label != table.get("name"):
-            raise ValueError(f"{path}: algorithm[{i}]: label = {shown(label)} must be a string")
+            raise ValueError(f"{path}: algorithm[{i}]: label = {show(label)} must be a string")
         if label in factories:
             raise ValueError(f"{path}: two algorithms have the label {label!r}: give them different labels")
         factories[label] = _part_from_table(table, algorithms, f"algorithm[{i}]", source)
     arguments["algorithms"] = factories
     for key, kind, what in (("grid", dict, "a table"), ("figure", dict, "a table"), ("caption", str, "a string")):
         if not isinstance(raw.get(key, kind()), kind):
-            raise ValueError(f"{path}: {key} = {shown(raw[key])} must be {what}")
+            raise ValueError(f"{path}: {key} = {show(raw[key])} must be {what}")
     grid = dict(raw.get("grid", {}))
     tables = raw.get("tied", [])
     for i, tied in enumerate(tables if isinstance(tables, list) else [tables]):
@@ -216,7 +216,7 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
         check_text(f"{path}: {key}", words if isinstance(words, str) else "")
     _refuse_others(f"{path}: figure has no key", figure, FIGURE_KEYS)
     if not isinstance(figure.get("reward", False), bool):
-        raise ValueError(f"{path}: figure.reward = {shown(figure['reward'])} must be true or false")
+        raise ValueError(f"{path}: figure.reward = {show(figure['reward'])} must be true or false")
     return arguments
 
 
@@ -280,7 +280,7 @@ def _flat(grid: dict[Any, Any], path: ConfigSource, prefix: str = "", where: str
                 continue
             out.update(_flat(value, path, f"{prefix}{key}.", where))
         else:
-            raise ValueError(f"{path}: {where}.{prefix}{key} = {shown(value)} must be a list of values")
+            raise ValueError(f"{path}: {where}.{prefix}{key} = {show(value)} must be a list of values")
     return out
 
 

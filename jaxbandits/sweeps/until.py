@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxbandits.declared import with_sections
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.validation import integer, number
 
 MAX_SEEDS = 2**31
@@ -99,15 +99,15 @@ def until(comparisons: Sequence[Sequence[str]], error: float = 0.05, most: int =
     """
     example = "such as [('ucb1', 'moss')]"
     if isinstance(comparisons, str) or not isinstance(comparisons, Sequence) or not len(comparisons):
-        raise ValueError(f"comparisons = {shown(comparisons)} must be a list of pairs of labels, {example}")
+        raise ValueError(f"comparisons = {show(comparisons)} must be a list of pairs of labels, {example}")
     pairs: list[tuple[str, str]] = []
     for pair in comparisons:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ValueError(f"comparisons holds {shown(pair)}: give pairs of labels, {example}")
+            raise ValueError(f"comparisons holds {show(pair)}: give pairs of labels, {example}")
         if not all(isinstance(label, str) for label in pair):
-            raise ValueError(f"comparisons holds {shown(pair)}: labels are text, {example}")
+            raise ValueError(f"comparisons holds {show(pair)}: labels are text, {example}")
         if pair[0] == pair[1]:
-            raise ValueError(f"comparisons holds {shown(pair)}, the same label twice: give two different ones")
+            raise ValueError(f"comparisons holds {show(pair)}, the same label twice: give two different ones")
         if {*pair} in [{*other} for other in pairs]:
             raise ValueError(f"comparisons holds the pair {pair[0]!r}, {pair[1]!r} twice: leave one out")
         pairs.append((pair[0], pair[1]))

@@ -391,8 +391,8 @@ def test_the_help_says_that_a_file_is_a_program(capsys):
 
 
 def test_a_value_is_shown_on_one_line():
-    from jaxbandits.formatting import shown
+    from jaxbandits.formatting import show
 
-    assert shown(np.ones((9, 9))).count("\n") == 0 and len(shown(list(range(10**4)))) <= 80
-    assert shown(np.float64(0.5)) == "0.5" and "bits" in shown(10**5000)
-    assert textwrap.shorten(shown("a\nb"), 20) == r"'a\nb'"
+    assert show(np.ones((9, 9))).count("\n") == 0 and len(show(list(range(10**4)))) <= 80
+    assert show(np.float64(0.5)) == "0.5" and "bits" in show(10**5000)
+    assert textwrap.shorten(show("a\nb"), 20) == r"'a\nb'"

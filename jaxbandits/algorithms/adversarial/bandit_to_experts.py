@@ -5,7 +5,7 @@ from functools import cache
 import jax.numpy as jnp
 
 from jaxbandits.declared import Base, Example, Horizon, NumArms, NumExperts
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import inverse_cdf
 from jaxbandits.protocol import Algorithm, Program
@@ -85,7 +85,7 @@ def bandit_to_experts(*, num_arms: NumArms, num_experts: NumExperts, horizon: Ho
     """
     if not callable(base):
         raise ValueError(
-            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
+            f"base = {show(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
     try:
         algorithm = base_algorithm(base, num_arms=num_experts, horizon=horizon)

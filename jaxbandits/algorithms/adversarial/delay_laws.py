@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import theory
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int
 from jaxbandits.validation import array, integer, number
@@ -88,7 +88,7 @@ def check_law(delay: Any, max_delay: int | None, horizon: int) -> tuple[Law, int
 def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:
     """A law, and the longest delay that it may have."""
     if isinstance(delay, str) or delay is None or isinstance(delay, bool):
-        raise ValueError(f"delay = {shown(delay)} is no delay: {DELAY_REMEDY}")
+        raise ValueError(f"delay = {show(delay)} is no delay: {DELAY_REMEDY}")
     if isinstance(delay, tuple | list) and delay and isinstance(delay[0], str):
         return _random_law(delay, horizon)
     if not isinstance(delay, tuple | list) and np.ndim(delay) == 0:
@@ -98,7 +98,7 @@ def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:
     if len(delays) != horizon:
         raise ValueError(f"delay has {len(delays)} entries, and there are horizon = {horizon} plays: {DELAY_REMEDY}")
     if (delays != np.floor(delays)).any():
-        raise ValueError(f"delay = {shown(delay)} must hold whole numbers of plays: {DELAY_REMEDY}")
+        raise ValueError(f"delay = {show(delay)} must hold whole numbers of plays: {DELAY_REMEDY}")
     return Listed(np.minimum(delays, LONGEST_DELAY).astype(np.int32), 0), int(delays.max())
 
 
@@ -112,4 +112,4 @@ def _random_law(delay: Any, horizon: int) -> tuple[Drawn, int]:
         low = integer("delay's low", numbers[0], 0, LONGEST_DELAY)
         high = integer("delay's high", numbers[1], low, LONGEST_DELAY)
         return Drawn(np.int32(low), np.int32(high - low + 1), 0.0, 0), high
-    raise ValueError(f"delay = {shown(delay)} is no law of delays: {DELAY_REMEDY}")
+    raise ValueError(f"delay = {show(delay)} is no law of delays: {DELAY_REMEDY}")

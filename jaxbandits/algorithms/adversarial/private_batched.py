@@ -13,7 +13,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuning_of
 from jaxbandits.algorithms.adversarial.htinf import htinf
 from jaxbandits.declared import LATER, Base, Example, Ge, Gt, Horizon, Le, NumArms
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.learners.observed_loss import unit_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.pure import laplace_scale
@@ -169,7 +169,7 @@ def private_batched(
     """
     if not callable(base):
         raise ValueError(
-            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
+            f"base = {show(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
     chosen = window is not None
     if chosen:

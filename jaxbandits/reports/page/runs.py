@@ -16,7 +16,7 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits import adversaries, algorithms, environments, selection
-from jaxbandits.formatting import format_value, shown
+from jaxbandits.formatting import format_value, show
 from jaxbandits.reports.citations import CITED, paper
 from jaxbandits.reports.page.words import key_name, listing, span
 from jaxbandits.selection import grid_dims
@@ -78,7 +78,7 @@ def _name(directory: Any) -> str:
         return path.stem if path.suffix in (".nc", ".zarr") else path.name or ALONE
     except (TypeError, ValueError):
         raise TypeError(
-            f"report: ds is {shown(directory)}; give the Dataset of jb.sweep, a run's directory, or {{label: either}}"
+            f"report: ds is {show(directory)}; give the Dataset of jb.sweep, a run's directory, or {{label: either}}"
         ) from None
 
 

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from jaxbandits.contract import a_kind, at_line, first_line, what
-from jaxbandits.formatting import nearest, shown
+from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Algorithm, Attack, Environment, Program, Span, World
 from jaxbandits.spans import batch_length
 
@@ -179,7 +179,7 @@ def _check_environment(part: Environment) -> None:
     names, pays, bound = facts.get("arm_names"), facts.get("reward_range", (0, 0)), facts.get("reward_bound", 0)
     if names is not None:
         every = isinstance(names, tuple | list) and len(names) == (arms or counted)
-        must(every, "facts['arm_names'] = {} must be a name for each arm", shown(names))
+        must(every, "facts['arm_names'] = {} must be a name for each arm", show(names))
     pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
     words = "two numbers, (low, high) with low <= high"
     must(pair and pays[0] <= pays[1], "facts['reward_range'] = {!r} must be {}", pays, words)
@@ -201,7 +201,7 @@ def check_means(environment: Environment) -> None:
         means = np.empty((0, 0))
     if means.ndim != 1 or not np.isfinite(means).all() or (arms and len(means) != arms):
         wanted = f"{arms or 'as many'} finite numbers, one an arm"
-        rules.must(False, "facts['means'] = {} must be {}", shown(facts["means"]), wanted)
+        rules.must(False, "facts['means'] = {} must be {}", show(facts["means"]), wanted)
 
 
 def check_claim(algorithm: Algorithm, label: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandits.declared import with_sections
-from jaxbandits.formatting import shown
+from jaxbandits.formatting import show
 from jaxbandits.validation import path_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     import xarray as xr
 
     if not isinstance(ds, xr.Dataset):
-        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
+        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else show(ds)
         raise TypeError(f"save: ds is {what}; give the Dataset that jb.sweep or jb.load returns, then the path")
     path = path_of(path, "save: path")
     if path.suffix not in (".nc", ".zarr"):
