@@ -112,15 +112,15 @@ def shapes(subject: Subject) -> Faults:
     """Functions take and return what the contract says, in windows of every size, in float32 and in float64."""
     for dtype, head in (("float32", ""), ("float64", "with dtype='float64', ")):
         for slots in subject.sizes:
-            if (yield from _report_errors(subject, subject.traced, slots, dtype, head=head)) is None:
+            if (yield from _report_errors(subject, subject.trace_window, slots, dtype, head=head)) is None:
                 return
-    if subject.traced(subject.sizes[-1]).counted:
+    if subject.trace_window(subject.sizes[-1]).counted:
         yield from _report_errors(subject, check_means, subject.cell.environment)
 
 
 def traces_once(subject: Subject) -> Faults:
     """Equal arguments give the identical Program, so that a sweep over parameters compiles it once."""
-    first, second = subject.cell, subject.again().cells[0]
+    first, second = subject.cell, subject.build_plan().cells[0]
     if first.algorithm.version != second.algorithm.version:
         text = "version differs between two calls with equal arguments: make it of the arguments alone"
         yield text, subject.algorithm
@@ -140,12 +140,12 @@ def draws(subject: Subject) -> Faults:
 
     There are no constant keys, and nothing is drawn while functions are traced, as np.random does.
     """
-    yield from dict.fromkeys(doubt for slots in subject.sizes for doubt in subject.traced(slots).doubts)
+    yield from dict.fromkeys(doubt for slots in subject.sizes for doubt in subject.trace_window(slots).doubts)
 
 
 def addresses(subject: Subject) -> Faults:
     """Within one window no address (path, play, position) is drawn twice, and no two paths share a key."""
-    drawn, told, keys = subject.traced(subject.sizes[-1]).addresses, set[str](), dict[int, str]()
+    drawn, told, keys = subject.trace_window(subject.sizes[-1]).addresses, set[str](), dict[int, str]()
     spans = [span for span in drawn if not span[0].startswith(ORDER)]  # a permutation: computed again where it is asked
     for i, (path, low, high, place) in enumerate(spans):
         other = keys.setdefault(zlib.crc32(path.encode()), path)
@@ -191,7 +191,7 @@ def guarantee(subject: Subject) -> Faults:
             text = f"half of mechanism_scale spends epsilon = {halved:.6g}, all of it {epsilon:.6g}"
             remedy = "it must at least double, so events must follow params.mechanism_scale"
             yield f"{text}: {remedy}", place_of(claim.events, factory)
-    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.traced(subject.sizes[-1]).shown)):
+    if not jax.tree.leaves(jax.eval_shape(claim.view, *subject.trace_window(subject.sizes[-1]).shown)):
         text = "guarantee.view shows nothing: return what the theorem covers, of message, released and action"
         yield text, place_of(claim.view, factory)
 
@@ -211,7 +211,7 @@ def short_audit(subject: Subject) -> Faults:
 
 def plays(subject: Subject) -> Faults:
     """Lanes reach the horizon with finite regrets, and their pulls add up to their plays."""
-    arrays, horizon = subject.played(), subject.horizon
+    arrays, horizon = subject.play_seeds(), subject.horizon
     regret, times = arrays["regret"], subject.plan.groups[0].times
     for lane, checkpoint in np.argwhere(~np.isfinite(regret))[:1]:
         text = f"regret is {regret[lane, checkpoint]} at play {times[checkpoint]} in lane {lane}"
@@ -225,13 +225,13 @@ def plays(subject: Subject) -> Faults:
 def actions(subject: Subject) -> Faults:
     """Every action is an arm, counted from 0."""
     if not subject.cell.algorithm.program.hints.tally:  # otherwise no single plays are made
-        yield from _out_of_range(subject, subject.watched(0.0, 0.0)[0])
+        yield from _out_of_range(subject, subject.record_lane(0.0, 0.0)[0])
 
 
 def lane_alone(subject: Subject) -> Faults:
     """A lane alone is the same, bit for bit, as in a batch."""
     last = subject.seeds - 1
-    alone, together = subject.played(first=last, seeds=1), subject.played()
+    alone, together = subject.play_seeds(first=last, seeds=1), subject.play_seeds()
     if name := _differing(alone, {name: x[last:] for name, x in together.items()}):
         yield (
             f"lane {last} has another {name} alone than beside others: what one lane computes must not depend on "
@@ -244,7 +244,7 @@ def lane_alone(subject: Subject) -> Faults:
 def chunks(subject: Subject) -> Faults:
     """Results are the same, bit for bit, however many lanes a call holds."""
     lanes = -(-max(subject.seeds, 2 * LEAST_LANES) // LEAST_LANES) * LEAST_LANES
-    if name := _differing(subject.played(lanes=lanes), subject.played()):
+    if name := _differing(subject.play_seeds(lanes=lanes), subject.play_seeds()):
         yield (
             f"calls of {lanes} and of {LEAST_LANES} lanes give another {name}: write sums over short axes with "
             "jaxbandits.numerics.fixed_sum, dot or matvec, whose order is fixed",
@@ -254,7 +254,7 @@ def chunks(subject: Subject) -> Faults:
 
 def checkpoints(subject: Subject) -> Faults:
     """Pulls and regret at the horizon do not depend on where checkpoints lie."""
-    usual, other, update = subject.played(), subject.played(evenly=True), subject.cell.algorithm.program.update
+    usual, other, update = subject.play_seeds(), subject.play_seeds(evenly=True), subject.cell.algorithm.program.update
     advice = "a checkpoint may end a window early, so count plays (used), not windows"
     first, second, most = usual["regret"][:, -1], other["regret"][:, -1], REGRET_TOLERANCE
     if "pulls" in usual and not np.array_equal(usual["pulls"], other["pulls"]):
@@ -279,9 +279,9 @@ def bad_rewards(subject: Subject) -> Faults:
     program = subject.cell.algorithm.program
     if program.hints.tally:  # no single rewards are paid
         return
-    clean = _with_nan(subject.watched(0.0, 0.0)[1])
+    clean = _with_nan(subject.record_lane(0.0, 0.0)[1])
     for value in BAD_REWARDS:
-        history, state = subject.watched(0.3, value)
+        history, state = subject.record_lane(0.3, value)
         if fields := [name for name in _with_nan(state) if name not in clean]:
             text = f"a reward of {value} makes {', '.join(fields)} NaN, for good: rewards may be contaminated"
             yield f"{text}, so read them with jnp.where(jnp.isfinite(reward), reward, 0)", program.update

@@ -100,7 +100,7 @@ def _marks(labels: Any) -> list[Any]:
 
 def _file_marks(table: Table, column: Any) -> list[Any]:
     """The labels in a column, None where one is missing; texts of a file are integers if all of them are."""
-    marks = [table.text(mark) for mark in _marks(column)]
+    marks = [table.clean_cell(mark) for mark in _marks(column)]
     texts = [mark for mark in marks if mark is not None]
     if table.words is not None and all(isinstance(text, str) and INTEGER.fullmatch(text) for text in texts):
         marks = [None if mark is None else int(mark) for mark in marks]
@@ -111,7 +111,7 @@ def read_features(features: Any) -> tuple[np.ndarray[Any, Any], list[str]]:
     """Features [n, p] in float64, and what messages call their columns."""
     if is_frame(features):
         table = of_frame(features, "features")
-        x = table.numbers()
+        x = table.to_numbers()
         table.complete_rows(table.names, np.isnan(x), "error")
         return x, table.names
     x = array("features", features, 2)
@@ -202,7 +202,7 @@ def read_losses(
     """
     choice("missing", missing, ("error", "drop"))
     table = table_of(path, missing_words)
-    losses = table.numbers(0.0, 1.0)
+    losses = table.to_numbers(0.0, 1.0)
     return losses[table.complete_rows(table.names, np.isnan(losses), missing)]
 
 
@@ -253,7 +253,7 @@ def read_labelled(
         raise ValueError(f"{table.source}: there is no column {label!r}{hint}; it has {few(table.names)}")
     at = table.names.index(str(label))
     rest, marks = table.without(at), _file_marks(table, table.frame.iloc[:, at])
-    features = rest.numbers()
+    features = rest.to_numbers()
     is_empty = np.isnan(features)
     if missing == "mean" and not is_empty.all(axis=0).any():
         features = np.where(is_empty, np.nanmean(features, axis=0), features)

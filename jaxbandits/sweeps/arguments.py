@@ -159,7 +159,7 @@ def call_factory(recipe: Recipe, slot: str, prefix: str | None = None, place: st
 def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
     """Seeds as a range, from a count, a range or a list; `until`, for a sweep, is all that it may come to."""
     if labels is not None and isinstance(seeds, Until):
-        seeds.check(labels)
+        seeds.check_labels(labels)
         return range(seeds.most)
     refuse_until(seeds, "seeds", "it is for jb.sweep alone, give a count or a range")
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1

@@ -104,7 +104,7 @@ class Ray:
                         raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
                         failed(call, *error)
-                    remaining.ended(call)
+                    remaining.note_end(call)
                     del pending[reference]
         except BaseException as stop:
             if isinstance(stop, KeyboardInterrupt):
