@@ -93,6 +93,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
+	$(BIN)/python benchmarks/anatomy.py check
 
 types: $(INSTALLED)
 	@echo "mypy reads the package: half a minute, seconds later"

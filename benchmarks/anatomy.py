@@ -2,7 +2,7 @@
 
     python benchmarks/anatomy.py                 lines, machinery an algorithm, names, types, copied lines
     python benchmarks/anatomy.py check           compares with anatomy.toml, for `make lint`; exit 1 where one has risen
-    python benchmarks/anatomy.py write           writes anatomy.toml
+    python benchmarks/anatomy.py write           writes anatomy.toml, with frames of Python 3.11
     python benchmarks/anatomy.py frames          functions of the package on the stack, and entered by a sweep
     python benchmarks/anatomy.py --of FOLDER     of another checkout; `frames` needs PYTHONPATH=FOLDER instead
 
@@ -30,8 +30,9 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).with_name("anatomy.toml")
-HEAD = """# What `make lint` lets no change raise. `python benchmarks/anatomy.py write` counts it anew. Machinery an
-# algorithm, in lines of code, may rise by a line here that says for what; the last line comes down by itself.
+HEAD = """# What `make lint`, of frames a test, lets no change raise; `python benchmarks/anatomy.py write` counts
+# it anew. Machinery an algorithm, in lines of code, may rise by a line here that says for what; the last
+# comes down by itself.
 """
 RUN = 6  # lines that make a copy
 LONG = 50  # lines of a function, its docstring left out
@@ -190,7 +191,7 @@ def write(package: Path) -> None:
     raised = tomllib.loads(FILE.read_text())["machinery an algorithm"] if FILE.exists() else {"today": machinery}
     *_, last = raised
     raised[last] = round(machinery - sum(raised.values()) + raised[last], 1)
-    tables = {"most": counted, '"machinery an algorithm"': raised}
+    tables = {"most": counted, '"machinery an algorithm"': raised, "frames": frames()}
     rows = (f"\n[{name}]\n" + "".join(f'"{key}" = {x}\n' for key, x in rows.items()) for name, rows in tables.items())
     FILE.write_text(HEAD + "".join(rows))
 

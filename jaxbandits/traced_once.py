@@ -76,7 +76,12 @@ def trace_once(function: F) -> F:
 
     @functools.wraps(function)
     def call_by_trace(parts: Any, *args: Any) -> Any:
-        return function(parts, *args) if parts.traces is None else _first(function, parts, args)(*args)
+        if parts.traces is None:
+            return function(parts, *args)
+        key = _trace_key(function, args)
+        if key not in parts.traces:
+            parts.traces[key] = trace(functools.partial(function, parts), *args)
+        return parts.traces[key](*args)
 
     return cast(F, call_by_trace)
 
@@ -84,21 +89,17 @@ def trace_once(function: F) -> F:
 def shapes(function: Callable[..., Any], parts: Any, *args: Any) -> Any:
     """What a function that is traced once returns, with shapes for arrays; of a known trace nothing is done again."""
     function = inspect.unwrap(function)
-    return (_first if parts.traces is not None else _trace_anew)(function, parts, args).result_shapes()
+    traces, key = {} if parts.traces is None else parts.traces, _trace_key(function, args)
+    if key not in traces:
+        traces[key] = trace(functools.partial(function, parts), *args)
+    return traces[key].result_shapes()
 
 
-def _first(function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Trace:
-    """The trace that parts keep."""
+def _trace_key(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a trace is kept by."""
     leaves, structure = jax.tree.flatten(args)
     arrays, static = _split_arrays(leaves)
-    key = function, structure, repr(static), tuple(map(jax.typeof, arrays))
-    if key not in parts.traces:
-        parts.traces[key] = _trace_anew(function, parts, args)
-    return parts.traces[key]
-
-
-def _trace_anew(function: Callable[..., Any], parts: Any, args: tuple[Any, ...]) -> Trace:
-    return trace(functools.partial(function, parts), *args)
+    return function, structure, repr(static), tuple(map(jax.typeof, arrays))
 
 
 def _split_arrays(leaves: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
