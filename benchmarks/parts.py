@@ -29,6 +29,7 @@ from jaxbandits.simulator import arms_of
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS, Compiled
 from jaxbandits.sweeps.engines.calls import fitting, seeds_of_shard
 from jaxbandits.sweeps.engines.one_call import Programs, play_call, programs_of_calls
+from jaxbandits.sweeps.execution import SweepRun
 from jaxbandits.sweeps.plan import host_case, stack_cases
 from jaxbandits.sweeps.sweep import prepare_sweep
 from jaxbandits.traced_once import without_unread
@@ -548,8 +549,9 @@ def busy(function: Callable[[], Any]) -> float:
 
 def seconds_of(job: Any, turns: int) -> float:
     """CPU seconds of a sweep, the least of some turns after one that compiles."""
-    job.dataset()
-    return min(busy(job.dataset) for _ in range(turns))
+    run = SweepRun(job)
+    run.dataset()
+    return min(busy(run.dataset) for _ in range(turns))
 
 
 class Costs(NamedTuple):

@@ -108,7 +108,7 @@ def metered() -> Meter:
         meter.wrap(execution.Results, method, DATASET)
     meter.wrap(sweep, "prepare_sweep", PLANNING)
     meter.wrap(Store, "write", WRITING)
-    meter.wrap(execution.CheckedSweep, "_merge", MERGING)
+    meter.wrap(execution.SweepRun, "merge", MERGING)
     return meter
 
 

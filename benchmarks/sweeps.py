@@ -145,15 +145,16 @@ def on_disk(directory) -> tuple[int, int]:
 def points(directory: str, side: int, seeds: int, horizon: int, checkpoints: int) -> dict:
     """Plan and run EXP3 on side x side settings; in a directory that is complete, plan and merge alone."""
     import jaxbandits as jb
+    from jaxbandits.sweeps.execution import SweepRun
     from jaxbandits.sweeps.sweep import prepare_sweep
 
     started()
     grid = {"learning_rate": list(np.geomspace(1e-3, 1, side)), "mixing": list(np.geomspace(1e-3, 0.5, side))}
     settings = {"horizon": horizon, "seeds": seeds, "checkpoints": checkpoints, "grid": grid}
     arms, began = jb.environments.bernoulli_arms(means=MEANS), time.perf_counter()
-    job = prepare_sweep(jb.algorithms.exp3, arms, settings, store=directory, progress=False)
+    run = SweepRun(prepare_sweep(jb.algorithms.exp3, arms, settings, store=directory, progress=False))
     planned, before = time.perf_counter() - began, peak()
-    seconds = timed(job.dataset)
+    seconds = timed(run.dataset)
     files, size = on_disk(directory)
     return {
         "plan": planned, "planned peak": before, "seconds": seconds, "peak": peak(), "files": files, "disk": size,
@@ -165,20 +166,23 @@ def cost(name: str, example, horizon: int, target: float, most: int) -> dict:
     """Seconds of a core for a case of the catalogue, the best of three, compilation left out."""
     import parts
 
+    from jaxbandits.sweeps.execution import SweepRun
+
     def ready(seeds):
-        job = parts.sweep_of(example, horizon, seeds)
-        job.dataset()  # compiled now
-        return job, busy(job.dataset)
+        run = SweepRun(parts.sweep_of(example, horizon, seeds))
+        run.dataset()  # compiled now
+        return run, busy(run.dataset)
 
     call = parts.first_call(parts.sweep_of(example, horizon, most)).lanes  # so many lanes are compiled for, once
     number = call
-    job, seconds = ready(number)
+    run, seconds = ready(number)
     while seconds < target / 2 and number < most:  # a time worth reading
         number = min(most, number * 2 ** max(1, int(np.log2(target / max(seconds, 1e-3)))))
-        job, seconds = ready(number)
-    seconds = min(seconds, busy(job.dataset), busy(job.dataset))
-    shape, cell = job.plan.groups[0].shape, job.plan.cells[0]
-    facts, checkpoints = cell.environment.facts, len(job.plan.times[horizon])
+        run, seconds = ready(number)
+    seconds = min(seconds, busy(run.dataset), busy(run.dataset))
+    plan = run.sweep.plan
+    shape, cell = plan.groups[0].shape, plan.cells[0]
+    facts, checkpoints = cell.environment.facts, len(plan.times[horizon])
     kept = 8 * checkpoints + 4 * (shape.arms or 0) + 8 * len(shape.diagnostics)
     sizes = [(facts.get(key), short) for key, short in FACTS.items()]
     return {

@@ -286,26 +286,27 @@ def run(given) -> int:
     from jaxbandits.sweeps.toml_file import config_for_directory
 
     if given.fresh:
-        output.clear_outputs(job.directory)
+        output.clear_outputs(job.sweep.directory)
     ds = job.dataset()
-    done = job.lanes_in_words(job.lanes_computed)
-    if job.locked:
-        print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
+    done, sweep, store = job.summary, job.sweep, job.sweep.store
+    if store.locked:
+        print(f"{sweep.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))
         return 0
-    (job.directory / "config.toml").write_bytes(config_for_directory(given.file, job.directory, given.seeds))
+    (sweep.directory / "config.toml").write_bytes(config_for_directory(given.file, sweep.directory, given.seeds))
     picture = {"formats": given.formats, "figure": figure, "caption": caption}
-    if job.computed or not output.describes(job.directory, job.config):
-        output.write_run(ds, job.directory, seconds=job.store.seconds, lanes=job.lanes, **picture)
-        print(f"{done} in {job.seconds:.1f} s, compilation included")
+    if job.computed or not output.describes(sweep.directory, sweep.config):
+        output.write_run(ds, sweep.directory, seconds=store.seconds, lanes=sweep.lanes, **picture)
+        seconds = store.spent or time.perf_counter() - store.began
+        print(f"{done} in {seconds:.1f} s, compilation included")
     else:
-        output.draw(ds, job.directory, **picture)
-        print(f"{job.directory} already holds this run: {done}")
+        output.draw(ds, sweep.directory, **picture)
+        print(f"{sweep.directory} already holds this run: {done}")
     print(statistics.table(ds))
     if "decisions" in ds.attrs:
         print(statistics.decisions(ds).to_string(index=False))
-    names = sorted(p.name for p in job.directory.iterdir() if not p.name.startswith("."))
-    print(f"written to {job.directory}: {', '.join(names)}")
+    names = sorted(p.name for p in sweep.directory.iterdir() if not p.name.startswith("."))
+    print(f"written to {sweep.directory}: {', '.join(names)}")
     if job.replaced:
         print(job.replaced)
     return 0
@@ -320,13 +321,14 @@ def worker(given) -> int:
     job, _, _ = _job(given)
     job.compute(shard)
     done = "is in" if job.computed else "had nothing to compute in"
-    print(f"shard {given.shard} {done} {job.directory}; when all are through: {_command(given, 'run')}")
+    print(f"shard {given.shard} {done} {job.sweep.directory}; when all are through: {_command(given, 'run')}")
     return 0
 
 
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
     from jaxbandits.regret import has_best
+    from jaxbandits.sweeps.execution import SweepRun
     from jaxbandits.sweeps.sweep import prepare_sweep
     from jaxbandits.sweeps.toml_file import name_file_in_errors, read_config
 
@@ -337,16 +339,16 @@ def _job(given, fresh: bool = False):
     _check_figure(figure, settings)
     rest = {key: x for key, x in settings.items() if key not in ("algorithms", "environment", "memory")}
     with name_file_in_errors(given.file, settings):
-        job = prepare_sweep(
+        checked = prepare_sweep(
             settings["algorithms"], settings["environment"], rest, memory=settings.get("memory"), store=given.out,
             engine=given.engine, progress=not given.quiet, fresh=fresh,
         )  # fmt: skip
-    if (figure or {}).get("reward") and not all(has_best(cell.environment) for cell in job.plan.cells):
+    if (figure or {}).get("reward") and not all(has_best(cell.environment) for cell in checked.plan.cells):
         raise ValueError(
             f"{given.file}: figure.reward: contexts decide which arm is best in this environment, so that only regret "
             "is known: leave it out"
         )
-    return job, figure, caption
+    return SweepRun(checked), figure, caption
 
 
 def _command(given, command: str) -> str:

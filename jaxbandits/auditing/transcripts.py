@@ -6,7 +6,7 @@ Axes: [L] runs, [W] windows, [F] numbers of a transcript.
 
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,8 @@ MAX_TRANSCRIPT_NUMBERS = 1 << 26  # numbers of the transcripts of one call, in f
 MAX_COLUMNS = 512
 MAX_PAIRS = 4  # so many pairs of inputs come into the second stage of the search
 PROBE_RUNS = 16  # runs on each edit in the first stage of the search
+# Numbers of runs, plays done after each window, and whether it told a number.
+Seen: TypeAlias = tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]
 
 
 class Clients(NamedTuple):
@@ -84,6 +86,11 @@ class AuditSetting(NamedTuple):
     horizon: int
     num_arms: int
     sent: bool  # whether the view is about messages rather than about what the server releases
+
+    @property
+    def closes(self) -> bool:
+        """Whether something is released between two spans."""
+        return any(span.close for span in self.schedule)
 
 
 def _numbers(setting: AuditSetting, window):
@@ -181,7 +188,7 @@ class Runs(NamedTuple):
 
     def on(
         self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: Int[np.ndarray, " L"], columns: Any = None
-    ) -> tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]:
+    ) -> Seen:
         """Runs, each on `edits[which]`: numbers, plays done after each window, and whether it told a number.
 
         columns: [F] of the numbers to return, all by default.
@@ -226,92 +233,98 @@ def default_environment(algorithm: Algorithm) -> Environment:
     return catalogue.natural(kind, config)()
 
 
+class Transcripts(NamedTuple):
+    """How transcripts are made, and what may be private in them."""
+
+    runner: Runs
+    plays: list[int]  # those whose input may be private
+    last: int  # the last play that is seen
+    dim: int  # of the features, where the unit is "user"
+
+
 def prepare_transcripts(
     algorithm: Algorithm, environment: Environment, seeds: Seeds, runs: int, whole: bool, adaptive: bool = False
-) -> tuple[Runs, list[int], int, int]:
-    """How transcripts are made, and what may be private in them.
-
-    Returns the runner, the plays whose input may be private, the last play seen, and the features' dimension (unit
-    "user").
-    """
-    guarantee, world = algorithm.guarantee, environment.world
-    params = stack_cases([algorithm.params], "float32")[0]
-    public = stack_cases([environment.params], "float32")[0]
-    draws, t = Draws(jnp.uint32(0), "environment"), jnp.ones(1, jnp.int32)
-    shape = jax.eval_shape(lambda: world.observe(public, world.init(public, draws), draws, t)[0])
-    user = guarantee.unit == "user"
-    if user and not hasattr(shape, "shape"):
-        raise ValueError(
-            f"environment: unit 'user' needs contexts of features, {environment.config.get('name')} has none"
-        )
-    dim = shape.shape[-1] if user else 0
-    attack = neighbours.MESSAGE if guarantee.unit == "message" else None
-    if adaptive and guarantee.unit not in REACTING_UNITS:
-        raise ValueError(
-            f"adaptive = True: neighbours of {algorithm.version[0]} differ in one {guarantee.unit}, and inputs react "
-            "to the arms that were played only where they differ in one reward or loss vector: leave it out"
-        )
-    reward_attack = neighbours.reacting(min(1.0, guarantee.bound)) if adaptive else None
-    sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
-    program = clients_alone(algorithm.program) if sent else algorithm.program
-    parts = Parts(program, neighbours.world_of(world, user), reward_attack, attack, jnp.float32)
-    horizon = int(algorithm.config["horizon"])
-    schedule = algorithm.schedule
-    windows_of_spans = [windows_offered(span) for span in schedule]
-    offered = sum(windows_of_spans)
-    begun = next((int(n) for n in np.cumsum(windows_of_spans) if n), 1)
-    closes = any(span.close for span in schedule)  # what a close releases, the window after it tells
-    # docs/decisions.md#windows-not-plays
-    start = min(begun, TRANSCRIPT_MESSAGES) if sent else begun + 1 if closes else 64
-    if whole:
-        if offered > MAX_WINDOWS:
-            raise ValueError(
-                f"whole = True: a run of {algorithm.version[0]} with horizon = {horizon} has {offered} windows, and a "
-                f"transcript at most {MAX_WINDOWS}: give a shorter horizon"
-            )
-        start = offered
-    setting = AuditSetting(
-        parts=parts,
-        schedule=schedule,
-        view=_with_actions(guarantee.view) if adaptive else guarantee.view,
-        windows=min(start, offered),
-        horizon=horizon,
-        num_arms=environment.facts.get("num_arms", 0),
-        sent=sent,
-    )
+) -> Transcripts:
+    """Find by a few runs how long transcripts must be, and which plays to change."""
+    guarantee = algorithm.guarantee
+    params, public = (stack_cases([part.params], "float32")[0] for part in (algorithm, environment))
+    dim = feature_dim(environment, public) if guarantee.unit == "user" else 0
+    setting = setting_of(algorithm, environment, whole, adaptive)
+    runner = Runs(setting, params, Input(public, ()), 8 if whole else lanes(runs // 16))
     first = neighbours.edits(guarantee.unit, [1], bound=guarantee.bound, dim=dim, adaptive=adaptive)[:1]
-    probes = seeds.take(8)
-    while True:  # short transcripts first: every further span is code to compile
-        size = 8 if whole else lanes(runs // 16)
-        runner = Runs(setting, params, Input(public, ()), size)
-        numbers, done, tells = runner.on(first, np.zeros(8, int), probes)
-        if tells.any() or setting.windows == min(offered, MAX_WINDOWS):
-            break
-        setting = setting._replace(windows=min((2 if closes else 16) * setting.windows, offered, MAX_WINDOWS))
-    if not tells.any() and sent:
-        raise ValueError(
-            f"{algorithm.version[0]} sent no number in its first {setting.windows} windows: raise its horizon"
-        )
+    runner, (numbers, done, tells) = run_to_first_release(runner, first, seeds.take(8))
+    if setting.sent and not tells.any():
+        windows = runner.setting.windows
+        raise ValueError(f"{algorithm.version[0]} sent no number in its first {windows} windows: raise its horizon")
+    at = int(np.argmax(tells.any(axis=0)))  # where actions alone are seen, the start of the run
     if whole:  # as many runs of a call as their numbers have room
         room = max(8, 1 << (MAX_TRANSCRIPT_NUMBERS // max(numbers.shape[1], 1)).bit_length() - 1)
         runner = runner._replace(size=min(lanes(runs // 16), room))
-    at = int(np.argmax(tells.any(axis=0))) if tells.any() else 0  # actions alone: the start of the run
-    last = int(done[:, at].max())
-    before = int(done[:, at - 1].max()) if at else 0
-    plays = sorted({before + 1, last} if sent else {1, (1 + last) // 2, max(before, 1), last})
+    elif not setting.sent and not setting.closes:
+        enough = int(np.searchsorted(done.max(axis=0), min(setting.horizon, TRANSCRIPT_PLAYS)))
+        if 2 * (windows := 1 + max(at, enough)) < runner.setting.windows:  # else it is not worth compiling again
+            runner = runner._replace(setting=setting._replace(windows=windows))
+    last = int(done[:, runner.setting.windows - 1].max())
+    before, release = int(done[:, at - 1].max()) if at else 0, int(done[:, at].max())
+    plays = {before + 1, release} if setting.sent else {1, (1 + release) // 2, max(before, 1), release}
     if whole:  # what leaks may leak late
         end = int(done.max())
-        plays = sorted({*plays, *(1 + end * quarter // 4 for quarter in range(4)), end})
-    if not sent and not closes and not whole:
-        windows = max(
-            at + 1, min(int(np.searchsorted(done.max(axis=0), min(horizon, TRANSCRIPT_PLAYS))) + 1, len(tells[0]))
-        )
-        if 2 * windows < setting.windows:  # else it is not worth compiling again
-            runner = runner._replace(setting=setting._replace(windows=windows))
-    shown = int(done[:, runner.setting.windows - 1].max())
+        plays |= {*(1 + end * quarter // 4 for quarter in range(4)), end}
     if adaptive:  # before the first release there is little to react to
-        plays = sorted({*plays, *(1 + shown * quarter // 4 for quarter in range(1, 4)), shown})
-    return runner, plays, shown, dim
+        plays |= {*(1 + last * quarter // 4 for quarter in range(1, 4)), last}
+    return Transcripts(runner, sorted(plays), last, dim)
+
+
+def feature_dim(environment: Environment, params: Any) -> int:
+    """The dimension of the features that an environment shows."""
+    world, draws, t = environment.world, Draws(jnp.uint32(0), "environment"), jnp.ones(1, jnp.int32)
+    shown = jax.eval_shape(lambda: world.observe(params, world.init(params, draws), draws, t)[0])
+    if not hasattr(shown, "shape"):
+        name = environment.config.get("name")
+        raise ValueError(f"environment: unit 'user' needs contexts of features, {name} has none")
+    return int(shown.shape[-1])
+
+
+def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adaptive: bool) -> AuditSetting:
+    """The setting of an audit, with as many windows as are tried first."""
+    guarantee, name = algorithm.guarantee, algorithm.version[0]
+    if adaptive and guarantee.unit not in REACTING_UNITS:
+        raise ValueError(
+            f"adaptive = True: neighbours of {name} differ in one {guarantee.unit}, and inputs react to the arms that "
+            "were played only where they differ in one reward or loss vector: leave it out"
+        )
+    attack = neighbours.MESSAGE if guarantee.unit == "message" else None
+    reward_attack = neighbours.reacting(min(1.0, guarantee.bound)) if adaptive else None
+    view = _with_actions(guarantee.view) if adaptive else guarantee.view
+    sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
+    program = clients_alone(algorithm.program) if sent else algorithm.program
+    world = neighbours.world_of(environment.world, guarantee.unit == "user")
+    parts = Parts(program, world, reward_attack, attack, jnp.float32)
+    horizon, num_arms = int(algorithm.config["horizon"]), environment.facts.get("num_arms", 0)
+    setting = AuditSetting(parts, algorithm.schedule, view, windows=0, horizon=horizon, num_arms=num_arms, sent=sent)
+    windows = [windows_offered(span) for span in algorithm.schedule]
+    if whole and sum(windows) > MAX_WINDOWS:
+        raise ValueError(
+            f"whole = True: a run of {name} with horizon = {horizon} has {sum(windows)} windows, and a transcript at "
+            f"most {MAX_WINDOWS}: give a shorter horizon"
+        )
+    # docs/decisions.md#windows-not-plays
+    begun = next(filter(None, windows), 1)
+    # what a close releases, the window after it tells
+    few = min(begun, TRANSCRIPT_MESSAGES) if sent else begun + 1 if setting.closes else 64
+    return setting._replace(windows=sum(windows) if whole else min(few, sum(windows)))
+
+
+def run_to_first_release(runner: Runs, edits: list[Edit], seeds: Int[np.ndarray, " L"]) -> tuple[Runs, Seen]:
+    """Runs on the first edit whose transcripts reach the first number that is told, if one is, and their runner."""
+    setting = runner.setting
+    most = min(sum(map(windows_offered, setting.schedule)), MAX_WINDOWS)
+    seen = runner.on(edits, np.zeros(len(seeds), int), seeds)
+    if seen[2].any() or setting.windows == most:
+        return runner, seen
+    # short transcripts first: every further span is code to compile
+    longer = setting._replace(windows=min((2 if setting.closes else 16) * setting.windows, most))
+    return run_to_first_release(runner._replace(setting=longer), edits, seeds)
 
 
 def furthest(
@@ -335,10 +348,8 @@ def furthest(
     for play, rule in sorted({(edit.play, edit.rule) for edit in edits}):
         mine = [i for i, edit in enumerate(edits) if (edit.play, edit.rule) == (play, rule)]
         for power in (1, 2):  # Laplace noise adds up distances, Gaussian noise their squares
-            far = np.zeros((len(mine), len(mine)))
-            for row, i in enumerate(mine):
-                apart = np.abs(numbers[mine] - numbers[i]) ** power
-                far[row] = np.mean(apart.sum(-1) ** (1 / power), axis=1)
+            apart = ((np.abs(numbers[mine] - numbers[i]) ** power).sum(-1) for i in mine)
+            far = np.stack([np.mean(x ** (1 / power), axis=1) for x in apart])
             a, b = np.unravel_index(int(np.argmax(far)), far.shape)
             if far[a, b] > 0:
                 pair = mine[min(a, b)], mine[max(a, b)]

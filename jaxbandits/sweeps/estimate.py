@@ -14,27 +14,27 @@ from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
 
 if TYPE_CHECKING:
-    from jaxbandits.sweeps.execution import CheckedSweep
+    from jaxbandits.sweeps.execution import Prepared
 
 BAR_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} plays [{elapsed}{postfix}]"
 ASK_SHARE = 0.05  # asking what remains of many calls takes at most this share of the time
 SAY_AFTER = 5.0  # seconds after the last program is compiled until the time is said
 
 
-def announcement(job: "CheckedSweep", calls: list[Call], machine: Machine) -> list[str]:
-    """The size and the memory, in lines."""
-    plan: Plan = job.plan
+def announcement(sweep: "Prepared", stored: int, calls: list[Call], machine: Machine) -> list[str]:
+    """The size and the memory, in lines. stored: lanes of it that are in the store."""
+    plan = sweep.plan
     lanes = sum(call.seeds * len(call.cells) for call in calls)
     plays = sum(weight(call, plan) for call in calls)
-    some = f"{lanes:,} lanes" if lanes == job.lanes else f"{lanes:,} of {job.lanes:,} lanes"
-    lines = [f"{job.lanes_stored:,} lanes from the store"] if job.lanes_stored else []
+    some = f"{lanes:,} lanes" if lanes == sweep.lanes else f"{lanes:,} of {sweep.lanes:,} lanes"
+    lines = [f"{stored:,} lanes from the store"] if stored else []
     lines.append(
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
         f"{len({t.group for t in calls})} programs in {len(calls):,} calls, {plays:.2g} plays"
     )
     largest = max(bytes_of_call(t, plan) for t in calls)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
-    where = "in memory" if job.directory is None else f"in {job.directory}"
+    where = "in memory" if sweep.directory is None else f"in {sweep.directory}"
     lines.append(f"memory: {flight}; results: {size(total_bytes(plan))} {where}")
     seconds, memory = compile_cost(operations_of(calls, plan))
     if machine.platform == "cpu" and seconds > 1:

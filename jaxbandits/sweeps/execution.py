@@ -9,27 +9,36 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from jaxbandits.formatting import size
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, arrays_of
 from jaxbandits.sweeps.engines import calls as work
+from jaxbandits.sweeps.engines.calls import Machine
 from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, verdict
-from jaxbandits.sweeps.engines.local import Orders
+from jaxbandits.sweeps.engines.local import Local, Orders
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, describe_missing, load
 from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
+from jaxbandits.sweeps.until import Until
+from jaxbandits.sweeps.until_decided import decide
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from jaxbandits.sweeps.engines.ray_cluster import Ray
 
-Put: TypeAlias = Callable[[int, int, dict[str, Any]], None]  # takes a cell, the first seed, arrays
+
+Computed: TypeAlias = tuple[int, int, dict[str, Any]]  # a cell, the first seed, arrays
+Put: TypeAlias = Callable[[int, int, dict[str, Any]], None]  # takes the same
 HEADER_BYTES = 1 << 16  # for coordinates and attributes of results.nc
 TRIES = 3  # a damaged file is noticed when it is read, and computed again
 
@@ -79,141 +88,178 @@ def free_memory() -> int:
     return room
 
 
-class CheckedSweep:
-    """A checked sweep: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
+class Prepared(NamedTuple):
+    """A sweep that was checked. Nothing is written before it runs."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        config: dict[str, Any],
-        common: dict[str, Any],
-        engine: Any,
-        directory: Path | None = None,
-        *,
-        progress: bool = True,
-        fresh: bool = False,
-    ) -> None:
-        self.began = time.perf_counter()
-        self.config, self.common, self.engine, self.directory, self.fresh = config, common, engine, directory, fresh
-        self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
-        work.check_parts(plan)
-        self.plan, self.keys, self.nameless = identify_cells(
-            plan, engine.machine.platform, stored=directory is not None
-        )
-        self.plan = plan = work.add_lane_shapes(self.plan)
-        recorded = max(map(len, plan.times.values()))
-        check_room(work.total_bytes(plan), directory, len(plan.seeds), recorded)
-        self.whole = work.seeds_of_shard(plan)
-        self.fitted = work.fitting(plan, self.whole, engine.machine)  # raises now where the memory is too small
-        self.store = None if directory is None else Store(directory, block_of(recorded), self.began)
-        if self.nameless:
-            reason = next(iter(self.nameless.values()))
-            warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
-        self.notes: dict[str, str] = {}  # further attributes of the result
-        self.announced = False  # what is computed is a further part of what was announced
-        self.computed = 0  # plays of this process
-        self.lanes_computed = 0  # lanes of this process
-        self.lanes_stored = 0  # lanes that it was to compute and found in the store
-        self.left_out = ""  # what an earlier result of this directory held and this one does not
-        self.locked = self.store is not None and self.store.locked  # the store can be read and not written
+    plan: Plan
+    config: dict[str, Any]  # the sweep's arguments
+    common: dict[str, Any]  # those of them that have no default value
+    engine: "Local | Ray"
+    directory: Path | None
+    store: Store | None  # there
+    keys: list[str]  # of the plan's cells, for the store
+    nameless: dict[str, str]  # keys that no later run finds, and why
+    calls: tuple[Machine, list[work.Call]]  # that compute everything, and where
+    progress: bool
+    fresh: bool  # whether the store is emptied first
+    notes: dict[str, str]  # further attributes of the result
 
     @property
     def lanes(self) -> int:
         """Lanes of the whole sweep. A cell under two labels, or repeated along an axis, counts once."""
         return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
 
-    def lanes_in_words(self, computed: int) -> str:
+
+def check_sweep(
+    plan: Plan, config: dict[str, Any], common: dict[str, Any], engine: "Local | Ray", directory: Path | None = None,
+    *, progress: bool = True, fresh: bool = False,
+) -> Prepared:  # fmt: skip
+    """Check what a planned sweep plays, and that its results and its calls have room."""
+    began = time.perf_counter()
+    work.check_parts(plan)
+    plan, keys, nameless = identify_cells(plan, engine.machine.platform, stored=directory is not None)
+    plan = work.add_lane_shapes(plan)
+    recorded = max(map(len, plan.times.values()))
+    check_room(work.total_bytes(plan), directory, len(plan.seeds), recorded)
+    calls = work.fitting(plan, work.seeds_of_shard(plan), engine.machine)  # raises now where the memory is too small
+    for reason in list(nameless.values())[:1]:
+        warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
+    store = None if directory is None else Store(directory, block_of(recorded), began)
+    progress = progress and sys.stderr is not None  # a process may begin with its streams closed
+    return Prepared(plan, config, common, engine, directory, store, keys, nameless, calls, progress, fresh, notes={})
+
+
+class SweepRun:
+    """Runs a checked sweep, and counts what it does."""
+
+    def __init__(self, sweep: Prepared) -> None:
+        self.sweep = sweep  # with `until`, on the seeds that decided once that is known
+        self.fresh = sweep.fresh  # the store is still to be emptied
+        self.computed = 0  # plays of this process
+        self.lanes_computed = 0  # lanes of this process
+        self.lanes_stored = 0  # lanes that it was to compute and found in the store
+        self.left_out = ""  # what an earlier result of this directory held and this one does not
+
+    @property
+    def summary(self) -> str:
         """How many lanes come from the store and how many are computed, as text."""
-        return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
+        return f"{self.sweep.lanes - self.lanes_computed:,} lanes from the store, {self.lanes_computed:,} computed"
 
     @property
     def replaced(self) -> str:
         """A line about what an earlier result held and this one does not; empty where it holds all of that."""
         rest = f"{self.left_out}: finished chunks of it are kept, a run that asks for it computes nothing twice"
-        return f"{self.directory}/{RESULTS} no longer holds {rest}" if self.left_out else ""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of this process, from the plan to the last chunk or the finished result."""
-        spent = None if self.store is None else self.store.spent
-        return time.perf_counter() - self.began if spent is None else spent
+        return f"{self.sweep.directory}/{RESULTS} no longer holds {rest}" if self.left_out else ""
 
     def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
-        if self.store is None or self.directory is None:
-            results = Results(self.plan, self.config, self.notes)
-            self._run(self.whole, results.put)
-            return results.as_dataset()
-        if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
-            results = Results(self.plan, self.config, self.notes)
-            if self._read(self.store, results.put):
+        kept = list[Computed]()  # of the seeds that decide, where there is no store
+        if until := self.sweep.config.get("until"):
+            self._decide(Until(**until), kept)
+        sweep, store = self.sweep, self.sweep.store
+        if store is None or (store.locked and not self.fresh):
+            results = Results(sweep.plan, sweep.config, sweep.notes)
+            if store is None and not until:
+                self._play(sweep, *sweep.calls, results.put)
+            while kept:
+                results.put(*kept.pop())
+            # read the chunks: results.nc may come from an earlier state of the code
+            if store is None or read_chunks(sweep, store, results.put):
                 return results.as_dataset()
-        with self._resumable():
+        assert store is not None
+        with resumable(store):
             for _ in range(TRIES):
                 self.compute()
-                if self._merge(self.store):
-                    self._tidy(self.store)
-                    ds = load(self.directory)
-                    if self.store.spent is not None:
-                        self.store.note_seconds(last=True)
+                if self.merge(store):
+                    tidy_store(sweep, store)
+                    ds = load(store.home.parent)
+                    if store.spent is not None:
+                        store.note_seconds(last=True)
                     return ds
-        raise self._damage_error(self.store)
+        raise damage_error(store)
 
-    @contextlib.contextmanager
-    def _resumable(self) -> Iterator[None]:
-        """A Ctrl-C says where everything finished is."""
-        try:
-            yield
-        except KeyboardInterrupt as stop:
-            stop.add_note(f"everything finished is in {self.directory}: the same call goes on from there")
-            raise
+    def _decide(self, rule: Until, kept: list[Computed]) -> None:
+        """Compute seeds until every comparison is decided: they are the sweep's from then on."""
+        plan, config, say = (
+            self.sweep.plan,
+            self.sweep.config,
+            estimate.print_progress if self.sweep.progress else lambda _: None,
+        )
+        seeds, decisions = decide(plan, rule, partial(self._regret, kept), say)
+        plan, config = plan._replace(seeds=seeds), config | {"seeds": [0, seeds.stop]}
+        self.sweep = self.sweep._replace(plan=plan, config=config, notes={"decisions": decisions})
 
-    def _damage_error(self, store: Store) -> OSError:
-        hurt = ", ".join(dict.fromkeys(store.reported[-3:])) or "some have gone"
-        return OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
+    def _regret(self, kept: list[Computed], seeds: range) -> np.ndarray[Any, Any]:
+        """Regret at the horizon [cells, seeds], from the store or computed. Without a store `kept` gets what is."""
+        sweep = self.sweep._replace(plan=self.sweep.plan._replace(seeds=seeds))
+        plan, store = sweep.plan, sweep.store
+        regret = np.full((len(plan.cells), len(seeds)), np.nan)
 
-    def compute(self, shard: tuple[int, int] | None = None) -> None:
-        """Compute what the store lacks of the whole sweep, or of shard (i, n) of it."""
-        assert self.store is not None and self.directory is not None
-        if shard is not None and self.nameless:
-            raise ValueError(f"{next(iter(self.nameless.values()))}: shares of it cannot be put together, use `run`")
-        self.store.prepare()
+        def put(cell: int, first: int, arrays: dict[str, Any]) -> None:
+            last = np.asarray(arrays["regret"])[max(seeds.start - first, 0) : seeds.stop - first, -1]
+            low = max(first - seeds.start, 0)
+            regret[cell, low : low + len(last)] = last
+            if store is None:
+                kept.append((cell, first, arrays))
+
+        if store is None:
+            self._play(sweep, *work.fitting(plan, work.seeds_of_shard(plan), sweep.engine.machine), put)
+            return regret
+        with resumable(store):
+            for _ in range(1 + TRIES):
+                if not self.fresh and read_chunks(sweep, store, put):
+                    return regret
+                self.compute(sweep=sweep)
+        raise damage_error(store)
+
+    def compute(self, shard: tuple[int, int] | None = None, sweep: Prepared | None = None) -> None:
+        """Compute what the store lacks of the whole sweep, of shard (i, n) of it, or of one on some of its seeds."""
+        sweep = sweep or self.sweep
+        plan, keys, store, machine = sweep.plan, sweep.keys, sweep.store, sweep.engine.machine
+        assert store is not None
+        if shard is not None and "until" in sweep.config:
+            raise ValueError(
+                "seeds = until(...): how many seeds run depends on what all of them show, and a shard sees its own "
+                "alone: use `run`, or give the shards a number of seeds (--seeds N)"
+            )
+        if shard is not None and sweep.nameless:
+            raise ValueError(f"{next(iter(sweep.nameless.values()))}: shares of it cannot be put together, use `run`")
+        store.prepare()
         if self.fresh:
-            self.store.delete_files()
-            (self.directory / RESULTS).unlink(missing_ok=True)
+            store.clear()
+            (store.home.parent / RESULTS).unlink(missing_ok=True)
             self.fresh = False
-        self.store.record_settings(self.config, self.common)
-        chunks = self.store.chunks(self.keys)
-        mine = work.seeds_of_shard(self.plan, shard, set(work.first_cells(self.keys).values()))
-        wanted = [work.without(x, chunks[key]) for key, x in zip(self.keys, mine, strict=True)]
+        store.claim(sweep.config, sweep.common)
+        chunks = store.chunks(keys)
+        mine = work.seeds_of_shard(plan, shard, set(work.first_cells(keys).values()))
+        wanted = [work.without(x, chunks[key]) for key, x in zip(keys, mine, strict=True)]
         asked, missing = (sum(high - low for x in seeds for low, high in x) for seeds in (mine, wanted))
         self.lanes_stored = asked - missing
         if any(wanted):
             try:
-                self._run(wanted)
+                before = work.calls_to_resume(store.begun(), plan, keys, wanted, machine)
+                machine, calls = work.fitting(plan, wanted, machine)
+                calls = [call._replace(keys=tuple(keys[c] for c in call.cells)) for call in calls]
+                self._play(sweep, machine, before + calls)
             finally:
-                self.store.note_seconds(last=True)
-        elif self.progress and shard is None:
-            estimate.print_progress(self.lanes_in_words(self.lanes_computed))
+                store.note_seconds(last=True)
+        elif sweep.progress and shard is None:
+            estimate.print_progress(self.summary)
 
-    def _run(self, wanted: list[list[work.Interval]], put: Put | None = None) -> None:
-        """Compute the wanted seeds of every cell for `put`, or for the store; afterwards raise what went wrong."""
-        plan, store, machine = self.plan, self.store, self.engine.machine
-        before = [] if store is None else work.calls_to_resume(store.all_begun(), plan, self.keys, wanted, machine)
-        machine, calls = self.fitted if wanted is self.whole else work.fitting(plan, wanted, machine)
-        if store is not None:
-            calls = before + [call._replace(keys=tuple(self.keys[c] for c in call.cells)) for call in calls]
+    def _play(self, sweep: Prepared, machine: Machine, calls: list[work.Call], put: Put | None = None) -> None:
+        """Compute calls for `put`, or for the store; afterwards raise what went wrong."""
+        plan, store = sweep.plan, sweep.store
         remaining = Remaining(plan, calls, machine)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
 
-        def note_failure(call: work.Call, reason: str, trace: str) -> None:
+        def failed(call: work.Call, reason: str, trace: str) -> None:
             label, seeds = plan.cells[call.cells[0]].label, range(call.first, call.first + call.seeds)
             failures.append((label, seeds, reason, trace))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
-        def keep_result(call: work.Call, outcome: Outcome) -> None:
+        def finished(call: work.Call, outcome: Outcome) -> None:
             if put is not None:
                 for m, arrays in outcome.sound(call):
                     put(call.cells[m], call.first, arrays)
@@ -229,16 +275,17 @@ class CheckedSweep:
                 seen.extend(outcome.faults)
 
         orders = Orders(
-            store, keep_result, None if store is None else note_failure, estimate.print_progress, remaining.note_plays
+            store, finished, None if store is None else failed, estimate.print_progress, remaining.note_plays
         )
-        if self.progress:
-            lines = [] if self.announced else estimate.announcement(self, calls, machine)
+        if sweep.progress:
+            further = "until" in sweep.config and self.computed  # seeds of what was announced
+            lines = [] if further else estimate.announcement(sweep, self.lanes_stored, calls, machine)
             meter = estimate.Meter(plan, remaining, machine, lines)
             orders = orders._replace(
                 say=meter.print_above_bar, report=meter.report, compiling=meter.compiling, compiles=meter.compiles
             )
-        with contextlib.closing(meter.bar) if self.progress else contextlib.nullcontext():
-            self.engine.run(plan, remaining, machine, orders)
+        with contextlib.closing(meter.bar) if sweep.progress else contextlib.nullcontext():
+            sweep.engine.run(plan, remaining, machine, orders)
         for call in calls:
             self.computed += work.weight(call, plan)
             self.lanes_computed += call.seeds * len(call.cells)
@@ -249,51 +296,68 @@ class CheckedSweep:
             raise failed_calls
 
     # docs/decisions.md#damage
-    def _merge(self, store: Store) -> bool:
+    def merge(self, store: Store) -> bool:
         """Write results.nc from the store, in the order of the plan; False where a file is damaged or missing."""
-        assert self.directory is not None
-        part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
-        need = work.total_bytes(self.plan) + HEADER_BYTES + 64 * len(self.plan.seeds)
+        sweep, directory = self.sweep, store.home.parent
+        part = directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
+        need = work.total_bytes(sweep.plan) + HEADER_BYTES + 64 * len(sweep.plan.seeds)
         try:
-            if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
+            if shutil.disk_usage(directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
-            results = Results(self.plan, self.config, self.notes, part)
-            if whole := self._read(store, results.put):
+            results = Results(sweep.plan, sweep.config, sweep.notes, part)
+            if whole := read_chunks(sweep, store, results.put):
                 results.put_best()
             results.file.close()
             if whole:
-                self.left_out = describe_missing(self.directory / RESULTS, part)
-                os.replace(part, self.directory / RESULTS)
+                self.left_out = describe_missing(directory / RESULTS, part)
+                os.replace(part, directory / RESULTS)
         except Unreadable:
             raise
         except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
-            reason = f"cannot write {self.directory / RESULTS} ({str(error).splitlines()[0]})"
+            reason = f"cannot write {directory / RESULTS} ({str(error).splitlines()[0]})"
             raise OSError(f"{reason}: {remedy(error)} and run it again, everything finished is kept") from None
         finally:
             part.unlink(missing_ok=True)
         return whole
 
-    def _read(self, store: Store, put: Put) -> bool:
-        """Give `put` the arrays of the plan's chunks, in its order; False where a file is damaged or missing."""
-        whole, seeds = True, self.plan.seeds
-        chunks, expected = store.chunks(self.keys), arrays_of(self.plan)
-        for cell, key in enumerate(self.keys):
-            covered = []
-            for chunk in chunks[key]:
-                wanted = chunk.stop > seeds.start and chunk.first < seeds.stop
-                if wanted and (arrays := store.read(chunk, expected[cell])) is not None:
-                    put(cell, chunk.first, arrays)
-                    covered.append(chunk)
-            whole = whole and not work.without([(seeds.start, seeds.stop)], covered)
-        return whole
 
-    def _tidy(self, store: Store) -> None:
-        """Delete unfinished calls whose seeds are finished by now, and chunks that no later run can find."""
-        for chunks in store.chunks(self.nameless).values():
-            for chunk in chunks:
-                chunk.path.unlink(missing_ok=True)
-        for call in store.all_begun():
-            chunks = store.chunks(call.keys)
-            span = [(call.first, call.first + call.seeds)]
-            if not any(work.without(span, chunks[key]) for key in call.keys):
-                store.forget_begun(call)
+def read_chunks(sweep: Prepared, store: Store, put: Put) -> bool:
+    """Give `put` the arrays of a plan's chunks, in its order; False where a file is damaged or missing."""
+    whole, seeds = True, sweep.plan.seeds
+    chunks, expected = store.chunks(sweep.keys), arrays_of(sweep.plan)
+    for cell, key in enumerate(sweep.keys):
+        covered = []
+        for chunk in chunks[key]:
+            wanted = chunk.stop > seeds.start and chunk.first < seeds.stop
+            if wanted and (arrays := store.read(chunk, expected[cell])) is not None:
+                put(cell, chunk.first, arrays)
+                covered.append(chunk)
+        whole = whole and not work.without([(seeds.start, seeds.stop)], covered)
+    return whole
+
+
+def tidy_store(sweep: Prepared, store: Store) -> None:
+    """Delete unfinished calls whose seeds are finished by now, and chunks that no later run can find."""
+    for chunks in store.chunks(sweep.nameless).values():
+        for chunk in chunks:
+            chunk.path.unlink(missing_ok=True)
+    for call in store.all_begun():
+        chunks = store.chunks(call.keys)
+        span = [(call.first, call.first + call.seeds)]
+        if not any(work.without(span, chunks[key]) for key in call.keys):
+            store.forget_begun(call)
+
+
+@contextlib.contextmanager
+def resumable(store: Store) -> Iterator[None]:
+    """A Ctrl-C says where everything finished is."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        stop.add_note(f"everything finished is in {store.home.parent}: the same call goes on from there")
+        raise
+
+
+def damage_error(store: Store) -> OSError:
+    hurt = ", ".join(dict.fromkeys(store.reported[-3:])) or "some have gone"
+    return OSError(f"{store.home.parent}: finished chunks are damaged again and again ({hurt}): check the disk")

@@ -16,10 +16,9 @@ from jaxbandits.sweeps import assumptions, estimate
 from jaxbandits.sweeps.arguments import PARTS, jsonable
 from jaxbandits.sweeps.compilation.settings import check_flags
 from jaxbandits.sweeps.engines.local import Local
-from jaxbandits.sweeps.execution import CheckedSweep
+from jaxbandits.sweeps.execution import Prepared, SweepRun, check_sweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
-from jaxbandits.sweeps.until_decided import UntilDecided
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import Arguments, choice, path_of
 
@@ -124,12 +123,13 @@ def sweep(
         "horizon": horizon, "seeds": seeds, "grid": grid, "points": points, "dtype": dtype,
         "reward_adversary": reward_adversary, "message_adversary": message_adversary, "checkpoints": checkpoints,
     }  # fmt: skip
-    job = prepare_sweep(
+    checked = prepare_sweep(
         algorithms, environment, settings, store=store, engine=engine, devices=devices, memory=memory, progress=progress
     )
-    ds = job.dataset()
-    if job.progress and job.replaced:
-        estimate.print_progress(job.replaced)
+    run = SweepRun(checked)
+    ds = run.dataset()
+    if checked.progress and run.replaced:
+        estimate.print_progress(run.replaced)
     return ds
 
 
@@ -144,7 +144,7 @@ def prepare_sweep(
     memory: float | str | None = None,
     progress: bool = True,
     fresh: bool = False,
-) -> CheckedSweep:
+) -> Prepared:
     """A checked sweep; nothing is written yet. settings: `sweep`'s other arguments. fresh: compute everything anew."""
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     check_flags()
@@ -156,15 +156,13 @@ def prepare_sweep(
     if isinstance(rule, Until):
         config["until"] = rule._asdict()
     config, common = json.loads(json.dumps([config, common]))
-    runner: Any
     if engine == "ray":
         from jaxbandits.sweeps.engines.ray_cluster import Ray
 
-        runner = Ray(laid_out.given, devices, budget)
+        runner: Local | Ray = Ray(laid_out.given, devices, budget)
     else:
         runner = Local(devices, budget)
-    kind = UntilDecided if isinstance(rule, Until) else CheckedSweep
-    return kind(laid_out, config, common, runner, directory, progress=progress, fresh=fresh)
+    return check_sweep(laid_out, config, common, runner, directory, progress=progress, fresh=fresh)
 
 
 def config_of(given: dict[str, Any], *, brief: bool = False) -> dict[str, Any]:

@@ -1,21 +1,16 @@
-"""A sweep that adds seeds until its comparisons are decided (`jb.until`)."""
+"""When the comparisons of a sweep are decided that adds seeds until they are (`jb.until`)."""
 
 import itertools
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.dataset import Results, coordinate_values
-from jaxbandits.sweeps.engines.calls import seeds_of_shard
-from jaxbandits.sweeps.execution import TRIES, CheckedSweep
+from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.typing import Float
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 SHOWN = 3  # open comparisons that a line of progress names
 
@@ -98,71 +93,27 @@ def comparisons_of(plan: Plan, rule: Until) -> list[Comparison]:
     return list(found.values())
 
 
-class UntilDecided(CheckedSweep):
-    """A checked sweep whose plan has the most seeds that may run. `dataset` runs as many as it needs."""
+def decide(
+    plan: Plan, rule: Until, regret_on: Callable[[range], Float[np.ndarray, "C S"]], say: Callable[[str], None]
+) -> tuple[range, str]:
+    """Look at further seeds until every comparison is decided: all of these seeds, and `jb.decisions` as JSON.
 
-    def dataset(self) -> "xr.Dataset":
-        """Add blocks of seeds until every comparison is decided, and return everything."""
-        rule, largest = Until(**self.config["until"]), self.plan
-        comparisons = comparisons_of(largest, rule)
-        test = SequentialTest(len(comparisons), rule.error, rule.block)
-        left, right = np.array([comparison.cells for comparison in comparisons]).T
-        if self.progress:
-            estimate.print_progress(
-                f"until: {len(comparisons):,} comparison{'s' * (len(comparisons) > 1)} at an error of "
-                f"{rule.error:g}, at most {rule.most:,} seeds"
-            )
-        kept: list[tuple[int, int, dict[str, Any]]] = []  # without a store, (cell, first seed, arrays) of all chunks
-        for seeds in rule.looks():
-            self.plan = largest._replace(seeds=seeds)
-            regret = self._regret_of_block(kept)
-            self.announced = self.computed > 0  # later blocks have a line of their own
-            test.add(regret[left] - regret[right])
-            if self.progress:
-                estimate.print_progress(_progress(test, comparisons))
-            if test.decided.all():
-                break
-        self.plan = largest._replace(seeds=range(test.looked_at))
-        self.config = self.config | {"seeds": [0, test.looked_at]}
-        self.notes = {"decisions": json.dumps(_outcome(test, comparisons, rule))}
-        if self.store is not None:
-            return super().dataset()
-        results = Results(self.plan, self.config, self.notes)
-        while kept:
-            results.put(*kept.pop())
-        return results.as_dataset()
-
-    def compute(self, shard: tuple[int, int] | None = None) -> None:
-        """As `CheckedSweep.compute`, for the block of seeds that is looked at next."""
-        if shard is not None:
-            raise ValueError(
-                "seeds = until(...): how many seeds run depends on what all of them show, and a shard sees its own "
-                "alone: use `run`, or give the shards a number of seeds (--seeds N)"
-            )
-        super().compute()
-
-    def _regret_of_block(self, kept: list[tuple[int, int, dict[str, Any]]]) -> np.ndarray[Any, Any]:
-        """Regret at the horizon [cells, seeds] on the plan's seeds: from the store, computed where it is missing."""
-        seeds = self.plan.seeds
-        regret = np.full((len(self.plan.cells), len(seeds)), np.nan)
-
-        def put_regret(cell: int, first: int, arrays: dict[str, Any]) -> None:
-            last = np.asarray(arrays["regret"])[max(seeds.start - first, 0) : seeds.stop - first, -1]
-            low = max(first - seeds.start, 0)
-            regret[cell, low : low + len(last)] = last
-
-        if self.store is None:
-            before = len(kept)
-            self._run(seeds_of_shard(self.plan), lambda *arrays: kept.append(arrays))
-            for outcome in kept[before:]:
-                put_regret(*outcome)
-            return regret
-        with self._resumable():
-            for _ in range(1 + TRIES):
-                if not self.fresh and self._read(self.store, put_regret):
-                    return regret
-                self.compute()
-        raise self._damage_error(self.store)
+    regret_on: gives the regret at the horizon of all cells on some seeds.
+    """
+    comparisons = comparisons_of(plan, rule)
+    test = SequentialTest(len(comparisons), rule.error, rule.block)
+    left, right = np.array([comparison.cells for comparison in comparisons]).T
+    say(
+        f"until: {len(comparisons):,} comparison{'s' * (len(comparisons) > 1)} at an error of "
+        f"{rule.error:g}, at most {rule.most:,} seeds"
+    )
+    for seeds in rule.looks():
+        regret = regret_on(seeds)
+        test.add(regret[left] - regret[right])
+        say(_progress(test, comparisons))
+        if test.decided.all():
+            break
+    return range(test.looked_at), json.dumps(_outcome(test, comparisons, rule))
 
 
 def _progress(test: SequentialTest, comparisons: list[Comparison]) -> str:
@@ -176,14 +127,10 @@ def _progress(test: SequentialTest, comparisons: list[Comparison]) -> str:
 def _outcome(test: SequentialTest, comparisons: list[Comparison], rule: Until) -> dict[str, Any]:
     """What `jb.decisions` reads."""
     means, p_values = test.total / test.looked_at, test.p_values
-    rows = [
-        {
-            "a": comparison.a, "b": comparison.b, "at": comparison.at,
-            "lower": {-1: comparison.a, 0: "undecided", 1: comparison.b}[int(sign)],
-            "seeds": int(seeds), "difference": float(mean), "p_value": float(p),
-        }
-        for comparison, sign, seeds, mean, p in zip(
-            comparisons, test.sign, test.seeds, means, p_values, strict=True
-        )
-    ]  # fmt: skip
+    rows = []
+    for comparison, sign, seeds, mean, p in zip(comparisons, test.sign, test.seeds, means, p_values, strict=True):
+        a, b, at, _ = comparison
+        lower = {-1: a, 0: "undecided", 1: b}[int(sign)]
+        numbers = {"seeds": int(seeds), "difference": float(mean), "p_value": float(p)}
+        rows.append({"a": a, "b": b, "at": at, "lower": lower, **numbers})
     return {"error": rule.error, "most": rule.most, "block": rule.block, "rows": rows}

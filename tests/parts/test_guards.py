@@ -28,6 +28,7 @@ from jaxbandits.protocol import (
 )  # fmt: skip
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.engines import calls
+from jaxbandits.sweeps.execution import SweepRun
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.sweep import prepare_sweep
@@ -159,8 +160,8 @@ def test_a_sweep_finishes_the_other_labels_first(tmp_path):
         jb.sweep(algorithms, ARMS, store=tmp_path, **SWEEP)
     assert not (tmp_path / "results.nc").exists()
     del algorithms["bad"]
-    job = prepare_sweep(algorithms, ARMS, {k: v for k, v in SWEEP.items() if k != "progress"}, store=tmp_path,
-                                 progress=False)  # fmt: skip
+    settings = {k: v for k, v in SWEEP.items() if k != "progress"}
+    job = SweepRun(prepare_sweep(algorithms, ARMS, settings, store=tmp_path, progress=False))
     ds = job.dataset()
     assert job.computed == 0 and (ds.pulls.sum("arm") == HORIZON).all()
 

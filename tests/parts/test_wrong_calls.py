@@ -370,8 +370,8 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
         orders.report(Progress(call, 200, restored=True))
         orders.report(Progress(call, 56))
 
-    planned = execution.CheckedSweep(laid_out(), {}, {}, engine_of(run))
-    planned._run(execution.work.seeds_of_shard(planned.plan), None)
+    checked = execution.check_sweep(laid_out(), {}, {}, engine_of(run))
+    execution.SweepRun(checked)._play(checked, *checked.calls)
     assert bars[0] == (200, 256, 256)
 
 

@@ -25,6 +25,7 @@ import jaxbandits as jb
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.compilation import settings
+from jaxbandits.sweeps.execution import SweepRun
 from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.sweep import prepare_sweep
 
@@ -295,7 +296,7 @@ def test_what_was_named_is_what_runs(tmp_path):
     named = False
     job = prepare_sweep(algorithm(number), ARMS, RUN, store=tmp_path, progress=False)
     named, before = True, len(asked)
-    assert (job.dataset().total.values == 12).all() and len(asked) == before
+    assert (SweepRun(job).dataset().total.values == 12).all() and len(asked) == before
 
 
 # ---- operations of a user's own

@@ -422,7 +422,7 @@ def test_the_first_lines_know_how_much_is_compiled(monkeypatch, tmp_path):
     expected = estimate.operations_of(
         calls.fitting(job.plan, calls.seeds_of_shard(job.plan), job.engine.machine)[1], job.plan
     )
-    job.dataset()
+    execution.SweepRun(job).dataset()
     assert 0.7 < expected / sum(compiled) < 1.4
 
 
@@ -449,13 +449,13 @@ def test_an_error_of_tracing_names_its_algorithm(tmp_path):
 
 def test_a_merge_wants_every_seed(tmp_path):
     """A chunk that another process set aside meanwhile is a hole, not a row of NaN."""
-    made = prepare_sweep(BOTH, ARMS, settings_of(SMALL), store=tmp_path, progress=False)
+    made = execution.SweepRun(prepare_sweep(BOTH, ARMS, settings_of(SMALL), store=tmp_path, progress=False))
     made.compute()
     hurt = chunks(tmp_path)[0]
     hurt.rename(hurt.with_name("gone.bad"))
-    assert not made._merge(made.store) and not (tmp_path / "results.nc").exists()
+    assert not made.merge(made.sweep.store) and not (tmp_path / "results.nc").exists()
     made.compute()
-    assert made._merge(made.store)
+    assert made.merge(made.sweep.store)
 
 
 def settings_of(keywords):
@@ -470,14 +470,14 @@ def test_fresh_removes_what_is_ours(tmp_path):
     changed = settings_of(SMALL) | {"horizon": 30, "seeds": 8}
     job = prepare_sweep(BOTH, ARMS, changed, store=tmp_path, progress=False, fresh=True)
     assert chunks(tmp_path) and (tmp_path / "results.nc").exists()  # nothing happens before it runs
-    job.compute((999, 1000))  # a shard without work
+    execution.SweepRun(job).compute((999, 1000))  # a shard without work
     assert not (tmp_path / "results.nc").exists()  # an interrupted fresh run leaves no old results
     assert [p.name for p in chunks(tmp_path)] == ["other.npz"] and (tmp_path / "chunks" / "thesis.tex").exists()
 
 
 def test_a_store_without_chunks_refuses_nothing(tmp_path):
     made = prepare_sweep(BOTH, ARMS, settings_of(SMALL) | {"seeds": 8}, store=tmp_path, progress=False)
-    made.compute((999, 1000))
+    execution.SweepRun(made).compute((999, 1000))
     assert jb.sweep(BOTH, ARMS, **(SMALL | {"horizon": 30}), store=tmp_path).t[-1] == 30
 
 
@@ -804,7 +804,8 @@ def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played, monkeypat
         assert finished and not list(disk.rglob("*.part"))
         assert all(unpack(p) for p in finished)
         remount(disk, "size=2m")
-        prepare_sweep(BOTH, ARMS, settings_of(WIDE), memory="200KB", store=disk / "run", progress=False).compute()
+        checked = prepare_sweep(BOTH, ARMS, settings_of(WIDE), memory="200KB", store=disk / "run", progress=False)
+        execution.SweepRun(checked).compute()
         used = shutil.disk_usage(disk).used
         remount(disk, f"size={used + 8192}")  # the chunks fit, results.nc beside them does not
         with monkeypatch.context() as patch, pytest.raises(OSError, match=r"results\.nc .*everything finished is kept"):
@@ -916,10 +917,10 @@ def test_a_merge_is_a_stream(tmp_path):
     peaks, sizes = [], []
     for seeds in (2000, 8000):
         settings = settings_of(SMALL) | {"seeds": seeds, "checkpoints": 60}
-        made = prepare_sweep(BOTH, ARMS, settings, store=tmp_path / str(seeds), progress=False)
+        made = execution.SweepRun(prepare_sweep(BOTH, ARMS, settings, store=tmp_path / str(seeds), progress=False))
         made.compute()
         tracemalloc.start()
-        assert made._merge(made.store)
+        assert made.merge(made.sweep.store)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         sizes.append((tmp_path / str(seeds) / "results.nc").stat().st_size)

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.sweeps.execution import CheckedSweep
+from jaxbandits.sweeps.execution import SweepRun
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.toml_file import read_config
 from jaxbandits.sweeps.until_decided import SequentialTest
@@ -174,24 +174,24 @@ def test_points_at_which_nothing_changes_are_compared_once():
 
 def test_a_killed_run_goes_on_and_a_larger_budget_too(tmp_path, monkeypatch):
     rule = jb.until(PAIRS, most=96, block=16)
-    compute, computed = CheckedSweep.compute, []
+    compute, computed = SweepRun.compute, []
 
-    def dying(job, shard=None):
-        if job.plan.seeds.start == 48:
+    def dying(run, sweep=None):
+        if sweep.plan.seeds.start == 48:
             raise KeyboardInterrupt
-        compute(job, shard)
+        compute(run, sweep=sweep)
 
-    monkeypatch.setattr(CheckedSweep, "compute", dying)
+    monkeypatch.setattr(SweepRun, "compute", dying)
     with pytest.raises(KeyboardInterrupt) as stop:
         jb.sweep(THREE, ARMS, seeds=rule, store=tmp_path, **PLAIN)
     assert "the same call goes on from there" in stop.value.__notes__[0]
 
-    def watched(job, shard=None):
-        before = job.lanes_computed
-        compute(job, shard)
-        computed.append((job.plan.seeds.start, job.lanes_computed - before))
+    def watched(run, sweep=None):
+        before = run.lanes_computed
+        compute(run, sweep=sweep)
+        computed.append(((sweep or run.sweep).plan.seeds.start, run.lanes_computed - before))
 
-    monkeypatch.setattr(CheckedSweep, "compute", watched)
+    monkeypatch.setattr(SweepRun, "compute", watched)
     small = jb.sweep(THREE, ARMS, seeds=rule._replace(most=64), store=tmp_path, **PLAIN)
     assert computed == [(48, 48), (0, 0)] and small.sizes["seed"] == 64
     chunk = next(tmp_path.glob("chunks/*/*.0-16.npz"))

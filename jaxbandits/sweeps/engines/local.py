@@ -14,10 +14,10 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, as_completed, wait
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import jax
 
@@ -42,6 +42,7 @@ from jaxbandits.sweeps.storage.store import Store
 CALLS_OF_AN_ACCELERATOR = 2
 LAST_SECONDS = 3.0  # for calls to reach the end of their segment
 STOPPING = "stopping after what is being compiled; Ctrl-C again stops now"
+Ticket = TypeVar("Ticket")  # of a call under way
 _cores: int | None = None
 _left_alone: list[threading.Thread] = []
 
@@ -110,6 +111,61 @@ class Orders(NamedTuple):
     compiles: Callable[[int], None] = lambda operations: None  # the size of a program that is compiled next
 
 
+class Failed(NamedTuple):
+    """Why a call gave nothing."""
+
+    error: BaseException
+    told: tuple[str, str] | None = None  # `error_and_traceback`, where another process did that
+
+
+class EngineRun(Generic[Ticket]):
+    """The calls of one run, a few of which are under way. A kind of engine says how each step is done."""
+
+    slots: Callable[[], int]  # how many calls can run at a time
+    submit: Callable[[], None]  # has one more call under way
+    wait: Callable[[], Iterable[Ticket]]  # for calls that are over
+    result: Callable[[Ticket], Outcome | Failed]  # of a call that is over
+    keep: Callable[[Call, Outcome], None]
+    interrupt: Callable[[], None]  # ends the calls that are finished
+    stop: Callable[[], None]  # what is under way
+    interrupted = False
+
+    def __init__(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
+        self.plan, self.remaining, self.machine, self.orders = plan, remaining, machine, orders
+        self.pending = dict[Ticket, list[Call]]()  # what is under way, each with its call once that has begun
+
+    def play(self) -> None:
+        """Run every call that remains. When this thread is interrupted, calls that are finished are still kept."""
+        waiting = iter(self.remaining.calls)
+        try:
+            while True:
+                # few calls are in flight, so that memory does not grow with their number
+                for _ in itertools.islice(waiting, max(2 * self.slots() - len(self.pending), 0)):
+                    self.submit()
+                if not self.pending:
+                    return
+                for ticket in self.wait():
+                    self.end(ticket)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.interrupt()
+            raise
+        finally:
+            self.stop()
+
+    def end(self, ticket: Ticket) -> None:
+        """Keep what a call gave, or tell why it gave nothing, unless the run was interrupted."""
+        result, (call,), failed = self.result(ticket), self.pending[ticket], self.orders.failed
+        self.remaining.ended(call)
+        if isinstance(result, Outcome):
+            self.keep(call, result)
+        elif not self.interrupted:
+            if failed is None or not isinstance(result.error, Exception):
+                raise result.error
+            failed(call, *(result.told or error_and_traceback(result.error)))
+        del self.pending[ticket]  # not before: a sink that was interrupted is called again
+
+
 class Local:
     """The engine of this machine."""
 
@@ -117,127 +173,118 @@ class Local:
         self.machine = this_machine(devices, memory)
 
     def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
-        """Run every call that remains.
+        """Run every call that remains."""
+        LocalRun(plan, remaining, machine, orders).play()
 
-        Programs are traced in the calling thread and compiled in threads of their own, while others play already. When
-        the calling thread is interrupted, calls stop at their next segment, and those that are finished are still kept.
-        What is being compiled cannot be stopped: a second interrupt leaves it alone.
-        """
-        store, sink, failed, say, report, compiling, compiles = orders
-        stop, threads = threading.Event(), machine.workers * machine.at_once
-        kept, laying_out = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan)), threading.Lock()
-        free: queue.SimpleQueue[jax.Device] = queue.SimpleQueue()
-        tastes: queue.SimpleQueue[Call] = queue.SimpleQueue()  # a call of every group that is compiled
+
+class LocalRun(EngineRun[Future[Outcome]]):
+    """A run on this machine.
+
+    Programs are traced in the calling thread and compiled in threads of their own, while others play already. When
+    the calling thread is interrupted, calls stop at their next segment. What is being compiled cannot be stopped: a
+    second interrupt leaves it alone.
+    """
+
+    def __init__(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
+        super().__init__(plan, remaining, machine, orders)
+        self.keep, self.caller = orders.sink, Caller(orders.compiles)
+        self.stopping, self.laying_out = threading.Event(), threading.Lock()
+        threads = machine.workers * machine.at_once
+        self.slots = lambda: threads
+        self.compiler, self.pool = Workers(1), Workers(threads)
+        self.programs = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
+        self.tastes = queue.SimpleQueue[Call]()  # a call of every group that is compiled
+        self.free = queue.SimpleQueue[jax.Device]()
         for device in machine.devices * (machine.at_once if len(machine.devices) > 1 else threads):
-            free.put(device)
+            self.free.put(device)
 
-        def programs_for(call: Call, device: jax.Device) -> Programs:
-            with laying_out:  # otherwise two threads would stack the same numbers
-                return kept(call.group, call.cells, device)
-
-        def work(begun: list[Call]) -> Outcome:
-            device = free.get()
-            try:
-                begun.append(call := remaining.take())
-                known: Mapping[str, Any] = {} if store is None else resume_arguments(store, call)
-                asked = partial(should_stop, call, device)
-                return play_call(call, plan, device, programs_for(call, device), stopped=asked, report=report, **known)
-            finally:
-                free.put(device)
-
-        def should_stop(call: Call, device: jax.Device) -> bool:
-            """Whether a call is to stop. It is asked between two segments, the time for a taste of another group."""
-            with contextlib.suppress(queue.Empty):
-                other = tastes.get_nowait()
-                fits = bytes_of_call(call, plan) + bytes_of_call(other, plan) <= machine.memory
-                remaining.note_taste(other.group, taste(other, device) if fits else None)
-            return stop.is_set()
-
-        def taste(call: Call, device: jax.Device) -> float | None:
-            with contextlib.suppress(Exception):  # a call of the group will meet it again
-                most = remaining.worth_a_taste(call.group)
-                return (
-                    time_first_segments(call, plan, device, programs_for(call, device), most, stop.is_set)
-                    if most
-                    else None
-                )
-            return None
-
+    def play(self) -> None:
         # docs/decisions.md#threads
-        caller, devices = Caller(compiles), list(dict.fromkeys(machine.devices))
-        with Workers(1) as compiler, Workers(threads) as pool:
-            compiled = compiler.submit(_compile, plan, remaining.calls, devices, programs_for, caller, stop, compiling)
-            compiled.add_done_callback(lambda _: list(map(tastes.put, remaining.note_compiled())))
-            # the futures of calls, each with the call once it has begun
-            waiting, pending = iter(remaining.calls), dict[Future[Outcome], list[Call]]()
-            try:
-                while True:
-                    # few calls are in flight, so that memory does not grow with their number
-                    for _ in itertools.islice(waiting, 2 * threads - len(pending)):
-                        begun = list[Call]()
-                        future = pool.submit(caller.run_in_worker, work, begun)
-                        pending[future] = begun
-                        future.add_done_callback(caller.post)
-                    if not pending:
-                        return
-                    future = caller.next_event()
-                    error, (call,) = future.exception(), pending[future]
-                    remaining.note_end(call)
-                    if error is None:
-                        sink(call, future.result())
-                        del pending[future]  # not before: a sink that was interrupted is called again below
-                        continue
-                    del pending[future]
-                    if failed is None or not isinstance(error, Exception):
-                        raise error
-                    failed(call, *error_and_traceback(error))
-            except BaseException as error:
-                stop.set()
-                caller.stop_answering()  # otherwise calls would wait for it
-                for future in pending:
-                    future.cancel()
-                if isinstance(error, KeyboardInterrupt):
-                    if not compiled.done():
-                        say(STOPPING)
-                    try:
-                        for future in wait(pending).done:
-                            if not future.cancelled() and future.exception() is None:
-                                sink(pending[future][0], future.result())
-                        wait([compiled])
-                    except KeyboardInterrupt:
-                        wait(pending, LAST_SECONDS)  # a thread that plays while the process ends would abort it
-                        compiler.abandon()
-                        pool.abandon()
-                        raise
-                raise
-            finally:
-                stop.set()
-                caller.stop_answering()
+        with self.compiler, self.pool:
+            self.compiled, remaining, tastes = self.compiler.submit(_compile, self), self.remaining, self.tastes
+            self.compiled.add_done_callback(lambda _: list(map(tastes.put, remaining.compiled())))
+            super().play()
+
+    def submit(self) -> None:
+        begun = list[Call]()
+        future = self.pool.submit(self.caller.run_in_worker, self.work, begun)
+        self.pending[future] = begun
+        future.add_done_callback(self.caller.tell)
+
+    def wait(self) -> list[Future[Outcome]]:
+        return [self.caller.next_event()]
+
+    def result(self, ticket: Future[Outcome]) -> Outcome | Failed:
+        error = ticket.exception()
+        return ticket.result() if error is None else Failed(error)
+
+    def interrupt(self) -> None:
+        self.stop()
+        if not self.compiled.done():
+            self.orders.say(STOPPING)
+        try:
+            for future in wait(self.pending).done:
+                if not future.cancelled():
+                    self.end(future)
+            wait([self.compiled])
+        except KeyboardInterrupt:
+            wait(self.pending, LAST_SECONDS)  # a thread that plays while the process ends would abort it
+            self.compiler.leave()
+            self.pool.leave()
+            raise
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.caller.leave()  # otherwise calls would wait for it
+        for future in self.pending:
+            future.cancel()
+
+    # ---- in other threads
+
+    def programs_on(self, call: Call, device: jax.Device) -> Programs:
+        with self.laying_out:  # otherwise two threads would stack the same numbers
+            return self.programs(call.group, call.cells, device)
+
+    def work(self, begun: list[Call]) -> Outcome:
+        """Play the call that is next on a device that is free."""
+        device, orders = self.free.get(), self.orders
+        try:
+            begun.append(call := self.remaining.take())
+            known = {} if orders.store is None else resume_arguments(orders.store, call)
+            programs, stopped = self.programs_on(call, device), partial(self.must_stop, call, device)
+            return play_call(call, self.plan, device, programs, stopped=stopped, report=orders.report, **known)
+        finally:
+            self.free.put(device)
+
+    def must_stop(self, call: Call, device: jax.Device) -> bool:
+        """Whether a call is to stop. It is asked between two segments, the time for a taste of another group."""
+        with contextlib.suppress(queue.Empty):
+            other, seconds = self.tastes.get_nowait(), None
+            fits = bytes_of_call(call, self.plan) + bytes_of_call(other, self.plan) <= self.machine.memory
+            if fits and (most := self.remaining.worth_a_taste(other.group)):
+                with contextlib.suppress(Exception):  # a call of the group will meet it again
+                    programs = self.programs_on(other, device)
+                    seconds = time_first_segments(other, self.plan, device, programs, most, self.stopping.is_set)
+            self.remaining.tasted(other.group, seconds)
+        return self.stopping.is_set()
 
 
-def _compile(
-    plan: Plan,
-    calls: Sequence[Call],
-    devices: Sequence[jax.Device],
-    shared: Callable[[Call, jax.Device], Programs],
-    caller: Caller,
-    over: threading.Event,
-    tell: Callable[[int, int], None],
-) -> None:
+def _compile(run: LocalRun) -> None:
     """Compile `begin` of all calls, which says what their lanes hold, then the rest, calls of small lanes first."""
+    plan, caller = run.plan, run.caller
     first: dict[Any, Call] = {}  # calls of one group and shape share their programs
-    for call in calls:
+    for call in run.remaining.calls:
         first.setdefault((call.group, len(call.cells), call.lanes), call)
 
     def on(device: jax.Device, function: Callable[[], Any]) -> Any:
         """What a function gives on a device. None: the run is over, or it failed, which a call will meet again."""
-        if not over.is_set():
+        if not run.stopping.is_set():
             with contextlib.suppress(Exception), settings_of(plan.dtype, device):
                 return function()
         return None
 
     def compile_begin(call: Call, device: jax.Device) -> Any:
-        programs = shared(call, device)
+        programs = run.programs_on(call, device)
         program = programs.run, device, plan.groups[call.group].schedule, call.lanes
         if program[1:] in programs.run.ready:
             return None
@@ -245,7 +292,7 @@ def _compile(
         return program, player, player.begin().out_info
 
     with Workers(cores()) as pool:
-        both = list(itertools.product(first.values(), devices))
+        both = list(itertools.product(first.values(), dict.fromkeys(run.machine.devices)))
         starts = [
             pool.submit(caller.run_in_worker, on, device, partial(compile_begin, call, device)) for call, device in both
         ]
@@ -256,13 +303,13 @@ def _compile(
             for name, compilation in player.others(lane).items():
                 rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, player.device, compilation)))
         of = len(begins) + len(rest)
-        tell(len(begins), of)
+        run.orders.compiling(len(begins), of)
         compiling = [pool.submit(compilation) for _, compilation in sorted(rest.values(), key=lambda x: x[0])]
         for done, _ in enumerate(as_completed(compiling), len(begins) + 1):
-            tell(done, of)
+            run.orders.compiling(done, of)
         if all(future.result() is not None for future in compiling):
-            for run, *about in begins:
-                run.ready.add(tuple(about))
+            for function, *about in begins:
+                function.ready.add(tuple(about))
 
 
 # ---- threads for which a process that was interrupted twice does not wait, as it does for those of an executor
@@ -290,8 +337,7 @@ class Workers:
 
     def __init__(self, number: int) -> None:
         self._number, self._threads, self._left = number, list[threading.Thread](), False
-        self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]] | None]
-        self._tasks = queue.SimpleQueue()
+        self._tasks = queue.SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]] | None]()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Have `function(*arguments)` run by a thread."""

@@ -14,7 +14,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.compilation.executables import HERE
 from jaxbandits.sweeps.compilation.settings import in_force, of_this_thread, use_settings
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weight
-from jaxbandits.sweeps.engines.local import Orders, error_and_traceback
+from jaxbandits.sweeps.engines.local import EngineRun, Failed, Orders, error_and_traceback
 from jaxbandits.sweeps.engines.one_call import Outcome, Progress, keep_outcome, play_call, resume_arguments
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.identity import identify_cells
@@ -71,50 +70,52 @@ class Ray:
 
     def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
         """As `Local.run`."""
+        RayRun(self, plan, remaining, machine, orders).play()
+
+
+class RayRun(EngineRun[object]):
+    """A run on a cluster, whose calls are known by Ray's references to their results."""
+
+    def __init__(self, engine: Ray, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
         import ray
 
-        store, sink, failed, _, report, *_ = orders
-        remote_call = self.remote(_call)
-        arguments = ray.put(self.arguments)
-        digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()
+        super().__init__(plan, remaining, machine, orders)
+        self.ray, self.unit = ray, "GPU" if engine.gpus else "CPU"
+        digest = hashlib.sha256(engine.arguments + in_force().encode()).hexdigest()
+        store = orders.store
         place = None if store is None else (str(store.home.parent.resolve()), store.token, store.block)
-        waiting, pending = iter(remaining.calls), dict[Any, Call]()
+        told = digest, engine.versions, engine.replaced, place
+        self.begin = functools.partial(engine.remote(_call).remote, ray.put(engine.arguments), *told)
+
+    def slots(self) -> int:
+        return int(self.ray.cluster_resources().get(self.unit, 1))
+
+    def submit(self) -> None:
+        call = self.remaining.take()
+        self.pending[self.begin(self.plan.groups[call.group].parts.traced, call)] = [call]
+
+    def wait(self) -> list[object]:
+        return self.ray.wait(list(self.pending), num_returns=1, timeout=5.0)[0]
+
+    def result(self, ticket: Any) -> Outcome | Failed:
         try:
-            while True:
-                slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
-                for _ in islice(waiting, max(2 * slots - len(pending), 0)):
-                    call = remaining.take()
-                    traced = plan.groups[call.group].parts.traced
-                    told = digest, self.versions, self.replaced, traced, call, place
-                    pending[remote_call.remote(arguments, *told)] = call
-                if not pending:
-                    return
-                done, _ = ray.wait(list(pending), num_returns=1, timeout=5.0)
-                for reference in done:
-                    call = pending[reference]
-                    outcome: Any
-                    try:
-                        outcome, error = ray.get(reference)
-                    except ray.exceptions.RayError as lost:  # its workers died again and again
-                        outcome, error = None, error_and_traceback(lost)
-                    if error is None:
-                        sink(call, outcome)
-                        report(Progress(call, weight(call, plan)))
-                    elif failed is None:
-                        raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
-                    else:
-                        failed(call, *error)
-                    remaining.note_end(call)
-                    del pending[reference]
-        except BaseException as stop:
-            if isinstance(stop, KeyboardInterrupt):
-                for reference in ray.wait(list(pending), num_returns=len(pending), timeout=0)[0] if pending else ():
-                    outcome, error = ray.get(reference)
-                    if error is None:
-                        sink(pending.pop(reference), outcome)
-            for reference in pending:
-                ray.cancel(reference, force=False)
-            raise
+            outcome, error = self.ray.get(ticket)
+        except self.ray.exceptions.RayError as lost:  # its workers died again and again
+            error = error_and_traceback(lost)
+        return Failed(RuntimeError(f"a call failed on the cluster:\n{error[1]}"), error) if error else outcome
+
+    def keep(self, call: Call, outcome: Outcome) -> None:
+        self.orders.sink(call, outcome)
+        self.orders.report(Progress(call, weight(call, self.plan)))
+
+    def interrupt(self) -> None:
+        under_way = list(self.pending)
+        for reference in self.ray.wait(under_way, num_returns=len(under_way), timeout=0)[0] if under_way else ():
+            self.end(reference)
+
+    def stop(self) -> None:
+        for reference in self.pending:
+            self.ray.cancel(reference, force=False)
 
 
 @contextlib.contextmanager
@@ -191,12 +192,12 @@ def _store(directory: str, token: str, block: int) -> Store | None:
 
 
 def _call(
-    arguments: bytes, digest: str, versions: list[Any], replaced: dict[str, Any], traced: str, call: Call, place: Any
+    arguments: bytes, digest: str, versions: list[Any], replaced: dict[str, Any], place: Any, traced: str, call: Call
 ) -> tuple[Outcome | None, tuple[str, str] | None]:
     """Run one call on a worker: the outcome, and an error as (reason, traceback) or None.
 
     The outcome has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
-    traced: what a user's part computes there. place: directory, token and block of the store, or None.
+    place: directory, token and block of the store, or None. traced: what a user's part computes there.
     """
     try:
         with use_settings(replaced):
