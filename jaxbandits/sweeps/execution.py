@@ -226,10 +226,10 @@ class SweepRun:
             raise ValueError(f"{next(iter(sweep.nameless.values()))}: shares of it cannot be put together, use `run`")
         store.prepare()
         if self.fresh:
-            store.clear()
+            store.delete_files()
             (store.home.parent / RESULTS).unlink(missing_ok=True)
             self.fresh = False
-        store.claim(sweep.config, sweep.common)
+        store.record_settings(sweep.config, sweep.common)
         chunks = store.chunks(keys)
         mine = work.seeds_of_shard(plan, shard, set(work.first_cells(keys).values()))
         wanted = [work.without(x, chunks[key]) for key, x in zip(keys, mine, strict=True)]
@@ -237,7 +237,7 @@ class SweepRun:
         self.lanes_stored = asked - missing
         if any(wanted):
             try:
-                before = work.calls_to_resume(store.begun(), plan, keys, wanted, machine)
+                before = work.calls_to_resume(store.all_begun(), plan, keys, wanted, machine)
                 machine, calls = work.fitting(plan, wanted, machine)
                 calls = [call._replace(keys=tuple(keys[c] for c in call.cells)) for call in calls]
                 self._play(sweep, machine, before + calls)
@@ -253,13 +253,13 @@ class SweepRun:
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
 
-        def failed(call: work.Call, reason: str, trace: str) -> None:
+        def note_failure(call: work.Call, reason: str, trace: str) -> None:
             label, seeds = plan.cells[call.cells[0]].label, range(call.first, call.first + call.seeds)
             failures.append((label, seeds, reason, trace))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
-        def finished(call: work.Call, outcome: Outcome) -> None:
+        def keep_result(call: work.Call, outcome: Outcome) -> None:
             if put is not None:
                 for m, arrays in outcome.sound(call):
                     put(call.cells[m], call.first, arrays)
@@ -275,7 +275,7 @@ class SweepRun:
                 seen.extend(outcome.faults)
 
         orders = Orders(
-            store, finished, None if store is None else failed, estimate.print_progress, remaining.note_plays
+            store, keep_result, None if store is None else note_failure, estimate.print_progress, remaining.note_plays
         )
         if sweep.progress:
             further = "until" in sweep.config and self.computed  # seeds of what was announced

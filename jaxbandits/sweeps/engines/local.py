@@ -156,7 +156,7 @@ class EngineRun(Generic[Ticket]):
     def end(self, ticket: Ticket) -> None:
         """Keep what a call gave, or tell why it gave nothing, unless the run was interrupted."""
         result, (call,), failed = self.result(ticket), self.pending[ticket], self.orders.failed
-        self.remaining.ended(call)
+        self.remaining.note_end(call)
         if isinstance(result, Outcome):
             self.keep(call, result)
         elif not self.interrupted:
@@ -202,14 +202,14 @@ class LocalRun(EngineRun[Future[Outcome]]):
         # docs/decisions.md#threads
         with self.compiler, self.pool:
             self.compiled, remaining, tastes = self.compiler.submit(_compile, self), self.remaining, self.tastes
-            self.compiled.add_done_callback(lambda _: list(map(tastes.put, remaining.compiled())))
+            self.compiled.add_done_callback(lambda _: list(map(tastes.put, remaining.note_compiled())))
             super().play()
 
     def submit(self) -> None:
         begun = list[Call]()
         future = self.pool.submit(self.caller.run_in_worker, self.work, begun)
         self.pending[future] = begun
-        future.add_done_callback(self.caller.tell)
+        future.add_done_callback(self.caller.post)
 
     def wait(self) -> list[Future[Outcome]]:
         return [self.caller.next_event()]
@@ -229,13 +229,13 @@ class LocalRun(EngineRun[Future[Outcome]]):
             wait([self.compiled])
         except KeyboardInterrupt:
             wait(self.pending, LAST_SECONDS)  # a thread that plays while the process ends would abort it
-            self.compiler.leave()
-            self.pool.leave()
+            self.compiler.abandon()
+            self.pool.abandon()
             raise
 
     def stop(self) -> None:
         self.stopping.set()
-        self.caller.leave()  # otherwise calls would wait for it
+        self.caller.stop_answering()  # otherwise calls would wait for it
         for future in self.pending:
             future.cancel()
 
@@ -265,7 +265,7 @@ class LocalRun(EngineRun[Future[Outcome]]):
                 with contextlib.suppress(Exception):  # a call of the group will meet it again
                     programs = self.programs_on(other, device)
                     seconds = time_first_segments(other, self.plan, device, programs, most, self.stopping.is_set)
-            self.remaining.tasted(other.group, seconds)
+            self.remaining.note_taste(other.group, seconds)
         return self.stopping.is_set()
 
 
