@@ -468,23 +468,6 @@ class Loss(NamedTuple):
 # ---- names of 0.1
 
 
-def _refuse_moved_hints() -> None:
-    """`Program(rest=...)` was a way to give a hint: say where it went."""
-    new = Program.__new__
-
-    @functools.wraps(new)
-    def refuse_hints(cls: type, *args: Any, **kwargs: Any) -> Program:
-        for name in Hints._fields:
-            if name in kwargs:
-                raise TypeError(f"Program({name}=...) is Program(hints=Hints({name}=...)) since 0.2.0")
-        return new(cls, *args, **kwargs)
-
-    Program.__new__ = refuse_hints  # type: ignore[method-assign, assignment]
-
-
-_refuse_moved_hints()
-
-
 def __getattr__(name: str) -> object:
     if name == "Seen":
         raise ImportError("jaxbandits.protocol.Seen is called AdversaryView since 0.2.0")

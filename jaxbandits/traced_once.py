@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxbandits.contract import is_array, is_program
 from jaxbandits.garbage import pause_collection
+from jaxbandits.jax_internals import dce_jaxpr
 
 F = TypeVar("F", bound=Callable[..., Any])
 

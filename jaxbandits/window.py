@@ -33,6 +33,7 @@ class Parts(NamedTuple):
     traces: Traces | None = None  # for sweeps: the traces that name a group (`sweeps.identity`) and make its programs
     long: bool = False  # as `Draws.long`
     settings: str = ""  # for sweeps: a hash of the settings that programs depend on (`sweeps.compilation.settings`)
+    draws: Callable[..., Draws] = Draws  # for checks: random streams that note what is drawn
 
 
 class Lane(NamedTuple):
@@ -51,7 +52,7 @@ class Lane(NamedTuple):
 
 def streams(parts: Parts, seed: Any) -> Draws:
     """The random streams of a lane."""
-    return Draws(seed, "", parts.dtype, long=parts.long)
+    return parts.draws(seed, "", parts.dtype, long=parts.long)
 
 
 def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:

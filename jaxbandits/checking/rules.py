@@ -16,7 +16,6 @@ import numpy as np
 from jaxbandits.auditing.audit import audit
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import one_line, place_of
-from jaxbandits.environments.data import ORDER
 from jaxbandits.random import Draws
 from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps.arguments import NAMED, PARTS, call_factory, factory_of, part_factory
@@ -146,10 +145,9 @@ def draws(subject: Subject) -> Faults:
 def addresses(subject: Subject) -> Faults:
     """Within one window no address (path, play, position) is drawn twice, and no two paths share a key."""
     drawn, told, keys = subject.trace_window(subject.sizes[-1]).addresses, set[str](), dict[int, str]()
-    spans = [span for span in drawn if not span[0].startswith(ORDER)]  # a permutation: computed again where it is asked
-    for i, (path, low, high, place) in enumerate(spans):
+    for i, (path, low, high, place) in enumerate(drawn):
         other = keys.setdefault(zlib.crc32(path.encode()), path)
-        twice = any(path == one and low < end and start < high for one, start, end, _ in spans[:i])
+        twice = any(path == one and low < end and start < high for one, start, end, _ in drawn[:i])
         if path in told or not (twice or other != path):
             continue
         told.add(path)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
-from jax.interpreters.partial_eval import dce_jaxpr
 
+from jaxbandits.jax_internals import dce_jaxpr
 from jaxbandits.kernels.arrays import Apart, Array, Looped, Loops, constant, hold_apart, single
 from jaxbandits.kernels.rules import C_RULES
 from jaxbandits.kernels.text import Unsupported, is_known, text_of

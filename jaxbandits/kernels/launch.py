@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.jax_internals import triton_calls
 from jaxbandits.kernels import compilers
 from jaxbandits.kernels.source import BLOCK, Source, kernel
 
@@ -51,11 +52,9 @@ def _by_xla(gpu: Gpu, source: Source, lanes: tuple[int, int], inputs: int, outs:
 
 
 def _by_jaxlib(gpu: Gpu, source: Source, lanes: tuple[int, int], inputs: int, outs: int) -> Target:
-    from jax._src.lib import gpu_triton  # no public module has it; it comes with JAX's plugin for CUDA
-
     alignment = 16  # bytes, of every buffer
     blocks, threads = _grid(lanes)
-    triton: Any = gpu_triton
+    triton = triton_calls()
     ptx = gpu.ptx(source.text, gpu.capability)
     kernel = triton.TritonKernel(source.name, threads // WARP, 1, 0, ptx, "", gpu.capability)
     parameters = [triton.create_array_parameter(0, alignment)] * (inputs + outs)

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 from jax import core, lax
 from jax.extend.core import ClosedJaxpr, Primitive
-from jax.interpreters import batching, mlir
 
+from jaxbandits.jax_internals import lower_fun, primitive_batchers, register_lowering
 from jaxbandits.numerics import choice
 from jaxbandits.numerics.fusion import lanes_at, materialize
 from jaxbandits.numerics.sums import UNROLL, fixed_sum
@@ -227,5 +227,5 @@ def _write_as_operations(*arrays: Array, add: bool, plain: ClosedJaxpr) -> Array
 _at_once = jax.jit(_as_loop, static_argnames="add")
 _write.def_impl(lambda *arrays, add, plain: _at_once(*arrays, add=add))
 _write.def_abstract_eval(lambda x, arm, value, **_: core.ShapedArray(x.shape, x.dtype))
-batching.primitive_batchers[_write] = _over_lanes
-mlir.register_lowering(_write, mlir.lower_fun(_write_as_operations, multiple_results=False))
+primitive_batchers[_write] = _over_lanes
+register_lowering(_write, lower_fun(_write_as_operations, multiple_results=False))

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, cast
 import jax
 from jax import core
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
-from jax.interpreters import mlir
 
+from jaxbandits.jax_internals import lower_fun, register_lowering
 from jaxbandits.numerics.fusion import leading, move_lanes_last
 from jaxbandits.typing import Array
 
@@ -116,7 +116,5 @@ with_form_p.def_abstract_eval(
 # must say how. Here nothing need be said: `plain` is traced anew when this is lowered.
 cast(Any, with_form_p).is_high = lambda *args, **about: False
 for _platform in DEVICES:
-    mlir.register_lowering(
-        with_form_p, mlir.lower_fun(partial(_on, _platform), multiple_results=True), platform=_platform
-    )
-mlir.register_lowering(with_form_p, mlir.lower_fun(partial(_on, "cpu"), multiple_results=True))
+    register_lowering(with_form_p, lower_fun(partial(_on, _platform), multiple_results=True), platform=_platform)
+register_lowering(with_form_p, lower_fun(partial(_on, "cpu"), multiple_results=True))

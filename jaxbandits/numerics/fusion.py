@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import core
 from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
 
+from jaxbandits.jax_internals import lower_fun, primitive_batchers, register_lowering
 from jaxbandits.typing import Array, Bool, Float, Int
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -125,9 +125,9 @@ def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, long: bo
 
 _materialize.def_impl(jax.jit(_materialize.bind, static_argnames="long"))
 _materialize.def_abstract_eval(lambda *arrays, long: [core.ShapedArray(x.shape, x.dtype) for x in arrays])
-batching.primitive_batchers[_materialize] = _over_lanes
-mlir.register_lowering(_materialize, lambda _, *arrays, long: arrays)
-mlir.register_lowering(_materialize, mlir.lower_fun(_store_by_reduction, multiple_results=True), platform="cpu")
+primitive_batchers[_materialize] = _over_lanes
+register_lowering(_materialize, lambda _, *arrays, long: arrays)
+register_lowering(_materialize, lower_fun(_store_by_reduction, multiple_results=True), platform="cpu")
 
 
 # docs/decisions.md#cond-any

@@ -4,6 +4,7 @@ import importlib
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Program, Score, Span, Truth, World
+from jaxbandits.random import Draws
 from jaxbandits.validation import factory
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -667,6 +669,17 @@ def test_what_changed_since_the_last_check_is_seen():
         assert look("plays", stepping, environment=catalogue.arms) != []
     finally:
         STRIDE["arms"] = 1
+
+
+def test_draws_of_another_thread_are_none_of_the_window():
+    """Its draw stands at an address that the window draws at too."""
+
+    def beside(params, state, draws, t, context):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(Draws(np.uint32(1), "alg/act/arm").words, np.int32(1)).result()
+        return act(params, state, draws, t, context)
+
+    assert look("addresses", own(act=beside)) == []
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 7.0])

@@ -27,17 +27,21 @@ names = [name for name in jax.config.values if "compilation_cache" in name or "p
 before = {name: getattr(jax.config, name) for name in names}
 files = lambda place: sorted(p.name for p in Path(place).rglob("*-cache")) if place and Path(place).exists() else []
 arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
-jb.simulate(jb.algorithms.uniform(num_arms=2, horizon=4), arms, checkpoints=2)
+if sys.argv[2] == "simulate":
+    jb.simulate(jb.algorithms.uniform(num_arms=2, horizon=4), arms, checkpoints=2)
+else:
+    jb.sweep(jb.algorithms.uniform, arms, horizon=4, seeds=2, checkpoints=2, progress=False)
 made = files(ours), len(hits)
 assert {name: getattr(jax.config, name) for name in names} == before
 jax.jit(lambda x: x * 3 + 1)(2.0)  # the user's own
 more = len(files(ours)) - len(made[0])
-print(json.dumps({"ours": made[0], "hits": made[1], "more": more, "theirs": len(files(theirs))}))
+print(json.dumps({"ours": made[0], "hits": made[1], "more": more, "theirs": files(theirs)}))
 """
 
 
-def child(tmp_path, cache, theirs=""):
-    run = fresh_process.run(CHILD, theirs, cwd=tmp_path, env=fresh_process.environment(JAXBANDITS_CACHE=str(cache)))
+def child(tmp_path, cache, theirs="", run="simulate"):
+    env = fresh_process.environment(JAXBANDITS_CACHE=str(cache))
+    run = fresh_process.run(CHILD, theirs, run, cwd=tmp_path, env=env)
     assert run.returncode == 0, run.stderr[-2000:]
     return json.loads(run.stdout)
 
@@ -51,8 +55,18 @@ def test_one_run_keeps_its_programs_and_leaves_the_users_alone(tmp_path):
 
 def test_the_users_own_place_is_used_and_off_is_off(tmp_path):
     chosen = child(tmp_path, tmp_path / "ours", tmp_path / "theirs")
-    assert not chosen["ours"] and chosen["theirs"] > 2
+    assert not chosen["ours"] and len(chosen["theirs"]) > 2
     assert not child(tmp_path, "off")["ours"] and not (tmp_path / "off").exists()
+
+
+@pytest.mark.parametrize("ours", ["off", "open"])
+def test_the_users_own_cache_has_a_sweeps_programs_where_this_package_keeps_none(tmp_path, ours):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)  # others may write there
+    ours = tmp_path / ours if ours == "open" else ours
+    first, second = (child(tmp_path, ours, tmp_path / "theirs", "sweep") for _ in range(2))
+    assert {"jit_begin", "jit_advance"} <= {name.partition("-")[0] for name in first["theirs"]}
+    assert second["hits"]
 
 
 @pytest.mark.parametrize("failing", [False, True])

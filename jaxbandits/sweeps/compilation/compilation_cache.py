@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src import compilation_cache
 
+from jaxbandits.jax_internals import replace_cache
 from jaxbandits.sweeps.compilation.trusted import open_trusted
 from jaxbandits.validation import path_of
 
@@ -67,16 +67,13 @@ def _count(way: str, change: int) -> None:
         for name in wanted:
             _before.setdefault(name, getattr(config, name))
         if changed and "jax_compilation_cache_dir" in wanted:
-            # JAX looks at its settings once, and would read whatever lies in the folder. So what reads it is in place
-            # before JAX is told of it.
-            compilation_cache.reset_cache()
-            compilation_cache._cache = _Files(Path(wanted["jax_compilation_cache_dir"]))  # type: ignore[assignment]
+            replace_cache(_Files(Path(wanted["jax_compilation_cache_dir"])))  # before JAX is told of the folder
         for name, value in changed.items():
             jax.config.update(name, value)
         for name in [name for name in _before if name not in wanted]:
             del _before[name]
         if changed and "jax_compilation_cache_dir" not in wanted:
-            compilation_cache.reset_cache()
+            replace_cache()
 
 
 class _Files:

@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxbandits import simulator
 from jaxbandits.contract import first_line, operations
 from jaxbandits.formatting import duration, size
 from jaxbandits.garbage import pause_collection
+from jaxbandits.jax_internals import dce_jaxpr
 from jaxbandits.kernels.launch import PlayForm, form_on, has_kernels
 from jaxbandits.numerics import columns, device_forms
 from jaxbandits.protocol import Case
@@ -57,7 +57,6 @@ class Compiled:
     """
 
     def __init__(self, parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> None:
-        self.name = executables.name_of_parts(parts)
         self.about = marks, str(treedef), executables.classes_of(treedef), points, checkpoints
         axes = jax.tree.unflatten(treedef, [None if mark < 0 else mark for mark in marks])
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
@@ -165,7 +164,7 @@ class Compiled:
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
         kernels = self.kernels
         about = (*self.about, function, *static, shapes, options, *(() if kernels else ("without kernels",)))
-        found = executables.key_of(self.name, device, *about)
+        found = executables.key_of(executables.name_of_parts(self.parts), device, *about)
 
         def trace_now():
             with settings_of(self.parts.dtype, device):

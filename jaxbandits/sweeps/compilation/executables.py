@@ -13,11 +13,9 @@ import functools
 import hashlib
 import json
 import os
-import pickle
 import re
 import sys
 import threading
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,8 @@ import numpy as np
 from jax.experimental import serialize_executable
 from jax.tree_util import default_registry
 
-from jaxbandits.sweeps.compilation import program_digest, settings
+from jaxbandits.jax_internals import load_program
+from jaxbandits.sweeps.compilation import program_digest, settings, sources
 from jaxbandits.sweeps.compilation.compilation_cache import processor, root
 from jaxbandits.sweeps.compilation.trusted import Folder, open_trusted
 from jaxbandits.window import Parts
@@ -36,23 +35,6 @@ from jaxbandits.window import Parts
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
 _CALLED = re.compile(r'custom_call_target="([^"]+)"')
 _CHECK = hashlib.sha256().digest_size
-# What JAX's pickle of a program is made of (jax 0.10 to 0.12).
-_ADMITTED = {
-    ("jax", "P"),
-    ("jax._src.core", "ManualAxisType"),
-    ("jax._src.core", "MemorySpace"),
-    ("jax._src.core", "ShapedArray"),
-    ("jax._src.interpreters.pxla", "AllArgsInfo"),
-    ("jax._src.interpreters.pxla", "UnloadedMeshExecutable"),
-    ("jax._src.layout", "Layout"),
-    ("jax._src.linear_util", "DebugInfo"),
-    ("jax._src.mesh", "AbstractMesh"),
-    ("jax._src.named_sharding", "_unpickle_named_sharding"),
-    ("jax._src.sharding_impls", "_unpickle_single_device_sharding"),
-    ("jax._src.stages", "ArgInfo"),
-    ("jaxlib._jax", "DeviceList"),
-    ("numpy", "dtype"),
-}
 _LEAF: Any = jax.tree.structure(0)
 _BUILT_IN = {kind.__name__: kind for kind in (tuple, list, dict, type(None))}
 HERE = "in this process"  # how `Parts.traced` begins where it says nothing to another process
@@ -61,21 +43,34 @@ _unlooked = LIMIT  # bytes written since the directory was last looked at: it is
 
 
 def name_of_parts(parts: Parts) -> str | None:
-    """What a group's functions compute, in words that hold in any process; None where there are none.
+    """What a group's functions compute, in words that hold in any process; None where nothing is kept under them.
 
-    The package's files are part of it: a traced lane does not show how the engine puts lanes together.
+    What stands in the modules that they and the engine reach is part of it: byte code does not show what it calls, nor
+    a traced lane how the engine puts lanes together.
     """
-    sources = program_digest.sources()
-    if sources is None or parts.traced.startswith(HERE):
+    if parts.traced.startswith(HERE) or not usable():
         return None
-    name = parts.traced or code_name(parts)
-    return None if name is None else f"{sources} {name}"
+    name = program_digest.Name(parts.traced, frozenset()) if parts.traced else code_name(parts)
+    texts = None if name is None else _sources(name.modules)
+    return None if name is None or texts is None else f"{texts} {name.sha}"
 
 
 @functools.lru_cache(maxsize=256)
-def code_name(parts: Parts) -> str | None:
+def code_name(parts: Parts) -> program_digest.Name | None:
     """The name of a group's functions as they are written; None where one is not this package's."""
     return program_digest.name_of(tuple(parts._replace(traces=None)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _sources(modules: frozenset[str]) -> str | None:
+    """A hash of what functions of these modules reach; None where a file of that changed after it was loaded."""
+    key = key_of(sources.state(), None, "sources", sorted(modules))
+    try:
+        sha, reached = load_or_build(key, functools.partial(sources.read, modules))
+        sources.check(reached)
+    except sources.Changed:
+        return None
+    return str(sha)
 
 
 def key_of(name: str | None, device: jax.Device | None, *about: Any) -> str | None:
@@ -109,7 +104,7 @@ def executable(key: str | None, device: jax.Device, build: Callable[[], Any], st
         inputs, outputs = json.loads(head)
         if inputs != structure_as_json(structure):
             raise ValueError("compiled for other classes")
-        return _load(serialized, structure, structure_from_json(outputs, structure), execution_devices=[device])
+        return load_program(serialized, structure, structure_from_json(outputs, structure), device)
 
     def pack_program(program: Any) -> bytes:
         # A process that only reads it would not have made the library ready that it calls, such as LAPACK, and would
@@ -121,23 +116,6 @@ def executable(key: str | None, device: jax.Device, build: Callable[[], Any], st
         return json.dumps([structure_as_json(inputs), structure_as_json(outputs)]).encode() + b"\n" + serialized
 
     return load_or_build(key, build, pack_program, load)
-
-
-class _Unpickler(serialize_executable._JaxPjrtUnpickler):
-    """JAX's own, which calls nothing but what a program is made of."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ADMITTED:
-            raise pickle.UnpicklingError(f"{module}.{name} is no part of a compiled program")
-        return super().find_class(module, name)
-
-
-# JAX's function as it stands, with the unpickler above in place of its own.
-_load = types.FunctionType(
-    serialize_executable.deserialize_and_load.__code__,
-    vars(serialize_executable) | {"_JaxPjrtUnpickler": _Unpickler},
-    argdefs=serialize_executable.deserialize_and_load.__defaults__,
-)
 
 
 def load_or_build(

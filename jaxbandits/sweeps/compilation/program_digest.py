@@ -1,27 +1,26 @@
 """What is computed, as a hash: by a traced program, or by this package's own functions, which need no trace for it.
 
 A function of this package is named by where it is defined, by its byte code and by the values it closes over: the
-static arguments that its builder was called with. What else it reads is text of this package, and a hash of all of it
-stands beside the names (`sources`). A function of anyone else has no such name.
+static arguments that its builder was called with. What else it reads stands in the modules of this package that it
+reaches (`sources`). A function of anyone else has no such name.
 """
 
 import dataclasses
 import enum
 import functools
 import hashlib
+import inspect
 import itertools
 import sys
 import types
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.extend import core
 
-from jaxbandits import version
 from jaxbandits.contract import expansion, place_of
 from jaxbandits.numerics.device_forms import plain_program
 
@@ -34,8 +33,7 @@ _UNREAD = {
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
 _GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # JAX's generators of random numbers; others are users' functions
-PACKAGE = Path(__file__).resolve().parents[2]
-_LIBRARY = PACKAGE.name
+_LIBRARY = __name__.partition(".")[0]
 _OWNERS = ("jax", "jaxlib", _LIBRARY)  # of operations whose names say what they compute
 _PLAIN = (bool, int, float, complex, str, bytes, slice, range, type(Ellipsis))
 _known: dict[int, core.Primitive] = {}  # operations of theirs, by id
@@ -244,31 +242,21 @@ def _shape(aval: Any) -> str:
 # ---------------------------------------------------------------------------- names of functions, without a trace
 
 
-def name_of(value: Any) -> str | None:
+class Name(NamedTuple):
+    """What functions of this package are called, and the modules that they and what they hold are defined in."""
+
+    sha: str
+    modules: frozenset[str]
+
+
+def name_of(value: Any) -> Name | None:
     """A name for functions of this package and for plain values, alone or together in tuples; None for others."""
     writer = _Names()
     try:
         writer.feed_value(value)
     except NoIdentity:
         return None
-    return writer.sha.hexdigest()
-
-
-def sources() -> str | None:
-    """A hash of all texts of this package; None where one changed after this process had loaded it."""
-    texts, changed = _sources()
-    return None if changed >= version.LOADED else texts
-
-
-@functools.cache
-def _sources() -> tuple[str, float]:
-    """The hash, and when the last of the files changed: in content, name or place."""
-    sha, changed = hashlib.sha256(), 0.0
-    for path in sorted(PACKAGE.rglob("*.py")):
-        content, about = path.read_bytes(), path.stat()
-        sha.update(f"{path.relative_to(PACKAGE).as_posix()} {len(content)}\0".encode() + content)
-        changed = max(changed, about.st_mtime, about.st_ctime)
-    return sha.hexdigest(), changed
+    return Name(writer.sha.hexdigest(), frozenset(writer.modules))
 
 
 class _Names(DigestWriter):
@@ -277,6 +265,7 @@ class _Names(DigestWriter):
     def __init__(self) -> None:
         super().__init__()
         self.met: dict[int, int] = {}  # numbers of the functions that were met, by their ids
+        self.modules: set[str] = set()
 
     def feed_array(self, x: Any) -> None:
         if isinstance(x, jax.core.Tracer):
@@ -284,11 +273,11 @@ class _Names(DigestWriter):
         super().feed_array(x)
 
     def class_name(self, kind: type) -> str:
-        return _name_in_library(kind)
+        return self.place(kind)
 
     def feed_other(self, x: Any) -> None:
         if isinstance(x, type):
-            self.feed_text(_name_in_library(x))
+            self.text(self.place(x))
         elif isinstance(x, frozenset):
             self.feed_text(f"frozenset {sorted(map(repr, x))}")
         elif isinstance(x, functools.partial):
@@ -296,7 +285,7 @@ class _Names(DigestWriter):
         elif isinstance(x, types.FunctionType):
             self.feed_function(x)
         elif hasattr(x, "__wrapped__"):  # functions under `jax.jit`, and those with a rule of their own for `vmap`
-            self.feed_text(f"wrapped by {_name_in_library(type(x))}")
+            self.text(f"wrapped by {self.place(type(x))}")
             self.feed_value((x.__wrapped__, getattr(x, "vmap_rule", None)))
         else:
             raise NoIdentity
@@ -305,7 +294,7 @@ class _Names(DigestWriter):
         if id(function) in self.met:  # functions may call themselves
             return self.feed_text(f"again {self.met[id(function)]}")
         self.met[id(function)] = len(self.met)
-        self.feed_text(f"function {_name_in_library(function)}")
+        self.text(f"function {self.place(function)}")
         self.feed_code(function.__code__)
         try:
             closed_over = tuple(cell.cell_contents for cell in function.__closure__ or ())
@@ -315,19 +304,31 @@ class _Names(DigestWriter):
 
     def feed_code(self, code: types.CodeType) -> None:
         """What tells functions apart that are defined in one place, such as two lambdas of one line."""
-        self.feed_text(f"{code.co_firstlineno} {code.co_code.hex()} {code.co_names} {code.co_freevars}")
-        for constant in code.co_consts:
+        names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+        counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+        self.text(f"{names} {counts} {code.co_code.hex()} {code.co_exceptiontable.hex()}")
+        for constant in code.co_consts[int(_has_docstring(code)) :]:
             if isinstance(constant, types.CodeType):
                 self.feed_code(constant)
             else:
                 self.feed_text(repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant))
 
+    def place(self, x: Any) -> str:
+        """Where a function or class is defined. NoIdentity unless it is ours, or of a release with a number."""
+        module, name = str(x.__module__), x.__qualname__
+        top = module.partition(".")[0]
+        known = (_LIBRARY,) if isinstance(x, types.FunctionType) else (_LIBRARY, "builtins", "numpy", "jax", "jaxlib")
+        if top not in known or (isinstance(x, type) and "<locals>" in name):
+            raise NoIdentity
+        if top == _LIBRARY:
+            self.modules.add(module)
+        if isinstance(x, types.FunctionType):  # a decorator's code may stand elsewhere
+            self.modules.add(x.__globals__["__name__"])
+        return f"{module}.{name}"
 
-def _name_in_library(x: Any) -> str:
-    """Where a function or class is defined. NoIdentity unless it is this package's, or of a release with a number."""
-    module, name = x.__module__, x.__qualname__
-    top = str(module).partition(".")[0]
-    known = (_LIBRARY,) if isinstance(x, types.FunctionType) else (_LIBRARY, "builtins", "numpy", "jax", "jaxlib")
-    if top not in known or (isinstance(x, type) and "<locals>" in name):
-        raise NoIdentity
-    return f"{module}.{name}"
+
+def _has_docstring(code: types.CodeType) -> bool:
+    """Whether the first constant of a function's code is its docstring, or takes that place."""
+    if sys.version_info >= (3, 13):
+        return bool(code.co_flags & inspect.CO_HAS_DOCSTRING)
+    return bool(code.co_flags & inspect.CO_NEWLOCALS) and not code.co_name.startswith("<")

@@ -6,7 +6,7 @@ still not be meant, such as a draw that is the same at every play.
 """
 
 import collections
-import contextlib
+import dataclasses
 import inspect
 import math
 import sys
@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -88,8 +87,8 @@ class Examination:
     def _window(self, case: Case, seed: Any, before: Any, limit: Any) -> Any:
         parts = self.parts
         lane = as_arrays(simulator.begin_without_record(parts, case, seed))
-        with log_draws(self.addresses) if self.checked else contextlib.nullcontext():
-            after, seen = offer(parts, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
+        watched = parts._replace(draws=partial(LoggedDraws, note=self.addresses.append)) if self.checked else parts
+        after, seen = offer(watched, case, seed, self.slots, lane, before, None if self.slots == 1 else limit)
         simulator.finish(parts, case, after)
         simulator.close(parts, case, seed, lane)
         self.counted, shown = seen.regret is None, (seen.message, seen.released, seen.action)
@@ -285,19 +284,20 @@ class PartCall:
         self.require(mask, f"must return as `hit` False or a mask of agents, booleans, it returns {shape_text(hit)}")
 
 
-def log_draws(log: list[Any]) -> contextlib.AbstractContextManager[Any]:
-    """A context that notes what is drawn meanwhile: path, positions from and to, and place."""
-    words, at = Draws.words, Draws.at
+@partial(jax.tree_util.register_dataclass, data_fields=["seed", "shift"], meta_fields=["path", "dtype", "long", "note"])
+@dataclasses.dataclass(frozen=True)
+class LoggedDraws(Draws):
+    """Random streams that note what is drawn: path, positions from and to, and place."""
 
-    def log_words(self: Draws, t: Any, shape: Any = (), first: int = 0) -> Any:
-        log.append((self.path, first, first + max(math.prod(shape), 1), place_of(sys._getframe())))
-        return words(self, t, shape, first)
+    note: Callable[[Any], None] = dataclasses.field(kw_only=True)
 
-    def log_at(self: Draws, t: Any, position: Any) -> Any:
-        log.append((self.path, 0, 1, place_of(sys._getframe())))
-        return at(self, t, position)
+    def words(self, t: Any, shape: Any = (), first: int = 0) -> Any:
+        self.note((self.path, first, first + max(math.prod(shape), 1), place_of(sys._getframe())))
+        return super().words(t, shape, first)
 
-    return mock.patch.multiple(Draws, words=log_words, at=log_at)
+    def at(self, t: Any, position: Any) -> Any:
+        self.note((self.path, 0, 1, place_of(sys._getframe())))
+        return super().at(t, position)
 
 
 def is_scalar(x: Any, kind: Any) -> bool:
