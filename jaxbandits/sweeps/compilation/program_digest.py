@@ -277,7 +277,7 @@ class _Names(DigestWriter):
 
     def feed_other(self, x: Any) -> None:
         if isinstance(x, type):
-            self.text(self.place(x))
+            self.feed_text(self.place(x))
         elif isinstance(x, frozenset):
             self.feed_text(f"frozenset {sorted(map(repr, x))}")
         elif isinstance(x, functools.partial):
@@ -285,7 +285,7 @@ class _Names(DigestWriter):
         elif isinstance(x, types.FunctionType):
             self.feed_function(x)
         elif hasattr(x, "__wrapped__"):  # functions under `jax.jit`, and those with a rule of their own for `vmap`
-            self.text(f"wrapped by {self.place(type(x))}")
+            self.feed_text(f"wrapped by {self.place(type(x))}")
             self.feed_value((x.__wrapped__, getattr(x, "vmap_rule", None)))
         else:
             raise NoIdentity
@@ -294,7 +294,7 @@ class _Names(DigestWriter):
         if id(function) in self.met:  # functions may call themselves
             return self.feed_text(f"again {self.met[id(function)]}")
         self.met[id(function)] = len(self.met)
-        self.text(f"function {self.place(function)}")
+        self.feed_text(f"function {self.place(function)}")
         self.feed_code(function.__code__)
         try:
             closed_over = tuple(cell.cell_contents for cell in function.__closure__ or ())
@@ -306,7 +306,7 @@ class _Names(DigestWriter):
         """What tells functions apart that are defined in one place, such as two lambdas of one line."""
         names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
         counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-        self.text(f"{names} {counts} {code.co_code.hex()} {code.co_exceptiontable.hex()}")
+        self.feed_text(f"{names} {counts} {code.co_code.hex()} {code.co_exceptiontable.hex()}")
         for constant in code.co_consts[int(_has_docstring(code)) :]:
             if isinstance(constant, types.CodeType):
                 self.feed_code(constant)

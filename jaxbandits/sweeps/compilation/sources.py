@@ -54,7 +54,7 @@ def state() -> str:
 def read(modules: Iterable[str]) -> tuple[str, list[str]]:
     """The hash of what a program reaches that has functions of these modules, and the names of all that it reaches."""
     with pause_collection():
-        reached = sorted({*_reached([_ENGINE, *modules]), _TRACES})
+        reached = sorted({*_closure_of([_ENGINE, *modules]), _TRACES})
         sha = hashlib.sha256(repr([(name, _text(name).sha) for name in reached]).encode()).hexdigest()
     check(reached)
     return sha, reached
@@ -67,7 +67,7 @@ def check(modules: Iterable[str]) -> None:
         raise Changed
 
 
-def _reached(modules: Iterable[str]) -> set[str]:
+def _closure_of(modules: Iterable[str]) -> set[str]:
     """These modules, and all that is imported on the way."""
     waiting, reached = list(modules), set[str]()
     while waiting:
@@ -117,7 +117,7 @@ def _text(module: str) -> Text:
                 imported.update(_imports(x))
         else:
             leaves.append(x)
-    return Text(hashlib.sha256(repr(leaves).encode()).hexdigest(), frozenset(_defined(tree)), frozenset(imported))
+    return Text(hashlib.sha256(repr(leaves).encode()).hexdigest(), frozenset(_names_in(tree)), frozenset(imported))
 
 
 def _imports(x: ast.ImportFrom | ast.Import | ast.Constant) -> Iterator[tuple[str, str]]:
@@ -131,7 +131,7 @@ def _imports(x: ast.ImportFrom | ast.Import | ast.Constant) -> Iterator[tuple[st
         yield _TOP, "*"
 
 
-def _defined(tree: ast.Module) -> Iterator[str]:
+def _names_in(tree: ast.Module) -> Iterator[str]:
     """The names that a module gives something new: not those that it takes from a module of the package as they are."""
     for statement in tree.body:
         whole = isinstance(statement, ast.FunctionDef | ast.ClassDef)
