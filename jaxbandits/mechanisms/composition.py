@@ -182,9 +182,9 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
     >>> compose([nodes], 1e-5) == compose([sum_], 1e-5)
     True
     """
-    delta, entered = float(delta), _releases_of_unit(events)
-    normal = [event for event in entered if event.mechanism == "gaussian"]
-    rest = [event for event in entered if event.mechanism != "gaussian"]
+    delta, normal, rest = float(delta), list[Event](), list[Event]()
+    for event in _releases_of_unit(events):
+        (normal if event.mechanism == "gaussian" else rest).append(event)
     ratio = math.hypot(*map(_normal_ratio, normal))
     epsilon = math.fsum(event.times * event.epsilon for event in rest)
     used = math.fsum(event.times * event.delta for event in rest)

@@ -1,5 +1,6 @@
 """From finished chunks to an `xarray.Dataset` with named dimensions."""
 
+import itertools
 import json
 import platform
 from collections.abc import Container, Sequence
@@ -101,11 +102,14 @@ class Results:
         if facts:  # it may be negative: one arm is best, and a learner can do better
             words = f"regret against the best fixed {'expert' if all('num_experts' in f for f in facts) else 'arm'}"
         variables = {"regret": Variable((*lane, "t"), {"units": "reward", "long_name": words})}
-        arms = [group.shape.arms for group in self.plan.groups]
+        arms, diagnostics = list[int | None](), set[str]()
+        for group in self.plan.groups:
+            arms.append(group.shape.arms)
+            diagnostics.update(group.shape.diagnostics)
         if None not in arms:
             self.sizes["arm"] = max(filter(None, arms))
             variables["pulls"] = Variable((*lane, "arm"), {}, "int32", 0)
-        for name in sorted({name for group in self.plan.groups for name in group.shape.diagnostics}):
+        for name in sorted(diagnostics):
             variables[name] = Variable(lane, {})
         if all(map(has_best, environments.values())):
             words = "expected reward over plays 1..t of what regret is measured against"
@@ -143,7 +147,7 @@ class Results:
         for place, environment in self.environments.items():
             if id(environment) not in done:
                 done[id(environment)] = best_reward(environment, self.plan.seeds, self.t)
-            at = tuple(i for name, i in zip(self.grid, place, strict=True) if name in dims)
+            at = tuple(itertools.compress(place, map(dims.__contains__, self.grid)))
             self.arrays["best_reward"][at] = done[id(environment)]
 
     def as_dataset(self) -> "xr.Dataset":

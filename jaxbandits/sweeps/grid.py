@@ -108,7 +108,7 @@ def _axis(key: Any, values: Any) -> Axis:
         ]
         labels = [row[0] if isinstance(v, list | tuple) else v for row, v in zip(rows, labels, strict=True)]
     else:
-        rows = [(v,) for v in values]
+        rows = list(zip(values, strict=True))
     if any(isinstance(v, list | tuple | np.ndarray) for v in labels):
         if len(keys) > 1 and any(np.ndim(v) == 1 and len(v) != len(keys) for v in labels):
             raise ValueError(

@@ -5,6 +5,7 @@ one group share functions, schedule and shapes, so they run in one call with the
 differ are not stacked, so that what depends on the seed alone is drawn once for the whole group.
 """
 
+import collections
 import functools
 import itertools
 import operator
@@ -97,8 +98,11 @@ def plan(
     dtype: Any = "float32",
 ) -> Plan:
     """Check the arguments of `sweep`, build each algorithm at every point, group what runs together."""
-    recipes, parts = arguments.label_algorithms(algorithms), (environment, reward_adversary, message_adversary)
-    makers = {slot: arguments.part_factory(part, slot) for slot, part in zip(arguments.PARTS, parts, strict=True)}
+    recipes, makers, called = arguments.label_algorithms(algorithms), dict[str, Recipe | None](), dict[str, Any]()
+    for slot, part in zip(arguments.PARTS, (environment, reward_adversary, message_adversary), strict=True):
+        makers[slot] = arguments.part_factory(part, slot)
+        if isinstance(part, Environment | Adversary):
+            called[slot] = part
     dtype, seeds = arguments.floating(dtype), arguments.seed_range(seeds, recipes)
     axes = axes_of(grid, points, horizon)
     moves = bool(axes) and axes[0].name == "horizon"
@@ -106,14 +110,15 @@ def plan(
     times = {h: arguments.checkpoint_times(h, checkpoints) for h in horizons}
     routes, shared = route(axes, recipes, makers), dict[Any, Any]()
     cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
-    takers: dict[str, list[str]] = {key: [] for axis in axes for key in axis.keys}
+    takers = collections.defaultdict[str, list[str]](list)
     for label, recipe in recipes.items():
         # the keys that reach the algorithm or what it meets: (axis, position among the axis's keys, key)
         keys = [(0, 0, "horizon")] if moves else []
         for target in (label, *arguments.PARTS):
             keys += routes[target]
-        for reached in {axes[i].keys[j] for i, j, _ in keys}:
-            takers[reached].append(label)
+        for i, j, _ in keys:
+            if label not in takers[axes[i].keys[j]]:
+                takers[axes[i].keys[j]].append(label)
         alike = {i: _first_alike(axes[i], [j for k, j, _ in keys if k == i]) for i, _, _ in keys}
         constant_along[label] = [axis.name for i, axis in enumerate(axes) if i not in alike]
         built_at: dict[tuple[int | None, ...], int] = {}
@@ -129,7 +134,6 @@ def plan(
                 algorithm = build_algorithm(recipe.bind(given), world, length, label, "")
                 cells.append(Cell(label, algorithm, world, first, second, length, index))
             places[(label, *place)] = built_at[index]
-    called = {slot: x for slot, x in zip(arguments.PARTS, parts, strict=True) if isinstance(x, Environment | Adversary)}
     asked = {
         "algorithms": recipes, "horizon": horizon, "seeds": seeds, "grid": grid, "points": points,
         "checkpoints": checkpoints, "dtype": dtype, **makers, **called,
@@ -143,9 +147,11 @@ def plan(
 def _first_alike(axis: Axis, used: list[int]) -> list[int]:
     """For each entry of an axis, the first with equal values of the keys, `used`, that reach an algorithm."""
     # by type and value, as 1, 1.0 and True differ; everything else by identity
-    plain, seen = (str, bool, int, float), dict[tuple[Any, ...], int]()
-    entries = [[(type(x), x if isinstance(x, plain) else id(x)) for x in entry] for entry in axis.values]
-    return [seen.setdefault(tuple(entry[j] for j in used), i) for i, entry in enumerate(entries)]
+    plain, seen, first = (str, bool, int, float), dict[tuple[Any, ...], int](), list[int]()
+    for i, entry in enumerate(axis.values):
+        known_by = [(type(entry[j]), entry[j] if isinstance(entry[j], plain) else id(entry[j])) for j in used]
+        first.append(seen.setdefault(tuple(known_by), i))
+    return first
 
 
 def _part_at_place(

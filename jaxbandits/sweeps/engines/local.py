@@ -190,7 +190,7 @@ class LocalRun(EngineRun[Future[Outcome]]):
         self.keep, self.caller = orders.sink, Caller(orders.compiles)
         self.stopping, self.laying_out = threading.Event(), threading.Lock()
         threads = machine.workers * machine.at_once
-        self.slots = lambda: threads
+        self.slots = partial(int, threads)
         self.compiler, self.pool = Workers(1), Workers(threads)
         self.programs = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
         self.tastes = queue.SimpleQueue[Call]()  # a call of every group that is compiled

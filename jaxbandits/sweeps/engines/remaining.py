@@ -30,8 +30,9 @@ class Remaining:
         self._begun: dict[Call, int] = {}  # plays that are not made, of calls that are not finished
         self._waiting: dict[int, deque[tuple[int, Call]]] = {}  # of every group, with places in the order at first
         self._plays: dict[int, int] = {}  # of every group
-        first = {call.group: call for call in reversed(calls)}
-        others = (call for call in calls if call is not first[call.group])
+        first, others = dict[int, Call](), list[Call]()
+        for call in calls:
+            others += [call] if first.setdefault(call.group, call) is not call else []
         for place, call in enumerate((*sorted(first.values(), key=self._weight.__getitem__), *others)):
             self._waiting.setdefault(call.group, deque()).append((place, call))
             self._plays[call.group] = self._plays.get(call.group, 0) + self._weight[call]

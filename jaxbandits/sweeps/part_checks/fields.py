@@ -136,10 +136,11 @@ def _check_algorithm(algorithm: Algorithm, label: str) -> None:
         rules.types(part)
     rules.must_be(plays is None or plays > 0, "Program.float32_plays", plays)
     rules.must_be(schedule and all(isinstance(x, Span) for x in schedule), "Algorithm.schedule", schedule)
+    horizon, offered = algorithm.config.get("horizon"), 0
     for span in schedule:
         for name, least in (("slots", 1), ("repeats", 0), ("length", 0)):
             rules.must_be_count(f"Span.{name}", getattr(span, name), least)
-    horizon, offered = algorithm.config.get("horizon"), sum(span.repeats * batch_length(span) for span in schedule)
+        offered += span.repeats * batch_length(span)
     if isinstance(horizon, int) and all(span.full for span in schedule):
         must(offered >= horizon, "Algorithm.schedule offers {} plays, and the horizon is {}", offered, horizon)
     version = algorithm.version
@@ -157,9 +158,10 @@ def _check_algorithm(algorithm: Algorithm, label: str) -> None:
     fields, bound = getattr(algorithm.params, "_fields", ()), claim.bound
     example = "a tuple of names of params, such as ('mechanism_scale',)"
     must(isinstance(claim.scales, tuple), "Guarantee.scales must be {}, not {!r}", example, claim.scales)
-    for name in (name for name in claim.scales if name not in fields):
-        there = f"{nearest(str(name), fields)}, but params hold {', '.join(fields) or 'nothing'}"
-        must(False, "Guarantee.scales names {!r}{}", name, there)
+    for name in claim.scales:
+        if name not in fields:
+            there = f"{nearest(str(name), fields)}, but params hold {', '.join(fields) or 'nothing'}"
+            must(False, "Guarantee.scales names {!r}{}", name, there)
     plain = isinstance(bound, int | float | np.number) and not isinstance(bound, bool)
     must(plain and bound > 0, "Guarantee.bound = {!r} must be a positive number, or inf", bound)
 
