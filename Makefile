@@ -16,7 +16,7 @@ INSTALLED := .venv/.installed
 # bury the names of those that fail.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --disable-warnings
 
-.PHONY: demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel publish release dist clean
+.PHONY: stubs demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel publish release dist clean
 .DEFAULT_GOAL := quick
 
 demo: $(INSTALLED)
@@ -95,9 +95,13 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 	$(BIN)/python benchmarks/anatomy.py check
 
-types: $(INSTALLED)
+types: stubs
 	@echo "mypy reads the package: half a minute, seconds later"
 	@$(BIN)/mypy
+
+# What type checkers and editors read of the public names, and git does not keep.
+stubs: $(INSTALLED)
+	@$(BIN)/python -m jaxbandits.stubs > /dev/null
 
 wheel: $(INSTALLED)
 	PYTHON=$(BIN)/python bash tests/wheel.sh

@@ -1,12 +1,38 @@
 """Batched simulation of private and robust bandits in JAX.
 
-The public names are in `__init__.pyi`. Each is loaded when it is first used, so that `import jaxbandits` costs
-little more than `import jax`.
+Each public name is loaded when it is first used, so that `import jaxbandits` costs little more than `import jax`. Type
+checkers and editors read them, with their arguments, in `__init__.pyi`, which `python -m jaxbandits.stubs` writes.
 """
 
 import lazy_loader
 
 from jaxbandits.version import __version__
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=[
+        "adversaries",
+        "algorithms",
+        "auditing",
+        "checking",
+        "environments",
+        "estimators",
+        "learners",
+        "mechanisms",
+        "privacy",
+        "theory",
+    ],
+    submod_attrs={
+        "auditing": ["audit"],
+        "checking": ["check"],
+        "contract": ["ContractError"],
+        "environments.labelled_rows": ["read_labelled", "read_losses"],
+        "joining": ["concat"],
+        "reports": ["plot"],
+        "reports.page": ["report"],
+        "searching": ["Tuning", "WorstCase", "tune", "worst_case"],
+        "statistics": ["compare", "decisions", "slope", "summary", "table"],
+        "sweeps": ["SweepError", "cores", "load", "save", "simulate", "sweep", "until"],
+    },
+)
 __all__ = [*__all__, "__version__"]

@@ -3,25 +3,29 @@
     def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: Annotated[Scalar, Ge(0)] = 1.0) -> Algorithm:
         \"""Play the arm of largest index.
 
-        bonus_scale: Multiplies the bonus.
+        Args:
+            bonus_scale: Multiplies the bonus.
         \"""
 
-From that follow the check and its message (`validation.factory`, `validation.checked`), the docstring's Parameters,
+From that follow the check and its message (`validation.factory`, `validation.declare`), the docstring's Parameters,
 Returns and Raises as users see them, and the ranges and static marks of `jaxbandits list`. Ranges are annotated-types'
 and texts annotated-doc's `Doc`; a module takes all words of a declaration from here. What means the same in many
 functions has a name for its annotation and text, such as `NumArms`; a text of one line may stand there too. Several
-arguments that go together are a TypedDict, `**given: Unpack[Group]`. The decorator's `source` becomes the References,
-and an example at the end of the docstring needs no title. A paragraph that begins with an argument's name and a colon
-becomes an entry of the Parameters, one that begins with `Returns:`, `Raises:`, `Warns:`, `Notes:` or `Warnings:` that
-section. A type that no annotation tells stands in between: `x (array of shape [n]): ...`.
+arguments that go together are a TypedDict, `**given: Unpack[Group]`. Docstrings have Google's sections, which editors
+read; users see numpydoc's (`SECTIONS`). A type that no annotation tells is written, and stands as it is:
+`x (array of shape [n], optional): ...`. The decorator's `source` becomes the References, and an example at the end of
+the docstring needs no title.
 """
 
+import ast
+import builtins
 import functools
 import inspect
 import itertools
 import math
 import operator
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Container
 from types import NoneType, SimpleNamespace, UnionType
@@ -33,7 +37,6 @@ from typing import (
     NoReturn,
     NotRequired,
     Required,
-    TypeVar,
     Union,
     Unpack,
     get_args,
@@ -44,14 +47,15 @@ from typing import (
 import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
+from docstring_parser.google import GoogleParser, Section, SectionType
 
+from jaxbandits import typing
 from jaxbandits.typing import AlgorithmFactory, Array, Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
 HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
 LATER = "later"  # a mark: the function itself checks it, since its range depends on other arguments
 TRACED = "traced"  # a mark: a number, which is checked, or a traced one, whose value cannot be seen
-Documented = TypeVar("Documented", bound=Callable[..., Any])
 REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
@@ -62,10 +66,14 @@ PLAYS_ON = {
 TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed set", "dim": "decision set"}
 UNIONS = (Union, UnionType)
 NUMBER_TYPES = (float, np.floating[Any], np.integer[Any])  # of which `Scalar` is made
-TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of a docstring's section
-SHORT_TITLE = re.compile(r"(Returns|Raises|Warns|Notes|Warnings)(?: \((.*?)\))?: ")  # and how it begins without a rule
-RAISED = {"Raises": "ValueError", "Warns": "UserWarning"}
-SHORT_ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: \((.*?)\))?: +", re.MULTILINE)
+TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of numpydoc's sections
+# Google's sections, by what numpydoc calls them and help() shows: lists of entries, and prose
+LISTS = {"Args": "Parameters", "Raises": "Raises", "Warns": "Warns"}
+PROSE = {"Returns": "Returns", "Note": "Notes", "Warning": "Warnings", "References": "References"}
+SECTIONS = GoogleParser(
+    [Section(title, name, SectionType.MULTIPLE) for title, name in LISTS.items()]
+    + [Section(title, name, SectionType.SINGULAR) for title, name in PROSE.items()]
+)
 
 
 class Range(NamedTuple):
@@ -123,6 +131,7 @@ class Argument(NamedTuple):
     range: Range | None
     static: bool
     kind: str  # the type in words
+    after: str  # and what stands behind it: ", optional" or the default
     text: str  # what it means, in one or several paragraphs
 
     def mark(self, kind: type) -> Any:
@@ -163,15 +172,7 @@ class Argument(NamedTuple):
     @property
     def entry(self) -> str:
         """Its entry of a docstring's Parameters."""
-        after = (
-            ""
-            if self.required
-            else ", optional"
-            if self.default is None
-            else f", default {_repr_or_name(self.default)}"
-        )
-        paragraphs = [textwrap.fill(" ".join(text.split()), WIDTH - 4) for text in self.about.split("\n\n")]
-        return f"{self.name} : {self.kind}{after}\n" + textwrap.indent("\n\n".join(paragraphs), "    ")
+        return _entry(f"{self.name} : {self.kind}{self.after}", "\n\n".join(map(_fill, self.about.split("\n\n"))))
 
 
 class Example(NamedTuple):
@@ -190,66 +191,189 @@ def plays_on_by_names(names: Container[str]) -> str:
     return next((kind for name, kind in TOLD_BY.items() if name in names), "arms")
 
 
-def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
-    """The arguments of a function by name, those of a TypedDict at the place of its `**`.
+class Docstring(NamedTuple):
+    """A docstring, taken apart."""
+
+    prose: str
+    # argument -> its type, where it is written, and its text
+    arguments: dict[str, tuple[str, str]]
+    # numpydoc's title -> text
+    sections: dict[str, str]
+
+
+class Declaration(NamedTuple):
+    """What the annotations of a function, or of a NamedTuple, say of it, and its docstring once that is read."""
+
+    of: Callable[..., Any]
+    written: inspect.Signature
+    arguments: dict[str, Argument]
+    hints: dict[str, Any]
+    text: Docstring | None = None
+
+    def read(self) -> "Declaration":
+        """With what its docstring says, and those of its TypedDicts; that of what it wraps stands there already."""
+        if hasattr(self.of, "arguments"):
+            return self._replace(arguments=dict(self.of.arguments))
+        text, texts, rows = read_docstring(self.of), dict[str, tuple[str, str]](), dict(self.arguments)
+        for hint in self.hints.values():
+            texts |= read_docstring(get_args(hint)[0]).arguments if get_origin(hint) is Unpack else {}
+        texts |= text.arguments
+        if unknown := texts.keys() - rows.keys():
+            raise ValueError(f"{self.of.__qualname__}: its docstring has {', '.join(unknown)}, which is no argument")
+        for name, (written, about) in texts.items():
+            rows[name] = rows[name]._replace(text=about)
+            if written:
+                kind, *after = re.split(r"(?=, (?:optional|default ))", written, maxsplit=1)
+                rows[name] = rows[name]._replace(kind=kind, after="".join(after))
+        return self._replace(arguments=rows, text=text)
+
+    def signature(self) -> inspect.Signature:
+        """The signature with types alone: docstrings have the marks. A TypedDict's arguments are keywords."""
+        given, kinds = inspect.Parameter, {key: p.kind for key, p in self.written.parameters.items()}
+        returned = self.hints.get("return", self.written.return_annotation)
+        return self.written.replace(
+            parameters=[
+                given(key, kinds.get(key, given.KEYWORD_ONLY), default=row.default, annotation=row.hint)
+                for key, row in self.arguments.items()
+            ],
+            return_annotation=returned.__origin__ if get_origin(returned) is Annotated else returned,
+        )
+
+    def docstring(self, source: str = "", raises: str | None = None) -> str | None:
+        """The docstring with all of numpydoc's sections, and the import of `jb` for its example.
+
+        raises: when there is a ValueError; None: for arguments that are checked. source: the References.
+        """
+        if self.text is None or not self.of.__doc__:
+            return self.of.__doc__
+        if raises is None:
+            raises = "For an argument outside its range." if any(r.checked for r in self.arguments.values()) else ""
+        rows, found = self.arguments.values(), dict(self.text.sections)
+        entries = itertools.groupby(rows, lambda row: row.entry.partition(" : ")[2])
+        example = found.pop("Examples", "").strip("\n")
+        if "jb." in example and "jaxbandits" not in example:
+            example = f">>> import jaxbandits as jb\n{example}"
+        written = {
+            "": self.text.prose,
+            "Parameters": "\n".join(f"{', '.join(row.name for row in same)} : {about}" for about, same in entries),
+            "Returns": self._returned(found.pop("Returns", ""), self.text.prose.partition("\n\n")[0]),
+            "Raises": found.pop("Raises", f"ValueError\n    {raises}" if raises else ""),
+            **found,
+            "References": textwrap.fill(source, WIDTH, break_on_hyphens=False) or found.get("References", ""),
+            "Examples": example,
+        }
+        rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
+        return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items() if text) + "\n"
+
+    def _returned(self, written: str, summary: str) -> str:
+        """The Returns: as written, where a type is; else the annotation's text, no guarantee, or the summary."""
+        hint, marks = _split_marks(self.hints.get("return", Any))
+        if isinstance(self.of, type) or (hint in (NoReturn, NoneType) and not written):
+            return ""
+        if ":" in written.partition("\n")[0]:
+            entries = [entry.partition(":") for entry in re.split(r"\n(?=\S)", written)]
+            if not all(colon for _, colon, _ in entries):
+                raise ValueError(f"{self.of.__qualname__}: Returns begins with a type: indent the lines behind it")
+            return "\n".join(_entry(kind, text) for kind, _, text in entries)
+        kind = _in_words(_alternatives(hint))
+        default = "Without a privacy guarantee." if kind == "Algorithm" else summary
+        doc = written or next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)
+        return _entry(kind, _fill(doc))
+
+
+def declaration(function: Callable[..., Any]) -> Declaration:
+    """What a function's annotations say; a TypedDict's arguments stand at the place of its `**`.
 
     >>> def index(*, scale: Annotated[Scalar, Ge(0), Doc("Multiplies the bonus.")] = 1.0) -> None: ...
-    >>> print(declaration(index)["scale"].entry)
+    >>> print(declaration(index).arguments["scale"].entry)
     scale : float, default 1.0
         Multiplies the bonus. At least 0.
     """
-    hints, found = hints_of(function), dict[str, Argument]()
-    groups = [get_args(hint)[0] for hint in hints.values() if get_origin(hint) is Unpack]
-    texts = _texts(function, {*function.__annotations__}.union(*map(_members, groups)))
-    for name, parameter in inspect.signature(function).parameters.items():
+    hints, written, found = hints_of(function), inspect.signature(function), dict[str, Argument]()
+    for name, parameter in written.parameters.items():
         if get_origin(hints.get(name)) is Unpack:
             (group,) = get_args(hints[name])
-            # of the group alone: Python 3.11 does not know its bases, whose members say with `Doc` what they mean
-            about, members = _texts(group, _members(group)), get_type_hints(group, include_extras=True)
-            found |= {key: _argument(key, hint, REQUIRED, about | texts) for key, hint in members.items()}
+            members = get_type_hints(group, include_extras=True)
+            found |= {key: _argument(key, hint, REQUIRED) for key, hint in members.items()}
         else:
-            written = Any if parameter.annotation is parameter.empty else parameter.annotation
-            found[name] = _argument(name, hints.get(name, written), parameter.default, texts)
+            found[name] = _argument(name, hints.get(name, Any), parameter.default)
             if parameter.kind is parameter.VAR_KEYWORD:
                 found[name] = found[name]._replace(name=f"**{name}")
-    return found
+    return Declaration(function, written, found, hints)
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function; as they are written where a name is imported for type checkers alone."""
+    """The annotations of a function; as they are written where a name is imported for type checkers alone.
+
+    NameError or TypeError for any other that cannot be read: its argument would not be checked.
+    """
     found: dict[str, Any] = {}
-    names = getattr(inspect.unwrap(function), "__globals__", {})
+    base = inspect.unwrap(function)
+    names = getattr(base, "__globals__", None) or vars(sys.modules[base.__module__])
     for name, annotation in function.__annotations__.items():
         one = SimpleNamespace(__annotations__={name: annotation})
         try:
             found |= get_type_hints(one, names, include_extras=True)
-        except (NameError, TypeError):  # of an alias at least its marks are known
+        except (NameError, TypeError) as error:
+            # of an alias at least its marks are known
             found[name] = names.get(annotation, annotation) if isinstance(annotation, str) else annotation
+            if not _for_type_checkers(found[name], names, error):
+                error.add_note(f"in the annotation of {name}, an argument of {function.__qualname__}")
+                raise
     return found
 
 
-def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[str, str]]) -> Argument:
-    """What an annotation and the texts of a docstring declare."""
+def _for_type_checkers(annotation: Any, names: dict[str, Any], error: NameError | TypeError) -> bool:
+    """Whether an annotation cannot be read only for names that its module imports for type checkers alone.
+
+    An alias that is a text has such names of its own module, and no union can be made of it.
+    """
+    imported = _imported_for_type_checkers(names["__name__"])
+    if isinstance(annotation, str):
+        if any(value is annotation for value in names.values()):  # such an alias
+            return True
+        used = {node.id for node in ast.walk(ast.parse(annotation, mode="eval")) if isinstance(node, ast.Name)}
+        if unknown := used - names.keys() - vars(builtins).keys():
+            return unknown <= imported
+        return any(isinstance(names.get(name), str) for name in used)
+    aliases = " ".join(alias for alias in vars(typing).values() if isinstance(alias, str))
+    return getattr(error, "name", None) in imported.union(re.findall(r"\w+", aliases))
+
+
+@functools.cache
+def _imported_for_type_checkers(module: str) -> set[str]:
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except (KeyError, OSError, TypeError):  # of a notebook's cell, say
+        return set()
+    blocks = re.findall(r"^if (?:typing\.)?TYPE_CHECKING:\n((?:[ \t]+.*\n|\n)+)", source, re.MULTILINE)
+    nodes = [node for block in blocks for node in ast.walk(ast.parse(textwrap.dedent(block)))]
+    imports = [alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
+    return {(alias.asname or alias.name).partition(".")[0] for alias in imports}
+
+
+def _argument(name: str, annotation: Any, default: Any) -> Argument:
+    """What an annotation declares."""
     hint, marks = _split_marks(annotation)
     default = next((mark.value for mark in marks if isinstance(mark, Default)), default)
     kinds = _alternatives(hint, TRACED in marks)
     options = tuple(option for kind in kinds if get_origin(kind) is Literal for option in get_args(kind))
     static = STATIC in marks or ((bool(options) or kinds == [bool]) and HOST not in marks)
-    found = Argument(name, hint, default, marks, Range("choice", values=options) if options else None, static, "", "")
-    doc = found.mark(Doc)
-    kind, text = texts.get(name, ("", inspect.cleandoc(doc.documentation) if doc else ""))
-    axes = found.mark(Axes)
-    called = getattr(found.mark(Kind), "words", "") or getattr(axes, "words", "")
-    found = found._replace(kind=kind or called or _in_words(kinds), text=text)
+    asked = Range("choice", values=options) if options else None
+    found = Argument(name, hint, default, marks, asked, static, kind="", after="", text="")
+    doc, axes = found.mark(Doc), found.mark(Axes)
+    kind = getattr(found.mark(Kind), "words", "") or getattr(axes, "words", "") or _in_words(kinds)
+    after = "" if found.required else ", optional" if default is None else f", default {_repr_or_name(default)}"
+    found = found._replace(kind=kind, after=after, text=inspect.cleandoc(doc.documentation) if doc else "")
     numeric = bool(marks) and all(kind in (int, *NUMBER_TYPES) for kind in kinds)
     if options or not (numeric or axes):
         return found
-    asked = "array" if axes else "integer" if kinds == [int] else "number"
+    kind = "array" if axes else "integer" if kinds == [int] else "number"
     low, high = (found.mark(Gt) or found.mark(Ge)), (found.mark(Lt) or found.mark(Le))
     ends = [infinite if end is None else getattr(end, type(end).__name__.lower())
             for end, infinite in ((low, -math.inf), (high, math.inf))]  # fmt: skip
-    bottom, top = ends if asked == "integer" else map(float, ends)
-    return found._replace(range=Range(asked, bottom, top, isinstance(low, Gt), isinstance(high, Lt)))
+    bottom, top = ends if kind == "integer" else map(float, ends)
+    return found._replace(range=Range(kind, bottom, top, isinstance(low, Gt), isinstance(high, Lt)))
 
 
 def _split_marks(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -299,6 +423,13 @@ def _repr_or_name(value: Any) -> str:
 # ---- docstrings
 
 
+@functools.cache  # the texts of shared annotations come often
+def _fill(text: str) -> str:
+    """A paragraph, filled anew for the lines of an entry."""
+    text = " ".join(text.split())
+    return text if len(text) <= WIDTH - 4 else textwrap.fill(text, WIDTH - 4)
+
+
 def sections(text: str | None) -> dict[str, str]:
     """The sections of a numpydoc docstring by title, "" for what stands first. An example at the end needs no title."""
     clean = inspect.cleandoc(text or "")
@@ -308,94 +439,42 @@ def sections(text: str | None) -> dict[str, str]:
     return {"": first} | dict(zip(others[::2], others[1::2], strict=True))
 
 
-def _in_full(text: str | None, names: Container[str]) -> str:
-    """A docstring with numpydoc's rules and types where its sections are short ones; names: the arguments'."""
-
-    def names_arguments(entry: re.Match[str] | None) -> bool:
-        return entry is not None and all(name in names for name in entry[1].split(", "))
-
-    def in_full(entry: re.Match[str]) -> str:
-        return f"{entry[1]}{f' : {entry[2]}' if entry[2] else ''}\n    " if names_arguments(entry) else entry[0]
-
-    blocks, inside = [], False
-    for block in inspect.cleandoc(text or "").split("\n\n"):
-        title, begins = SHORT_TITLE.match(block), names_arguments(SHORT_ENTRY.match(block))
-        if title:
-            kind, body = title[2] or RAISED.get(title[1], ""), block[title.end() :]
-            body = f"{kind}\n{textwrap.indent(body, '    ')}" if kind else body
-            block = f"{title[1]}\n{'-' * len(title[1])}\n{body}"
-        elif begins or (inside and block.startswith("    ")):
-            rule = "" if inside else "Parameters\n----------\n"
-            block = rule + SHORT_ENTRY.sub(in_full, block)
-        inside = begins or (inside and block.startswith("    "))
-        blocks.append(block)
-    return "\n\n".join(blocks)
-
-
-def with_sections(x: Documented) -> Documented:
-    """Decorate a function or a NamedTuple that declares nothing: its docstring may have short sections too."""
-    x.__doc__ = _in_full(x.__doc__, inspect.signature(x).parameters)
-    return x
-
-
-def _members(group: Any) -> frozenset[str]:
-    """The keys of a TypedDict and its bases."""
-    members: frozenset[str] = group.__required_keys__ | group.__optional_keys__
-    return members
+def read_docstring(of: Any) -> Docstring:
+    """The docstring of a function or class, taken apart. ValueError for words that are in none of its sections."""
+    found = sections(of.__doc__)
+    text, example = found.pop(""), found.pop("Examples", "")
+    # the parser takes the indent of the other lines for that of the first one: a dot stands there
+    parsed = SECTIONS.parse(re.sub(rf"^({'|'.join(PROSE)}):$", r"\g<0>\n    .", text, flags=re.MULTILINE))
+    between = "\n\n" if parsed.blank_after_short_description else "\n"
+    prose = between.join(filter(None, (parsed.short_description, parsed.long_description)))
+    entries: dict[str, list[tuple[str, str]]] = {}
+    for meta in parsed.meta:
+        title, head, body = meta.args[0], ": ".join(meta.args[1:]), meta.description or ""
+        first, _, rest = body.partition("\n")  # the parser drops an empty line behind the first one of an entry
+        body = rest if first == "." else f"{first}\n\n{rest}" if rest and f"{head}: {first}\n\n" in text else body
+        entries.setdefault(title, []).append((head, body))
+    kept = " ".join([prose, *(f"{head}: {body}" if head else body for same in entries.values() for head, body in same)])
+    words, there = SECTIONS.titles_re.sub("", text).split(), kept.split()
+    lost = next((i for i, word in enumerate(words) if there[i : i + 1] != [word]), None)
+    if found or lost is not None:
+        what = next(iter(found)) if lost is None else " ".join(words[lost : lost + 8])
+        raise ValueError(
+            f"{of.__qualname__}: {what!r} is in no section of its docstring: they are {', '.join(SECTIONS.sections)}, "
+            "each once and with a colon behind it, and an example stands last"
+        )
+    arguments = dict[str, tuple[str, str]]()
+    for head, body in entries.pop("Parameters", ()):
+        names, _, kind = head.partition(" (")
+        arguments |= {name.strip(" *"): (kind.removesuffix(")"), body) for name in names.split(",")}
+    texts = {title: "\n".join(_entry(*one) if one[0] else one[1] for one in same) for title, same in entries.items()}
+    return Docstring(prose.strip("\n"), arguments, texts | {"Examples": example})
 
 
-def _texts(function: Any, names: Container[str]) -> dict[str, tuple[str, str]]:
-    """What a docstring's Parameters say of each argument: its type, where it is written there, and its text."""
-    found: dict[str, tuple[str, str]] = {}
-    written = sections(_in_full(function.__doc__, names)).get("Parameters", "")
-    for entry in re.split(r"\n(?=\S)", written.strip("\n")):
-        head, _, body = entry.partition("\n")
-        names, _, kind = head.partition(" : ")
-        found |= {name.strip(): (kind, inspect.cleandoc(body)) for name in names.split(",")}
-    return found
-
-
-def write_docstring(
-    function: Callable[..., Any], rows: dict[str, Argument], source: str = "", raises: str | None = None
-) -> str | None:
-    """A function's docstring with all sections that its declaration gives, and the import of `jb` for its example.
-
-    Those are Parameters, Returns, Raises and, from `source`, References. raises: when there is a ValueError; None: for
-    arguments that are checked.
-    """
-    if not function.__doc__:
-        return None
-    if raises is None:
-        raises = "For an argument outside its range." if any(row.checked for row in rows.values()) else ""
-    found = sections(_in_full(function.__doc__, rows))
-    found.pop("Parameters", None)
-    entries = itertools.groupby(rows.values(), lambda row: row.entry.partition(" : ")[2])
-    example = found.pop("Examples", "").strip("\n")
-    if "jb." in example and "jaxbandits" not in example:
-        example = f">>> import jaxbandits as jb\n{example}"
-    written = {
-        "": found.pop(""),
-        "Parameters": "\n".join(f"{', '.join(row.name for row in same)} : {about}" for about, same in entries),
-        "Returns": _returns_section(function, found.pop("Returns", "")),
-        "Raises": found.pop("Raises", f"ValueError\n    {raises}" if raises else ""),
-        **found,
-        "References": textwrap.fill(source, WIDTH, break_on_hyphens=False) or found.get("References", ""),
-        "Examples": example,
-    }
-    written = {title: text for title, text in written.items() if text}
-    rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
-    return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
-
-
-def _returns_section(function: Callable[..., Any], written: str) -> str:
-    """A Returns: as written, typed; else the annotation's text, for an algorithm no guarantee, or the summary."""
-    hint, marks = _split_marks(hints_of(function).get("return", Any))
-    if hint is NoReturn or "\n    " in written:
-        return written
-    kind, summary = _in_words(_alternatives(hint)), sections(function.__doc__)[""].partition("\n\n")[0]
-    default = "Without a privacy guarantee." if kind == "Algorithm" else summary
-    doc = written or next((mark.documentation for mark in marks if isinstance(mark, Doc)), default)
-    return f"{kind}\n" + textwrap.indent(textwrap.fill(" ".join(doc.split()), WIDTH - 4), "    ")
+def _entry(head: str, body: str) -> str:
+    """An entry of a numpydoc section: `name (type)` becomes `name : type`."""
+    named = re.fullmatch(r"(\w+(?:, \w+)*) \((.*)\)", head)
+    head = f"{named[1]} : {named[2]}" if named else head
+    return f"{head}\n{textwrap.indent(inspect.cleandoc(body), '    ')}"
 
 
 # ---- arguments that many factories share

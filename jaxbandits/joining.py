@@ -11,29 +11,29 @@ import xarray as xr
 
 from jaxbandits.formatting import join_values, show
 from jaxbandits.selection import TAKERS, takers, whole
-from jaxbandits.validation import choice, difference, told
+from jaxbandits.validation import choice, declare, difference
 
 
-@told
+@declare(check=False)
 def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) -> xr.Dataset:
     """One Dataset of several sweeps, for comparisons and tables over all of them.
 
-    datasets (list of xarray.Dataset): What `sweep` or `load` returned, at least one. They agree in environment,
-        adversaries, horizon, checkpoints, dtype and grid; with `dim="seed"` in the algorithms and their arguments too.
-    dim: What the sweeps differ in.
+    Args:
+        datasets (list of xarray.Dataset): What `sweep` or `load` returned, at least one. They agree in environment,
+            adversaries, horizon, checkpoints, dtype and grid; with `dim="seed"` in the algorithms and their arguments
+            too.
+        dim: What the sweeps differ in.
 
-    Returns (xarray.Dataset): As one sweep would return it, seeds in increasing order. Comparisons are paired over
-    seeds: with `dim="algorithm"`, seeds that not all sweeps have are left out, with a warning. Pulls are there where
-    all sweeps have them; diagnostics are NaN where a sweep has none. What `until` decided is left out, as it holds for
-    the seeds of its own sweep.
+    Returns:
+        xarray.Dataset: As one sweep would return it, seeds in increasing order. Comparisons are paired over seeds: with
+            `dim="algorithm"`, seeds that not all sweeps have are left out, with a warning. Pulls are there where all
+            sweeps have them; diagnostics are NaN where a sweep has none. What `until` decided is left out, as it holds
+            for the seeds of its own sweep.
 
-    Raises
-    ------
-    ValueError
-        A seed (`dim="seed"`) or a label (`dim="algorithm"`) stands in two sweeps, the sweeps differ in anything else,
-        or no seed is in all of them.
-    TypeError
-        For anything but Datasets of sweeps.
+    Raises:
+        ValueError: A seed (`dim="seed"`) or a label (`dim="algorithm"`) stands in two sweeps, the sweeps differ in
+            anything else, or no seed is in all of them.
+        TypeError: For anything but Datasets of sweeps.
 
     >>> arms, settings = jb.environments.bernoulli_arms(means=[0.2, 0.8]), dict(horizon=50, progress=False)
     >>> first, more = (jb.sweep("ucb1", arms, seeds=seeds, **settings) for seeds in (range(2), range(2, 6)))

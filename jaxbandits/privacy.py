@@ -8,13 +8,13 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandits import catalogue, provenance
-from jaxbandits.declared import with_sections
 from jaxbandits.formatting import markdown_table as cells
 from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.assumptions import overspent, privacy_spent
 from jaxbandits.sweeps.simulate import build_parts
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
+from jaxbandits.validation import declare
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,26 +82,29 @@ def _of_one(event: Event, delta: float) -> float:
     return compose([event._replace(times=1)], delta)[0] if delta > 0 else math.inf
 
 
-@with_sections
+@declare(check=False)
 def ledger(
     algorithm: Algorithm | AlgorithmFactory, environment: Environment | EnvironmentFactory | None = None
 ) -> Ledger:
     """What a run of an algorithm spends of one unit's privacy, release by release.
 
-    algorithm (Algorithm or factory): A built algorithm, or a factory (a partial with its horizon); with `environment`,
-        what that fixes is filled in.
-    environment (Environment or factory, optional): Where it plays. Rewards that it pays beyond those a guarantee is for
-        make epsilon and the sensitivities infinite. Without it, rewards are taken to keep within the guarantee's bound.
+    Args:
+        algorithm (Algorithm or factory): A built algorithm, or a factory (a partial with its horizon); with
+            `environment`, what that fixes is filled in.
+        environment (Environment or factory, optional): Where it plays. Rewards that it pays beyond those a guarantee is
+            for make epsilon and the sensitivities infinite. Without it, rewards are taken to keep within the
+            guarantee's bound.
 
-    Returns (Ledger): The releases and what they cost together. An algorithm without a guarantee has no releases and
-    epsilon infinite.
+    Returns:
+        Ledger: The releases and what they cost together. An algorithm without a guarantee has no releases and epsilon
+            infinite.
 
-    Raises: Where the algorithm and the environment do not fit.
+    Raises:
+        ValueError: Where the algorithm and the environment do not fit.
 
-    Notes: Noise in floating point simulates the mechanisms, see `docs/privacy.md`.
+    Note:
+        Noise in floating point simulates the mechanisms, see `docs/privacy.md`.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> algorithms, actions = jb.algorithms, [[1, 0], [0, 1]]
     >>> jb.privacy.ledger(algorithms.private_elimination(actions=actions, horizon=1000, epsilon=0.5, num_batches=3))
@@ -127,20 +130,17 @@ def ledger(
     )
 
 
+@declare(check=False)
 def table() -> pd.DataFrame:
     """Every private algorithm of the catalogue: the budget asked for, and what published and own noise deliver.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each algorithm, in the order of `provenance.toml`. `source` is whose algorithm it is. `claimed` is
-        the epsilon asked for. `printed` is what the constants of a paper spend on that paper's rewards: infinite where
-        Laplace or Gaussian noise is put on unbounded ones, NaN where nobody here has read a text that prints them, or
-        where the text claims nothing about this epsilon. `here` is that of the defaults, on rewards within the
-        guarantee's bound, at `delta`.
+    Returns:
+        pandas.DataFrame: One row for each algorithm, in the order of `provenance.toml`. `source` is whose algorithm it
+            is. `claimed` is the epsilon asked for. `printed` is what the constants of a paper spend on that paper's
+            rewards: infinite where Laplace or Gaussian noise is put on unbounded ones, NaN where nobody here has read a
+            text that prints them, or where the text claims nothing about this epsilon. `here` is that of the defaults,
+            on rewards within the guarantee's bound, at `delta`.
 
-    Examples
-    --------
     >>> table().columns.tolist()
     ['source', 'algorithm', 'model', 'unit', 'claimed', 'printed', 'here', 'delta']
     """
@@ -193,16 +193,16 @@ def epsilon_or_nan(algorithm: Algorithm) -> float:
     return math.nan if epsilon is None else epsilon
 
 
-@with_sections
+@declare(check=False)
 def markdown(frame: pd.DataFrame) -> str:
     """`table()` as Markdown, as in the documentation.
 
-    frame (pandas.DataFrame): `table()`, or some of its rows.
+    Args:
+        frame (pandas.DataFrame): `table()`, or some of its rows.
 
-    Returns (str): A Markdown table.
+    Returns:
+        str: A Markdown table.
 
-    Examples
-    --------
     >>> print(markdown(table().head(1)))
     | source | algorithm | model | neighbours differ in one | claimed ε | as printed | here | δ here |
     |---|---|---|---|---:|---:|---:|---:|

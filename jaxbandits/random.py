@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxbandits.numerics import columns, fixed_sum, inverse_cdf, materialize, materialize_all
 from jaxbandits.typing import Array, Bool, Float, Int, UInt32
+from jaxbandits.validation import declare
 
 # The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
 # on 2e6 draws: a chi-squared test finds no fault at 2^14, and has p-values of 1e-9 at 2^20).
@@ -90,6 +91,7 @@ def _entries(words, shape):
     return words[..., : math.prod(shape[lead:])].reshape(shape)
 
 
+@declare(check=False)
 @partial(jax.tree_util.register_dataclass, data_fields=["seed", "shift"], meta_fields=["path", "dtype", "long"])
 @dataclass(frozen=True)
 class Draws:
@@ -98,22 +100,14 @@ class Draws:
     Methods take play indices `t` (any integer shape [...]) and the shape of one play's draw, and return
     `[..., *shape]`. Two different draws inside one function must take two children.
 
-    Parameters
-    ----------
-    seed : jax.Array
-        The lane's seed, uint32.
-    path : str, optional
-        The stream's name, such as "alg/update".
-    dtype : type, optional
-        Of real-valued draws: float32, the default, or float64.
-    shift : int32, optional
-        Plays before t = 1, for a part with a clock of its own. None: 0.
-    long : bool, optional
-        Whether the run has so many plays that sums in `dtype` should keep what rounding leaves out of them
-        (`numerics.left_out`). False, the default: it has not.
+    Args:
+        seed (jax.Array): The lane's seed, uint32.
+        path (str, optional): The stream's name, such as "alg/update".
+        dtype (type, optional): Of real-valued draws: float32, the default, or float64.
+        shift (int32, optional): Plays before t = 1, for a part with a clock of its own. None: 0.
+        long (bool, optional): Whether the run has so many plays that sums in `dtype` should keep what rounding leaves
+            out of them (`numerics.left_out`). False, the default: it has not.
 
-    Examples
-    --------
     >>> draws = Draws(np.uint32(7), "alg/act")
     >>> bool(draws.uniform(np.int32(3)) == Draws(np.uint32(7), "alg").child("act").uniform(np.int32(3)))
     True

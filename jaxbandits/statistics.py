@@ -22,7 +22,7 @@ from jaxbandits import intervals, spending
 from jaxbandits.formatting import format_value, inert, join_values, markdown_table, show
 from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
-from jaxbandits.validation import choice, told
+from jaxbandits.validation import choice, declare
 
 SLOPE_RESAMPLES = 500  # bootstrap resamples of a slope's interval
 Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
@@ -61,21 +61,19 @@ def holm(p_values: Vector) -> np.ndarray[Any, Any]:
     return corrected
 
 
-@told
+@declare(check=False)
 def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
     """Final regret over seeds, one row for each algorithm and grid point.
 
-    Returns (pandas.DataFrame): Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95%
-    interval of the mean), `median`, `q05`, `q95`, every count of non-finite values that the Dataset holds, summed over
-    seeds, and, where something is private, `epsilon_asked`, `epsilon_spent` and `delta_spent`. An algorithm that does
-    not depend on a key has equal rows along it.
+    Returns:
+        pandas.DataFrame: Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of
+            the mean), `median`, `q05`, `q95`, every count of non-finite values that the Dataset holds, summed over
+            seeds, and, where something is private, `epsilon_asked`, `epsilon_spent` and `delta_spent`. An algorithm
+            that does not depend on a key has equal rows along it.
 
-    Raises
-    ------
-    ValueError
-        Where `t` is no checkpoint, or a dimension of the sweep is gone.
-    TypeError
-        For anything but a sweep's Dataset.
+    Raises:
+        ValueError: Where `t` is no checkpoint, or a dimension of the sweep is gone.
+        TypeError: For anything but a sweep's Dataset.
 
     >>> import xarray as xr
     >>> dims = ("algorithm", "seed", "t")
@@ -100,7 +98,7 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
     return tidy(final.isel(seed=0), columns)
 
 
-@told
+@declare(check=False)
 def compare(
     ds: Swept,
     a: str | tuple[str, Mapping[str, Any]],
@@ -111,31 +109,32 @@ def compare(
 ) -> pd.DataFrame:
     """Paired comparison of two algorithms, or of two grid points: the same seeds give both the same environment.
 
-    a, b (str or (str, dict)): The label of an algorithm, or `(label, {key: value})` to fix keys of the grid.
-    interval: How the interval and the p-value are made. The default, "student": a paired t test, for many seeds or
-        normal differences. "bootstrap-t": as skewed as the differences are. "anytime": as in `until`, for symmetric
-        differences and from 64 seeds on, and however often one looks.
+    Args:
+        a, b (str or (str, dict)): The label of an algorithm, or `(label, {key: value})` to fix keys of the grid.
+        interval: How the interval and the p-value are made. The default, "student": a paired t test, for many seeds or
+            normal differences. "bootstrap-t": as skewed as the differences are. "anytime": as in `until`, for symmetric
+            differences and from 64 seeds on, and however often one looks.
 
-    Returns (pandas.DataFrame): One row for each remaining grid point; keys along which neither side changes are left
-    out. Columns: `a`, `b`, the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and `ci_high`
-    (95% interval; NaN where all differences are equal), `relative` (difference divided by the mean of b), `p_value` (at
-    least 2^(1 - m), with m the seeds in which a and b differ), `p_holm` (corrected for the number of rows),
-    `share_lower` (share of seeds in which a has less regret; ties are on neither side) and `seeds_needed` (how many
-    seeds Student's interval needs, as far as these show).
+    Returns:
+        pandas.DataFrame: One row for each remaining grid point; keys along which neither side changes are left out.
+            Columns: `a`, `b`, the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and
+            `ci_high` (95% interval; NaN where all differences are equal), `relative` (difference divided by the mean of
+            b), `p_value` (at least 2^(1 - m), with m the seeds in which a and b differ), `p_holm` (corrected for the
+            number of rows), `share_lower` (share of seeds in which a has less regret; ties are on neither side) and
+            `seeds_needed` (how many seeds Student's interval needs, as far as these show).
 
-    Raises
-    ------
-    ValueError
-        For an unknown label, key or value, or another `interval`.
-    TypeError
-        For anything but a sweep's Dataset.
+    Raises:
+        ValueError: For an unknown label, key or value, or another `interval`.
+        TypeError: For anything but a sweep's Dataset.
 
-    Warns: With "student", where `seeds_needed` are more than there are: below 30 seeds, where differences are skewed,
-    as those of an algorithm that rarely fails, and where all are equal.
+    Warns:
+        UserWarning: With "student", where `seeds_needed` are more than there are: below 30 seeds, where differences are
+            skewed, as those of an algorithm that rarely fails, and where all are equal.
 
-    Notes: No number of seeds shows what happens in fewer than one of them: of failures in 1 of 100 runs, 200 seeds see
-    none in 13 of 100 sweeps. `docs/concepts.md#how-far-an-interval-can-be-trusted` has measured how often each way is
-    wrong.
+    Note:
+        No number of seeds shows what happens in fewer than one of them: of failures in 1 of 100 runs, 200 seeds see
+        none in 13 of 100 sweeps. `docs/concepts.md#how-far-an-interval-can-be-trusted` has measured how often each way
+        is wrong.
 
     >>> import xarray as xr
     >>> regret = np.random.default_rng(0).normal(size=(2, 40, 1)) + [[[1.0]], [[2.0]]]
@@ -188,22 +187,20 @@ def compare(
     return frame
 
 
-@told
+@declare(check=False)
 def decisions(ds: Swept) -> pd.DataFrame:
     """What a sweep with `seeds=jb.until(...)` has decided.
 
-    Returns (pandas.DataFrame): One row for each comparison at each point of the grid; keys along which neither side
-    changes are left out. Columns: `a`, `b`, the keys, `lower` (the label with less regret, or "undecided"), `seeds`
-    (how many decided it; all, where it is undecided), `difference` (mean regret of a minus that of b, on all seeds) and
-    `p_value` (valid at any time and corrected for the number of rows; at most `error` where it is decided). Its `attrs`
-    are the rule's `error`, `most` and `block`.
+    Returns:
+        pandas.DataFrame: One row for each comparison at each point of the grid; keys along which neither side changes
+            are left out. Columns: `a`, `b`, the keys, `lower` (the label with less regret, or "undecided"), `seeds`
+            (how many decided it; all, where it is undecided), `difference` (mean regret of a minus that of b, on all
+            seeds) and `p_value` (valid at any time and corrected for the number of rows; at most `error` where it is
+            decided). Its `attrs` are the rule's `error`, `most` and `block`.
 
-    Raises
-    ------
-    ValueError
-        The seeds of the sweep do not come from `until`.
-    TypeError
-        For anything but a sweep's Dataset.
+    Raises:
+        ValueError: The seeds of the sweep do not come from `until`.
+        TypeError: For anything but a sweep's Dataset.
 
     >>> import jaxbandits as jb
     >>> ds = jb.sweep(["ucb1", "uniform"], jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=100,
@@ -221,29 +218,30 @@ def decisions(ds: Swept) -> pd.DataFrame:
     return frame
 
 
-@told
+@declare(check=False)
 def slope(
     ds: Swept, over: str = "t", *, theory: Mapping[str, float] | None = None, t_min: float | None = None
 ) -> pd.DataFrame:
     """Least-squares slope of log mean regret against log `over`, with a 95% bootstrap interval over seeds.
 
-    over: `"t"` (the default), `"horizon"`, or any numeric key of the grid; keys use the regret at the end of the run.
-    theory (dict): `{label: exponent}`, shown beside the slope as the column `theory`.
-    t_min: In plays, with `over="t"` only: fit the checkpoints t >= t_min instead of the last decade.
+    Args:
+        over: `"t"` (the default), `"horizon"`, or any numeric key of the grid; keys use the regret at the end of the
+            run.
+        theory (dict, optional): `{label: exponent}`, shown beside the slope as the column `theory`.
+        t_min: In plays, with `over="t"` only: fit the checkpoints t >= t_min instead of the last decade.
 
-    Returns (pandas.DataFrame): One row for each algorithm and remaining grid point: the keys, `points` fitted, `seeds`,
-    `slope`, `ci_low`, `ci_high`, and `theory` where it is given.
+    Returns:
+        pandas.DataFrame: One row for each algorithm and remaining grid point: the keys, `points` fitted, `seeds`,
+            `slope`, `ci_low`, `ci_high`, and `theory` where it is given.
 
-    Raises
-    ------
-    ValueError
-        For an unknown or non-numeric `over`, an unknown label of `theory`, `t_min` with another `over`, or where
-        fewer than two points can be fitted.
-    TypeError
-        For anything but a sweep's Dataset.
+    Raises:
+        ValueError: For an unknown or non-numeric `over`, an unknown label of `theory`, `t_min` with another `over`, or
+            where fewer than two points can be fitted.
+        TypeError: For anything but a sweep's Dataset.
 
-    Notes: Points where the mean regret or `over` is not positive and finite are left out. The interval covers sampling
-    error, not the bias of fitting a power law to what is not one.
+    Note:
+        Points where the mean regret or `over` is not positive and finite are left out. The interval covers sampling
+        error, not the bias of fitting a power law to what is not one.
 
     >>> import xarray as xr
     >>> t = np.array([10, 100, 1000])
@@ -299,7 +297,7 @@ class _Table(str):
         return str(self) if self.startswith("|") else f"```latex\n{self}\n```"
 
 
-@told
+@declare(check=False)
 def table(
     ds: Swept, format: Annotated[Literal["markdown", "latex"], Doc("The markup of the table.")] = "markdown"
 ) -> str:
@@ -308,14 +306,12 @@ def table(
     Algorithms are rows. The last grid key with several values (at most eight) gives the columns, other keys give more
     rows.
 
-    Returns: The table and a line that says how many seeds it is over. A notebook renders it.
+    Returns:
+        The table and a line that says how many seeds it is over. A notebook renders it.
 
-    Raises
-    ------
-    ValueError
-        For another format.
-    TypeError
-        For anything but a sweep's Dataset.
+    Raises:
+        ValueError: For another format.
+        TypeError: For anything but a sweep's Dataset.
 
     >>> import xarray as xr
     >>> dims = ("algorithm", "seed", "t")

@@ -13,28 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar, get_origin, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 import jax
 import numpy as np
 
-from jaxbandits.declared import (
-    STATIC,
-    TRACED,
-    Argument,
-    Axes,
-    Example,
-    declaration,
-    hints_of,
-    plays_on_by_names,
-    write_docstring,
-)
+from jaxbandits.declared import STATIC, TRACED, Argument, Axes, Declaration, Example, declaration, plays_on_by_names
 from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.recipe import unwrap
 
 P = ParamSpec("P")
-R = TypeVar("R")
+Declared = TypeVar("Declared", bound=Callable[..., Any])
 Part = TypeVar("Part", Algorithm, Environment, Adversary)
 
 MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
@@ -172,9 +162,11 @@ def factory(
     if function is None:
         return functools.partial(factory, plays_on=plays_on, example=example, source=source)
     name = function.__name__
+    declared = declaration(function)
+    marked = any(row.marks for row in declared.arguments.values())  # otherwise the function checks all of them itself
+    declared = declared.read() if marked or source else declared
     # what must be given comes first, also where it stands in a TypedDict
-    rows = dict(sorted(declaration(function).items(), key=lambda row: not row[1].required))
-    marked = any(row.marks for row in rows.values())  # otherwise the function checks all of them itself
+    rows = dict(sorted(declared.arguments.items(), key=lambda row: not row[1].required))
     checks = {key: check for key, row in rows.items() if marked and (check := checker(row)) is not None}
     defaults = {key: row.default for key, row in rows.items() if not row.required}
     home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
@@ -197,10 +189,10 @@ def factory(
                 passed[key] = check(full[key])
             part = function(**passed)
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
-            told = [key for key in rows if key in given]
-            extreme = ", ".join(f"{key} = {show(full[key])}" for key in told if _extreme(full[key]))
+            passed_in = [key for key in rows if key in given]
+            extreme = ", ".join(f"{key} = {show(full[key])}" for key in passed_in if _extreme(full[key]))
             raise ValueError(
-                f"{name}: {extreme or ', '.join(told)} leads to numbers that cannot be held ({error.args[-1]}): "
+                f"{name}: {extreme or ', '.join(passed_in)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
             ) from None
         # an environment may say how its arguments are recorded: a DataFrame as its numbers
@@ -216,90 +208,64 @@ def factory(
             part = part._replace(remake=functools.partial(make, **kwargs))
         return part
 
-    declared: Any = make
-    declared.arguments, declared.plays_on, declared.example = rows, plays_on, example
-    declared.__signature__ = signature_with_types(function, rows)
-    declared.__doc__ = write_docstring(function, rows, source) if marked or source else function.__doc__
-    return make
-
-
-def signature_with_types(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Signature:
-    """A function's signature with types alone: docstrings have the marks. A TypedDict's arguments are keywords."""
-    given, signature = inspect.Parameter, inspect.signature(function)
-    returned = hints_of(function).get("return", signature.return_annotation)
-    kinds = {key: p.kind for key, p in signature.parameters.items() if key in rows}
-    return signature.replace(
-        parameters=[
-            given(key, kinds.get(key, given.KEYWORD_ONLY), default=row.default, annotation=row.hint)
-            for key, row in rows.items()
-        ],
-        return_annotation=returned.__origin__ if get_origin(returned) is Annotated else returned,
-    )
+    made: Any = _describe(make, declared._replace(arguments=rows), source)
+    made.plays_on, made.example = plays_on, example
+    return made
 
 
 @overload
-def checked(function: Callable[P, R], /) -> Callable[P, R]: ...
+def declare(function: Declared, /) -> Declared: ...
 
 
 @overload
-def checked(*, source: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def declare(*, check: bool = True, source: str = "", raises: str | None = None) -> Callable[[Declared], Declared]: ...
 
 
-def checked(function: Any = None, /, *, source: str = "") -> Any:
+def declare(function: Any = None, /, *, check: bool = True, source: str = "", raises: str | None = None) -> Any:
     """Decorate a function whose annotations declare its arguments: they are checked before it is called.
 
     Its docstring gets the Parameters, Returns and Raises that follow, and `source` as its References, as in `factory`.
+
+    check: False for a function that sees for itself whether its arguments are right, and for a NamedTuple. raises: when
+    there is a ValueError, where the docstring does not say so; by default for arguments that are checked.
     """
     if function is None:
-        return functools.partial(checked, source=source)
+        return functools.partial(declare, check=check, source=source, raises=raises)
+    declared = declaration(function).read()
     # no program is compiled for a number of the host
-    rows = {key: row._replace(static=STATIC in row.marks) for key, row in declaration(function).items()}
-    signature = signature_with_types(function, rows)
+    rows = {key: row._replace(static=STATIC in row.marks) for key, row in declared.arguments.items()}
+    declared = declared._replace(arguments=rows)
+    if not check:
+        return _describe(function, declared, source, raises or "")
     checks = {key: check for key, row in rows.items() if (check := checker(row)) is not None}
-    positional = [key for key, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not p.empty}
+    defaults = {key: row.default for key, row in rows.items() if not row.required}
+    takes = declared.written.parameters
+    positional = [key for key, p in takes.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
 
     @functools.wraps(function)
-    def check_and_call(*args: Any, **given: Any) -> Any:
+    def call(*args: Any, **given: Any) -> Any:
         placed = dict(zip(positional, args, strict=False)) | given
         passed = defaults | placed
         if len(placed) < len(args) + len(given) or passed.keys() != rows.keys():
-            if rows.keys() == inspect.signature(function).parameters.keys():
+            if rows.keys() == takes.keys():
                 return function(*args, **given)  # Python says best what is missing or unknown
             try:
-                signature.bind(*args, **given)
+                declared.signature().bind(*args, **given)
             except TypeError as error:
                 raise TypeError(f"{function.__name__}() {error}") from None
         for key, check in checks.items():
             passed[key] = check(passed[key])
         return function(**passed)
 
-    marked: Any = check_and_call
-    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, write_docstring(function, rows, source)
-    return check_and_call
+    return _describe(call, declared, source, raises)
 
 
-@overload
-def told(function: Callable[P, R], /) -> Callable[P, R]: ...
-
-
-@overload
-def told(*, source: str = "", raises: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-
-
-def told(function: Any = None, /, *, source: str = "", raises: str = "") -> Any:
-    """Decorate a function that sees for itself whether its arguments are right: its docstring gets what they declare.
-
-    raises: when there is a ValueError, where the docstring does not say so.
-    """
-    if function is None:
-        return functools.partial(told, source=source, raises=raises)
-    rows = {key: row._replace(static=False) for key, row in declaration(function).items()}
-    function.__signature__, function.__doc__ = (
-        signature_with_types(function, rows),
-        write_docstring(function, rows, source, raises),
-    )
-    return function
+def _describe(made: Any, declared: Declaration, source: str, raises: str | None = None) -> Any:
+    """Give what was made of a function, or the function itself, what follows from its declaration."""
+    made.__doc__ = declared.docstring(source, raises)
+    if not isinstance(made, type):
+        made.arguments, made.__signature__ = declared.arguments, declared.signature()
+    return made
 
 
 def checker(row: Argument) -> Callable[[Any], Any] | None:

@@ -8,7 +8,7 @@ python=$(realpath -s "${PYTHON:-.venv/bin/python}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$python" -m build --wheel --outdir "$work/dist" . >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
+"$python" -m build --wheel --installer uv --outdir "$work/dist" . >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
 "$python" -m venv --without-pip "$work/venv"
 "$python" -m pip --python "$work/venv/bin/python" install --quiet --disable-pip-version-check --no-deps "$work"/dist/*.whl
 site=$("$work/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
@@ -24,6 +24,10 @@ import jaxbandits
 home = pathlib.Path(jaxbandits.__file__).parent
 assert home == pathlib.Path(sys.argv[1]) / "jaxbandits", f"imported from {home}"
 assert (home / "py.typed").exists(), "py.typed is missing from the wheel"
+from jaxbandits import stubs
+for package in stubs.PACKAGES:
+    stub = home.parent / package.replace(".", "/") / "__init__.pyi"
+    assert "def " in stub.read_text(encoding="utf-8"), f"the stub of {package} is missing from the wheel"
 from jaxbandits import provenance
 assert provenance.records(), "provenance.toml is missing from the wheel"
 PYTHON

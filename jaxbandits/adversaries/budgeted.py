@@ -238,32 +238,37 @@ def budgeted(
     Used as `reward_adversary`. The best and the worst arm are those of largest and smallest true mean, the lowest
     index on ties.
 
-    total: The budget C of a run, in units of a reward. At 0 rewards are bit-identical to a run without an adversary.
-    kind: What is done to a reward r, by at most cap = min(size, what is left of the budget). "lower_best": r - cap of
-        the best arm, not below `low`. "raise_worst": r + cap of the worst arm, not above `high`. "swap": r moves
-        towards a fresh reward of the arm whose mean has the mirrored rank. "empirical_best": as "lower_best", and no
-        more than brings the best arm's mean of delivered rewards down to the largest such mean of another arm, less
-        `margin`.
-    strength: Whom the budget is charged for. "strong": the attack sees which arm is played and is charged what it does
-        to that arm's reward. "weak": it is decided for all arms before one is played, and is charged cap, the most that
-        it may do to any of them.
-    schedule: When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t;
-        "burst", in ceil(T / 16) plays after the first quarter.
-    low, high: Rewards are not lowered below `low` or raised above `high`; low < high, infinite ends allowed. A reward
-        that is already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
-    horizon: Plays T of a run. `sweep` and `simulate` fill it in. Only "early" does without.
+    Args:
+        total: The budget C of a run, in units of a reward. At 0 rewards are bit-identical to a run without an
+            adversary.
+        kind: What is done to a reward r, by at most cap = min(size, what is left of the budget). "lower_best": r - cap
+            of the best arm, not below `low`. "raise_worst": r + cap of the worst arm, not above `high`. "swap": r moves
+            towards a fresh reward of the arm whose mean has the mirrored rank. "empirical_best": as "lower_best", and
+            no more than brings the best arm's mean of delivered rewards down to the largest such mean of another arm,
+            less `margin`.
+        strength: Whom the budget is charged for. "strong": the attack sees which arm is played and is charged what it
+            does to that arm's reward. "weak": it is decided for all arms before one is played, and is charged cap, the
+            most that it may do to any of them.
+        schedule: When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t;
+            "burst", in ceil(T / 16) plays after the first quarter.
+        low, high: Rewards are not lowered below `low` or raised above `high`; low < high, infinite ends allowed. A
+            reward that is already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
+        horizon: Plays T of a run. `sweep` and `simulate` fill it in. Only "early" does without.
 
-    Returns: Regret is never masked: it is regret in clean means. Results hold `corruption_spent`, what was charged, and
-    with strength="weak" `corrupted_regret`, regret in means that the attack has changed.
+    Returns:
+        Adversary: Regret is never masked: it is regret in clean means. Results hold `corruption_spent`, what was
+            charged, and with strength="weak" `corrupted_regret`, regret in means that the attack has changed.
 
-    Raises: If an argument is out of range, or `horizon` is missing. When a run begins: if rewards are those of agents,
-    the environment has no arm means, "empirical_best" meets means that change with the play, or the attack is a message
-    adversary.
+    Raises:
+        ValueError: If an argument is out of range, or `horizon` is missing. When a run begins: if rewards are those of
+            agents, the environment has no arm means, "empirical_best" meets means that change with the play, or the
+            attack is a message adversary.
 
-    Notes: Rewards that are not finite pass untouched; a strong attack is charged nothing for them. In a window of many
-    plays the budget is spent in their order, and plays that are offered and not made cost nothing; "empirical_best"
-    goes by the means at the window's start. No run rests under this attack: plays that an algorithm has decided are
-    made, since they may be charged.
+    Note:
+        Rewards that are not finite pass untouched; a strong attack is charged nothing for them. In a window of many
+        plays the budget is spent in their order, and plays that are offered and not made cost nothing; "empirical_best"
+        goes by the means at the window's start. No run rests under this attack: plays that an algorithm has decided are
+        made, since they may be charged.
 
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> attack = jb.adversaries.budgeted(total=12.5)

@@ -121,16 +121,19 @@ def byzantine(
 
     The attackers are the floor(corruption * N + 1/2) lowest-numbered agents.
 
-    kind: What they send. With c = scale, L the plays of the window, bars for honest averages, s_u for the honest
-        standard deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g);
-        "constant": (c L I, -c L 1); "zero"; "nonfinite": inf and NaN; "alie": (Ubar, ubar - c s_u sign(ubar));
-        "inner_product": (Ubar, -c ubar); "target": (Ubar, -c Ubar theta); "none": no attack.
-    prob: The chance that an attacker attacks in a window, drawn for each window and agent.
-    part: What is replaced, the other part staying honest.
+    Args:
+        kind: What they send. With c = scale, L the plays of the window, bars for honest averages, s_u for the honest
+            standard deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g);
+            "constant": (c L I, -c L 1); "zero"; "nonfinite": inf and NaN; "alie": (Ubar, ubar - c s_u sign(ubar));
+            "inner_product": (Ubar, -c ubar); "target": (Ubar, -c Ubar theta); "none": no attack.
+        prob: The chance that an attacker attacks in a window, drawn for each window and agent.
+        part: What is replaced, the other part staying honest.
 
-    Raises: If an argument is out of range, or the attack changes nothing.
+    Raises:
+        ValueError: If an argument is out of range, or the attack changes nothing.
 
-    Notes: "alie" is a variant of Baruch et al. 2019.
+    Note:
+        "alie" is a variant of Baruch et al. 2019.
 
     >>> jb.adversaries.byzantine(corruption=0.3, kind="alie", scale=1.5).config["kind"]
     'alie'
@@ -182,8 +185,9 @@ def poison(
     The attacked agents are the floor(corruption * N + 1/2) lowest-numbered ones. For environments of several agents
     (`federated_linear`).
 
-    Notes: An attacked agent's reward of a play is -<x, theta> plus the noise that it would have had. Attacked agents
-    report honestly what they saw. Without communication the attack costs an order of corruption * N * T.
+    Note:
+        An attacked agent's reward of a play is -<x, theta> plus the noise that it would have had. Attacked agents
+        report honestly what they saw. Without communication the attack costs an order of corruption * N * T.
 
     >>> jb.adversaries.poison(corruption=0.3, prob=0.5).params.prob
     0.5

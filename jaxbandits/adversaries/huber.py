@@ -242,24 +242,27 @@ def huber(
 
     Rewards or reports are hit independently of each other.
 
-    kind: What a reward r is replaced by, with v = value. "fixed": v. "swapped": a fresh reward of the arm whose mean
-        has the mirrored rank (as it is, without a client's noise, where it replaces a report). "gaussian": N(v,
-        scale^2). "cauchy": v + scale * Cauchy. "sign_flip": -v * r. "random_sign": v or -v. "target": minus `|v|` on
-        the best arm, `|v|` on the others. "subthreshold": as "target" with `|v|` = value sqrt((4 n lambda - rho^2) /
-        corruption), just under what the filter of `robust_elimination` notices, read from the learner's state. "burst":
-        as "fixed", in one batch of the learner only. "in_range": the report, of 16 that an honest client could have
-        sent about a reward -`|v|` (best arm) or `|v|` (others), that misleads most; message adversary only. A loss, 1 -
-        reward, is raised for the best arm where a reward would be lowered.
-    value (float or {"inf", "-inf", "nan"}): v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for
-        "sign_flip" and "in_range", 0.99 for "subthreshold", else 0.
+    Args:
+        kind: What a reward r is replaced by, with v = value. "fixed": v. "swapped": a fresh reward of the arm whose
+            mean has the mirrored rank (as it is, without a client's noise, where it replaces a report). "gaussian":
+            N(v, scale^2). "cauchy": v + scale * Cauchy. "sign_flip": -v * r. "random_sign": v or -v. "target": minus
+            `|v|` on the best arm, `|v|` on the others. "subthreshold": as "target" with `|v|` = value sqrt((4 n lambda
+            - rho^2) / corruption), just under what the filter of `robust_elimination` notices, read from the learner's
+            state. "burst": as "fixed", in one batch of the learner only. "in_range": the report, of 16 that an honest
+            client could have sent about a reward -`|v|` (best arm) or `|v|` (others), that misleads most; message
+            adversary only. A loss, 1 - reward, is raised for the best arm where a reward would be lowered.
+        value (float or {"inf", "-inf", "nan"}, optional): v. None: 10 for "fixed", "random_sign", "target" and "burst",
+            1 for "sign_flip" and "in_range", 0.99 for "subthreshold", else 0.
 
-    Raises: If an argument is out of range. When a run begins: if "subthreshold" meets a learner without a filter, or
-    "burst" one without batches; if "in_range" is a reward adversary, or a kind that needs to know the arm meets
-    messages of several numbers.
+    Raises:
+        ValueError: If an argument is out of range. When a run begins: if "subthreshold" meets a learner without a
+            filter, or "burst" one without batches; if "in_range" is a reward adversary, or a kind that needs to know
+            the arm meets messages of several numbers.
 
-    Notes: Messages of several numbers, as linear bandits send, are hit as a whole: each number is replaced, by the
-    kinds "fixed", "gaussian", "cauchy", "sign_flip" and "random_sign". The sums of agents are for `byzantine`. Learners
-    from losses have no defence: an infinite loss spoils them, and the run says so.
+    Note:
+        Messages of several numbers, as linear bandits send, are hit as a whole: each number is replaced, by the kinds
+        "fixed", "gaussian", "cauchy", "sign_flip" and "random_sign". The sums of agents are for `byzantine`. Learners
+        from losses have no defence: an infinite loss spoils them, and the run says so.
 
     >>> jb.adversaries.huber(corruption=0.05, value="inf").params.value
     inf

@@ -15,7 +15,7 @@ from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import build_parts
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import integer, number, told
+from jaxbandits.validation import declare, integer, number
 
 MIN_RUNS = 2000  # with fewer no bound says anything
 
@@ -88,7 +88,7 @@ class Audit(NamedTuple):
         )
 
 
-@told
+@declare(check=False)
 def audit(
     algorithm: Algorithm | AlgorithmFactory,
     *,
@@ -103,37 +103,42 @@ def audit(
 ) -> Audit:
     """A lower confidence bound on the epsilon that an algorithm spends, beside what it claims.
 
-    algorithm (Algorithm or factory): A built algorithm with a guarantee, or a factory (a partial with its horizon)
-        together with `environment`.
-    runs: Independent runs on both inputs together, at least 2000. A million of a small instance take seconds.
-    delta (float or sequence of float): In [0, 1). Where the claim has a larger one, that is used, since nothing is
-        claimed at smaller ones. Several are tested on the same runs: each has an event of its own, and all bounds hold
-        together.
-    environment (Environment or factory): Where public contexts come from: a factory or a called part; its rewards are
-        replaced. By default one that fits the algorithm's arguments.
-    pairs (sequence of pairs of auditing.Edit): Neighbouring inputs to try instead of the catalogue of the guarantee's
-        unit, within what the claim is for.
-    whole: Whether a transcript holds the whole run, of at most 4,096 windows, instead of its beginning.
-    adaptive: Whether inputs react to the arms that were played before, as those of an adaptive adversary. For claims
-        about one reward or one loss vector.
+    Args:
+        algorithm (Algorithm or factory): A built algorithm with a guarantee, or a factory (a partial with its horizon)
+            together with `environment`.
+        runs: Independent runs on both inputs together, at least 2000. A million of a small instance take seconds.
+        delta (float or sequence of float, default 0.0): In [0, 1). Where the claim has a larger one, that is used,
+            since nothing is claimed at smaller ones. Several are tested on the same runs: each has an event of its own,
+            and all bounds hold together.
+        environment (Environment or factory, optional): Where public contexts come from: a factory or a called part; its
+            rewards are replaced. By default one that fits the algorithm's arguments.
+        pairs (sequence of pairs of auditing.Edit, optional): Neighbouring inputs to try instead of the catalogue of the
+            guarantee's unit, within what the claim is for.
+        whole: Whether a transcript holds the whole run, of at most 4,096 windows, instead of its beginning.
+        adaptive: Whether inputs react to the arms that were played before, as those of an adaptive adversary. For
+            claims about one reward or one loss vector.
 
-    Returns: The bound, the claim, the event that was counted, and the trade-off curve of its test. Printed, one line.
+    Returns:
+        The bound, the claim, the event that was counted, and the trade-off curve of its test. Printed, one line.
 
-    Raises: Outside these ranges, for an algorithm without a guarantee, where algorithm and environment do not fit, for
-    shortcut=True (no single reward is drawn), where a whole run has too many windows, and with `adaptive` for a claim
-    about one user or one message.
+    Raises:
+        ValueError: Outside these ranges, for an algorithm without a guarantee, where algorithm and environment do not
+            fit, for shortcut=True (no single reward is drawn), where a whole run has too many windows, and with
+            `adaptive` for a claim about one user or one message.
 
-    Notes: The algorithm's own functions run on two neighbouring inputs, and an attacker tells apart what the view of
-    its guarantee shows of them. Half of the runs choose the pair of inputs and an event, by common random numbers and
-    then by fitted likelihood ratios. The other half count how often the event happens on either input: Clopper-Pearson
-    bounds on both shares give epsilon >= log((TPR - delta) / FPR), with confidence 1 - (1 - confidence) / m where there
-    are m deltas. The pair is that of the first delta. A transcript ends 128 plays after its start (in the local model
-    with the fourth message), or with the first release, unless the `whole` run is asked for.
+    Note:
+        The algorithm's own functions run on two neighbouring inputs, and an attacker tells apart what the view of its
+        guarantee shows of them. Half of the runs choose the pair of inputs and an event, by common random numbers and
+        then by fitted likelihood ratios. The other half count how often the event happens on either input:
+        Clopper-Pearson bounds on both shares give epsilon >= log((TPR - delta) / FPR), with confidence 1 - (1 -
+        confidence) / m where there are m deltas. The pair is that of the first delta. A transcript ends 128 plays after
+        its start (in the local model with the fourth message), or with the first release, unless the `whole` run is
+        asked for.
 
-    With `adaptive` the two inputs are two rules: what a play pays follows from the arm that was played before it. They
-    are the same for all plays but one, and the attacker sees the arms besides. Rewards of all other plays are 0, or
-    follow one of two rules of `auditing.Edit`; that is a small part of all adversaries, and a bound that holds for
-    them all is no claim of this audit.
+        With `adaptive` the two inputs are two rules: what a play pays follows from the arm that was played before it.
+        They are the same for all plays but one, and the attacker sees the arms besides. Rewards of all other plays are
+        0, or follow one of two rules of `auditing.Edit`; that is a small part of all adversaries, and a bound that
+        holds for them all is no claim of this audit.
 
     >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
     >>> report.claimed, report.refuted, report.ratio > 0.8

@@ -7,7 +7,7 @@ from annotated_doc import Doc
 
 from jaxbandits.declared import Kind
 from jaxbandits.typing import Float, Numeric, Vector
-from jaxbandits.validation import told
+from jaxbandits.validation import declare
 
 
 class Curve(NamedTuple):
@@ -23,21 +23,19 @@ class Curve(NamedTuple):
 
 
 # docs/decisions.md#own-quantiles
-@told
+@declare(check=False)
 def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) -> tuple[Any, Any]:
     """Exact one-sided bounds on a probability from a count of successes.
 
-    successes, trials (int or array): Counts; arrays broadcast.
-    failure_prob: In (0, 1): the probability at most with which each of the two bounds is wrong.
+    Args:
+        successes, trials (int or array): Counts; arrays broadcast.
+        failure_prob: In (0, 1): the probability at most with which each of the two bounds is wrong.
 
-    Returns
-    -------
-    low, high : array
-        The lower and the upper bound, each in [0, 1].
+    Returns:
+        low, high (array): The lower and the upper bound, each in [0, 1].
 
-    References
-    ----------
-    Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case of the binomial".
+    References:
+        Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case of the binomial".
 
     >>> [round(float(x), 4) for x in clopper_pearson(0, 100, 0.025)]
     [0.0, 0.0362]
@@ -50,7 +48,7 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
     return low, high
 
 
-@told
+@declare(check=False)
 def epsilon_lower(
     true_positives: Numeric, false_positives: Numeric,
     trials: Annotated[Numeric, Kind("int or array"), Doc("Runs on each of the two inputs.")],
@@ -58,17 +56,18 @@ def epsilon_lower(
 ) -> Any:  # fmt: skip
     """The largest epsilon that an event, fixed beforehand, refutes at a delta.
 
-    true_positives, false_positives (int or array): How often the event happened on the second and on the first input;
-        arrays broadcast.
-    confidence: In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1 -
-        confidence evenly.
+    Args:
+        true_positives, false_positives (int or array): How often the event happened on the second and on the first
+            input; arrays broadcast.
+        confidence: In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1
+            - confidence evenly.
 
-    Returns (float or array): log((TPR - delta) / FPR) at the ends of the shares' intervals, at least 0.
+    Returns:
+        float or array: log((TPR - delta) / FPR) at the ends of the shares' intervals, at least 0.
 
-    References
-    ----------
-    Jagielski, Ullman and Oprea 2020, "Auditing differentially private machine learning"; Kairouz, Oh and Viswanath
-    2015, Theorem 2.1.
+    References:
+        Jagielski, Ullman and Oprea 2020, "Auditing differentially private machine learning"; Kairouz, Oh and Viswanath
+        2015, Theorem 2.1.
 
     >>> round(float(epsilon_lower(50_000, 18_394, 100_000, 0.0, 0.95)), 3)
     0.981
@@ -86,7 +85,7 @@ def log_ratio(
     return np.log(np.maximum(low - delta, 1e-12) / high)
 
 
-@told
+@declare(check=False)
 def claimed_curve(
     epsilon: Annotated[float, Doc("At least 0; infinite where nothing is claimed.")],
     delta: Annotated[float, Doc("In [0, 1].")],
@@ -94,12 +93,12 @@ def claimed_curve(
 ) -> Float[np.ndarray, " n"]:
     """The least share of false negatives that (epsilon, delta) allows any test with given shares of false positives.
 
-    Returns (array [n]): Shares in [0, 1].
+    Returns:
+        array [n]: Shares in [0, 1].
 
-    References
-    ----------
-    Wasserman and Zhou 2010, "A statistical framework for differential privacy"; Dong, Roth and Su 2022, "Gaussian
-    differential privacy", Proposition 2.5.
+    References:
+        Wasserman and Zhou 2010, "A statistical framework for differential privacy"; Dong, Roth and Su 2022, "Gaussian
+        differential privacy", Proposition 2.5.
 
     >>> claimed_curve(np.log(3), 0.0, np.array([0.0, 0.25, 1.0])).round(3).tolist()
     [1.0, 0.25, 0.0]

@@ -29,7 +29,7 @@ from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.recipe import recipe_of, unwrap
 from jaxbandits.sweeps.arguments import PARTS, factory_of, own_factory, part_factory
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import integer, plays_on, told
+from jaxbandits.validation import declare, integer, plays_on
 
 TIME_LIMIT = 1800  # seconds of a whole check in a child: a part that never comes back is a finding
 CHILD_CODE = (
@@ -70,7 +70,7 @@ class Check(NamedTuple):
         return "\n".join([f"{self.about}: {number}", *(f"  {finding}" for finding in self.findings)])
 
 
-@told
+@declare(check=False)
 def check(
     algorithm: AlgorithmFactory | str,
     environment: EnvironmentFactory | Environment | str | None = None,
@@ -89,21 +89,24 @@ def check(
     Where the parts can be imported, that is done in a process of its own, on the CPU, so that a crash is a finding
     too; parts that are defined in a notebook or in the script itself run here.
 
-    algorithm (factory, functools.partial of one, or str): A name of the package, such as ``"ucb1"``, or
-        ``"module:factory"``. Arguments without a default that the environment does not fill in must be bound; those
-        that are not are a finding.
-    environment (factory, functools.partial, Environment or str): By default a small one that fits the algorithm's
-        arguments: `federated_linear` for ``num_agents``, `rotating_experts` for ``num_experts``, `linear_arms` for
-        ``actions``, `contextual_linear` for ``dim``, and otherwise `bernoulli_arms`. A name of the package stands for
-        the small one that the package's own tests use.
-    reward_adversary, message_adversary (factory, functools.partial, Adversary or str): What contaminates rewards, and
-        what attacks messages.
+    Args:
+        algorithm (factory, functools.partial of one, or str): A name of the package, such as ``"ucb1"``, or
+            ``"module:factory"``. Arguments without a default that the environment does not fill in must be bound; those
+            that are not are a finding.
+        environment (factory, functools.partial, Environment or str, optional): By default a small one that fits the
+            algorithm's arguments: `federated_linear` for ``num_agents``, `rotating_experts` for ``num_experts``,
+            `linear_arms` for ``actions``, `contextual_linear` for ``dim``, and otherwise `bernoulli_arms`. A name of
+            the package stands for the small one that the package's own tests use.
+        reward_adversary, message_adversary (factory, functools.partial, Adversary or str, optional): What contaminates
+            rewards, and what attacks messages.
 
-    Returns: `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise:
-    `jaxbandits.checking`.
+    Returns:
+        Check: `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise:
+            `jaxbandits.checking`.
 
-    Raises: For a name that is not known or cannot be loaded, and for a horizon or seeds that are no positive integers.
-    A broken part raises nothing.
+    Raises:
+        ValueError: For a name that is not known or cannot be loaded, and for a horizon or seeds that are no positive
+            integers. A broken part raises nothing.
 
     >>> jb.check("ldp_ucb").findings[0].message
     'ldp_ucb needs epsilon: functools.partial(jb.algorithms.ldp_ucb, epsilon=...)'

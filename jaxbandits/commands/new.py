@@ -23,8 +23,8 @@ FILES = {
 def run(given: argparse.Namespace) -> int:
     """Write the files, and print what can be done with them."""
     if given.wing:
-        *paths, stub = write_in_package(given.name, given.wing)
-        print(f"written: {', '.join(map(str, paths))}, and a line of {stub}")
+        paths = write_in_package(given.name, given.wing)
+        print(f"written: {', '.join(map(str, paths))}")
         later = [f"jaxbandits check {given.name}", f"pytest {paths[1]}", "make quick"]
     else:
         paths = write_starter(given.name, given.out)
@@ -38,21 +38,17 @@ def run(given: argparse.Namespace) -> int:
 
 
 def write_in_package(name: str, wing: str) -> list[Path]:
-    """Write an algorithm of the package, its test and its line of the stub; the three files. From a checkout's root.
+    """Write an algorithm of the package and its test; the two files. From a checkout's root.
 
     ValueError where this is no checkout with such a wing, and as in `write_starter`.
     """
-    room, stub = Path("jaxbandits/algorithms"), Path("jaxbandits/algorithms/__init__.pyi")
+    room = Path("jaxbandits/algorithms")
     wings = sorted(path.parent.name for path in room.glob("*/__init__.py"))
     if wing not in wings:
         there = f"it is one of {', '.join(wings)}" if wings else "this directory is no checkout of jaxbandits"
         raise ValueError(f"--wing = {wing!r}: {there}")
     paths = {"algorithm": room / wing / f"{name}.py", "test_of_package": Path("tests") / wing / f"test_{name}.py"}
-    _write_templates(name, paths, factory=name, run="", declared='(plays_on="arms")')
-    *lines, _, about = stub.read_text("utf-8").splitlines()
-    lines = sorted([*lines, f"from .{wing}.{name} import {name} as {name}"])
-    stub.write_text("\n".join([*lines, "", about, ""]), encoding="utf-8")
-    return [*paths.values(), stub]
+    return _write_templates(name, paths, factory=name, run="", declared='(plays_on="arms")')
 
 
 def write_starter(name: str, directory: Path) -> list[Path]:

@@ -169,27 +169,30 @@ def contextual_linear(
     Mean rewards lie in [0, 1] and theta is drawn once per trial. Below, u is uniform on the unit sphere of R^(dim -
     1) and the constant feature comes last.
 
-    num_arms: Number of arms.
-    dim: Number of features.
-    reward: The law of a reward: 0 or 1, or the mean plus noise of mean 0, which is Gaussian or has heavy tails.
-        "student": noise_scale t, with Student's t. "pareto", "lognormal": noise_scale (X - 1), with X of mean 1.
-    contexts: Whether arms are fresh at every play or drawn once per trial.
-    features: How arms and theta are drawn. "unit": both are (u, 1) / sqrt 2, of norm 1. "reference", as in the
-        published code: arms (u, 1), of which the first dim are e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) / 2;
-        their norms are sqrt 2 and 1 / sqrt 2, and num_arms must be at least dim. "gaussian": as "unit", with arms (z,
-        1) / sqrt 2, where z has dim - 1 independent normal components of variance 1 / (4 (dim - 1)) and is scaled down
-        to norm 1 where it is longer (0.3% of arms at dim = 5).
-    spread: How far apart the arms of a play are. At 1 they are independent, which is a program of its own; at 0 they
-        are all alike. In between arm a has the direction of spread * u_a + (1 - spread) * u_0 in the place of u_a,
-        where u_0 is drawn once a play for all arms ("gaussian": that sum of z_a and z_0, scaled to the variance of
-        either). The first dim arms of "reference" stay as they are.
+    Args:
+        num_arms: Number of arms.
+        dim: Number of features.
+        reward: The law of a reward: 0 or 1, or the mean plus noise of mean 0, which is Gaussian or has heavy tails.
+            "student": noise_scale t, with Student's t. "pareto", "lognormal": noise_scale (X - 1), with X of mean 1.
+        contexts: Whether arms are fresh at every play or drawn once per trial.
+        features: How arms and theta are drawn. "unit": both are (u, 1) / sqrt 2, of norm 1. "reference", as in the
+            published code: arms (u, 1), of which the first dim are e_i + e_dim (i < dim) and e_dim, and theta = (u, 1)
+            / 2; their norms are sqrt 2 and 1 / sqrt 2, and num_arms must be at least dim. "gaussian": as "unit", with
+            arms (z, 1) / sqrt 2, where z has dim - 1 independent normal components of variance 1 / (4 (dim - 1)) and is
+            scaled down to norm 1 where it is longer (0.3% of arms at dim = 5).
+        spread: How far apart the arms of a play are. At 1 they are independent, which is a program of its own; at 0
+            they are all alike. In between arm a has the direction of spread * u_a + (1 - spread) * u_0 in the place of
+            u_a, where u_0 is drawn once a play for all arms ("gaussian": that sum of z_a and z_0, scaled to the
+            variance of either). The first dim arms of "reference" stay as they are.
 
-    Returns: The context of a play is [num_arms, dim]. Facts: `num_arms`, `dim`, `feature_norm` (the largest norm),
-    `contexts` and `reward_range`; but for "bernoulli" ``noise_moment(order)``: E|noise|^order, inf where it does not
-    exist.
+    Returns:
+        Environment: The context of a play is [num_arms, dim]. Facts: `num_arms`, `dim`, `feature_norm` (the largest
+            norm), `contexts` and `reward_range`; but for "bernoulli" ``noise_moment(order)``: E|noise|^order, inf where
+            it does not exist.
 
-    Notes: The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near
-    1 the mean of what is drawn is then below 0.
+    Note:
+        The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near
+        1 the mean of what is drawn is then below 0.
 
     >>> heavy = jb.environments.contextual_linear(num_arms=100, dim=5, reward="pareto", shape=1.8)
     >>> round(heavy.facts["noise_moment"](1.5), 3), heavy.facts["noise_moment"](2)

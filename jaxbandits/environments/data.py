@@ -122,25 +122,30 @@ def classification(
 
     The other arms pay 0. Rows come in an order that depends on the seed, shuffled anew at each pass over the data.
 
-    features (array_like of shape (n, p) or pandas.DataFrame): Finite numbers, one row for each example.
-    labels (array_like of shape (n,) or pandas.Series): The class of each row, of at least two classes. Integers 0..K-1
-        are the arms. Other integers of any size, text, booleans and categories become the arms 0..K-1 in sorted order;
-        the sweep's `pulls` name them. Text stays text without the blanks around it: "10" comes before "9", and "nan" is
-        a name.
-    dim: Number of features of a context, a multiple of K and at most p K. The default: K min(p, 4).
+    Args:
+        features (array_like of shape (n, p) or pandas.DataFrame): Finite numbers, one row for each example.
+        labels (array_like of shape (n,) or pandas.Series): The class of each row, of at least two classes. Integers
+            0..K-1 are the arms. Other integers of any size, text, booleans and categories become the arms 0..K-1 in
+            sorted order; the sweep's `pulls` name them. Text stays text without the blanks around it: "10" comes before
+            "9", and "nan" is a name.
+        dim: Number of features of a context, a multiple of K and at most p K. The default: K min(p, 4).
 
-    Returns: The context of a play is [K, dim]: arm k has the row's first dim / K principal components in block k and
-    zeros elsewhere. Rows are centred, and scaled so that the largest context has norm 1. Facts: `num_arms`, `dim`,
-    `reward_range` and, unless labels are the integers 0..K-1, `arm_names`: the class of each arm. Algorithms without
-    contexts see the losses alone. Regret is against the arm best over plays 1..t.
+    Returns:
+        Environment: The context of a play is [K, dim]: arm k has the row's first dim / K principal components in block
+            k and zeros elsewhere. Rows are centred, and scaled so that the largest context has norm 1. Facts:
+            `num_arms`, `dim`, `reward_range` and, unless labels are the integers 0..K-1, `arm_names`: the class of each
+            arm. Algorithms without contexts see the losses alone. Regret is against the arm best over plays 1..t.
 
-    Raises: For an argument outside its range. It names the row, from 1, and the column of a DataFrame.
+    Raises:
+        ValueError: For an argument outside its range. It names the row, from 1, and the column of a DataFrame.
 
-    Warns: Features are the same in every row: they say nothing and change nothing. Labels are integers other than
-    0..K-1: which arm each of them is.
+    Warns:
+        UserWarning: Features are the same in every row: they say nothing and change nothing. Labels are integers other
+            than 0..K-1: which arm each of them is.
 
-    Notes: The shuffle is the swap-or-not shuffle of Hoang, Morris and Rogaway (2012), within 2^-12 of uniform for each
-    position.
+    Note:
+        The shuffle is the swap-or-not shuffle of Hoang, Morris and Rogaway (2012), within 2^-12 of uniform for each
+        position.
 
     >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]
     2

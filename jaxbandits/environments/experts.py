@@ -105,18 +105,21 @@ def rotating_experts(
 ) -> Environment:
     """Experts who advise on the arms of a loss environment, either by rotating favourites or by given probabilities.
 
-    num_experts: Number of experts N. Needed unless `advice` is given.
-    spread: Share of an expert's probability that is spread evenly over the arms. The rest is on its favourite.
-    rotation: Plays between two moves of a favourite. Expert j < K always favours arm j; expert j >= K favours arm (j +
-        floor((t - 1) / rotation)) mod K.
-    advice (array_like of shape (N, K) or (T, N, K)): Probabilities over the arms instead, the same at every play or one
-        table for each of T plays. Then `spread` and `rotation` are not used.
+    Args:
+        num_experts: Number of experts N. Needed unless `advice` is given.
+        spread: Share of an expert's probability that is spread evenly over the arms. The rest is on its favourite.
+        rotation: Plays between two moves of a favourite. Expert j < K always favours arm j; expert j >= K favours arm
+            (j + floor((t - 1) / rotation)) mod K.
+        advice (array_like of shape (N, K) or (T, N, K), optional): Probabilities over the arms instead, the same at
+            every play or one table for each of T plays. Then `spread` and `rotation` are not used.
 
-    Returns: The context of a play is the advice [N, K]. Facts: `num_arms`, `num_experts`, and `max_horizon` where a
-    table limits the plays. Regret compares the expected losses of the played arms with those of the best expert over
-    plays 1..t.
+    Returns:
+        Environment: The context of a play is the advice [N, K]. Facts: `num_arms`, `num_experts`, and `max_horizon`
+            where a table limits the plays. Regret compares the expected losses of the played arms with those of the
+            best expert over plays 1..t.
 
-    Raises: For an argument outside its range; names the row of advice that does not sum to 1.
+    Raises:
+        ValueError: For an argument outside its range; names the row of advice that does not sum to 1.
 
     >>> inner = jb.environments.fixed_gap_losses(num_arms=3)
     >>> jb.environments.rotating_experts(losses=inner, num_experts=5).facts["num_experts"]

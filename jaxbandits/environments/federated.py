@@ -133,11 +133,13 @@ def federated_linear(
     Every arm is uniform on the unit sphere of R^dim, independent over arms, agents and plays. Its mean reward is <x,
     theta> with theta = theta_norm * ones / sqrt(dim).
 
-    reward: The noise of a reward: noise_scale N(0, 1), or uniform on (-noise_scale, noise_scale). Private algorithms
-        assume rewards in [-1, 1]: "bounded" with theta_norm + noise_scale <= 1.
+    Args:
+        reward: The noise of a reward: noise_scale N(0, 1), or uniform on (-noise_scale, noise_scale). Private
+            algorithms assume rewards in [-1, 1]: "bounded" with theta_norm + noise_scale <= 1.
 
-    Returns: The context of a play is [N, num_arms, dim]; rewards and regrets are [N]. Facts: `num_agents`, `num_arms`,
-    `dim`, `theta_norm` and `reward_range`, which is infinite for Gaussian noise.
+    Returns:
+        Environment: The context of a play is [N, num_arms, dim]; rewards and regrets are [N]. Facts: `num_agents`,
+            `num_arms`, `dim`, `theta_norm` and `reward_range`, which is infinite for Gaussian noise.
 
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
     10

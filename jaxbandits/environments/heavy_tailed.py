@@ -91,11 +91,13 @@ def student_arms(*, means: Means, scale: NonNegative = 1.0, df: DegreesOfFreedom
 
     The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
 
-    scale: Multiplies the noise.
-    df: Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
+    Args:
+        scale: Multiplies the noise.
+        df: Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
 
-    Notes: The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of
-    their mean.
+    Note:
+        The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of
+        their mean.
 
     >>> jb.environments.student_arms(means=[0.0, 1.0], df=4.0).facts["moment"](2, central=True).round(6).tolist()
     [2.0, 2.0]
@@ -112,9 +114,11 @@ def pareto_arms(*, means: PositiveMeans, shape: TailExponent = 3.5) -> ArmsEnvir
 
     P(X > x) = (x0 / x)^shape above x0 = mean (shape - 1) / shape. Moments of order `shape` and above are infinite.
 
-    shape: Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.
+    Args:
+        shape: Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.
 
-    Notes: The 32 random bits of a draw end the tail: float32 rewards reach x0 2^(32/shape).
+    Note:
+        The 32 random bits of a draw end the tail: float32 rewards reach x0 2^(32/shape).
 
     >>> jb.environments.pareto_arms(means=[0.9, 0.5], shape=3.5).facts["moment"](2).round(6).tolist()
     [0.964286, 0.297619]
@@ -132,8 +136,9 @@ def lognormal_arms(*, means: PositiveMeans, sigma: LogDeviation = 1.0) -> ArmsEn
 
     A reward is exp(m + sigma Z), Z standard normal, with m = ln mean - sigma^2 / 2.
 
-    sigma: Standard deviation of a reward's logarithm. A normal of float32 ends at 5.4, and most of the mean of a larger
-        sigma lies beyond.
+    Args:
+        sigma: Standard deviation of a reward's logarithm. A normal of float32 ends at 5.4, and most of the mean of a
+            larger sigma lies beyond.
 
     >>> jb.environments.lognormal_arms(means=[1.0, 0.5]).facts["moment"](2).round(6).tolist()
     [2.718282, 0.67957]
@@ -161,9 +166,10 @@ NoiseScale = Annotated[
 class TailNumbers(TypedDict, total=False):
     """The numbers of heavy tails.
 
-    df: Degrees of freedom of "student". Moments of order df and above are infinite.
-    shape: Exponent of the upper tail of "pareto". Moments of order `shape` and above are infinite.
-    sigma: Standard deviation of the logarithm in "lognormal". All moments are finite.
+    Args:
+        df: Degrees of freedom of "student". Moments of order df and above are infinite.
+        shape: Exponent of the upper tail of "pareto". Moments of order `shape` and above are infinite.
+        sigma: Standard deviation of the logarithm in "lognormal". All moments are finite.
     """
 
     df: Annotated[DegreesOfFreedom, Default(3.0)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandits.environments.user_tables import MISSING_WORDS, Table, TableSource, few, is_missing, of_frame, table_of
 from jaxbandits.formatting import nearest, show
-from jaxbandits.validation import array, choice, is_frame, is_masked, told
+from jaxbandits.validation import array, choice, declare, is_frame, is_masked
 
 # Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")
@@ -166,31 +166,36 @@ def _row_of(labels: Any) -> Callable[[int], str]:
     return lambda i: f"labels: row {i + 1} (index {show(index[i])}){column}"
 
 
-@told
+@declare(check=False)
 def read_losses(
     path: TableSource, *, missing: str = "error", missing_words: Sequence[str] = MISSING_WORDS
 ) -> np.ndarray[Any, Any]:
     """Read a table of losses from a file or a DataFrame, for `loss_table`.
 
-    path (str, path or pandas.DataFrame): Losses in [0, 1], one row for each play and one column for each arm: a CSV or
-        TSV file in UTF-8 (a header is optional; also in .gz, .bz2 or .xz), an NPZ file with one array, a Parquet file
-        (with pyarrow), or a DataFrame.
-    missing ("error" or "drop"): What happens where a cell is missing. "error", the default, refuses the table; "drop"
-        leaves the row out, so that later plays move up, and warns.
-    missing_words (sequence of str): The texts that stand for a missing cell in a file, without blanks around them.
-        Default: "", "?", "NA", "nan" and "NaN". Texts of a DataFrame are never missing; None, NaN, NA and NaT are, in
-        every source.
+    Args:
+        path (str, path or pandas.DataFrame): Losses in [0, 1], one row for each play and one column for each arm: a CSV
+            or TSV file in UTF-8 (a header is optional; also in .gz, .bz2 or .xz), an NPZ file with one array, a Parquet
+            file (with pyarrow), or a DataFrame.
+        missing ("error" or "drop", default "error"): What happens where a cell is missing. "error", the default,
+            refuses the table; "drop" leaves the row out, so that later plays move up, and warns.
+        missing_words (sequence of str, default ('', '?', 'NA', 'nan', 'NaN')): The texts that stand for a missing cell
+            in a file, without blanks around them. Default: "", "?", "NA", "nan" and "NaN". Texts of a DataFrame are
+            never missing; None, NaN, NA and NaT are, in every source.
 
-    Returns (ndarray of shape (T, K)): The losses, float64.
+    Returns:
+        ndarray of shape (T, K): The losses, float64.
 
-    Raises: Naming the file, the data row (from 1), the line and the column of the first entry that is not a number in
-    [0, 1], or a row of another length; or saying that the file is missing, empty or not readable, that a column has no
-    name of its own or that a cell is missing.
+    Raises:
+        ValueError: Naming the file, the data row (from 1), the line and the column of the first entry that is not a
+            number in [0, 1], or a row of another length; or saying that the file is missing, empty or not readable,
+            that a column has no name of its own or that a cell is missing.
 
-    Warns: Rows are left out: how many, and the first five.
+    Warns:
+        UserWarning: Rows are left out: how many, and the first five.
 
-    Notes: The first row of a text file is its header unless one of its cells is a number or one of the missing words
-    other than "". Lines without any character but blanks are skipped; a row of empty cells is missing.
+    Note:
+        The first row of a text file is its header unless one of its cells is a number or one of the missing words
+        other than "". Lines without any character but blanks are skipped; a row of empty cells is missing.
 
     >>> import pathlib, tempfile
     >>> import jaxbandits as jb
@@ -206,36 +211,37 @@ def read_losses(
     return losses[table.complete_rows(table.names, np.isnan(losses), missing)]
 
 
-@told
+@declare(check=False)
 def read_labelled(
     path: TableSource, *, label: str | int, missing: str = "error", missing_words: Sequence[str] = MISSING_WORDS
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Read features and labels of a classification problem from a file or a DataFrame, for `classification`.
 
-    path (str, path or pandas.DataFrame): One row for each example, in a source as of `read_losses`.
-    label (str or int): The name of the label column, or its number from 1 where a file has no header. In an NPZ file,
-        the name of the label array, beside one array of features.
-    missing ("error", "drop" or "mean"): What happens where a cell is missing. "error", the default, refuses the table;
-        "drop" leaves the row out and warns; "mean" puts the mean of the column's other cells in the place of a feature,
-        and refuses a missing label.
-    missing_words (sequence of str): As in `read_losses`.
+    Args:
+        path (str, path or pandas.DataFrame): One row for each example, in a source as of `read_losses`.
+        label (str or int): The name of the label column, or its number from 1 where a file has no header. In an NPZ
+            file, the name of the label array, beside one array of features.
+        missing ("error", "drop" or "mean", default "error"): What happens where a cell is missing. "error", the
+            default, refuses the table; "drop" leaves the row out and warns; "mean" puts the mean of the column's other
+            cells in the place of a feature, and refuses a missing label.
+        missing_words (sequence of str, default ('', '?', 'NA', 'nan', 'NaN')): As in `read_losses`.
 
-    Returns
-    -------
-    features : ndarray of shape (n, p)
-        The other columns, float64. `features.names` are theirs.
-    labels : ndarray of shape (n,)
-        int64. Labels are numbered 0, 1, ... in sorted order. `labels.names` are the classes in this order:
-        `classification` keeps them as the names of its arms.
+    Returns:
+        features (ndarray of shape (n, p)): The other columns, float64. `features.names` are theirs.
+        labels (ndarray of shape (n,)): int64. Labels are numbered 0, 1, ... in sorted order. `labels.names` are the
+            classes in this order: `classification` keeps them as the names of its arms.
 
-    Raises: As `read_losses`, and where the label column is unknown. Of a DataFrame it names the place in its index and
-    the column.
+    Raises:
+        ValueError: As `read_losses`, and where the label column is unknown. Of a DataFrame it names the place in its
+            index and the column.
 
-    Warns: As `read_losses`, and where a feature counts up by one from row to row, as an identifier does.
+    Warns:
+        UserWarning: As `read_losses`, and where a feature counts up by one from row to row, as an identifier does.
 
-    Notes: Labels of a text file are integers, of any size, if every one is written as 0, 7 or -12; otherwise they are
-    text, so that 007 and 7 or 1.10 and 1.1 are two classes. Texts in a DataFrame stay text. Blanks around labels do not
-    count. Headers are those of `read_losses`.
+    Note:
+        Labels of a text file are integers, of any size, if every one is written as 0, 7 or -12; otherwise they are
+        text, so that 007 and 7 or 1.10 and 1.1 are two classes. Texts in a DataFrame stay text. Blanks around labels do
+        not count. Headers are those of `read_losses`.
 
     >>> import pathlib, tempfile
     >>> import jaxbandits as jb

@@ -63,21 +63,25 @@ def linear_arms(
 ) -> Environment:
     """Fixed arms whose mean reward is the inner product of their feature vector with one unknown parameter theta.
 
-    actions (array_like of shape (K, d)): One feature vector for each of at least two arms, with norms of at most 1 and
-        not all zero.
-    theta (array_like of shape (d,)): The unknown parameter, of norm at most 1.
-    noise: The law of a reward. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right mean,
-        bounded, so that a declared epsilon is true. The others have heavy tails and noise of mean 0: mean + noise_scale
-        t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
+    Args:
+        actions (array_like of shape (K, d)): One feature vector for each of at least two arms, with norms of at most 1
+            and not all zero.
+        theta (array_like of shape (d,)): The unknown parameter, of norm at most 1.
+        noise: The law of a reward. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right mean,
+            bounded, so that a declared epsilon is true. The others have heavy tails and noise of mean 0: mean +
+            noise_scale t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
 
-    Returns: Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) for
-    "rademacher" and infinite on one or both sides otherwise; ``noise_moment(order)``, but for "rademacher":
-    E|noise|^order, inf where it does not exist. Regret is exact: it follows from the pull counts.
+    Returns:
+        Environment: Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) for
+            "rademacher" and infinite on one or both sides otherwise; ``noise_moment(order)``, but for "rademacher":
+            E|noise|^order, inf where it does not exist. Regret is exact: it follows from the pull counts.
 
-    Raises: For other shapes, norms or numbers.
+    Raises:
+        ValueError: For other shapes, norms or numbers.
 
-    Notes: The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near
-    1 the mean of what is drawn is then below 0.
+    Note:
+        The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near
+        1 the mean of what is drawn is then below 0.
 
     >>> tails = jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2], noise="student", df=4.0)
     >>> round(tails.facts["noise_moment"](2), 6)

@@ -116,7 +116,8 @@ def fixed_gap_losses(
 ) -> Annotated[Environment, Doc("Regret is exact: it follows from the pull counts.")]:
     """Losses that never change: one arm is better than all others by a fixed gap.
 
-    best: The best arm, counted from 0; it loses base - gap at every play.
+    Args:
+        best: The best arm, counted from 0; it loses base - gap at every play.
 
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
     [0.5, 0.8, 0.5]
@@ -170,10 +171,12 @@ TABLE = Losses(_table_mean, _table_cumulative, True)
 def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc("The fact `max_horizon` is T.")]:
     """Losses that are given in a table, one row for each play.
 
-    losses (array_like of shape (T, K) or pandas.DataFrame): Row t - 1 holds the losses of play t, each in [0, 1], for
-        at least two arms. A run may not be longer than the table.
+    Args:
+        losses (array_like of shape (T, K) or pandas.DataFrame): Row t - 1 holds the losses of play t, each in [0, 1],
+            for at least two arms. A run may not be longer than the table.
 
-    Raises: Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
+    Raises:
+        ValueError: Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
 
     >>> jb.environments.loss_table(losses=[[0.0, 1.0], [0.5, 0.5]]).facts["max_horizon"]
     2
@@ -225,8 +228,9 @@ def switching_losses(
 
     At plays cuts[k] < t <= cuts[k + 1] arm arms[k] loses base - gap and every other arm loses base.
 
-    cuts: How many plays are done when each segment starts: increasing, from cuts[0] = 0.
-    arms: The best arm of each segment, counted from 0.
+    Args:
+        cuts: How many plays are done when each segment starts: increasing, from cuts[0] = 0.
+        arms: The best arm of each segment, counted from 0.
 
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
     3
@@ -296,10 +300,12 @@ def sinusoid_losses(
 
     l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
 
-    period: Plays of one wave, not necessarily an integer.
+    Args:
+        period: Plays of one wave, not necessarily an integer.
 
-    Notes: The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to
-    1e-6 at any t below 2^31.
+    Note:
+        The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to
+        1e-6 at any t below 2^31.
 
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
     250.5

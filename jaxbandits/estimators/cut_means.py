@@ -9,7 +9,7 @@ from jaxbandits.declared import LATER, TRACED, Doc, Epsilon, Ge, Positive
 from jaxbandits.estimators._inputs import Sample, floats, of_axes
 from jaxbandits.numerics import argmax, fixed_sum
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar, Vector
-from jaxbandits.validation import checked, number
+from jaxbandits.validation import declare, number
 
 
 class HistogramMean(NamedTuple):
@@ -32,7 +32,7 @@ def bin_index(
     return jnp.where(inside, place, 0).astype(jnp.int32), inside
 
 
-@checked(source="Wu, Zhou, Tao and Wang 2023, Algorithm 3: `docs/formulas/private_robust_mab.md#histogram-mean`.")
+@declare(source="Wu, Zhou, Tao and Wang 2023, Algorithm 3: `docs/formulas/private_robust_mab.md#histogram-mean`.")
 def histogram_mean(
     rewards: Vector,
     clip: Scalar | Array,
@@ -43,17 +43,20 @@ def histogram_mean(
 ) -> Annotated[HistogramMean, Doc("`estimate` and `left_edge`, the left end J of the fullest bin.")]:
     """The mean of the second half of the rewards, truncated around the fullest bin of the first half.
 
-    rewards (array of shape [2n]): In the order in which they came, at least two, of any value. An odd last one is
-        dropped.
-    clip (float): Values x of the second half with `|x - J|` above it count as J, where J is the bin's left edge. In
-        units of a reward, at least 0; it may be traced.
-    mean_bound: Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.
+    Args:
+        rewards (array of shape [2n]): In the order in which they came, at least two, of any value. An odd last one is
+            dropped.
+        clip (float): Values x of the second half with `|x - J|` above it count as J, where J is the bin's left edge. In
+            units of a reward, at least 0; it may be traced.
+        mean_bound: Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.
 
-    Raises: If a bound lies outside its range, or there are fewer than two rewards.
+    Raises:
+        ValueError: If a bound lies outside its range, or there are fewer than two rewards.
 
-    Notes: Values outside all bins, infinities and NaN have no bin. Ties go to the lowest bin. Changing one reward moves
-    the shares of the bins by at most 2/n in total, and the truncated mean around J by at most 2 clip / n. No noise is
-    added.
+    Note:
+        Values outside all bins, infinities and NaN have no bin. Ties go to the lowest bin. Changing one reward moves
+        the shares of the bins by at most 2/n in total, and the truncated mean around J by at most 2 clip / n. No noise
+        is added.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([5.1, 5.2, -9.0, 5.0, 6.0, jnp.inf])
@@ -73,17 +76,20 @@ def histogram_mean(
     return HistogramMean(left + truncated_mean(rewards[half : 2 * half] - left, clip), left)
 
 
-@checked(source="Wu, Zhou, Tao and Wang 2023, Algorithm 2: `docs/formulas/private_robust_mab.md#truncated-mean`.")
+@declare(source="Wu, Zhou, Tao and Wang 2023, Algorithm 2: `docs/formulas/private_robust_mab.md#truncated-mean`.")
 def truncated_mean(rewards: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     """The mean of the rewards of size at most `clip`, the others counting as 0.
 
-    rewards (array of shape [n]): Any values, at least one.
-    clip (float): Largest size of a reward that counts, itself included, in units of a reward, at least 0. It may be
-        traced.
+    Args:
+        rewards (array of shape [n]): Any values, at least one.
+        clip (float): Largest size of a reward that counts, itself included, in units of a reward, at least 0. It may be
+            traced.
 
-    Returns: (1/n) sum_i x_i 1{`|x_i|` <= clip}. Changing one reward moves it by at most 2 clip / n.
+    Returns:
+        (1/n) sum_i x_i 1{`|x_i|` <= clip}. Changing one reward moves it by at most 2 clip / n.
 
-    Notes: Rejected values, infinities and NaN count as 0 and stay in the divisor. No noise is added.
+    Note:
+        Rejected values, infinities and NaN count as 0 and stay in the divisor. No noise is added.
 
     >>> import jax.numpy as jnp
     >>> float(truncated_mean(jnp.array([1.0, 2.0, jnp.inf, jnp.nan]), 2.0))
@@ -94,7 +100,7 @@ def truncated_mean(rewards: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     return fixed_sum(jnp.where(jnp.abs(rewards) <= clip, rewards, 0)) / rewards.shape[-1]
 
 
-@checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`.")
+@declare(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`.")
 def local_mean(
     reports: Annotated[Sample, Doc("Any values, at least one, in units of a reward.")],
     clip: Annotated[Positive | Array, TRACED],
@@ -105,10 +111,12 @@ def local_mean(
     A client whose reward, truncated at `clip`, is x reports c clip with probability 1/2 + x / (2 c clip) and
     otherwise -c clip, c = (e^epsilon + 1) / (e^epsilon - 1). Such a report has mean x.
 
-    clip: Level M at which clients truncate their rewards, in units of a reward.
+    Args:
+        clip: Level M at which clients truncate their rewards, in units of a reward.
 
-    Notes: NaN counts as 0 and stays in the divisor. Without the clip one infinite report would decide the mean: what a
-    client truncates before its noise does not protect from what is changed after it.
+    Note:
+        NaN counts as 0 and stays in the divisor. Without the clip one infinite report would decide the mean: what a
+        client truncates before its noise does not protect from what is changed after it.
 
     >>> import jax.numpy as jnp
     >>> round(float(local_mean(jnp.array([jnp.inf, -1.0, jnp.nan, 0.5]), 1.0, float("inf"))), 3)

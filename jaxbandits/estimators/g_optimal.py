@@ -15,7 +15,7 @@ from jaxbandits.declared import TRACED, NonNegative
 from jaxbandits.estimators._inputs import floats, of_axes
 from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Vector
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 SMALL_FEATURE = (
     2.0**-8
@@ -148,7 +148,7 @@ def design_on(
     return Design(weights, jnp.where(basis.rank > 0, jnp.max(final), 0), basis.rank)
 
 
-@checked(
+@declare(
     source="Kumar and Yildirim 2005 (start), Fedorov 1972 and Wynn 1970 (steps): "
     "`docs/formulas/robust_linear.md#design`."
 )
@@ -161,20 +161,24 @@ def g_optimal_design(
 ) -> Design:
     """Weights over arms that nearly minimise the largest leverage max_a a' M(weights)^-1 a.
 
-    actions (array of shape [K, d]): Feature vectors of the arms, finite; K and d are at least 1.
-    active (bool array of shape [K]): The arms that the design is for. Default: all.
-    slack: The steps end once the largest leverage is at most (1 + slack) rank. The default is the paper's factor 2;
-        below 1e-3 the convergence is slow.
-    max_steps (int): The most steps that are taken; `max_leverage` says what was reached. It may be traced.
+    Args:
+        actions (array of shape [K, d]): Feature vectors of the arms, finite; K and d are at least 1.
+        active (bool array of shape [K], optional): The arms that the design is for. Default: all.
+        slack: The steps end once the largest leverage is at most (1 + slack) rank. The default is the paper's factor 2;
+            below 1e-3 the convergence is slow.
+        max_steps (int, default 10000): The most steps that are taken; `max_leverage` says what was reached. It may be
+            traced.
 
-    Returns: `weights` [K], `max_leverage`, whose optimum is the rank, and `rank`, the dimension that the active arms
-    span.
+    Returns:
+        `weights` [K], `max_leverage`, whose optimum is the rank, and `rank`, the dimension that the active arms span.
 
-    Raises: If a shape is wrong, or slack is negative.
+    Raises:
+        ValueError: If a shape is wrong, or slack is negative.
 
-    Notes: Ties go to the lowest index within a relative 1e-6. Where the arms span a subspace only, the pseudo-inverse
-    takes the place of the inverse and the rank that of d. A feature whose largest entry is below 1/256 of the largest
-    of all is measured in units of its own. It works under jit and vmap; leading axes need vmap.
+    Note:
+        Ties go to the lowest index within a relative 1e-6. Where the arms span a subspace only, the pseudo-inverse
+        takes the place of the inverse and the rank that of d. A feature whose largest entry is below 1/256 of the
+        largest of all is measured in units of its own. It works under jit and vmap; leading axes need vmap.
 
     >>> import jax.numpy as jnp
     >>> g_optimal_design(jnp.eye(2)).weights.tolist()

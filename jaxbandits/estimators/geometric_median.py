@@ -21,7 +21,7 @@ from jaxbandits.estimators._inputs import Points, cloud
 from jaxbandits.numerics import count, fixed_sum, materialize, safe_norm
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.typing import Array, Bool, Float, Vector
-from jaxbandits.validation import array, checked
+from jaxbandits.validation import array, declare
 
 SMOOTHING = 1e-4  # nu_s, in units of the median distance: smaller distances count as this much
 
@@ -321,7 +321,7 @@ def _solver(iterations: int, started: bool, early: bool):
     return jax.jit(lane_kernel(solve))
 
 
-@checked(
+@declare(
     source="Pillutla, Kakade and Harchaoui 2019 (smoothed Weiszfeld); `docs/formulas/byzantine.md#certificates` and "
     "`docs/formulas/byzantine.md#snap`."
 )
@@ -337,18 +337,23 @@ def geometric_median(
 
     It minimises g(z) = sum_i w_i ||z - z_i||, the weights normalised to sum 1.
 
-    start (array of shape [p]): Where the iterations begin. None: a robust start of its own.
-    tolerance: In units of g: the iterations stop once the certified gap is at most this. None: all iterations are made.
+    Args:
+        start (array of shape [p], optional): Where the iterations begin. None: a robust start of its own.
+        tolerance: In units of g: the iterations stop once the certified gap is at most this. None: all iterations are
+            made.
 
-    Raises: For other shapes, weights, iterations or tolerances, and for points that are not finite.
+    Raises:
+        ValueError: For other shapes, weights, iterations or tolerances, and for points that are not finite.
 
-    Notes: A median at a data point is found exactly. Under `jit`, where values cannot be seen, points that are not
-    finite weigh 0. Points as far as 1e30 cost no accuracy in float32: beyond 3e14 median distances a point is drawn in
-    radially, which changes directions by less than rounding. Equal points give that point and gap 0. A median need not
-    be unique (collinear points, even split): compare g. Where no point has a weight the value is 0 and the gap inf.
+    Note:
+        A median at a data point is found exactly. Under `jit`, where values cannot be seen, points that are not finite
+        weigh 0. Points as far as 1e30 cost no accuracy in float32: beyond 3e14 median distances a point is drawn in
+        radially, which changes directions by less than rounding. Equal points give that point and gap 0. A median need
+        not be unique (collinear points, even split): compare g. Where no point has a weight the value is 0 and the gap
+        inf.
 
-    For many problems `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a
-    core; use `jax.vmap` on a GPU.
+        For many problems `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a
+        core; use `jax.vmap` on a GPU.
 
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5], [0.0, 1e30]])

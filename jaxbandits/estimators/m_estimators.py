@@ -11,7 +11,7 @@ from jaxbandits.declared import TRACED, Doc, Inside, Positive
 from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.typing import Array, Bool, Float
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 Roots: TypeAlias = Float[Array, "..."]
 
@@ -67,7 +67,7 @@ def catoni_scale(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."
     return jnp.sqrt(2 * log_term / (pulls * variance * (1 + 2 * log_term / (pulls - 2 * log_term))))
 
 
-@checked(
+@declare(
     source="Catoni 2012, in the form of Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 3, recalled and not read "
     "again: `docs/formulas/private_robust_mab.md#robust-ucb`."
 )
@@ -79,8 +79,9 @@ def catoni_mean(
     It is the root theta of sum_i psi(a (x_i - theta)) with psi(y) = sgn(y) ln(1 + `|y|` + y^2/2) and, with
     l = ln(1 / failure_prob), a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))).
 
-    variance: A bound v on the variance, in units of a value squared.
-    failure_prob: Large enough that n >= 4 l; where it is traced, a value below exp(-n / 4) gives NaN.
+    Args:
+        variance: A bound v on the variance, in units of a value squared.
+        failure_prob: Large enough that n >= 4 l; where it is traced, a value below exp(-n / 4) gives NaN.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([0.0, 0.2, 0.1, 0.3, -0.1, 0.1, 0.1, 1e6])
@@ -132,7 +133,7 @@ def location(x: Float[Array, " n"], present: Bool[Array, " n"], clip: Any, start
     return jnp.where(flat & (left < right) & jnp.isfinite(left) & jnp.isfinite(right), left / 2 + right / 2, theta)
 
 
-@checked(source="Huber 1964: `docs/formulas/private_robust_mab.md#huber-ucb`.")
+@declare(source="Huber 1964: `docs/formulas/private_robust_mab.md#huber-ucb`.")
 def huber_location(
     x: Sample, clip: Annotated[Positive | Array, TRACED]
 ) -> Annotated[Float[Array, ""], Doc("Where the minimisers are an interval, its middle.")]:
@@ -141,7 +142,8 @@ def huber_location(
     It is the theta that minimises sum_i rho(x_i - theta), rho being quadratic within `clip` and linear beyond. The
     distances x_i - theta, cut at plus and minus `clip`, then sum to 0.
 
-    clip: Distance at which a value's influence is cut, in units of a value.
+    Args:
+        clip: Distance at which a value's influence is cut, in units of a value.
 
     >>> import jax.numpy as jnp
     >>> float(huber_location(jnp.array([0.0, 1.0, 2.0, 1e6]), 1.5))

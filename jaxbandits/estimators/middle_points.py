@@ -11,7 +11,7 @@ from jaxbandits.estimators._inputs import Points, cloud, finite, floats, of_axes
 from jaxbandits.estimators.geometric_median import geometric_median
 from jaxbandits.numerics import argmin, count, fixed_sum, pick
 from jaxbandits.typing import Array, Bool, Float, Int, Vector
-from jaxbandits.validation import checked, integer
+from jaxbandits.validation import declare, integer
 
 
 def middle(ordered: Float[Array, "..."], number: Any, axis: int = -1) -> Float[Array, "..."]:
@@ -37,7 +37,7 @@ def group_mean(
     return total / jnp.maximum(size, 1).astype(points.dtype), size
 
 
-@checked(
+@declare(
     source="`docs/formulas/byzantine.md#median-of-means`; for p = 1 Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 2 "
     "(recalled, not read again)."
 )
@@ -46,13 +46,16 @@ def median_of_means(
 ) -> Annotated[Float[Array, " p"], Doc("The median; of an even number of means on a line the mean of the middle two.")]:
     """The geometric median of the means of groups of points: on a line, p = 1, the median.
 
-    groups (array of shape [N]): The group of each point, integers in [0, num_groups). A group without points has no
-        mean and is left out.
-    num_groups: How many groups there are. A number on the host.
+    Args:
+        groups (array of shape [N]): The group of each point, integers in [0, num_groups). A group without points has no
+            mean and is left out.
+        num_groups: How many groups there are. A number on the host.
 
-    Raises: If `points` and `groups` have other shapes or `num_groups` is below 1.
+    Raises:
+        ValueError: If `points` and `groups` have other shapes or `num_groups` is below 1.
 
-    Notes: Sums run in a fixed order.
+    Note:
+        Sums run in a fixed order.
 
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[1.0], [3.0], [1e9], [4.0], [6.0]])
@@ -77,20 +80,24 @@ def _middle_of_groups(points, groups, num_groups):
     return middle(ordered.T, count(sizes > 0))
 
 
-@checked(source="`docs/formulas/byzantine.md#median-of-means`.")
+@declare(source="`docs/formulas/byzantine.md#median-of-means`.")
 def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
     """The group of each of N points, every split into groups of nearly equal sizes being equally likely.
 
-    uniforms (array of shape [N]): Independent uniform variables, which decide. The caller draws them: nothing is drawn
-        here.
-    num_groups: Number of groups, from 1 to N. A host number.
+    Args:
+        uniforms (array of shape [N]): Independent uniform variables, which decide. The caller draws them: nothing is
+            drawn here.
+        num_groups: Number of groups, from 1 to N. A host number.
 
-    Returns (int32 array of shape [N]): The point with the r-th smallest uniform, r counted from 0, is in group r mod
-    num_groups. Sizes differ by at most one.
+    Returns:
+        int32 array of shape [N]: The point with the r-th smallest uniform, r counted from 0, is in group r mod
+            num_groups. Sizes differ by at most one.
 
-    Raises: If `uniforms` has another shape, or `num_groups` lies outside its range.
+    Raises:
+        ValueError: If `uniforms` has another shape, or `num_groups` lies outside its range.
 
-    Notes: Of equal uniforms that of lower index counts as smaller.
+    Note:
+        Of equal uniforms that of lower index counts as smaller.
 
     >>> import jax.numpy as jnp
     >>> random_groups(jnp.array([0.9, 0.1, 0.5, 0.3, 0.7]), 2).tolist()
@@ -109,13 +116,14 @@ def groups_of(uniforms: Float[Array, " N"], num_groups: Any) -> Int[Array, " N"]
     return count(before) % num_groups
 
 
-@checked(source="Yin et al. 2018, Definition 1; `docs/formulas/byzantine.md#aggregation-rules`.")
+@declare(source="Yin et al. 2018, Definition 1; `docs/formulas/byzantine.md#aggregation-rules`.")
 def coordinate_median(
     points: Points,
 ) -> Annotated[Float[Array, " p"], Doc("Of an even number of points the mean of the middle two.")]:
     """The median of every coordinate.
 
-    Raises: If `points` has another shape.
+    Raises:
+        ValueError: If `points` has another shape.
 
     >>> import jax.numpy as jnp
     >>> coordinate_median(jnp.array([[0.0, 5.0], [1.0, 4.0], [1e30, -1e30]])).tolist()
@@ -132,7 +140,7 @@ def median_of_coordinates(points: Float[Array, "N p"]) -> Float[Array, " p"]:
 _jitted = jax.jit(median_of_coordinates)
 
 
-@checked(source="Blanchard et al. 2017, section 4; `docs/formulas/byzantine.md#aggregation-rules`.")
+@declare(source="Blanchard et al. 2017, section 4; `docs/formulas/byzantine.md#aggregation-rules`.")
 def krum(
     points: Points, num_attacked: int
 ) -> Annotated[Float[Array, " p"], Doc("One of the points; the one of lowest index on ties.")]:
@@ -140,14 +148,17 @@ def krum(
 
     Its score is the sum of squared distances to its max(1, N - num_attacked - 2) nearest other points.
 
-    points: Points, within 1e15 of each other in float32. Entries that are not finite count as 0. A single point is
-        returned.
-    num_attacked: How many points are believed to be attacked, in [0, N). A number on the host.
+    Args:
+        points: Points, within 1e15 of each other in float32. Entries that are not finite count as 0. A single point is
+            returned.
+        num_attacked: How many points are believed to be attacked, in [0, N). A number on the host.
 
-    Raises: If `points` has another shape or `num_attacked` is out of range.
+    Raises:
+        ValueError: If `points` has another shape or `num_attacked` is out of range.
 
-    Notes: From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
-    the rule.
+    Note:
+        From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
+        the rule.
 
     >>> import jax.numpy as jnp
     >>> krum(jnp.array([[0.0], [0.2], [0.3], [9.0], [8.0]]), 2).tolist()

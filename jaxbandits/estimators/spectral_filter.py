@@ -29,7 +29,7 @@ from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, 
 from jaxbandits.numerics.device_forms import with_form
 from jaxbandits.random import Draws, to_uniform
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Vector
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 MIN_LANES = 8  # fewer lanes are filled up to this number, from which on bits do not depend on how many there are
 MAX_REPORT = 1e6  # a report is cut at this size before it is squared
@@ -265,7 +265,7 @@ def filter_blocks(
     return jax.tree.map(lambda x: x[0], _filter_under_vmap(history)(*args))
 
 
-@checked(
+@declare(
     source='Charisopoulos, Esfandiari and Mirrokni 2023, "Robust and private stochastic linear bandits", Algorithm 2: '
     "`docs/formulas/robust_linear.md#filter`. Cuts: `docs/formulas/robust_linear.md#extreme-reports`."
 )
@@ -283,21 +283,25 @@ def spectral_filter(
     While the largest eigenvalue of the covariance is at least 4 `bound`, one report is removed: report j with
     probability proportional to its squared deviation along the eigenvector.
 
-    uniforms_or_stream (array of shape [m] or Draws): Independent uniforms, at least one, of which each removal takes
-        the next; m also bounds the removals. Or a `jaxbandits.random.Draws`, of which removal j takes the uniform at
-        play index 0, position j.
-    reports (array of shape [n]): The reports, at least one. Those that are not finite are left out from the start;
-        others are cut in size at 1e6 max(1, sqrt(bound) / largest norm of a direction).
-    bound: The bound lambda on the covariance of clean reports, in units of X squared.
-    directions (array of shape [K, d]): The direction of each arm; K and d are at least 1.
+    Args:
+        uniforms_or_stream (array of shape [m] or Draws): Independent uniforms, at least one, of which each removal
+            takes the next; m also bounds the removals. Or a `jaxbandits.random.Draws`, of which removal j takes the
+            uniform at play index 0, position j.
+        reports (array of shape [n]): The reports, at least one. Those that are not finite are left out from the start;
+            others are cut in size at 1e6 max(1, sqrt(bound) / largest norm of a direction).
+        bound: The bound lambda on the covariance of clean reports, in units of X squared.
+        directions (array of shape [K, d]): The direction of each arm; K and d are at least 1.
 
-    Returns: `mean` [d] and `keep` [n] of the reports that are left, the `eigenvalues` on the way, `num_removed`,
-    `num_dropped` (not finite), and `exhausted`, whether the number of removals ended the filter and not the bound.
+    Returns:
+        `mean` [d] and `keep` [n] of the reports that are left, the `eigenvalues` on the way, `num_removed`,
+        `num_dropped` (not finite), and `exhausted`, whether the number of removals ended the filter and not the bound.
 
-    Raises: If a shape is wrong, or a number lies outside its range.
+    Raises:
+        ValueError: If a shape is wrong, or a number lies outside its range.
 
-    Notes: Equal uniforms remove what the flat inverse distribution function over a stable sort by arm removes, so the
-    order of the reports of different arms does not matter. It works under jit and vmap; leading axes need vmap.
+    Note:
+        Equal uniforms remove what the flat inverse distribution function over a stable sort by arm removes, so the
+        order of the reports of different arms does not matter. It works under jit and vmap; leading axes need vmap.
 
     >>> import jax.numpy as jnp
     >>> reports, one_arm = jnp.array([1.0, 3.0, 2.0, 50.0]), jnp.zeros(4, int)

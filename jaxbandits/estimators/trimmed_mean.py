@@ -11,7 +11,7 @@ from jaxbandits.declared import TRACED, Doc, Remedy, Share
 from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.numerics import argmin, fixed_sum
 from jaxbandits.typing import Array, Float, Int
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 GUARD = 1e-6  # relative: share * n counts as the integer that it is but for rounding
 
@@ -41,13 +41,14 @@ def trim_and_average(
     return middle_mean(ordered, drop, pulls - drop)
 
 
-@checked(source="Niss and Tewari 2020; `docs/formulas/private_robust_mab.md#cr-ucb`.")
+@declare(source="Niss and Tewari 2020; `docs/formulas/private_robust_mab.md#cr-ucb`.")
 def trimmed_mean(
     x: Sample, share: Annotated[Share | Array, TRACED, Remedy("half of the values or more cannot be trimmed")]
 ) -> Annotated[Float[Array, ""], Doc("The trimmed mean; the median where nothing would be left (small n).")]:
     """The mean of x without its ceil(share n) smallest and as many largest values.
 
-    share: The share of the values that is left out at each end.
+    Args:
+        share: The share of the values that is left out at each end.
 
     >>> import jax.numpy as jnp
     >>> float(trimmed_mean(jnp.array([1e6, 1.0, 2.0, 6.0, -1e6]), 0.2))
@@ -67,16 +68,18 @@ def shorth(ordered: Float[Array, " S"], pulls: Int[Array, ""], share: Float[Arra
     return middle_mean(ordered, first, first + length)
 
 
-@checked(source="Niss and Tewari 2020, recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.")
+@declare(source="Niss and Tewari 2020, recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.")
 def shorth_mean(
     x: Sample, share: Annotated[Share | Array, TRACED, Remedy("half of the values or more cannot be left out")]
 ) -> Annotated[Float[Array, ""], Doc("At least one value is averaged.")]:
     """The mean of the shortest window of n - floor(2 share n) neighbouring order statistics.
 
-    share: Half of the share of values that is left out.
+    Args:
+        share: Half of the share of values that is left out.
 
-    Notes: Of equally short windows the lowest counts. The product 2 share n counts as an integer when it is one but for
-    a relative 1e-6.
+    Note:
+        Of equally short windows the lowest counts. The product 2 share n counts as an integer when it is one but for
+        a relative 1e-6.
 
     >>> import jax.numpy as jnp
     >>> float(shorth_mean(jnp.array([9.0, 1.0, 2.0, 3.0]), 0.125))

@@ -8,7 +8,7 @@ from jax.typing import DTypeLike
 from jaxbandits.learners.learner import Dim, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.learners.transformations import begin, check_transformation, step
 from jaxbandits.numerics import safe_norm, tree_where
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 if TYPE_CHECKING:
     import optax
@@ -21,35 +21,38 @@ class State(NamedTuple):
     inner: Any  # the transformation's own
 
 
-@checked
+@declare
 def from_optax(
     transformation: "optax.GradientTransformation", dim: Dim, theta_bound: Radius, *, dtype: DTypeLike | None = None
 ) -> OneLane:
     """Descend by an optax transformation in the ball of radius D = theta_bound, from 0: x <- P(x + T(g)).
 
-    transformation (optax.GradientTransformation): T, such as ``optax.sgd(0.1, momentum=0.9)`` or ``optax.adam(0.05)``.
-        It minimises, and needs the gradient and the point only. Its learning rate and other numbers are part of the
-        compiled program: make one object and use it for the whole of a sweep, since two equal calls of optax are
-        unequal objects, and expect one compiled program for every value in a grid over them.
-    dtype (dtype): Of the point. The default: JAX's default float. The transformation chooses the types of its state.
+    Args:
+        transformation (optax.GradientTransformation): T, such as ``optax.sgd(0.1, momentum=0.9)`` or
+            ``optax.adam(0.05)``. It minimises, and needs the gradient and the point only. Its learning rate and other
+            numbers are part of the compiled program: make one object and use it for the whole of a sweep, since two
+            equal calls of optax are unequal objects, and expect one compiled program for every value in a grid over
+            them.
+        dtype (dtype, optional): Of the point. The default: JAX's default float. The transformation chooses the types of
+            its state.
 
-    Raises: Where `transformation` is none, needs the value of the loss or functions that evaluate it (lbfgs and other
-    line searches, polyak_sgd, momo, reduce_on_plateau), or draws random numbers from a seed of its own (noisy_sgd),
-    which would be the same in every lane; where `dim` or `theta_bound` is out of range; in `update`, for a gradient of
-    another shape.
+    Raises:
+        ValueError: Where `transformation` is none, needs the value of the loss or functions that evaluate it (lbfgs and
+            other line searches, polyak_sgd, momo, reduce_on_plateau), or draws random numbers from a seed of its own
+            (noisy_sgd), which would be the same in every lane; where `dim` or `theta_bound` is out of range; in
+            `update`, for a gradient of another shape.
 
-    Notes
-    -----
-    *Rounding.* The result of a lane does not depend, bit for bit, on how many lanes run beside it.
-    Transformations that work entry by entry (sgd, momentum, adam, adamw, adagrad, yogi, rmsprop) have no sums;
-    sums over the entries in the others (clip_by_global_norm, lamb, lars, adafactor, dog) and the norm of the
-    projection are taken in the fixed order of ``numerics.fixed_sum``. Sums inside a loop of the
-    transformation's own (``lax.scan``, ``lax.while_loop``) are left as they are and make no such promise.
+    Note:
+        *Rounding.* The result of a lane does not depend, bit for bit, on how many lanes run beside it.
+        Transformations that work entry by entry (sgd, momentum, adam, adamw, adagrad, yogi, rmsprop) have no sums;
+        sums over the entries in the others (clip_by_global_norm, lamb, lars, adafactor, dog) and the norm of the
+        projection are taken in the fixed order of ``numerics.fixed_sum``. Sums inside a loop of the
+        transformation's own (``lax.scan``, ``lax.while_loop``) are left as they are and make no such promise.
 
-    *Non-finite values.* Gradients are the caller's to keep finite. A step that would make an entry of the point
-    infinite or NaN is not taken: point and state stay as they were.
+        *Non-finite values.* Gradients are the caller's to keep finite. A step that would make an entry of the point
+        infinite or NaN is not taken: point and state stay as they were.
 
-    The transformation's state is not changed by the projection: momentum goes on pointing outside of the ball.
+        The transformation's state is not changed by the projection: momentum goes on pointing outside of the ball.
 
     >>> import optax, jaxbandits as jb
     >>> import jax.numpy as jnp

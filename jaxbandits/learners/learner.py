@@ -10,19 +10,20 @@ from annotated_doc import Doc
 from annotated_types import Ge
 from jax.typing import DTypeLike
 
-from jaxbandits.declared import LATER, Kind, with_sections
+from jaxbandits.declared import LATER, Kind
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import number
+from jaxbandits.validation import declare, number
 
 
-@with_sections
+@declare(check=False)
 class Learner(NamedTuple):
     """An online learner of points in a ball: three functions, for one lane.
 
-    init (callable): () -> the state before the first round.
-    predict (callable): state -> the point [d] that the learner plays now.
-    update (callable): state, gradient [d] of the loss at that point -> the state after the round. The caller clips
-        gradients.
+    Args:
+        init (callable): () -> the state before the first round.
+        predict (callable): state -> the point [d] that the learner plays now.
+        update (callable): state, gradient [d] of the loss at that point -> the state after the round. The caller clips
+            gradients.
     """
 
     init: Callable[[], Any]

@@ -32,7 +32,7 @@ from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, triangle
 from jaxbandits.numerics.sums import contraction
 from jaxbandits.typing import Array, Float, Int
-from jaxbandits.validation import checked, integer
+from jaxbandits.validation import declare, integer
 
 CURVATURE = 25 / 56  # b = min(1 / (4 G_l diam), 1) / 2 with G_l = 7 / (25 diam)
 LOG_ZERO = -1e30  # log prior of an expert that an epoch does not have
@@ -202,7 +202,7 @@ def _newton_step(newton, inverse, g, step):
     return newton - v * (shrink / CURVATURE)[:, None], inverse - v[:, :, None] * v[:, None, :] * shrink[:, None, None]
 
 
-@checked(
+@declare(
     source='Wang, Lu and Zhang, UAI 2019, as Algorithm 3 of "Improved rate for locally differentially private '
     'linear bandits" uses it. Constants are recalled: docs/formulas/ldp_contextual.md#maler'
 )
@@ -217,17 +217,20 @@ def maler(
 ) -> OneLane:
     """Maler: one learner for convex, strongly convex and exp-concave losses on a ball around 0.
 
-    horizon: Number of rounds T. It fixes shapes: there are N = ceil(log2(horizon) / 2) + 1 step sizes, and 2 N + 1
-        experts. Rounds beyond it are allowed and have no guarantee.
-    num_rounds (int or jax.Array): T where that is shorter than `horizon`, a number or a traced int32, so that epochs of
-        different lengths share one program: experts that T rounds do not have get no weight. The default: `horizon`.
+    Args:
+        horizon: Number of rounds T. It fixes shapes: there are N = ceil(log2(horizon) / 2) + 1 step sizes, and 2 N + 1
+            experts. Rounds beyond it are allowed and have no guarantee.
+        num_rounds (int or jax.Array, optional): T where that is shorter than `horizon`, a number or a traced int32, so
+            that epochs of different lengths share one program: experts that T rounds do not have get no weight. The
+            default: `horizon`.
 
-    Notes: Gradients have norm at most G and are finite: the caller clips, and keeps NaN out. The first prediction is 0.
-    Every prediction and every expert stays in the ball, up to rounding.
+    Note:
+        Gradients have norm at most G and are finite: the caller clips, and keeps NaN out. The first prediction is 0.
+        Every prediction and every expert stays in the ball, up to rounding.
 
-    Only the experts that leave the ball are projected. Up to 8 features lanes go last under vmap, and a projection
-    is 8 Newton steps, which leave an error of 4e-6 at condition number 1e3. Above, matrices are arrays, and an expert
-    takes as many steps as it needs.
+        Only the experts that leave the ball are projected. Up to 8 features lanes go last under vmap, and a projection
+        is 8 Newton steps, which leave an error of 4e-6 at condition number 1e3. Above, matrices are arrays, and an
+        expert takes as many steps as it needs.
 
     >>> import jax, jax.numpy as jnp
     >>> import jaxbandits as jb

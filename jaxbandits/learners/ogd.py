@@ -14,7 +14,7 @@ from annotated_types import Ge
 from jaxbandits.learners.learner import Dim, Dtype, GradientBound, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 
 class State(NamedTuple):
@@ -24,7 +24,7 @@ class State(NamedTuple):
     clock: Any  # step "adanorm": the sum of squared gradients; otherwise how many updates there were, int32
 
 
-@checked(
+@declare(
     source='Zinkevich 2003 ("sqrt"); Hazan, Agarwal and Kale 2007 ("strong"); Streeter and McMahan 2010 '
     '("adanorm"); docs/formulas/ldp_contextual.md#gradient-descent'
 )
@@ -40,15 +40,18 @@ def ogd(
 ) -> OneLane:
     """Projected gradient descent in a ball around 0: x <- P(x - a_t g_t), starting at 0.
 
-    horizon: Number of rounds. It is checked and not used: all learners share their arguments.
-    gradient_bound: A bound G > 0 on the norm of gradients, read by `step="sqrt"` only. A number, or a traced scalar.
-    step: The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of `|g|^2`, the current one included), which needs no
-        bound, and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
-    strong_convexity: The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a
-        traced scalar.
+    Args:
+        horizon: Number of rounds. It is checked and not used: all learners share their arguments.
+        gradient_bound: A bound G > 0 on the norm of gradients, read by `step="sqrt"` only. A number, or a traced
+            scalar.
+        step: The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of `|g|^2`, the current one included), which needs no
+            bound, and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
+        strong_convexity: The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a
+            traced scalar.
 
-    Notes: Gradients have to be finite, and under "adanorm" their squared norms have to sum to less than float32's 3e38.
-    `update` does not clip them.
+    Note:
+        Gradients have to be finite, and under "adanorm" their squared norms have to sum to less than float32's 3e38.
+        `update` does not clip them.
 
     >>> import jax.numpy as jnp, jaxbandits as jb
     >>> learner = jb.learners.ogd(2, 100, 1.0, 5.0)

@@ -19,7 +19,7 @@ from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import pairs, symmetric_product
 from jaxbandits.numerics.sums import contraction, inner_products
 from jaxbandits.typing import Array, Bool, Float, Matrix, Scalar, Vector
-from jaxbandits.validation import array, checked, number
+from jaxbandits.validation import array, declare, number
 
 ITERATIONS = 16  # Newton steps of the public function; 8 leave an error of 4e-6 at condition number 1e3
 PRODUCTS = 1000  # of a point of an array, at most: 250 are enough at condition number 1e4
@@ -158,25 +158,29 @@ def _dot(x, y):
     return total
 
 
-@checked(source="Moré and Sorensen 1983 (the iteration); docs/formulas/ldp_contextual.md#projection")
+@declare(source="Moré and Sorensen 1983 (the iteration); docs/formulas/ldp_contextual.md#projection")
 def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float[Array, " d"]:
     """Project a point onto a ball in the norm of a matrix: argmin over `|x|` <= radius of (x - y)' A (x - y).
 
-    y (array of shape [d]): The point. It is returned unchanged where it lies in the ball.
-    A (array of shape [d, d]): A symmetric positive definite matrix.
-    radius (float or jax.Array): The radius of the ball around 0, > 0.
+    Args:
+        y (array of shape [d]): The point. It is returned unchanged where it lies in the ball.
+        A (array of shape [d, d]): A symmetric positive definite matrix.
+        radius (float or jax.Array): The radius of the ball around 0, > 0.
 
-    Returns (Array of shape [d]): The projection, for one problem; vmap and jit outside.
+    Returns:
+        Array of shape [d]: The projection, for one problem; vmap and jit outside.
 
-    Raises: For other shapes, entries that are not finite, an A that is not symmetric or not positive definite, and
-    radius <= 0, all where values can be seen on the host.
+    Raises:
+        ValueError: For other shapes, entries that are not finite, an A that is not symmetric or not positive definite,
+            and radius <= 0, all where values can be seen on the host.
 
-    Notes: 16 Newton steps on (A + m I) x = A y, with A divided by a bound on its largest eigenvalue, by Cholesky
-    factors; then x is scaled to `|x|` = radius, which is exact up to rounding.
+    Note:
+        16 Newton steps on (A + m I) x = A y, with A divided by a bound on its largest eigenvalue, by Cholesky
+        factors; then x is scaled to `|x|` = radius, which is exact up to rounding.
 
-    In float32 `|x - exact|` stays below (3e-7 + 6e-8 times the condition number) times the radius, measured up to
-    condition number 1e3 and `|y|` = 1e3 radius. Rounding A's entries already costs as much, and refinement did
-    not help.
+        In float32 `|x - exact|` stays below (3e-7 + 6e-8 times the condition number) times the radius, measured up to
+        condition number 1e3 and `|y|` = 1e3 radius. Rounding A's entries already costs as much, and refinement did
+        not help.
 
     >>> import jax.numpy as jnp
     >>> x = project_ellipsoid(jnp.array([2.0, 1.0]), jnp.array([[4.0, 0.0], [0.0, 1.0]]), 1.0)

@@ -13,12 +13,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt, with_sections
+from jaxbandits.declared import LATER, Doc, Ge, Kind, Lt
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, compose_losses
 from jaxbandits.protocol import Algorithm, Guarantee, Model, Unit
 from jaxbandits.typing import Numeric, Scalar
-from jaxbandits.validation import checked, integer, number
+from jaxbandits.validation import declare, integer, number
 
 #: Said wherever a guarantee is shown.
 SIMULATED = (
@@ -33,18 +33,19 @@ Repetitions = Annotated[int, LATER, Doc("How many such releases the unit enters.
 ForLedger = Annotated[Scalar, LATER, Doc("As in `Event`, for the ledger only. The default: nan, not stated.")]
 
 
-@with_sections
+@declare(check=False)
 class Event(NamedTuple):
     """One kind of private release that a unit enters. Made by the functions below.
 
-    mechanism ({"laplace", "gaussian", "randomized_response", "binomial", "other"}): The mechanism, or another word for
-        it.
-    what (str): What is released, in words.
-    sensitivity (float): Largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded.
-    scale (float): Of the noise: Laplace scale or standard deviation.
-    times (int, default 1): How many such releases the unit enters.
-    epsilon (float, default inf): Of one release; inf for Gaussian noise, whose epsilon follows from delta.
-    delta (float, default 0.0): Of one release.
+    Args:
+        mechanism ({"laplace", "gaussian", "randomized_response", "binomial", "other"}): The mechanism, or another word
+            for it.
+        what (str): What is released, in words.
+        sensitivity (float): Largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded.
+        scale (float): Of the noise: Laplace scale or standard deviation.
+        times (int, default 1): How many such releases the unit enters.
+        epsilon (float, default inf): Of one release; inf for Gaussian noise, whose epsilon follows from delta.
+        delta (float, default 0.0): Of one release.
     """
 
     mechanism: str
@@ -65,15 +66,16 @@ def _ratio(sensitivity: Any, scale: Any) -> float:
     return float(sensitivity) / float(scale) if scale > 0 and math.isfinite(sensitivity) else math.inf
 
 
-@checked
+@declare
 def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Repetitions = 1) -> Event:
     """Releases with Laplace noise.
 
     One is sensitivity / scale-private.
 
-    sensitivity (float or array): L1 sensitivity of a release, at least 0; inf: unbounded. Tables (arrays of one shape)
-        are releases of which a unit enters one, whichever it is: the costliest is taken.
-    scale (float or array): Scale of the noise, at least 0; no noise costs infinity.
+    Args:
+        sensitivity (float or array): L1 sensitivity of a release, at least 0; inf: unbounded. Tables (arrays of one
+            shape) are releases of which a unit enters one, whichever it is: the costliest is taken.
+        scale (float or array): Scale of the noise, at least 0; no noise costs infinity.
 
     >>> laplace_event("mean of 10", 0.1, 0.2).epsilon
     0.5
@@ -84,14 +86,15 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Repet
     return Event("laplace", what, float(sensitivity), float(scale), times, epsilon=_ratio(sensitivity, scale))
 
 
-@checked
+@declare
 def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Repetitions = 1) -> Event:
     """Releases with Gaussian noise.
 
     What they cost follows from the delta of `compose`.
 
-    sensitivity: L2 sensitivity of a release, at least 0; inf: unbounded.
-    scale: Standard deviation of the noise, at least 0; no noise costs infinity.
+    Args:
+        sensitivity: L2 sensitivity of a release, at least 0; inf: unbounded.
+        scale: Standard deviation of the noise, at least 0; no noise costs infinity.
 
     >>> round(compose([gaussian_event("sum of a batch", 1.0, 2.0)], 1e-3)[0], 2)
     1.35
@@ -99,15 +102,16 @@ def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Repeti
     return Event("gaussian", what, float(sensitivity), float(scale), times)
 
 
-@checked
+@declare
 def response_event(what: What, scale: Scalar, times: Repetitions = 1, bits: int | None = None) -> Event:
     """Bits that randomized response flips with probability 1 / (1 + e^(1/scale)).
 
     One is 1 / scale-private, or less where `bits` are few.
 
-    scale: 1 / epsilon of a bit, at least 0; 0 flips none and costs infinity.
-    bits: Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be rarer
-        than they should: what that spends is counted. The default: uniforms are real numbers.
+    Args:
+        scale: 1 / epsilon of a bit, at least 0; 0 flips none and costs infinity.
+        bits: Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be rarer
+            than they should: what that spends is counted. The default: uniforms are real numbers.
 
     >>> response_event("bit", 1.0).epsilon, round(response_event("bit", 1 / 14.69, bits=23).epsilon, 2)
     (1.0, 14.84)
@@ -119,7 +123,7 @@ def response_event(what: What, scale: Scalar, times: Repetitions = 1, bits: int 
     return Event("randomized_response", what, 1.0, float(scale), times, epsilon=epsilon)
 
 
-@checked
+@declare
 def other_event(
     mechanism: Annotated[str, Doc("The mechanism's name.")],
     what: What,
@@ -138,7 +142,7 @@ def other_event(
     return Event(mechanism, what, float(sensitivity), float(scale), times, epsilon=float(epsilon), delta=float(delta))
 
 
-@checked(source="Asi, Raman and Talwar 2025, Lemma A.6: docs/formulas/private_adversarial.md#batched-exp4.")
+@declare(source="Asi, Raman and Talwar 2025, Lemma A.6: docs/formulas/private_adversarial.md#batched-exp4.")
 def composed_epsilon(
     epsilon: Annotated[float, LATER, Doc("The privacy budget of one release, above 0.")],
     count: Annotated[int, LATER, Doc("The number of releases, at least 1.")],
@@ -156,23 +160,27 @@ def composed_epsilon(
     return min(composed, count * epsilon)
 
 
-@checked(
+@declare(
     source="Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; Doroshenko et al. 2022; Asi, "
     "Raman and Talwar 2025, Lemma A.6"
 )
 def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tuple[float, float]:
     """The (epsilon, delta) of all releases that a unit enters, together.
 
-    delta: The delta that may be used; 0 only without Gaussian noise.
+    Args:
+        delta: The delta that may be used; 0 only without Gaussian noise.
 
-    Returns (tuple of float): The epsilon, and the delta that is used. Nothing entered: (0.0, 0.0); a release without
-    noise: (inf, 0.0).
+    Returns:
+        tuple of float: The epsilon, and the delta that is used. Nothing entered: (0.0, 0.0); a release without noise:
+            (inf, 0.0).
 
-    Raises: Where delta is outside its range, or does not suffice for the releases.
+    Raises:
+        ValueError: Where delta is outside its range, or does not suffice for the releases.
 
-    Notes: Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy
-    losses are composed, rounded up, which comes within about a percent of the least epsilon. Gaussian ones alone are
-    composed exactly, as one of the ratio sqrt(sum of (sensitivity / scale)^2).
+    Note:
+        Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy
+        losses are composed, rounded up, which comes within about a percent of the least epsilon. Gaussian ones alone
+        are composed exactly, as one of the ratio sqrt(sum of (sensitivity / scale)^2).
 
     >>> compose([laplace_event("loss", 1.0, 2.0), laplace_event("bin", 1.0, 4.0, times=2)])
     (1.0, 0.0)
@@ -204,12 +212,13 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
     return (together, delta) if together < epsilon else (epsilon, used)
 
 
-@checked(source="Dong, Roth and Su 2022, Corollary 2")
+@declare(source="Dong, Roth and Su 2022, Corollary 2")
 def gdp(events: Events) -> float:
     """What releases with Gaussian noise cost together as Gaussian differential privacy.
 
-    Returns: The least g for which they are g-GDP: sqrt(sum of times (sensitivity / scale)^2). inf where a release has
-    no noise, or noise that is not Gaussian.
+    Returns:
+        float: The least g for which they are g-GDP: sqrt(sum of times (sensitivity / scale)^2). inf where a release has
+            no noise, or noise that is not Gaussian.
 
     >>> gdp([gaussian_event("sum", 1.0, 2.0, times=4)]), gdp([laplace_event("sum", 1.0, 2.0)])
     (1.0, inf)
@@ -217,12 +226,13 @@ def gdp(events: Events) -> float:
     return math.hypot(*(_normal_ratio(event) for event in _releases_of_unit(events)))
 
 
-@checked(source="Bun and Steinke 2016, Propositions 1.4 and 1.6, Lemma 1.7")
+@declare(source="Bun and Steinke 2016, Propositions 1.4 and 1.6, Lemma 1.7")
 def zcdp(events: Events) -> float:
     """What releases cost together as zero-concentrated differential privacy.
 
-    Returns: rho: a Gaussian release costs (sensitivity / scale)^2 / 2, a pure one epsilon^2 / 2. inf where a release
-    has no noise, or is private with a delta > 0 only.
+    Returns:
+        float: rho: a Gaussian release costs (sensitivity / scale)^2 / 2, a pure one epsilon^2 / 2. inf where a release
+            has no noise, or is private with a delta > 0 only.
 
     >>> zcdp([gaussian_event("sum", 1.0, 2.0, times=4)]), zcdp([laplace_event("sum", 1.0, 2.0)])
     (0.5, 0.125)
@@ -284,7 +294,7 @@ def view_released(message: Any, released: Any, action: Any) -> Any:
     return released
 
 
-@with_sections
+@declare(check=False)
 def guarantee(
     model: Model,
     unit: Unit,
@@ -297,19 +307,19 @@ def guarantee(
 ) -> Guarantee:
     """A guarantee whose `spend` follows from the releases that a unit enters.
 
-    model ({"local", "central", "shuffle", "federated"}): Who adds the noise.
-    unit (str): What neighbouring inputs differ in: "loss_vector", "reward", "user" or "message".
-    events (callable): params -> tuple of `Event`: the releases that one unit enters.
-    view (callable): message, released, action -> what the claim covers: `composition.view_message` or
-        `composition.view_released`, or one's own.
-    delta (callable, optional): params -> the delta that may be spent. The default: 0.
-    scales (tuple of str, default ("mechanism_scale",)): Fields of params that scale the privacy noise.
-    bound (float, default inf): The claim holds for rewards in [-bound, bound]; inf: whatever they are.
+    Args:
+        model ({"local", "central", "shuffle", "federated"}): Who adds the noise.
+        unit (str): What neighbouring inputs differ in: "loss_vector", "reward", "user" or "message".
+        events (callable): params -> tuple of `Event`: the releases that one unit enters.
+        view (callable): message, released, action -> what the claim covers: `composition.view_message` or
+            `composition.view_released`, or one's own.
+        delta (callable, optional): params -> the delta that may be spent. The default: 0.
+        scales (tuple of str, default ("mechanism_scale",)): Fields of params that scale the privacy noise.
+        bound (float, default inf): The claim holds for rewards in [-bound, bound]; inf: whatever they are.
 
-    Returns (Guarantee): For the field of an `Algorithm`.
+    Returns:
+        Guarantee: For the field of an `Algorithm`.
 
-    Examples
-    --------
     >>> events = lambda scale: (laplace_event("reward in [0, 1]", 1.0, scale),)
     >>> guarantee("local", "reward", events, view_message).spend(0.5)
     (2.0, 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxbandits import declared
 from jaxbandits.declared import Doc, Ge, Gt, Le, NonNegative, Remedy
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked, number
+from jaxbandits.validation import declare, number
 
 Sensitivity = Annotated[Scalar, Gt(0), Doc("Largest L2 change of the release between neighbouring inputs.")]
 Epsilon = Annotated[declared.Epsilon, Doc("Privacy budget; inf: no noise.")]
@@ -88,7 +88,7 @@ def _root(function: Callable[[float], float], low: float, high: float, absolute:
         f_now = function(now)
 
 
-@checked(source="Bun and Steinke 2016, Proposition 1.3")
+@declare(source="Bun and Steinke 2016, Proposition 1.3")
 def zcdp_rho(epsilon: Annotated[Epsilon, Doc("Privacy budget. inf gives inf.")], delta: Delta) -> float:
     """The largest rho whose zero-concentrated privacy implies (epsilon, delta)-privacy.
 
@@ -112,7 +112,7 @@ def default_delta(delta: Scalar | None, horizon: int, most: float = 1e-3) -> Sca
     return min(most, 1 / horizon) if delta is None else delta
 
 
-@checked(
+@declare(
     source='Dwork and Roth 2014, Theorem A.1 ("classic"); Balle and Wang 2018, Theorem 8 ("analytic"); Bun and '
     'Steinke 2016 ("zcdp")'
 )
@@ -123,12 +123,15 @@ def gaussian_scale(
 
     It is 0.0 without noise.
 
-    rule: "classic": sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1. "analytic": the
-        least that suffices. "zcdp": by `zcdp_rho`, for adding up many releases.
+    Args:
+        rule: "classic": sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1. "analytic": the
+            least that suffices. "zcdp": by `zcdp_rho`, for adding up many releases.
 
-    Raises: For arguments outside these ranges, and for epsilon > 1 with `rule="classic"`.
+    Raises:
+        ValueError: For arguments outside these ranges, and for epsilon > 1 with `rule="classic"`.
 
-    Notes: Noise drawn in floating point simulates the mechanism; it is not a certified release.
+    Note:
+        Noise drawn in floating point simulates the mechanism; it is not a certified release.
 
     >>> round(gaussian_scale(1.0, 0.5, 1e-5), 4), round(gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 4)
     (9.6896, 7.0318)
@@ -152,7 +155,7 @@ def gaussian_scale(
     return sensitivity / math.exp(root)
 
 
-@checked(source="Balle and Wang 2018, Theorem 8")
+@declare(source="Balle and Wang 2018, Theorem 8")
 def gaussian_delta(
     sensitivity: Sensitivity, scale: Deviation, epsilon: Annotated[NonNegative, Doc("The claim's epsilon, finite.")]
 ) -> float:
@@ -171,7 +174,7 @@ def gaussian_delta(
     return math.exp(_log_delta(ratio, float(epsilon)))
 
 
-@checked(source="Balle and Wang 2018, Theorem 8")
+@declare(source="Balle and Wang 2018, Theorem 8")
 def gaussian_epsilon(sensitivity: Sensitivity, scale: Deviation, delta: Delta) -> float:
     """The least epsilon at which Gaussian noise is (epsilon, delta)-private.
 

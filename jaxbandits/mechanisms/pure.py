@@ -8,16 +8,18 @@ import jax.numpy as jnp
 from jaxbandits.declared import Doc, Kind, Positive
 from jaxbandits.mechanisms.gaussian import Epsilon
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import checked, told
+from jaxbandits.validation import declare
 
 
-@checked(source="Dwork, McSherry, Nissim and Smith 2006")
+@declare(source="Dwork, McSherry, Nissim and Smith 2006")
 def laplace_scale(sensitivity: Positive, epsilon: Epsilon) -> Annotated[float, Doc("The scale b; 0.0 without noise.")]:
     """Scale of Laplace noise that makes a release epsilon-private: sensitivity / epsilon.
 
-    sensitivity: Largest L1 change of the release between neighbouring inputs.
+    Args:
+        sensitivity: Largest L1 change of the release between neighbouring inputs.
 
-    Notes: Noise drawn in floating point simulates the mechanism; it is not a certified release.
+    Note:
+        Noise drawn in floating point simulates the mechanism; it is not a certified release.
 
     >>> laplace_scale(1.0, 0.5)
     2.0
@@ -30,7 +32,7 @@ def laplace_scale(sensitivity: Positive, epsilon: Epsilon) -> Annotated[float, D
 ArrayOrFloat = Annotated[Any, Kind("array or float")]
 
 
-@told(source="Warner 1965")
+@declare(check=False, source="Warner 1965")
 def randomized_response(
     uniform: Annotated[
         ArrayOrFloat, Doc("A uniform draw in (0, 1): one draw has the law of both the bit and its flip.")
@@ -43,8 +45,9 @@ def randomized_response(
     A Bernoulli(value) bit is flipped with probability 1 / (1 + e^(1/scale)), which is 1/scale-private, and then
     debiased.
 
-    Notes: A simulation of the mechanism; not a certified release. `response_event` says what uniforms of few bits spend
-    beyond 1 / scale.
+    Note:
+        A simulation of the mechanism; not a certified release. `response_event` says what uniforms of few bits spend
+        beyond 1 / scale.
 
     >>> [round(float(randomized_response(u, 1.0, 1.0)), 3) for u in (0.2, 0.8)]
     [1.582, -0.582]

@@ -11,12 +11,12 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, with_sections
+from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative
 from jaxbandits.mechanisms.gaussian import Delta as GaussianDelta
 from jaxbandits.mechanisms.gaussian import Deviation, Sensitivity, gaussian_epsilon
 from jaxbandits.random import to_normal
 from jaxbandits.typing import Array, Float, Scalar, UInt32
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 BINOMIAL_SHARE = 0.25  # p of the binomial noise
 SUPPORT_BLOCKS = 1500  # of the noise's support, over which `vector_epsilon` bounds the loss from above
@@ -27,13 +27,14 @@ Users = Annotated[int, Ge(1), Doc("Users of a batch, each with one message.")]
 Coordinates = Annotated[int, Ge(1), Doc("Coordinates of a message.")]
 
 
-@with_sections
+@declare(check=False)
 class VectorCode(NamedTuple):
     """Numbers of the vector protocol, as `vector_code` makes them.
 
-    bound (float): L: coordinates lie in [-L, L].
-    levels (float): g: a coordinate is rounded to multiples of L / g.
-    trials (float): B b: binomial trials a coordinate of a whole batch, all users together.
+    Args:
+        bound (float): L: coordinates lie in [-L, L].
+        levels (float): g: a coordinate is rounded to multiples of L / g.
+        trials (float): B b: binomial trials a coordinate of a whole batch, all users together.
     """
 
     bound: Any
@@ -41,7 +42,7 @@ class VectorCode(NamedTuple):
     trials: Any
 
 
-@checked(source="Published code of Chowdhury and Zhou 2022, repaired: docs/formulas/ldp_contextual.md#vector-code")
+@declare(source="Published code of Chowdhury and Zhou 2022, repaired: docs/formulas/ldp_contextual.md#vector-code")
 def vector_code(
     bound: Annotated[Scalar, Gt(0), Doc("L: coordinates lie in [-L, L].")],
     users: Users,
@@ -58,9 +59,11 @@ def vector_code(
 
     They are the bound L, the levels g and the trials B b.
 
-    epsilon: The budget that the published formula is given; inf: b = 0. What is spent is `vector_epsilon`.
+    Args:
+        epsilon: The budget that the published formula is given; inf: b = 0. What is spent is `vector_epsilon`.
 
-    Raises: For arguments outside these ranges, and where the trials are too many to count.
+    Raises:
+        ValueError: For arguments outside these ranges, and where the trials are too many to count.
 
     >>> [int(vector_code(1.0, 20, 5, epsilon, 0.1).trials) // 20 for epsilon in (0.2, 1.0, 10.0, float("inf"))]
     [1530, 612, 6, 0]
@@ -118,7 +121,7 @@ def decode(code: VectorCode, total: Float[Array, "..."], users: Any) -> Float[Ar
     return code.bound / code.levels * total - users * code.bound
 
 
-@checked(source="Feldman, McMillan and Talwar 2021, Theorem 3.1 (recalled; the condition there has log(2 / delta))")
+@declare(source="Feldman, McMillan and Talwar 2021, Theorem 3.1 (recalled; the condition there has log(2 / delta))")
 def shuffle_epsilon(
     local_epsilon: Annotated[Scalar, Ge(0), Le(math.inf), Doc("Epsilon e0 of a message.")], users: Users, delta: Delta
 ) -> float:
@@ -138,7 +141,7 @@ def shuffle_epsilon(
     return min(e0, math.log1p(math.tanh(e0 / 2) * (8 * math.sqrt(math.exp(e0) * log / n) + 8 * math.exp(e0) / n)))
 
 
-@checked(source="Feldman, McMillan and Talwar 2021; docs/formulas/ldp_contextual.md#shuffle-model")
+@declare(source="Feldman, McMillan and Talwar 2021; docs/formulas/ldp_contextual.md#shuffle-model")
 def amplified_epsilon(
     sensitivity: Sensitivity, scale: Deviation, users: Users, coordinates: Coordinates, delta: GaussianDelta
 ) -> float:
@@ -146,15 +149,17 @@ def amplified_epsilon(
 
     The lesser of the local guarantee and of amplification by shuffling.
 
-    sensitivity: Largest L2 change of a message between users, in the norm in which the noise is spherical.
-    scale: Standard deviation of a coordinate's noise.
+    Args:
+        sensitivity: Largest L2 change of a message between users, in the norm in which the noise is spherical.
+        scale: Standard deviation of a coordinate's noise.
 
-    Notes: The local guarantee holds always, since permuting is post-processing. Amplification theorems ask for pure
-    local privacy. A message cut to a ball of radius rho about the centre of the inputs has it, with e0 = sensitivity
-    (rho + sensitivity / 2) / scale^2 - log(1 - q) and q the probability that a message lies outside; n users then cost
-    (1 + e^epsilon) n q of delta. That bites for wide noise and thousands of users only.
+    Note:
+        The local guarantee holds always, since permuting is post-processing. Amplification theorems ask for pure local
+        privacy. A message cut to a ball of radius rho about the centre of the inputs has it, with e0 = sensitivity (rho
+        + sensitivity / 2) / scale^2 - log(1 - q) and q the probability that a message lies outside; n users then cost
+        (1 + e^epsilon) n q of delta. That bites for wide noise and thousands of users only.
 
-    A server that sees no more than the sum learns less: `gaussian_epsilon(sensitivity, sqrt(users) scale, delta)`.
+        A server that sees no more than the sum learns less: `gaussian_epsilon(sensitivity, sqrt(users) scale, delta)`.
 
     >>> amplified_epsilon(2.1, 0.5, 20, 20, 0.1) == gaussian_epsilon(2.1, 0.5, 0.1)
     True
@@ -194,7 +199,7 @@ def _log_moments(trials: int, low: int, high: int, shifts: int) -> np.ndarray:
     return moments
 
 
-@checked(source="docs/formulas/ldp_contextual.md#vector-code")
+@declare(source="docs/formulas/ldp_contextual.md#vector-code")
 def vector_epsilon(
     code: Annotated[VectorCode, Doc("The numbers of the protocol, as from `vector_code`.")],
     sensitivity: Annotated[Scalar, Gt(0), Doc("Largest L2 change of a message's coordinates between users.")],
@@ -205,10 +210,11 @@ def vector_epsilon(
 
     It is inf without noise, or with too little for any claim.
 
-    Notes: Valid, not tight: the moments of the loss are bounded over the exact law of the noise. A user moves the
-    integers by at most `sensitivity` g / L jointly and 2 g each, rounded at random under one common uniform. Noise
-    outside a middle range, where a shift leaves the support, is charged to delta. With ample noise and small delta the
-    bound is a few per cent to a third above the Gaussian limit, which itself is no bound.
+    Note:
+        Valid, not tight: the moments of the loss are bounded over the exact law of the noise. A user moves the integers
+        by at most `sensitivity` g / L jointly and 2 g each, rounded at random under one common uniform. Noise outside a
+        middle range, where a shift leaves the support, is charged to delta. With ample noise and small delta the bound
+        is a few per cent to a third above the Gaussian limit, which itself is no bound.
 
     >>> round(vector_epsilon(vector_code(1.0, 20, 5, 1.0, 0.1), 4.5**0.5, 20, 0.1), 2)
     0.34

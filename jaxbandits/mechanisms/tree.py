@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.declared import Doc, Ge, Gt, with_sections
+from jaxbandits.declared import Doc, Ge, Gt
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
 from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_scale
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 CALIBRATIONS = ("exact", "zcdp", "paper")
 
@@ -29,15 +29,16 @@ Calibration = Literal["exact", "zcdp", "paper"]
 TreeForm = Annotated[Literal["tree", "increment"], Doc("As in `tree`. With increments a message lies in one node.")]
 
 
-@with_sections
+@declare(check=False)
 class Tree(NamedTuple):
     """A mechanism for noise on running sums: two functions, for one lane.
 
-    init (callable): dtype -> state: `[levels + 1, *shape]` the latest sum that ended with each level, or `[*shape]` for
-        increments.
-    release (callable): state, n (int32, 1, 2, ... in turn), fresh standard normals `[*shape]` -> state, and the noise
-        `[*shape]` of the sum of n.
-    noise (callable): state, n -> that noise again, where n messages were released; 0 for n = 0.
+    Args:
+        init (callable): dtype -> state: `[levels + 1, *shape]` the latest sum that ended with each level, or `[*shape]`
+            for increments.
+        release (callable): state, n (int32, 1, 2, ... in turn), fresh standard normals `[*shape]` -> state, and the
+            noise `[*shape]` of the sum of n.
+        noise (callable): state, n -> that noise again, where n messages were released; 0 for n = 0.
     """
 
     init: Callable[[Any], Float[Array, "..."]]
@@ -45,14 +46,15 @@ class Tree(NamedTuple):
     noise: Callable[[Any, Any], Float[Array, "..."]]
 
 
-@checked
+@declare
 def tree_levels(num_releases: NumReleases, calibration: Calibration = "exact") -> int:
     """How many nodes of a binary tree a message can lie in.
 
     It is 0 where nothing is released.
 
-    calibration: "paper" counts as the paper does, 1 + ceil(log2 n); the others count the nodes there are,
-        bit_length(n).
+    Args:
+        calibration: "paper" counts as the paper does, 1 + ceil(log2 n); the others count the nodes there are,
+            bit_length(n).
 
     >>> [tree_levels(n) for n in (0, 1, 2, 3, 4, 8, 9)], [tree_levels(n, "paper") for n in (0, 1, 2, 3, 4, 8, 9)]
     ([0, 1, 2, 2, 3, 4, 4], [0, 1, 2, 3, 3, 4, 5])
@@ -61,21 +63,24 @@ def tree_levels(num_releases: NumReleases, calibration: Calibration = "exact") -
     return 0 if n == 0 else n.bit_length() if calibration != "paper" else 1 + (n - 1).bit_length()
 
 
-@checked(
+@declare(
     source="Chan, Shi and Song 2011; Dwork et al. 2010; docs/formulas/byzantine.md#tree and "
     "docs/formulas/byzantine.md#increments"
 )
 def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", "increment"] = "tree") -> Tree:
     """Noise for the running sums of messages: the n-th sum gets the noise of popcount(n) nodes.
 
-    shape (sequence of int): Shape of a message.
-    form: "tree": sums of popcount(n) independent nodes, in a state of shape `[bit_length(num_releases) + 1, *shape]`.
-        "increment": noise on every message, n of them in the n-th sum, in a state of shape `[*shape]`.
+    Args:
+        shape (sequence of int): Shape of a message.
+        form: "tree": sums of popcount(n) independent nodes, in a state of shape `[bit_length(num_releases) + 1,
+            *shape]`. "increment": noise on every message, n of them in the n-th sum, in a state of shape `[*shape]`.
 
-    Returns: ``init(dtype) -> state``, ``release(state, n, fresh) -> state, noise`` and ``noise(state, n)``. The noise
-    of n has popcount(n) (increments: n) times the variance of a fresh draw.
+    Returns:
+        ``init(dtype) -> state``, ``release(state, n, fresh) -> state, noise`` and ``noise(state, n)``. The noise of n
+        has popcount(n) (increments: n) times the variance of a fresh draw.
 
-    Notes: Fresh standard normals are the caller's, addressed by n; their scale is `tree_scale`.
+    Note:
+        Fresh standard normals are the caller's, addressed by n; their scale is `tree_scale`.
 
     >>> import jax.numpy as jnp
     >>> init, release, _ = tree(3, ())
@@ -117,7 +122,7 @@ def _nodes(num_releases: int, calibration: Calibration, form: str) -> int:
     return levels if form == "tree" else min(levels, 1)
 
 
-@checked
+@declare
 def node_scale(bound: NormBound, epsilon: Epsilon, delta: Delta, calibration: Calibration = "exact") -> float:
     """Scale of noise on one sum of messages (U, u) that makes it private; `bound` and the rest as in `tree_scale`."""
     rule: Literal["zcdp", "analytic"] = "zcdp" if calibration == "zcdp" else "analytic"
@@ -128,7 +133,7 @@ def node_scale(bound: NormBound, epsilon: Epsilon, delta: Delta, calibration: Ca
     return float(per_node)
 
 
-@checked(
+@declare(
     source='"Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian), Privatize, whose scale '
     "is reconstructed from Shariff and Sheffet 2018 (recalled, not re-read): "
     "docs/formulas/byzantine.md#calibrations"
@@ -144,14 +149,17 @@ def tree_scale(
 ) -> float:
     """Scale of the nodes' noise that makes running sums of messages (U, u) private, each a release of one agent.
 
-    calibration: "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times that.
-        "paper": 8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
+    Args:
+        calibration: "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times
+            that. "paper": 8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
 
-    Returns: The scale s; 0.0 without noise or releases. A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of scale
-    s: every coordinate of `estimators.pack(U)` gets scale sqrt(2) s, every one of u scale s.
+    Returns:
+        float: The scale s; 0.0 without noise or releases. A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of
+            scale s: every coordinate of `estimators.pack(U)` gets scale sqrt(2) s, every one of u scale s.
 
-    Notes: Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12)
-    bound in each node.
+    Note:
+        Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12)
+        bound in each node.
 
     >>> [round(tree_scale(1.0, 1, epsilon, 1e-3), 4) for epsilon in (4.0, 1.0, float("inf"))]
     [2.0161, 6.3066, 0.0]
@@ -160,7 +168,7 @@ def tree_scale(
     return float(math.sqrt(nodes) * node_scale(bound, epsilon, delta, calibration))
 
 
-@checked
+@declare
 def tree_event(
     bound: NormBound, num_releases: NumReleases, scale: NodeScale, *, form: TreeForm = "tree"
 ) -> Annotated[Event, Doc("Gaussian releases, one a node; the message moves each by sqrt(6) bound.")]:
@@ -173,7 +181,7 @@ def tree_event(
     return gaussian_event("node of a binary tree" if form == "tree" else "message", math.sqrt(6) * bound, scale, nodes)
 
 
-@checked
+@declare
 def tree_epsilon(
     bound: NormBound, num_releases: NumReleases, scale: NodeScale, delta: Scalar, *, form: TreeForm = "tree"
 ) -> float:
@@ -181,7 +189,8 @@ def tree_epsilon(
 
     It is 0.0 where nothing is released.
 
-    delta: Failure probability of the privacy claim, in (0, 1).
+    Args:
+        delta: Failure probability of the privacy claim, in (0, 1).
 
     >>> [round(tree_epsilon(1.0, 8, tree_scale(1.0, 8, 4.0, 1e-3, calibration=c), 1e-3), 2) for c in CALIBRATIONS]
     [4.0, 2.96, 0.32]

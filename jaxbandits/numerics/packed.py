@@ -26,6 +26,7 @@ from jax import lax
 from jaxbandits.numerics.fusion import materialize, materialize_all
 from jaxbandits.numerics.sums import contraction, dot, inner_products, matvec, product
 from jaxbandits.typing import Array, Float, Tensor
+from jaxbandits.validation import declare
 
 Entries: TypeAlias = Sequence[Any]
 """Numbers, or arrays of one shape: d of a vector, or d (d + 1) / 2, the upper triangle of a matrix by rows."""
@@ -125,6 +126,7 @@ def _indices(dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, columns, place
 
 
+@declare(check=False)
 def pack(matrix: Tensor) -> Float[Array, "... n"]:
     """Symmetric matrices as vectors of the same norm.
 
@@ -132,27 +134,18 @@ def pack(matrix: Tensor) -> Float[Array, "... n"]:
     of the result is the Frobenius norm of the matrix, so that a geometric median of such vectors is one of
     matrices.
 
-    Parameters
-    ----------
-    matrix : array of shape [..., d, d]
-        Symmetric matrices, d >= 1. The lower triangle is not read.
+    Args:
+        matrix (array of shape [..., d, d]): Symmetric matrices, d >= 1. The lower triangle is not read.
 
-    Returns
-    -------
-    Array of shape [..., d (d + 1) / 2]
-        The packed matrices, in the dtype of `matrix`.
+    Returns:
+        Array of shape [..., d (d + 1) / 2]: The packed matrices, in the dtype of `matrix`.
 
-    Raises
-    ------
-    ValueError
-        For other shapes.
+    Raises:
+        ValueError: For other shapes.
 
-    References
-    ----------
-    docs/formulas/byzantine.md#packing
+    References:
+        docs/formulas/byzantine.md#packing
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> pack(jnp.array([[1.0, 3.0], [3.0, 2.0]])).round(4).tolist()
     [1.0, 4.242599964141846, 2.0]
@@ -165,30 +158,23 @@ def pack(matrix: Tensor) -> Float[Array, "... n"]:
     return matrix[..., rows, columns] * jnp.asarray(scale, matrix.dtype).reshape((1,) * (matrix.ndim - 2) + scale.shape)
 
 
+@declare(check=False)
 def unpack(packed: Tensor) -> Float[Array, "... d d"]:
     """The symmetric matrices of vectors that `pack` made.
 
-    Parameters
-    ----------
-    packed : array of shape [..., d (d + 1) / 2]
-        The upper triangle row by row, entries off the diagonal times sqrt(2).
+    Args:
+        packed (array of shape [..., d (d + 1) / 2]): The upper triangle row by row, entries off the diagonal times
+            sqrt(2).
 
-    Returns
-    -------
-    Array of shape [..., d, d]
-        The matrices, in the dtype of `packed`.
+    Returns:
+        Array of shape [..., d, d]: The matrices, in the dtype of `packed`.
 
-    Raises
-    ------
-    ValueError
-        Where the last axis is not d (d + 1) / 2 long for any d >= 1.
+    Raises:
+        ValueError: Where the last axis is not d (d + 1) / 2 long for any d >= 1.
 
-    References
-    ----------
-    docs/formulas/byzantine.md#packing
+    References:
+        docs/formulas/byzantine.md#packing
 
-    Examples
-    --------
     >>> import jax.numpy as jnp
     >>> unpack(pack(jnp.eye(3))).tolist() == jnp.eye(3).tolist()
     True

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from jaxbandits.declared import with_sections
 from jaxbandits.formatting import brackets, markdown_table
 from jaxbandits.reports import plot
 from jaxbandits.searching import methods, worst_case
@@ -28,7 +27,7 @@ from jaxbandits.sweeps.arguments import seed_range
 from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.storage.store import Store
 from jaxbandits.typing import Vector
-from jaxbandits.validation import path_of
+from jaxbandits.validation import declare, path_of
 
 Results: TypeAlias = dict[str, Any]
 """What a study computed, by name: the Dataset of a sweep, the WorstCase of a search, or a value of `computed`."""
@@ -151,23 +150,27 @@ class Reproduction(NamedTuple):
     seconds: float  # of all runs together for its sweeps, compilation included, and of this one for what is no sweep
 
 
-@with_sections
+@declare(check=False)
 def reproduce(
     study: Study, directory: str | Path, *, full: bool = False, formats: Sequence[str] = ("png",), progress: bool = True
 ) -> Reproduction:
     """Run a study into DIR/quick or DIR/full: its sweeps, figures with their data, and the table of claims.
 
-    study (Study): What is run.
-    directory (str or Path): DIR. Written are `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values
-        chosen), `claims.csv` and `claims.md`, a store per sweep under `sweeps/`, and one per search under `searches/`.
-    full (bool): Whether it runs at full size; by default at a size of about 20 seconds.
-    formats (sequence of str): Of the figures: png, pdf or svg.
-    progress (bool): Whether sweeps show their progress.
+    Args:
+        study (Study): What is run.
+        directory (str or Path): DIR. Written are `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the
+            values chosen), `claims.csv` and `claims.md`, a store per sweep under `sweeps/`, and one per search under
+            `searches/`.
+        full (bool): Whether it runs at full size; by default at a size of about 20 seconds.
+        formats (sequence of str): Of the figures: png, pdf or svg.
+        progress (bool): Whether sweeps show their progress.
 
-    Returns (Reproduction): Results, figures and claims, the files written, and the seconds that it took.
+    Returns:
+        Reproduction: Results, figures and claims, the files written, and the seconds that it took.
 
-    Raises: What `jb.sweep` raises; for a claim whose evidence cannot decide anything. A verdict given by hand is a
-    TypeError.
+    Raises:
+        ValueError: What `jb.sweep` raises; for a claim whose evidence cannot decide anything. A verdict given by hand
+            is a TypeError.
     """
     home = path_of(directory, "directory") / ("full" if full else "quick")
     began = time.perf_counter()

@@ -16,7 +16,7 @@ from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot, save
-from jaxbandits.validation import choice, told
+from jaxbandits.validation import choice, declare
 
 P = ParamSpec("P")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -63,7 +63,7 @@ def with_style(function: Callable[P, Plot]) -> Callable[P, Plot]:
         with layout.style():
             return function(*args, **given)
 
-    return told(raises="For what cannot be drawn: the message says why.")(draw)
+    return declare(check=False, raises="For what cannot be drawn: the message says why.")(draw)
 
 
 def apply_selection(

@@ -24,9 +24,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 
-from jaxbandits.declared import Kind, with_sections
+from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus
-from jaxbandits.validation import path_of, told
+from jaxbandits.validation import declare, path_of
 
 # matplotlib's settings for every figure, whatever a user's own are
 SETTINGS: dict[Any, Any] = {
@@ -86,17 +86,17 @@ def style(**more: Any) -> AbstractContextManager[None]:
     return mpl.rc_context(SETTINGS | more)
 
 
-@with_sections
+@declare(check=False)
 def save(plot: Plot | Figure, path: str | Path) -> None:
     """Write a figure as .png (300 dpi), .pdf (TrueType fonts embedded) or .svg, by the suffix of the path.
 
-    plot (Plot or matplotlib figure): What is written.
-    path (str or Path): Where, ending in .png, .pdf or .svg. Folders that are missing are made.
+    Args:
+        plot (Plot or matplotlib figure): What is written.
+        path (str or Path): Where, ending in .png, .pdf or .svg. Folders that are missing are made.
 
-    Raises: For another suffix.
+    Raises:
+        ValueError: For another suffix.
 
-    Examples
-    --------
     >>> save(None, "figure.gif")
     Traceback (most recent call last):
     ValueError: path = 'figure.gif' has the suffix '.gif': end it in .png, .pdf or .svg
@@ -110,13 +110,14 @@ def save(plot: Plot | Figure, path: str | Path) -> None:
     place.write_bytes(content)
 
 
-@told
+@declare(check=False)
 def overlaps(figure: Annotated[Figure, Kind("matplotlib figure"), Doc("It is drawn once.")]) -> list[str]:
     """Pairs of texts that collide in a figure, and texts that leave it; empty if all is well.
 
     Tick labels, axis labels, titles, legends and free texts are compared pairwise, and with the panels not their own.
 
-    Returns (list of str): One line for each collision.
+    Returns:
+        list of str: One line for each collision.
 
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()

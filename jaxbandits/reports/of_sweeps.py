@@ -34,19 +34,15 @@ def regret(
 ) -> Plot:  # fmt: skip
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
 
-    Parameters
-    ----------
-    log
-        Which axes are logarithmic. By default none; where final regrets differ by a factor above 30, regret's axis is
-        logarithmic above the power of ten below the smallest of them, and linear below.
-    bounds : dict
-        `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
-        of `jb.theory`; a function may return one number for all plays.
+    Args:
+        log: Which axes are logarithmic. By default none; where final regrets differ by a factor above 30, regret's axis
+            is logarithmic above the power of ten below the smallest of them, and linear below.
+        bounds (dict, optional): `{name: function of the plays [C], or its values there}`: thin grey lines in every
+            panel, such as a lower bound of `jb.theory`; a function may return one number for all plays.
 
-    Returns
-    -------
-    Plot
-        The figure and the tidy table of what it shows; with `bounds` its column `kind` tells "algorithm" from "bound".
+    Returns:
+        Plot: The figure and the tidy table of what it shows; with `bounds` its column `kind` tells "algorithm" from
+            "bound".
 
     >>> import xarray as xr
     >>> values = np.arange(12.0).reshape(1, 4, 3)
@@ -81,16 +77,13 @@ def reward(
     expert that is best over these plays, less regret. For labelled rows it is how many labels were named right. A
     reward adversary changes what a learner sees and not this number.
 
-    Returns
-    -------
-    Plot
-        The figure and the tidy table of what it shows; its column `kind` is "algorithm" or, for the grey line, "best".
+    Returns:
+        Plot: The figure and the tidy table of what it shows; its column `kind` is "algorithm" or, for the grey line,
+            "best".
 
-    Raises
-    ------
-    ValueError
-        For what cannot be drawn: the message says why. Where contexts decide which arm is best there is no
-        `best_reward`, and differences of rewards, regret, are all that is recorded.
+    Raises:
+        ValueError: For what cannot be drawn: the message says why. Where contexts decide which arm is best there is no
+            `best_reward`, and differences of rewards, regret, are all that is recorded.
 
     >>> import xarray as xr
     >>> ds = xr.Dataset(
@@ -187,13 +180,11 @@ def against(
 
     An algorithm that does not depend on the key is a horizontal line; an infinite value stands apart at the right.
 
-    Parameters
-    ----------
-    key
-        A numeric key of the grid, or `"epsilon_spent"` or `"delta_spent"`: what every algorithm truly spends at the
-        values of the one key that is left.
-    reference : dict
-        `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
+    Args:
+        key: A numeric key of the grid, or `"epsilon_spent"` or `"delta_spent"`: what every algorithm truly spends at
+            the values of the one key that is left.
+        reference (dict, optional): `{name: function of the key's values [V]}`: thin grey lines, such as the order of a
+            bound.
 
     >>> import xarray as xr
     >>> dims, values = ("algorithm", "epsilon", "seed", "t"), np.array([[[[4.0], [6.0]], [[1.0], [3.0]]]])

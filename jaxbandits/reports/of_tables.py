@@ -46,13 +46,10 @@ def lines(
 ) -> Drawn:  # fmt: skip
     """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        One row for each point. A column of bools `markers`, where there is one, marks its points instead of joining
-        them.
-    x, y
-        The columns of the axes.
+    Args:
+        frame (pandas.DataFrame): One row for each point. A column of bools `markers`, where there is one, marks its
+            points instead of joining them.
+        x, y: The columns of the axes.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
@@ -85,11 +82,9 @@ def trade_off(
 
     A claim is refuted where the upper bounds come below its curve.
 
-    Returns
-    -------
-    Plot
-        Data: `false_positive`, `false_negative`, their upper confidence bounds `false_positive_high` and
-        `false_negative_high`, and `claimed`, the least false negatives that the claim allows at `false_positive`.
+    Returns:
+        Plot: Data: `false_positive`, `false_negative`, their upper confidence bounds `false_positive_high` and
+            `false_negative_high`, and `claimed`, the least false negatives that the claim allows at `false_positive`.
 
     >>> import jaxbandits as jb
     >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=2000)
@@ -127,25 +122,20 @@ def heatmap(
 ) -> Drawn:  # fmt: skip
     """A map of one column of a tidy table over two others.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        One row for each cell.
-    x, y
-        The columns of the axes. A column of numbers is an axis, logarithmic where all are positive; one of names has
-        equal cells in order of appearance.
-    value
-        The column that is drawn. Names get a colour each, in order of appearance or of the column's categories.
-        Numbers get six colours, on a logarithmic scale where all are positive. A missing value leaves the cell white.
-    cuts : sequence of float
-        For numbers: where one colour ends and the next begins, rising, at least two. By default six colours share the
-        range of the values; values of which most are close together need cuts.
+    Args:
+        frame (pandas.DataFrame): One row for each cell.
+        x, y: The columns of the axes. A column of numbers is an axis, logarithmic where all are positive; one of names
+            has equal cells in order of appearance.
+        value: The column that is drawn. Names get a colour each, in order of appearance or of the column's categories.
+            Numbers get six colours, on a logarithmic scale where all are positive. A missing value leaves the cell
+            white.
+        cuts (sequence of float, optional): For numbers: where one colour ends and the next begins, rising, at least
+            two. By default six colours share the range of the values; values of which most are close together need
+            cuts.
 
-    Raises
-    ------
-    ValueError
-        For a column that is not there, where an axis holds numbers that are not finite, and for cuts that do not rise
-        or do not hold every value.
+    Raises:
+        ValueError: For a column that is not there, where an axis holds numbers that are not finite, and for cuts that
+            do not rise or do not hold every value.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1, 1, 2, 2], "winner": ["u", "u", "v", "u"]})

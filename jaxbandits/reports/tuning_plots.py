@@ -44,11 +44,9 @@ def response(
 
     Where other keys were tuned beside it, each value is shown at its best. The chosen value is filled.
 
-    Returns
-    -------
-    Plot
-        Data: `algorithm`, keys of `over`, the key, `centre`, `low`, `high` (mean regret over the family and the seeds
-        that were run, with its 95% interval) and `chosen`.
+    Returns:
+        Plot: Data: `algorithm`, keys of `over`, the key, `centre`, `low`, `high` (mean regret over the family and the
+            seeds that were run, with its 95% interval) and `chosen`.
 
     >>> import jaxbandits as jb
     >>> losses = jb.environments.bernoulli_losses(means=[0.2, 0.8])
@@ -99,10 +97,8 @@ def parallel(
 
     The best quarter is drawn in colour, the chosen setting thick.
 
-    Returns
-    -------
-    Plot
-        Data: `trial`, the keys, `objective` and `chosen`, the best first.
+    Returns:
+        Plot: Data: `trial`, the keys, `objective` and `chosen`, the best first.
     """
     frame = _frame(tuning)
     keys = list(tuning.best.attrs["chosen"])
@@ -150,10 +146,8 @@ def importance(
     over the points of `over`. A key of many values has eight groups. Meaningful where settings cover the space: a grid
     or quasi-random settings.
 
-    Returns
-    -------
-    Plot
-        Data: `algorithm`, `key` and `share`, in [0, 1].
+    Returns:
+        Plot: Data: `algorithm`, `key` and `share`, in [0, 1].
     """
     frame, over, rows = _frame(tuning), list(tuning.best.attrs["over"]), []
     for label in dict.fromkeys(frame["algorithm"][~frame["untuned"]]):

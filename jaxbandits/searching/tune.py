@@ -23,12 +23,12 @@ from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.plan import plan as laid_out
 from jaxbandits.sweeps.sweep import Algorithms, Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import choice, integer, number, path_of, told
+from jaxbandits.validation import choice, declare, integer, number, path_of
 
 DEFAULT = " (default)"  # what the label of an algorithm with its own values ends with
 
 
-@told
+@declare(check=False)
 def tune(
     algorithms: Algorithms,
     environment: "Environment | EnvironmentFactory | str | Mapping[str, Environment | EnvironmentFactory | str]",
@@ -55,67 +55,73 @@ def tune(
 ) -> tuning.Tuning:
     """Choose the settings of algorithms that have the lowest mean regret at the horizon, and report them on new seeds.
 
-    algorithms (factory, str, list or dict): What is tuned, as in `sweep`. An algorithm that no key of the space reaches
-        is reported as it is.
-    environment (Environment, factory, str or dict): Where they play, as in `sweep`; or ``{name: environment}``, a
-        family on all of which one setting must do.
-    space (dict): ``{key: values}`` for arguments of the algorithms, with the keys of `sweep`: a bare key is chosen for
-        every algorithm that names it, each for itself; ``LABEL.x`` and ``base.x`` address one; the keys of a tuple get
-        the same value. Values are a list, a dict that names them, or a range ``(low, high)``, ``(low, high, "log")`` or
-        ``(low, high, "int")``, ends included.
-    seeds (int, range or sequence of int): The runs on which settings are chosen, as in `sweep`. The default: seeds
-        10,000 to 10,099.
-    report_seeds (int, range or sequence of int): The runs that the result reports. None of them may be among `seeds`; a
-        count begins after them. The default: 1,000, after the default of `seeds` 10,100 to 11,099.
-    over (dict): A grid as in `sweep`; a setting is chosen for each of its points, such as the best rate for every
-        epsilon.
-    unknown (sequence of str): Names of axes of `over` that the tuner may not look at: one setting must do for all of
-        their values, as for a family of environments.
-    method: "grid": all combinations; a range has nine evenly spaced values, or as many as `trials` allows. "random":
-        quasi-random settings. "halving": successive halving, the better half goes on to twice as many seeds; it starts
-        with the grid where the space has no ranges and `trials` is not given, else with quasi-random settings.
-        "optuna": settings that optuna proposes in eight generations; it needs the extra `tune`.
-    trials: How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole grid.
-    objective: Across a family: the mean of the mean regrets, the largest, or their quantile.
-    reward_adversary, message_adversary (Adversary, factory or str): Who corrupts rewards, and what clients send, as in
-        `sweep`.
-    checkpoints (int or sequence of int): When the regret of the report is recorded, as in `sweep`.
-    sampler (callable): ``seed -> sampler`` of optuna for method "optuna". The default: a tree-structured Parzen
-        estimator. ``lambda seed: optuna.samplers.CmaEsSampler(seed=seed)`` is an evolutionary one.
-    store (str or path): A directory where finished chunks are kept. A search that was interrupted, however hard, goes
-        on where it stopped, and a larger one computes only what is new. The default: everything stays in memory.
+    Args:
+        algorithms (factory, str, list or dict): What is tuned, as in `sweep`. An algorithm that no key of the space
+            reaches is reported as it is.
+        environment (Environment, factory, str or dict): Where they play, as in `sweep`; or ``{name: environment}``, a
+            family on all of which one setting must do.
+        space (dict): ``{key: values}`` for arguments of the algorithms, with the keys of `sweep`: a bare key is chosen
+            for every algorithm that names it, each for itself; ``LABEL.x`` and ``base.x`` address one; the keys of a
+            tuple get the same value. Values are a list, a dict that names them, or a range ``(low, high)``, ``(low,
+            high, "log")`` or ``(low, high, "int")``, ends included.
+        seeds (int, range or sequence of int, default range(10000, 10100)): The runs on which settings are chosen, as in
+            `sweep`. The default: seeds 10,000 to 10,099.
+        report_seeds (int, range or sequence of int, default 1000): The runs that the result reports. None of them may
+            be among `seeds`; a count begins after them. The default: 1,000, after the default of `seeds` 10,100 to
+            11,099.
+        over (dict, optional): A grid as in `sweep`; a setting is chosen for each of its points, such as the best rate
+            for every epsilon.
+        unknown (sequence of str, default ()): Names of axes of `over` that the tuner may not look at: one setting must
+            do for all of their values, as for a family of environments.
+        method: "grid": all combinations; a range has nine evenly spaced values, or as many as `trials` allows.
+            "random": quasi-random settings. "halving": successive halving, the better half goes on to twice as many
+            seeds; it starts with the grid where the space has no ranges and `trials` is not given, else with
+            quasi-random settings. "optuna": settings that optuna proposes in eight generations; it needs the extra
+            `tune`.
+        trials: How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole
+            grid.
+        objective: Across a family: the mean of the mean regrets, the largest, or their quantile.
+        reward_adversary, message_adversary (Adversary, factory or str, optional): Who corrupts rewards, and what
+            clients send, as in `sweep`.
+        checkpoints (int or sequence of int, default 200): When the regret of the report is recorded, as in `sweep`.
+        sampler (callable, optional): ``seed -> sampler`` of optuna for method "optuna". The default: a tree-structured
+            Parzen estimator. ``lambda seed: optuna.samplers.CmaEsSampler(seed=seed)`` is an evolutionary one.
+        store (str or path, optional): A directory where finished chunks are kept. A search that was interrupted,
+            however hard, goes on where it stopped, and a larger one computes only what is new. The default: everything
+            stays in memory.
 
-    Returns: `best`, a DataFrame with a row for each algorithm at each point of `over`: `algorithm`, the keys of `over`,
-    the chosen values under their keys without a label, and from the report seeds `regret` with its 95% `interval`,
-    `default`, the regret with the algorithm's own values, and the `gain` over it with its 95% `gain_interval` (paired);
-    `undecided`, how many other settings may be as good; `edge`, whether a chosen number lies at an end of its range or
-    list. `trials`, a Dataset of every setting with `regret`, `objective` and `seeds`, how many it was run on. `report`,
-    the Dataset of a sweep of the chosen settings, with their values as coordinates, and of the algorithms' own values
-    under ``"LABEL (default)"``. `undecided`, a DataFrame of the settings that cannot be told apart from the chosen one.
-    `Tuning.grid()` and `Tuning.points()` go into `sweep`, `Tuning.toml()` into a file.
+    Returns:
+        Tuning: `best`, a DataFrame with a row for each algorithm at each point of `over`: `algorithm`, the keys of
+            `over`, the chosen values under their keys without a label, and from the report seeds `regret` with its 95%
+            `interval`, `default`, the regret with the algorithm's own values, and the `gain` over it with its 95%
+            `gain_interval` (paired); `undecided`, how many other settings may be as good; `edge`, whether a chosen
+            number lies at an end of its range or list. `trials`, a Dataset of every setting with `regret`, `objective`
+            and `seeds`, how many it was run on. `report`, the Dataset of a sweep of the chosen settings, with their
+            values as coordinates, and of the algorithms' own values under ``"LABEL (default)"``. `undecided`, a
+            DataFrame of the settings that cannot be told apart from the chosen one. `Tuning.grid()` and
+            `Tuning.points()` go into `sweep`, `Tuning.toml()` into a file.
 
-    Raises
-    ------
-    ValueError or TypeError
-        Before anything runs, where an argument is wrong. The text names the argument, the value and the remedy.
-    OSError, SweepError or ContractError
-        As `sweep` raises them.
+    Raises:
+        ValueError or TypeError: Before anything runs, where an argument is wrong. The text names the argument, the
+            value and the remedy.
+        OSError, SweepError or ContractError: As `sweep` raises them.
 
-    Notes: The regret on the seeds of the search is the lowest of many noisy means, so it is biased downwards; that on
-    the report seeds is without bias. Of several settings of equal objective the first is chosen.
+    Note:
+        The regret on the seeds of the search is the lowest of many noisy means, so it is biased downwards; that on
+        the report seeds is without bias. Of several settings of equal objective the first is chosen.
 
-    `undecided` holds the settings that no paired t test finds worse than any other one; the tests share the 5%. With
-    normal regrets and objective "mean" the best setting is the chosen one or among them with a probability of at least
-    95%; objectives "worst" and "quantile" take the problems that decide them as given.
+        `undecided` holds the settings that no paired t test finds worse than any other one; the tests share the 5%.
+        With normal regrets and objective "mean" the best setting is the chosen one or among them with a probability of
+        at least 95%; objectives "worst" and "quantile" take the problems that decide them as given.
 
-    All settings of an algorithm that share its functions are one compiled program. A static argument is one for each
-    value. The horizon is never shortened: tunings depend on it, so that a short run is no beginning of a longer one.
-    The same arguments give the same result.
+        All settings of an algorithm that share its functions are one compiled program. A static argument is one for
+        each value. The horizon is never shortened: tunings depend on it, so that a short run is no beginning of a
+        longer one. The same arguments give the same result.
 
-    References
-    ----------
-    Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits" (sequential halving, recalled);
-    Gupta 1965, "On some multiple decision (selection and ranking) rules" (sets that hold the best, recalled).
+    References:
+        Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits" (sequential halving,
+        recalled); Gupta 1965, "On some multiple decision (selection and ranking) rules" (sets that hold the best,
+        recalled).
 
     >>> losses = jb.environments.bernoulli_losses(means=[0.2, 0.8])
     >>> tuning = jb.tune("exp3", losses, space={"learning_rate": [0.01, 0.3]}, horizon=100,

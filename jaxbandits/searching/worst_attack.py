@@ -26,7 +26,7 @@ from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.arguments import call_factory, label_algorithms, part_factory, public_name, short_text
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import Arguments, choice, integer, path_of, told
+from jaxbandits.validation import Arguments, choice, declare, integer, path_of
 
 SLOTS = ("reward", "message")
 TAKEN = ("trial", "seed", "report_seed", "generation", "search_value", "regret", "report_regret")
@@ -63,7 +63,7 @@ class WorstCase(NamedTuple):
         )
 
 
-@told
+@declare(check=False)
 def worst_case(
     algorithm: "str | AlgorithmFactory | Mapping[str, str | AlgorithmFactory]",
     environment: "Environment | EnvironmentFactory | str",
@@ -80,46 +80,46 @@ def worst_case(
 ) -> WorstCase:
     """Search the parameters of an adversary for the attack that costs an algorithm most.
 
-    algorithm (factory, str or dict): Who is attacked, as in `sweep`: one algorithm, or ``{label: factory}`` of one.
-    environment (Environment, factory or str): Where it plays, as in `sweep`.
-    adversary (Adversary, factory or str): Who attacks: a factory of `jaxbandits.adversaries`, a partial of it, its
-        name, or a called adversary. What it is given, and the defaults of the rest, are where the search starts.
-    space (dict): ``{key: values}`` for arguments of the adversary: a range ``(low, high)``, ``(low, high, "log")`` or
-        ``(low, high, "int")``, ends included, or a list of values; a dict names them. It must hold the adversary's own
-        value of each key. Up to about six keys.
-    seeds (int, range or sequence of int): The runs of each trial, as in `sweep`. All trials have the same.
-    trials: How many attacks are tried, at least 1. The first is the adversary with its own values; 1 evaluates that
-        one.
-    report_seeds (int, range or sequence of int): The runs that `regret` and `interval` come from. None of them may be
-        among `seeds`; a count begins after them.
-    store (str or path): A directory where each generation of trials is kept as a sweep. A search that was interrupted
-        goes on where it stopped. The default: everything stays in memory.
+    Args:
+        algorithm (factory, str or dict): Who is attacked, as in `sweep`: one algorithm, or ``{label: factory}`` of one.
+        environment (Environment, factory or str): Where it plays, as in `sweep`.
+        adversary (Adversary, factory or str): Who attacks: a factory of `jaxbandits.adversaries`, a partial of it, its
+            name, or a called adversary. What it is given, and the defaults of the rest, are where the search starts.
+        space (dict): ``{key: values}`` for arguments of the adversary: a range ``(low, high)``, ``(low, high, "log")``
+            or ``(low, high, "int")``, ends included, or a list of values; a dict names them. It must hold the
+            adversary's own value of each key. Up to about six keys.
+        seeds (int, range or sequence of int): The runs of each trial, as in `sweep`. All trials have the same.
+        trials: How many attacks are tried, at least 1. The first is the adversary with its own values; 1 evaluates that
+            one.
+        report_seeds (int, range or sequence of int): The runs that `regret` and `interval` come from. None of them may
+            be among `seeds`; a count begins after them.
+        store (str or path, optional): A directory where each generation of trials is kept as a sweep. A search that was
+            interrupted goes on where it stopped. The default: everything stays in memory.
 
-    Returns: `params`, the attack of the largest mean regret over `seeds`; `regret`, its mean regret over
-    `report_seeds`; `interval`, the 95% Student interval of that mean; `trials`, a Dataset with `search_value (trial)`,
-    `generation (trial)`, every key of the space along `trial`, `regret (trial, seed)` and `report_regret
-    (report_seed)`. It prints as a report with the expression that runs the attack again.
+    Returns:
+        `params`, the attack of the largest mean regret over `seeds`; `regret`, its mean regret over `report_seeds`;
+        `interval`, the 95% Student interval of that mean; `trials`, a Dataset with `search_value (trial)`, `generation
+        (trial)`, every key of the space along `trial`, `regret (trial, seed)` and `report_regret (report_seed)`. It
+        prints as a report with the expression that runs the attack again.
 
-    Raises
-    ------
-    ValueError or TypeError
-        Before anything runs, where an argument is wrong. The text names the argument, the value and the remedy.
-    OSError, SweepError or ContractError
-        As `sweep` raises them.
+    Raises:
+        ValueError or TypeError: Before anything runs, where an argument is wrong. The text names the argument, the
+            value and the remedy.
+        OSError, SweepError or ContractError: As `sweep` raises them.
 
-    Notes: The regret is that of one attack, chosen before the report seeds were looked at: without bias, and its lower
-    limit bounds the worst case of the space from below. It is not the worst case. The search value is the largest of
-    many noisy means, so it is biased upwards; `theory.expected_max` says by how much at most.
+    Note:
+        The regret is that of one attack, chosen before the report seeds were looked at: without bias, and its lower
+        limit bounds the worst case of the space from below. It is not the worst case. The search value is the largest
+        of many noisy means, so it is biased upwards; `theory.expected_max` says by how much at most.
 
-    The search is the cross-entropy method in generations of 16 trials, or of an eighth of all where that is more. The
-    first holds the adversary's own values and the corners of the ranges. A generation is one sweep in which the trials
-    are an axis. Each value of a static argument, such as `kind` of `huber`, is a program of its own, and so is each
-    number of trials that have it: some trials are played more than once to make that a power of two. The same arguments
-    give the same result.
+        The search is the cross-entropy method in generations of 16 trials, or of an eighth of all where that is more.
+        The first holds the adversary's own values and the corners of the ranges. A generation is one sweep in which the
+        trials are an axis. Each value of a static argument, such as `kind` of `huber`, is a program of its own, and so
+        is each number of trials that have it: some trials are played more than once to make that a power of two. The
+        same arguments give the same result.
 
-    References
-    ----------
-    `docs/formulas/robust_frontier.md#robust-frontier-worst-case`
+    References:
+        `docs/formulas/robust_frontier.md#robust-frontier-worst-case`
 
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> found = jb.worst_case("ucb1", arms, "huber", space={"value": (-10.0, 10.0)}, horizon=100, seeds=16, trials=16,

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import with_sections
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
@@ -22,7 +21,7 @@ from jaxbandits.sweeps.identity import digest_of_group
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
-from jaxbandits.validation import integer
+from jaxbandits.validation import declare, integer
 from jaxbandits.window import Parts, Window
 
 
@@ -80,7 +79,7 @@ def _brief(x: Any, last: bool = False) -> str:
     return ", ".join(f"{v:,.6g}" if isinstance(v, float) else f"{v:,}" for v in values.tolist())
 
 
-@with_sections
+@declare(check=False)
 def simulate(
     algorithm: "Algorithm | AlgorithmFactory | str",
     environment: "Environment | EnvironmentFactory | str",
@@ -94,37 +93,37 @@ def simulate(
 ) -> Run:
     """Play one run, for teaching, debugging and use inside `jax.jit` or `jax.vmap`.
 
-    algorithm (Algorithm, factory or str): Who plays: a built algorithm, or a factory whose horizon is bound. What the
-        environment fixes is filled in.
-    environment (Environment, factory or str): Where it plays: a called environment, a factory or its name.
-    reward_adversary, message_adversary (Adversary, factory or str, optional): Who corrupts rewards, and what clients
-        send. The default: nobody.
-    seed (int or traced integer): The seed, in [0, 2^32). The default: 0. The run is the same, bit for bit, as that of
-        the seed in a `sweep`.
-    checkpoints (int or sequence of int): When regret is recorded: how many times, spaced evenly in the logarithm, or
-        the times themselves. The default: 200.
-    history (bool): Keep every play. The default: False.
-    dtype (str or dtype): "float32", which is the default, or "float64".
+    Args:
+        algorithm (Algorithm, factory or str): Who plays: a built algorithm, or a factory whose horizon is bound. What
+            the environment fixes is filled in.
+        environment (Environment, factory or str): Where it plays: a called environment, a factory or its name.
+        reward_adversary, message_adversary (Adversary, factory or str, optional): Who corrupts rewards, and what
+            clients send. The default: nobody.
+        seed (int or traced integer): The seed, in [0, 2^32). The default: 0. The run is the same, bit for bit, as that
+            of the seed in a `sweep`.
+        checkpoints (int or sequence of int): When regret is recorded: how many times, spaced evenly in the logarithm,
+            or the times themselves. The default: 200.
+        history (bool): Keep every play. The default: False.
+        dtype (str or dtype): "float32", which is the default, or "float64".
 
-    Returns (Run): Regret at the checkpoints, their times, pulls where arms are finite, the last state, diagnostics and
-    the history.
+    Returns:
+        Run: Regret at the checkpoints, their times, pulls where arms are finite, the last state, diagnostics and the
+            history.
 
-    Raises
-    ------
-    ValueError or TypeError
-        An argument is wrong, or a part does not keep to the protocol.
-    ContractError
-        Actions leave the arms, pulls are not the plays, or regret is not finite; unless something is traced.
+    Raises:
+        ValueError or TypeError: An argument is wrong, or a part does not keep to the protocol.
+        ContractError: Actions leave the arms, pulls are not the plays, or regret is not finite; unless something is
+            traced.
 
-    Warns: The environment's rewards or their moments exceed what the algorithm declares, or NaN turns up in a user's
-    part.
+    Warns:
+        UserWarning: The environment's rewards or their moments exceed what the algorithm declares, or NaN turns up in a
+            user's part.
 
-    Notes: The function is pure. `seed` and the params of a built algorithm may be traced, nothing else. A traced seed
-    is one number of an integer type; whether it is in range cannot be seen. Where something is traced, regret is summed
-    on the device in `dtype`, and on the host in float64 otherwise.
+    Note:
+        The function is pure. `seed` and the params of a built algorithm may be traced, nothing else. A traced seed is
+        one number of an integer type; whether it is in range cannot be seen. Where something is traced, regret is
+        summed on the device in `dtype`, and on the host in float64 otherwise.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> run = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=50), arms, history=True)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import jax
 import numpy as np
 
-from jaxbandits.declared import with_sections
 from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, estimate
@@ -20,7 +19,7 @@ from jaxbandits.sweeps.execution import Prepared, SweepRun, check_sweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import Arguments, choice, path_of
+from jaxbandits.validation import Arguments, choice, declare, path_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +34,7 @@ Algorithms: TypeAlias = (
 Seeds: TypeAlias = int | range | Sequence[int] | np.ndarray[Any, Any]
 
 
-@with_sections
+@declare(check=False)
 def sweep(
     algorithms: Algorithms,
     environment: "Environment | EnvironmentFactory | str",
@@ -56,63 +55,62 @@ def sweep(
 ) -> "xr.Dataset":
     """Run algorithms on an environment for many seeds and settings, in batches, and return their regrets.
 
-    algorithms (factory, str, list or dict): The algorithms: a factory of `jaxbandits.algorithms`, its name, a
-        `functools.partial` of it, a list of these, or ``{label: factory}``. What they need of the environment, such as
-        `num_arms`, is filled in, and so is the horizon.
-    environment (Environment, factory or str): Where they play: a called environment, a factory of
-        `jaxbandits.environments`, a partial of it, or its name.
-    horizon (int or list of int): Plays of a run, at least 1. A list adds an axis `horizon`; each algorithm is tuned for
-        its own.
-    seeds (int, range or sequence of int): The runs of each setting: how many, counted from 0, or consecutive integers
-        in [0, 2^31). A run depends on its seed alone: run 7 has the same numbers whatever else is computed beside it.
-        `jb.until` adds seeds until comparisons of algorithms are decided.
-    grid (dict, optional): ``{key: values}``; all combinations are run, and each key becomes an axis. A bare key is
-        given to every algorithm that has an argument of that name. `environment.x`, `reward_adversary.x`,
-        `message_adversary.x`, `base.x` and `LABEL.x` address one part. Arrays are named: ``{"environment.means":
-        {"easy": [0.1, 0.9]}}``. The keys of a tuple share one axis: its values are given to all of them, or rows hold
-        one value for each. The default: one setting.
-    points (list of dict, optional): Settings ``{key: value}`` to run instead of a grid. They become the axis `point`.
-    reward_adversary, message_adversary (Adversary, factory or str, optional): Who corrupts the rewards of
-        `environment`, and what clients send, from `jaxbandits.adversaries`. The default: nobody.
-    checkpoints (int or sequence of int): When regret is recorded: how many times, spaced evenly in the logarithm with
-        the horizon as the last, or the times themselves, in plays. The default: 200.
-    dtype (str or dtype): The floating-point type of a run: "float32", which is the default, or "float64", also as a
-        type of NumPy or JAX.
-    memory (float or str, optional): Bytes, or text such as "200KB" or "2GB", that the calls in flight may use; with
-        Ray, what each of them may use. The default: 1 GiB on a CPU, a quarter of an accelerator's memory.
-    store (str or path, optional): A directory where finished chunks are kept as the sweep goes. A sweep that was
-        interrupted, however hard, goes on where it stopped. More seeds, grid values or algorithms compute only what is
-        new. The result is its `results.nc`. The default: everything stays in memory.
-    engine ({"local", "ray"}): "local" computes on this machine, which is the default; "ray" on a cluster, and needs the
-        extra `ray`.
-    devices (int or list of jax.Device, optional): How many of JAX's devices to use, or which. The default: all of the
-        default backend; on a CPU, all cores (see `jaxbandits.cores`).
-    progress (bool): Print an estimate of time and memory, then a bar. The default: True.
+    Args:
+        algorithms (factory, str, list or dict): The algorithms: a factory of `jaxbandits.algorithms`, its name, a
+            `functools.partial` of it, a list of these, or ``{label: factory}``. What they need of the environment, such
+            as `num_arms`, is filled in, and so is the horizon.
+        environment (Environment, factory or str): Where they play: a called environment, a factory of
+            `jaxbandits.environments`, a partial of it, or its name.
+        horizon (int or list of int): Plays of a run, at least 1. A list adds an axis `horizon`; each algorithm is tuned
+            for its own.
+        seeds (int, range or sequence of int): The runs of each setting: how many, counted from 0, or consecutive
+            integers in [0, 2^31). A run depends on its seed alone: run 7 has the same numbers whatever else is computed
+            beside it. `jb.until` adds seeds until comparisons of algorithms are decided.
+        grid (dict, optional): ``{key: values}``; all combinations are run, and each key becomes an axis. A bare key is
+            given to every algorithm that has an argument of that name. `environment.x`, `reward_adversary.x`,
+            `message_adversary.x`, `base.x` and `LABEL.x` address one part. Arrays are named: ``{"environment.means":
+            {"easy": [0.1, 0.9]}}``. The keys of a tuple share one axis: its values are given to all of them, or rows
+            hold one value for each. The default: one setting.
+        points (list of dict, optional): Settings ``{key: value}`` to run instead of a grid. They become the axis
+            `point`.
+        reward_adversary, message_adversary (Adversary, factory or str, optional): Who corrupts the rewards of
+            `environment`, and what clients send, from `jaxbandits.adversaries`. The default: nobody.
+        checkpoints (int or sequence of int): When regret is recorded: how many times, spaced evenly in the logarithm
+            with the horizon as the last, or the times themselves, in plays. The default: 200.
+        dtype (str or dtype): The floating-point type of a run: "float32", which is the default, or "float64", also as a
+            type of NumPy or JAX.
+        memory (float or str, optional): Bytes, or text such as "200KB" or "2GB", that the calls in flight may use; with
+            Ray, what each of them may use. The default: 1 GiB on a CPU, a quarter of an accelerator's memory.
+        store (str or path, optional): A directory where finished chunks are kept as the sweep goes. A sweep that was
+            interrupted, however hard, goes on where it stopped. More seeds, grid values or algorithms compute only what
+            is new. The result is its `results.nc`. The default: everything stays in memory.
+        engine ({"local", "ray"}): "local" computes on this machine, which is the default; "ray" on a cluster, and needs
+            the extra `ray`.
+        devices (int or list of jax.Device, optional): How many of JAX's devices to use, or which. The default: all of
+            the default backend; on a CPU, all cores (see `jaxbandits.cores`).
+        progress (bool): Print an estimate of time and memory, then a bar. The default: True.
 
-    Returns (xarray.Dataset): `regret (algorithm, <grid...>, seed, t)`, float64: cumulative expected regret; for loss
-    sequences, that against the arm or expert that is best over plays 1..t. `pulls (..., seed, arm)`, where arms are
-    finite: how often each was played up to the horizon. Diagnostics of the algorithms and adversaries under their own
-    names.
+    Returns:
+        xarray.Dataset: `regret (algorithm, <grid...>, seed, t)`, float64: cumulative expected regret; for loss
+            sequences, that against the arm or expert that is best over plays 1..t. `pulls (..., seed, arm)`, where arms
+            are finite: how often each was played up to the horizon. Diagnostics of the algorithms and adversaries under
+            their own names.
 
-    Raises
-    ------
-    ValueError or TypeError
-        Before anything runs, where an argument is wrong. The text names the argument, the value and the remedy.
-    OSError
-        The store cannot be written to the end.
-    SweepError
-        With a store: an algorithm failed in Python. It is raised after all other chunks are finished.
-    ContractError
-        In some run actions left the arms, the pulls are not the plays, or regret is not finite. Nothing of that label
-        is stored. It is raised after the other labels are finished.
+    Raises:
+        ValueError or TypeError: Before anything runs, where an argument is wrong. The text names the argument, the
+            value and the remedy.
+        OSError: The store cannot be written to the end.
+        SweepError: With a store: an algorithm failed in Python. It is raised after all other chunks are finished.
+        ContractError: In some run actions left the arms, the pulls are not the plays, or regret is not finite. Nothing
+            of that label is stored. It is raised after the other labels are finished.
 
-    Warns: Before anything runs, once a label: the environment's rewards or their moments exceed what the algorithm
-    declares.
+    Warns:
+        UserWarning: Before anything runs, once a label: the environment's rewards or their moments exceed what the
+            algorithm declares.
 
-    Notes: The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
+    Note:
+        The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> ds = jb.sweep(jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=[0.2, 0.8]),
     ...               horizon=100, seeds=8, checkpoints=5, progress=False)

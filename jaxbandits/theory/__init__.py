@@ -20,10 +20,35 @@
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
 printed constants could not be read, or a step of a proof is missing, the docstring says which form is given.
-
-The names are in `__init__.pyi`, a line each.
 """
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_NAMES = {
+    "bounds": """
+        arms_bounds arms_rates batched_exp4_bound conversion_bound exp3_base_bound exp3_bound exp3_corrected_bound
+        experts_bounds experts_rates experts_regions ftpl_bound htinf_bound htinf_experts_bound htinf_window_bound
+        local_exp4_bound""",
+    "counting": "counting_error counting_lower_bound",
+    "exact_presets": "exact_tuning",
+    "federated": """
+        byzantine_radius byzantine_ridge byzantine_ucb_bound byzantine_ucb_dp_bound byzantine_ucb_dp_mom_bound
+        byzantine_window""",
+    "linear": "cw_bound robust_linear_action_bound robust_linear_reward_bound",
+    "private_frontier": """
+        adac_ucb_bound dp_index_bound local_mean_rate local_robust_rate private_bandit_lower_bound private_kl_divergence
+        private_kl_lower_bound private_minimax_lower_bound skellam_epsilon skellam_rdp""",
+    "private_linear": """
+        online_ucb_deviation online_ucb_gradient_bound online_ucb_learner_regret online_ucb_noise online_ucb_sensitivity
+        online_ucb_width printed_noise_delta printed_noise_reach""",
+    "robust": "private_robust_lower_bound prm_central_bound prm_raw_bound",
+    "robust_frontier": """
+        barbar_bound budget_of_share contaminated_divergence delayed_order delayed_ucb_bound expected_max
+        geometric_bound hybrid_tuning median_shift multilayer_bound wide_elimination_bound""",
+    "tunings": """
+        batched_exp4_tuning check_epsilon check_mixing composed_epsilon exp3_noisy_tuning exp3_tuning exp4_tuning
+        ftpl_noisy_tuning ftpl_tuning local_exp4_tuning refuse window""",
+}
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submod_attrs={module: names.split() for module, names in _NAMES.items()}
+)

@@ -7,10 +7,10 @@ from jaxbandits.declared import LATER, Doc
 from jaxbandits.theory.quantities import Arms, Batch, Experts, FiniteEpsilon, Plays, RegretBound, SmallDelta
 from jaxbandits.theory.tunings import window
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 
-@checked(source="Asi, Raman and Talwar 2025, Theorem 3.1: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Theorem 3.1: `docs/formulas/private_adversarial.md#bounds`.")
 def conversion_bound(
     base_bound: Annotated[Scalar, LATER, Doc("Bound on the base's regret over floor(T / window) rounds.")],
     window: Batch,
@@ -19,7 +19,7 @@ def conversion_bound(
     return float(window * base_bound + window)
 
 
-@checked(source="Asi, Raman and Talwar 2025, Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
 def htinf_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of HTINF inside Algorithm 1, as printed.
 
@@ -28,25 +28,27 @@ def htinf_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Regre
     return float(60 * math.sqrt(6) / epsilon * math.sqrt(num_arms * (epsilon * horizon + 1)) + 2 / epsilon)
 
 
-@checked(source="Asi, Raman and Talwar 2025, proof of Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, proof of Corollary 3.2: `docs/formulas/private_adversarial.md#bounds`.")
 def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale: Scalar = 6**0.5) -> RegretBound:
     """Regret of HTINF inside Algorithm 1, in the sharper form behind Corollary 3.2.
 
     30 sigma tau sqrt(K (J + 1)) + tau with J = floor(T / tau).
 
-    tail_scale: sigma: sigma^2 is at least 2 + 4 lam^2, with lam the scale of the Laplace noise on a batch's mean loss.
-        The default sqrt(6) is the paper's, for lam = 1.
+    Args:
+        tail_scale: sigma: sigma^2 is at least 2 + 4 lam^2, with lam the scale of the Laplace noise on a batch's mean
+            loss. The default sqrt(6) is the paper's, for lam = 1.
     """
     return conversion_bound(30 * tail_scale * math.sqrt(num_arms * (horizon // window + 1)), window)
 
 
-@checked(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
+@declare(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of EXP3 inside Algorithm 1, as printed.
 
     (2/epsilon)(2 sqrt(2 n K log K (1 + 10 L^2)) + 1) + 2/epsilon with n = epsilon T and L = log(K n).
 
-    Notes: The proof drops a term of the mixing: `exp3_corrected_bound` has it.
+    Note:
+        The proof drops a term of the mixing: `exp3_corrected_bound` has it.
     """
     n = epsilon * horizon
     log_kn = math.log(num_arms * n)
@@ -54,7 +56,7 @@ def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Regret
     return float(2 / epsilon * (2 * root + 1) + 2 / epsilon)
 
 
-@checked(source="Asi, Raman and Talwar 2025, Corollary E.1, repaired: `docs/formulas/private_adversarial.md#exp3`.")
+@declare(source="Asi, Raman and Talwar 2025, Corollary E.1, repaired: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of EXP3 inside Algorithm 1, with the cost of its mixing.
 
@@ -68,7 +70,7 @@ def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon)
     return float(2 / epsilon * (math.sqrt(n * num_arms * math.log(num_arms)) * inner + 1) + 2 / epsilon)
 
 
-@checked(
+@declare(
     source="Asi, Raman and Talwar 2025, proof of Corollary E.1 with its dropped term put back: "
     "`docs/formulas/private_adversarial.md#exp3`."
 )
@@ -77,16 +79,17 @@ def exp3_base_bound(num_arms: Arms, horizon: Plays, noise_scale: Scalar, learnin
 
     log K / eta + 2 eta J K (1 + 4 lam L + 10 lam^2 L^2) + 1 with L = log(K J).
 
-    horizon: Number of rounds J.
-    noise_scale: Scale lam of the Laplace noise on a loss.
-    learning_rate: Step size eta, greater than 0.
+    Args:
+        horizon: Number of rounds J.
+        noise_scale: Scale lam of the Laplace noise on a loss.
+        learning_rate: Step size eta, greater than 0.
     """
     lam_log = noise_scale * math.log(num_arms * horizon)
     variance = 1 + 4 * lam_log + 10 * lam_log**2
     return float(math.log(num_arms) / learning_rate + 2 * learning_rate * horizon * num_arms * variance + 1)
 
 
-@checked(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
+@declare(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
 def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of FTPL inside Algorithm 1, with constants of this package.
 
@@ -100,13 +103,13 @@ def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Regret
     return float(2 / epsilon * inner + 2 / epsilon)
 
 
-@checked(source="Asi, Raman and Talwar 2025, Corollary 4.3: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Corollary 4.3: `docs/formulas/private_adversarial.md#bounds`.")
 def htinf_experts_bound(num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of HTINF over the experts inside Algorithm 1: `htinf_bound` with N for K."""
     return htinf_bound(num_experts, horizon, epsilon)
 
 
-@checked(source="Asi, Raman and Talwar 2025, Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.")
+@declare(source="Asi, Raman and Talwar 2025, Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.")
 def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1."""
     return float(
@@ -114,7 +117,7 @@ def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsil
     )
 
 
-@checked(source="Asi, Raman and Talwar 2025, Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.")
+@declare(source="Asi, Raman and Talwar 2025, Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.")
 def batched_exp4_bound(
     num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon, delta: SmallDelta
 ) -> RegretBound:
@@ -128,22 +131,24 @@ def batched_exp4_bound(
     return 100 * (first + math.sqrt(more) * log_nt * log_n / epsilon)
 
 
-@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def arms_rates(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits without constants, by algorithm.
 
-    Returns (dict of float): ``existing``: sqrt(K T log(K T)) / epsilon; ``conversion``: sqrt(K T / epsilon).
+    Returns:
+        dict of float: ``existing``: sqrt(K T log(K T)) / epsilon; ``conversion``: sqrt(K T / epsilon).
     """
     size = num_arms * horizon
     return {"existing": float(math.sqrt(size * math.log(size)) / epsilon), "conversion": math.sqrt(size / epsilon)}
 
 
-@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def experts_rates(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits with expert advice without constants, by algorithm: take the smallest.
 
-    Returns (dict of float): ``bandit_to_experts``: sqrt(N T / epsilon); ``local_exp4``: sqrt(K T log N) log(K T) /
-    epsilon; ``batched_exp4``: N^(1/6) K^(1/2) T^(2/3) log(N T) / epsilon^(1/3) + sqrt(N) log(N T) / epsilon.
+    Returns:
+        dict of float: ``bandit_to_experts``: sqrt(N T / epsilon); ``local_exp4``: sqrt(K T log N) log(K T) / epsilon;
+            ``batched_exp4``: N^(1/6) K^(1/2) T^(2/3) log(N T) / epsilon^(1/3) + sqrt(N) log(N T) / epsilon.
     """
     log_nt = math.log(num_experts * horizon)
     batched = num_experts ** (1 / 6) * math.sqrt(num_arms) * horizon ** (2 / 3) * log_nt / epsilon ** (1 / 3)
@@ -154,18 +159,19 @@ def experts_rates(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon:
     }
 
 
-@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def arms_bounds(
     num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon, *, corrected: Annotated[bool, LATER] = True
 ) -> dict[str, float]:
     """Bounds of private bandits with constants, by the base inside Algorithm 1.
 
-    epsilon: Privacy budget of the whole run, at most 1.
-    corrected: Take Corollary 3.2 in its sharper form and Corollary E.1 with the term that its proof drops; False: both
-        as printed.
+    Args:
+        epsilon: Privacy budget of the whole run, at most 1.
+        corrected: Take Corollary 3.2 in its sharper form and Corollary E.1 with the term that its proof drops; False:
+            both as printed.
 
-    Returns (dict of float): ``htinf`` (Corollary 3.2), ``exp3`` (E.1) and ``ftpl`` (E.3, with constants of this
-    package).
+    Returns:
+        dict of float: ``htinf`` (Corollary 3.2), ``exp3`` (E.1) and ``ftpl`` (E.3, with constants of this package).
     """
     tau = window(epsilon)
     sharp = htinf_window_bound(num_arms, horizon, tau, math.sqrt(max(6.0, 2 + 4 / (tau * epsilon) ** 2)))
@@ -176,15 +182,17 @@ def arms_bounds(
     }
 
 
-@checked(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Table 1: `docs/formulas/private_adversarial.md#bounds`.")
 def experts_bounds(
     num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon, delta: SmallDelta
 ) -> dict[str, float]:
     """Bounds of private bandits with expert advice with constants, by algorithm.
 
-    Returns (dict of float): ``bandit_to_experts`` (Corollary 4.3), ``local_exp4`` (4.4) and ``batched_exp4`` (4.5).
+    Returns:
+        dict of float: ``bandit_to_experts`` (Corollary 4.3), ``local_exp4`` (4.4) and ``batched_exp4`` (4.5).
 
-    Notes: At sizes that can be simulated most of them exceed T: compare min(bound, T).
+    Note:
+        At sizes that can be simulated most of them exceed T: compare min(bound, T).
     """
     return {
         "bandit_to_experts": htinf_experts_bound(num_experts, horizon, epsilon),
@@ -193,14 +201,16 @@ def experts_bounds(
     }
 
 
-@checked(source="Asi, Raman and Talwar 2025, Table 2, as printed: `docs/formulas/private_adversarial.md#bounds`.")
+@declare(source="Asi, Raman and Talwar 2025, Table 2, as printed: `docs/formulas/private_adversarial.md#bounds`.")
 def experts_regions(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> tuple[str, ...]:
     """The algorithms with expert advice whose printed region holds the point: none, one or several.
 
-    Returns (tuple of str): ``bandit_to_experts`` for N <= K; ``local_exp4`` for N >= K and epsilon >= K / N;
-    ``batched_exp4`` for N >= K and epsilon <= 1 / sqrt T.
+    Returns:
+        tuple of str: ``bandit_to_experts`` for N <= K; ``local_exp4`` for N >= K and epsilon >= K / N; ``batched_exp4``
+            for N >= K and epsilon <= 1 / sqrt T.
 
-    Notes: The regions do not tile. For a map without holes take the smallest of `experts_rates` or `experts_bounds`.
+    Note:
+        The regions do not tile. For a map without holes take the smallest of `experts_rates` or `experts_bounds`.
 
     >>> experts_regions(10, 5, 10_000, 0.1), experts_regions(10, 100, 10_000, 0.05)
     (('bandit_to_experts',), ())

@@ -8,12 +8,12 @@ import numpy as np
 from jaxbandits.declared import LATER, Doc, Ge, Le
 from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.counter import form_of
-from jaxbandits.validation import checked, integer
+from jaxbandits.validation import declare, integer
 
 Released = Annotated[int, Ge(1), Doc("Running sums that are released.")]
 
 
-@checked(source="docs/formulas/counting.md#error")
+@declare(source="docs/formulas/counting.md#error")
 def counting_error(
     form: Literal["blt", "tree", "honaker", "square_root", "banded", "k_ary", "increment"],
     n: Annotated[Released, Le(2**20)],
@@ -23,11 +23,13 @@ def counting_error(
 ) -> float:
     """The noise of n private running sums at equal privacy: column norm times deviation.
 
-    form: As in `mechanisms.counter`; "blt" and "k_ary" with the parameters for `error`, "banded" with min(256, n)
-        bands. "increment" is noise on every message.
+    Args:
+        form: As in `mechanisms.counter`; "blt" and "k_ary" with the parameters for `error`, "banded" with min(256, n)
+            bands. "increment" is noise on every message.
 
-    Returns: Standard deviation of the noise for a unit of sensitivity 1 and unit noise. That of "k_ary" is for the
-    1-norm and Laplace noise, and does not compare with the others.
+    Returns:
+        Standard deviation of the noise for a unit of sensitivity 1 and unit noise. That of "k_ary" is for the 1-norm
+        and Laplace noise, and does not compare with the others.
 
     >>> [round(counting_error(form, 1000), 3) for form in ("blt", "square_root", "honaker", "tree", "increment")]
     [3.265, 3.265, 6.736, 9.487, 31.623]
@@ -43,7 +45,7 @@ def counting_error(
     return made.column_norm * float(deviation.max() if error == "max" else math.sqrt(np.mean(deviation**2)))
 
 
-@checked(
+@declare(
     source="Matousek, Nikolov and Talwar 2020, as the abstract of arXiv 2509.14334 quotes it: "
     "docs/formulas/counting.md#error"
 )

@@ -24,7 +24,7 @@ from jaxbandits.mechanisms.shuffle import (
 )
 from jaxbandits.theory.linear_widths import REWARD_SCALE, LinearTuning, Width, moment_sensitivity
 from jaxbandits.theory.quantities import Epsilon, Features, Plays, ThetaNorm
-from jaxbandits.validation import checked, choice, integer
+from jaxbandits.validation import choice, declare, integer
 
 # Forms of running sums that are not the binary tree (`mechanisms.counter`).
 COUNTED = ("blt", "honaker", "square_root", "banded")
@@ -37,7 +37,7 @@ class SumNoise(NamedTuple):
     deviation: float  # the largest standard deviation of a sum
 
 
-@checked(source="Ours: docs/formulas/ldp_contextual.md#exact-presets")
+@declare(source="Ours: docs/formulas/ldp_contextual.md#exact-presets")
 def exact_tuning(
     kind: Literal["local", "joint", "vector", "amplified"],
     horizon: Plays,
@@ -51,15 +51,17 @@ def exact_tuning(
 ) -> dict[str, float]:
     """Noise, ridge and width of the preset "exact" of the private linear bandits: what is spent is what is asked for.
 
-    kind: `ldp_linucb`, `jdp_linucb`, or a protocol of `shuffle_linucb`.
-    tree: The form of the running sums; of kind "joint" only.
-    window: Users W of a batch, at least 1; of kinds "vector" and "amplified" only. The default: max(20, ceil sqrt(T)),
-        at most T.
+    Args:
+        kind: `ldp_linucb`, `jdp_linucb`, or a protocol of `shuffle_linucb`.
+        tree: The form of the running sums; of kind "joint" only.
+        window: Users W of a batch, at least 1; of kinds "vector" and "amplified" only. The default: max(20, ceil
+            sqrt(T)), at most T.
 
-    Returns: `diagonal`, `off_diagonal` and `vector`: standard deviations of one draw of noise on x x' and on x y (kind
-    "vector": of one user's share, in the units of x x' and x y); `ridge` and `ridge_root`, of rho_t = ridge +
-    ridge_root sqrt(t); `base` and `quartic`, of the width base + quartic t^(1/4); `trials`: binomial trials of one user
-    (kind "vector", else 0); `spend`: the epsilon that is spent.
+    Returns:
+        dict: `diagonal`, `off_diagonal` and `vector`: standard deviations of one draw of noise on x x' and on x y (kind
+            "vector": of one user's share, in the units of x x' and x y); `ridge` and `ridge_root`, of rho_t = ridge +
+            ridge_root sqrt(t); `base` and `quartic`, of the width base + quartic t^(1/4); `trials`: binomial trials of
+            one user (kind "vector", else 0); `spend`: the epsilon that is spent.
 
     >>> found = exact_tuning("local", 20_000, 5, 1.0, 5e-5)
     >>> [round(found[name], 5) for name in ("diagonal", "ridge_root", "base", "quartic", "spend")]

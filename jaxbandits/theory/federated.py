@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple, Required, TypedDict, Unpack
 from jaxbandits.declared import LATER, Default, Delta, Doc, Ge, Gt, Inside, Le, Positive, Remedy
 from jaxbandits.theory.quantities import Agents, Features, FiniteEpsilon, Length
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked, number
+from jaxbandits.validation import declare, number
 
 Version = Annotated[Literal["geometric_median", "dp", "median_of_means"], Doc("The version: Theorem 2, 6 or 7.")]
 Spread = Annotated[Scalar, Ge(0), Doc("Spread sigma of the features.")]
@@ -33,8 +33,9 @@ CONSTANTS_SOURCE = f"{PAPER}, Theorems 2, 6 and 7: `docs/formulas/byzantine.md#c
 class FederatedSetting(TypedDict, total=False):
     """Numbers of a run that the schedules depend on.
 
-    epsilon: Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.
-    delta: Failure probability of the privacy claim. "geometric_median" takes no notice of it.
+    Args:
+        epsilon: Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.
+        delta: Failure probability of the privacy claim. "geometric_median" takes no notice of it.
     """
 
     num_agents: Required[Agents]
@@ -72,7 +73,7 @@ def _iota(num_agents: int, horizon: Scalar, failure_prob: Scalar) -> float:
     return math.log(128 * num_agents * horizon / failure_prob)
 
 
-@checked
+@declare
 def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unpack[FederatedSetting]) -> Terms:
     """The printed constants of one version, with an oracle's error of 0, or a ValueError.
 
@@ -95,7 +96,7 @@ def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unp
     )
 
 
-@checked(source=CONSTANTS_SOURCE)
+@declare(source=CONSTANTS_SOURCE)
 def byzantine_ridge(
     episode: Episode,
     *,
@@ -112,7 +113,7 @@ def byzantine_ridge(
     return printed.shift + max(float(window), printed.growth * math.sqrt(episode))
 
 
-@checked(source=CONSTANTS_SOURCE)
+@declare(source=CONSTANTS_SOURCE)
 def byzantine_radius(
     episode: Episode,
     *,
@@ -122,8 +123,9 @@ def byzantine_radius(
 ) -> float:
     """The radius beta_k of an episode, as printed.
 
-    Notes: Lemma 12 has Lambda_k >= lambda_k / 2, so the last term should carry sqrt(2). The slack of the others covers
-    that only where feature_spread >= 0.24 noise_scale.
+    Note:
+        Lemma 12 has Lambda_k >= lambda_k / 2, so the last term should carry sqrt(2). The slack of the others covers
+        that only where feature_spread >= 0.24 noise_scale.
 
     >>> setting = {"window": 40, "num_agents": 10, "horizon": 2000, "dim": 4}
     >>> byzantine_radius(2, **setting) > byzantine_radius(1, **setting)
@@ -135,7 +137,7 @@ def byzantine_radius(
     return 3 * math.sqrt(ridge * setting["dim"]) + numerator / math.sqrt(ridge) + printed.tail
 
 
-@checked(source=CONSTANTS_SOURCE)
+@declare(source=CONSTANTS_SOURCE)
 def byzantine_window(
     num_agents: Agents,
     horizon: Length,
@@ -164,7 +166,7 @@ def byzantine_window(
     return float((2 - 2 * alpha) / (1 - 2 * alpha) * scale)
 
 
-@checked(source=f"{PAPER}, Theorem 2: `docs/formulas/byzantine.md#regret-bounds`.")
+@declare(source=f"{PAPER}, Theorem 2: `docs/formulas/byzantine.md#regret-bounds`.")
 def byzantine_ucb_bound(num_agents: Agents, horizon: Length, dim: Features) -> float:
     """Robust regret of Byzantine-UCB: d N T^(3/4), up to constants and logarithms.
 
@@ -174,7 +176,7 @@ def byzantine_ucb_bound(num_agents: Agents, horizon: Length, dim: Features) -> f
     return dim * num_agents * float(horizon) ** 0.75
 
 
-@checked(source=f"{PAPER}, Theorem 6: `docs/formulas/byzantine.md#regret-bounds`.")
+@declare(source=f"{PAPER}, Theorem 6: `docs/formulas/byzantine.md#regret-bounds`.")
 def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, epsilon: Budget, delta: Delta) -> float:
     """Robust regret of Byzantine-UCB-DP, up to constants and logarithms.
 
@@ -186,7 +188,7 @@ def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, e
     return math.sqrt(math.log(2 / delta) / epsilon) * math.sqrt(dim) * byzantine_ucb_bound(num_agents, horizon, dim)
 
 
-@checked(source=f"{PAPER}, Theorem 7: `docs/formulas/byzantine.md#regret-bounds`.")
+@declare(source=f"{PAPER}, Theorem 7: `docs/formulas/byzantine.md#regret-bounds`.")
 def byzantine_ucb_dp_mom_bound(
     num_agents: Agents,
     horizon: Length,

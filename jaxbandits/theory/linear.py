@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 from jaxbandits.declared import LATER, Doc, FeatureNorm, Ge, Le, NonNegative
 from jaxbandits.theory import quantities as q
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked, number
+from jaxbandits.validation import declare, number
 
 
-@checked(source="Theorem 1.3; `docs/formulas/robust_linear.md#bounds`.")
+@declare(source="Theorem 1.3; `docs/formulas/robust_linear.md#bounds`.")
 def robust_linear_reward_bound(
     dim: q.Features,
     horizon: q.Length,
@@ -30,14 +30,16 @@ def robust_linear_reward_bound(
 
     It is (sqrt(d T) + T max{sqrt(alpha d), alpha d}) (1 + 1 / epsilon).
 
-    corruption: The share alpha of corrupted rewards. The theorem covers shares below 1/4; the paper's Figure 1 draws
-        the formula up to 1/2.
+    Args:
+        corruption: The share alpha of corrupted rewards. The theorem covers shares below 1/4; the paper's Figure 1
+            draws the formula up to 1/2.
 
-    Notes: The theorem's maximum lost its radicals in our copy. The remark on alpha < 1/d fixes them, while the proof's
-    own radius gives T d sqrt(alpha).
+    Note:
+        The theorem's maximum lost its radicals in our copy. The remark on alpha < 1/d fixes them, while the proof's
+        own radius gives T d sqrt(alpha).
 
-    With unit arms and a unit theta no gap exceeds 2, so that a value of 2 T and more says nothing. That is so for
-    alpha d >= 4 / (1 + 1 / epsilon)^2 below alpha d = 1: at d = 5 and epsilon = 1 from alpha = 0.2 on, whatever T.
+        With unit arms and a unit theta no gap exceeds 2, so that a value of 2 T and more says nothing. That is so for
+        alpha d >= 4 / (1 + 1 / epsilon)^2 below alpha d = 1: at d = 5 and epsilon = 1 from alpha = 0.2 on, whatever T.
 
     >>> robust_linear_reward_bound(4, 10_000), robust_linear_reward_bound(4, 10_000, 1.0, corruption=0.01)
     (200.0, 4400.0)
@@ -48,7 +50,7 @@ def robust_linear_reward_bound(
     )
 
 
-@checked(source="Equation 58 and Theorem 1.4; `docs/formulas/robust_linear.md#bounds`.")
+@declare(source="Equation 58 and Theorem 1.4; `docs/formulas/robust_linear.md#bounds`.")
 def robust_linear_action_bound(
     dim: q.Features,
     horizon: q.Length,
@@ -62,11 +64,13 @@ def robust_linear_action_bound(
     It is d sqrt(T) + d^(3/2) ln(T) / epsilon by the proof, and d sqrt(T) + d / epsilon in the informal theorem, which
     the paper's Figure 1 draws; other logarithms and constants are dropped.
 
-    source: Which of the two: they differ in the private term, by sqrt(d) ln(T).
+    Args:
+        source: Which of the two: they differ in the private term, by sqrt(d) ln(T).
 
-    Notes: The proof bounds the norm of every arm by sqrt(2 d) (Lemma 3.7), and that factor also multiplies the private
-    term. With an exactly G-optimal design no weight exceeds 1 / d, the norm is at most 1, and the theorem's term
-    follows: `docs/deviations/robust_linear.md#order-of-m2`.
+    Note:
+        The proof bounds the norm of every arm by sqrt(2 d) (Lemma 3.7), and that factor also multiplies the private
+        term. With an exactly G-optimal design no weight exceeds 1 / d, the norm is at most 1, and the theorem's term
+        follows: `docs/deviations/robust_linear.md#order-of-m2`.
 
     >>> robust_linear_action_bound(4, 10_000)
     400.0
@@ -93,7 +97,7 @@ def radius_and_weight(
     return float(radius + share), float(share / corruption)
 
 
-@checked(source="`docs/formulas/robust_frontier.md#cw-oful`.")
+@declare(source="`docs/formulas/robust_frontier.md#cw-oful`.")
 def cw_bound(
     dim: q.Features,
     horizon: q.Plays,
@@ -112,12 +116,14 @@ def cw_bound(
 
     It is that of `cw_oful` at radius_scale = 1.
 
-    corruption_budget: C that the learner allows for; the adversary's may not exceed it. The default: sqrt(T).
-    failure_prob: Failure probability of the bound. The default: 1 / T, and 1/2 at T = 1.
+    Args:
+        corruption_budget: C that the learner allows for; the adversary's may not exceed it. The default: sqrt(T).
+        failure_prob: Failure probability of the bound. The default: 1 / T, and 1/2 at T = 1.
 
-    Notes: Derived here [ours], not the paper's theorem. Heavy plays, of weight 1, cost 2 beta each norm, and the
-    squared norms of all of them sum to at most 2 d i. The others have w ||x|| = alpha, so that their norms sum to at
-    most 2 d i / alpha.
+    Note:
+        Derived here [ours], not the paper's theorem. Heavy plays, of weight 1, cost 2 beta each norm, and the squared
+        norms of all of them sum to at most 2 d i. The others have w ||x|| = alpha, so that their norms sum to at most 2
+        d i / alpha.
 
     >>> round(cw_bound(4, 4000, 0, failure_prob=0.05)), round(cw_bound(4, 4000, 50, failure_prob=0.05))
     (4100, 23557)

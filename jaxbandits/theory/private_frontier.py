@@ -15,7 +15,7 @@ from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, Positive, P
 from jaxbandits.mechanisms.pure import response_bound
 from jaxbandits.theory.quantities import Arms, Corruption, Epsilon, Means, Plays, cut_at_max_gap
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 Mean = Annotated[Probability, Doc("A mean.")]
 
@@ -28,12 +28,13 @@ def _kl(x: float, y: float) -> float:
     return float(rel_entr(x, y) + rel_entr(1 - x, 1 - y))
 
 
-@checked(source=f"{PAPER}, {HOW_READ}; the closed form is derived: `docs/formulas/private_frontier.md#divergence`")
+@declare(source=f"{PAPER}, {HOW_READ}; the closed form is derived: `docs/formulas/private_frontier.md#divergence`")
 def private_kl_divergence(x: Mean, y: Mean, epsilon: Epsilon) -> float:
     """How far two Bernoulli means are apart for an epsilon-private algorithm.
 
-    Returns: d_eps(x, y): the least ``epsilon |z - x| + kl(z, y)`` over z between them. It is at most kl(x, y) and at
-    most ``epsilon |x - y|``, and finite at y = 1.
+    Returns:
+        float: d_eps(x, y): the least ``epsilon |z - x| + kl(z, y)`` over z between them. It is at most kl(x, y) and at
+            most ``epsilon |x - y|``, and finite at y = 1.
 
     >>> round(private_kl_divergence(0.3, 0.7, 0.5), 9), private_kl_divergence(0.5, 1.0, 2.0)
     (0.172174886, 1.0)
@@ -53,7 +54,7 @@ def _over_gaps(means: Any, divergence: Callable[[float, float], float]) -> float
     return math.fsum((best - mean) / divergence(float(mean), best) for mean in means if mean < best)
 
 
-@checked(source=f"{PAPER}, Theorem 1, {HOW_READ}: `docs/formulas/private_frontier.md#lower-bounds`")
+@declare(source=f"{PAPER}, Theorem 1, {HOW_READ}: `docs/formulas/private_frontier.md#lower-bounds`")
 def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
     """Coefficient of log T in the regret of every consistent epsilon-private algorithm on Bernoulli arms.
 
@@ -65,7 +66,7 @@ def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
     return _over_gaps(means, lambda mean, best: private_kl_divergence(mean, best, epsilon))
 
 
-@checked(source=f"{PAPER}, Theorem 2, {HOW_READ}: `docs/formulas/private_frontier.md#lower-bounds`")
+@declare(source=f"{PAPER}, Theorem 2, {HOW_READ}: `docs/formulas/private_frontier.md#lower-bounds`")
 def dp_index_bound(
     means: Means, epsilon: Epsilon, batch_ratio: Annotated[Scalar, Gt(1), Doc("Of the batches' lengths.")]
 ) -> float:
@@ -79,7 +80,7 @@ def dp_index_bound(
     return float(batch_ratio * private_kl_lower_bound(means, epsilon))
 
 
-@checked(source="Azize and Basu 2022, Theorem 3: `docs/formulas/private_frontier.md#lower-bounds`")
+@declare(source="Azize and Basu 2022, Theorem 3: `docs/formulas/private_frontier.md#lower-bounds`")
 def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
     """The older coefficient of log T: sum of D_a / min(kl(mu_a, mu*), 6 epsilon D_a).
 
@@ -91,7 +92,7 @@ def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
     return _over_gaps(means, lambda mean, best: min(_kl(mean, best), float(6 * epsilon * (best - mean))))
 
 
-@checked(source="Azize and Basu 2022, Theorem 2: `docs/formulas/private_frontier.md#lower-bounds`")
+@declare(source="Azize and Basu 2022, Theorem 2: `docs/formulas/private_frontier.md#lower-bounds`")
 def private_minimax_lower_bound(num_arms: Arms, horizon: Plays, epsilon: Epsilon) -> float:
     """Regret that some instance forces on every private algorithm: max(sqrt(T (K - 1)) / 27, (K - 1) / (131 epsilon)).
 
@@ -101,7 +102,7 @@ def private_minimax_lower_bound(num_arms: Arms, horizon: Plays, epsilon: Epsilon
     return max(math.sqrt(horizon * (num_arms - 1)) / 27, float((num_arms - 1) / (131 * epsilon)))
 
 
-@checked(
+@declare(
     source="Derived for the algorithm of Azize and Basu 2023 (arXiv 2309.00557) as recalled: "
     "`docs/formulas/private_frontier.md#adac-ucb`"
 )
@@ -140,7 +141,7 @@ def _shares(
     return c, float(power), float(((c * corruption) if order == "after" else corruption) ** power)
 
 
-@checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
+@declare(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
 def local_mean_rate(
     n: Annotated[int, Ge(1)],
     epsilon: Budget,
@@ -153,7 +154,8 @@ def local_mean_rate(
     It is A^(1 - 1/k) + (c / sqrt n)^(1 - 1/k), c = (e^epsilon + 1) / (e^epsilon - 1); A is c alpha "after", alpha
     "before".
 
-    n: Number of reports.
+    Args:
+        n: Number of reports.
 
     >>> [round(local_mean_rate(10_000, 0.5, 2.0, 0.05, order), 3) for order in ("before", "after")]
     [0.426, 0.654]
@@ -162,7 +164,7 @@ def local_mean_rate(
     return corrupted + (c / math.sqrt(n)) ** power
 
 
-@checked(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
+@declare(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
 def local_robust_rate(
     num_arms: Arms,
     horizon: Plays,
@@ -177,7 +179,8 @@ def local_robust_rate(
     It is T A^(1 - 1/k) + T^(1/2 + 1/(2k)) (c sqrt(K ln T))^(1 - 1/k), at most T max_gap; c and A as in
     `local_mean_rate`.
 
-    max_gap: Largest gap between two means, in units of a reward: regret is at most T times it.
+    Args:
+        max_gap: Largest gap between two means, in units of a reward: regret is at most T times it.
 
     >>> round(local_robust_rate(5, 100_000, 1.0, float("inf"), 0.0))
     5192
@@ -197,7 +200,7 @@ Precision = Annotated[Positive, Doc("s: g is at least s epsilon.")]
 MOST_ORDERS = 1024  # orders tried for a conversion: at epsilon = 0.01 and delta = 1e-10 the best is near 700
 
 
-@checked(source="Chowdhury and Zhou (ICLR 2023), Theorem 2: `docs/formulas/private_frontier.md#secure-aggregation`")
+@declare(source="Chowdhury and Zhou (ICLR 2023), Theorem 2: `docs/formulas/private_frontier.md#secure-aggregation`")
 def skellam_rdp(
     order: Annotated[int, Ge(2), Doc("The Renyi order a.")], epsilon: Nominal, precision_scale: Precision
 ) -> float:
@@ -205,8 +208,9 @@ def skellam_rdp(
 
     It is a epsilon^2 / 2 + min{(2a - 1) epsilon^2 / (4 s^2) + 3 epsilon / (2 s^3), 3 max(epsilon, epsilon^2) / (2 s)}.
 
-    Notes: The printed last term is 3 epsilon^2 / (2 s), which asks for g >= s; below epsilon = 1 short blocks have a
-    smaller g, and 3 epsilon / (2 s) is what holds for them.
+    Note:
+        The printed last term is 3 epsilon^2 / (2 s), which asks for g >= s; below epsilon = 1 short blocks have a
+        smaller g, and 3 epsilon / (2 s) is what holds for them.
 
     >>> skellam_rdp(8, 1.0, 10.0)
     4.039
@@ -219,7 +223,7 @@ def _rdp(order: int, epsilon: Scalar, s: Scalar) -> float:
     return float(order * epsilon**2 / 2 + min(fine, 3 * max(epsilon, epsilon**2) / (2 * s)))
 
 
-@checked(source="`docs/formulas/private_frontier.md#secure-aggregation`")
+@declare(source="`docs/formulas/private_frontier.md#secure-aggregation`")
 def skellam_epsilon(epsilon: Nominal, precision_scale: Precision, delta: Delta) -> float:
     """The epsilon at `delta` that one block of `dist_elimination(noise="skellam")` spends at most.
 

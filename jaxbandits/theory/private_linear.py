@@ -14,7 +14,7 @@ from jaxbandits.declared import LATER, Delta, Doc, Epsilon, FeatureNorm, NonNega
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_scale
 from jaxbandits.theory.linear_widths import REWARD_SCALE
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 PAPER = '"Improved rate for locally differentially private linear bandits"'
 REACH = (1e-4, 50.0)  # where `printed_noise_reach` looks for the largest epsilon
@@ -38,7 +38,7 @@ UserEpsilon = Annotated[Scalar, LATER, Doc("Privacy budget of a user, in (0, inf
 UserDelta = Annotated[Scalar, LATER, Doc("Failure probability of the privacy claim, in (0, 1).")]
 
 
-@checked(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#calibration`.")
+@declare(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#calibration`.")
 def online_ucb_sensitivity(private_features: PrivateFeatures = True, feature_norm: FeatureNorm = 1.0) -> float:
     """Largest L2 change of what a user adds noise to.
 
@@ -50,7 +50,7 @@ def online_ucb_sensitivity(private_features: PrivateFeatures = True, feature_nor
     return math.sqrt(4 * feature_norm**2 + 1) if private_features else 1.0
 
 
-@checked(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#calibration`.")
+@declare(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#calibration`.")
 def online_ucb_noise(
     epsilon: Annotated[Epsilon, Doc("Privacy budget of a user; inf is no noise.")],
     delta: NoisyDelta = 0.1,
@@ -61,9 +61,10 @@ def online_ucb_noise(
 ) -> float:
     """Standard deviation sigma of the noise on every feature and on the reward.
 
-    calibration: "exact": the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018). "paper": 2
-        sqrt(2 log(1.25 / delta)) / epsilon, and half of it for the reward alone. "reference": sqrt(log(2.5 / delta)) /
-        epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
+    Args:
+        calibration: "exact": the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018).
+            "paper": 2 sqrt(2 log(1.25 / delta)) / epsilon, and half of it for the reward alone. "reference":
+            sqrt(log(2.5 / delta)) / epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
 
     >>> [round(online_ucb_noise(1.0, calibration=c), 3) for c in ("exact", "paper", "reference")]
     [2.428, 4.495, 1.794]
@@ -77,18 +78,21 @@ def online_ucb_noise(
     return float((2 if private_features else 1) * math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
 
 
-@checked(source=f"{PAPER}, Theorem 3.2: `docs/formulas/ldp_contextual.md#calibration`.")
+@declare(source=f"{PAPER}, Theorem 3.2: `docs/formulas/ldp_contextual.md#calibration`.")
 def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The delta that the printed noise of OnlineUCB truly has for a user's pair at an epsilon.
 
-    epsilon: The epsilon that is claimed, finite.
+    Args:
+        epsilon: The epsilon that is claimed, finite.
 
-    Returns: The least delta at which the message (x, y), of a feature with `|x|` <= 1 and its reward, is private at
-    `epsilon`.
+    Returns:
+        The least delta at which the message (x, y), of a feature with `|x|` <= 1 and its reward, is private at
+        `epsilon`.
 
-    Notes: The printed standard deviation, 2 sqrt(2 log(1.25 / delta)) / epsilon, is that of the classical formula for x
-    and for y apart, each of which moves by 2 at most. The pair moves by sqrt(4 + reward_range^2), and it is one
-    Gaussian release, of which the least delta is known exactly (Balle and Wang 2018, Theorem 8).
+    Note:
+        The printed standard deviation, 2 sqrt(2 log(1.25 / delta)) / epsilon, is that of the classical formula for x
+        and for y apart, each of which moves by 2 at most. The pair moves by sqrt(4 + reward_range^2), and it is one
+        Gaussian release, of which the least delta is known exactly (Balle and Wang 2018, Theorem 8).
 
     >>> round(printed_noise_delta(10.0, 0.1), 6), round(printed_noise_delta(1.0, 1e-5, 2.0), 9)
     (0.607584, 3.7361e-05)
@@ -97,13 +101,14 @@ def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: Re
     return gaussian_delta(math.sqrt(4 + reward_range**2), scale, epsilon)
 
 
-@checked(source=f"{PAPER}, Theorem 3.2: `docs/formulas/ldp_contextual.md#calibration`.")
+@declare(source=f"{PAPER}, Theorem 3.2: `docs/formulas/ldp_contextual.md#calibration`.")
 def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The largest epsilon at which the printed noise of OnlineUCB keeps its claim.
 
-    Returns: epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is looked
-    for in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger. What the noise has beyond it is in
-    `printed_noise_delta`.
+    Returns:
+        float: epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is
+            looked for in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger. What the noise has beyond it is
+            in `printed_noise_delta`.
 
     >>> round(printed_noise_reach(0.1), 6), round(printed_noise_reach(1e-5, 2.0), 6)
     (4.356574, 0.364732)
@@ -120,7 +125,7 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
     return math.exp(low)
 
 
-@checked(source=f"{PAPER}, Algorithm 1, rebuilt: `docs/formulas/ldp_contextual.md#clip-constant`.")
+@declare(source=f"{PAPER}, Algorithm 1, rebuilt: `docs/formulas/ldp_contextual.md#clip-constant`.")
 def online_ucb_gradient_bound(
     feature_noise: Scalar,
     reward_noise: Annotated[Scalar, LATER, Doc("Standard deviation of the noise on a reward; 0 where none is added.")],
@@ -136,9 +141,10 @@ def online_ucb_gradient_bound(
         2 sqrt(2 log) (2 D sigma + 2 sigma + D Delta + Delta)
           + 2 log (2 D Delta^2 + 4 D Delta sigma + 2 Delta sigma + 2 D sigma^2 + 2 sigma^2 + D sigma^2) + 2 D + 2.
 
-    feature_noise: Standard deviation of the noise on a feature's entry; 0 where none is added.
-    log: log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). The default: the practical bound,
-        which leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
+    Args:
+        feature_noise: Standard deviation of the noise on a feature's entry; 0 where none is added.
+        log: log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). The default: the practical
+            bound, which leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
 
     >>> sigma = online_ucb_noise(1.0, calibration="paper")
     >>> round(online_ucb_gradient_bound(sigma, sigma))
@@ -153,7 +159,7 @@ def online_ucb_gradient_bound(
     return float(2 * root * linear + 2 * log * square + 2 * D + 2)
 
 
-@checked(source=f"{PAPER}, M_N: `docs/formulas/ldp_contextual.md#width`.")
+@declare(source=f"{PAPER}, M_N: `docs/formulas/ldp_contextual.md#width`.")
 def online_ucb_learner_regret(
     gradient_bound: GradientBound, curvature: Curvature, horizon: Plays, theta_bound: ThetaBound = 1.0
 ) -> float:
@@ -165,7 +171,7 @@ def online_ucb_learner_regret(
     return float((gradient_bound / curvature * gradient_bound + gradient_bound * theta_bound) * math.log(horizon))
 
 
-@checked(source=f"{PAPER}, Lemma 3.3, with Lemma 3.5 for S: `docs/formulas/ldp_contextual.md#width`.")
+@declare(source=f"{PAPER}, Lemma 3.3, with Lemma 3.5 for S: `docs/formulas/ldp_contextual.md#width`.")
 def online_ucb_deviation(
     gradient_bound: GradientBound,
     curvature: Curvature,
@@ -191,7 +197,7 @@ def online_ucb_deviation(
     return float(math.log(horizon / failure_prob) * bound)
 
 
-@checked(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#width`.")
+@declare(source=f"{PAPER}, Algorithm 1: `docs/formulas/ldp_contextual.md#width`.")
 def online_ucb_width(
     width: Literal["scaled", "theory"],
     horizon: Plays,
@@ -206,11 +212,13 @@ def online_ucb_width(
 ) -> float:
     """The width w of the index <x, theta> + w sqrt(x' V^-1 x).
 
-    width: "scaled": (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle term
-        of K_N. "theory": sqrt(M_N + K_N).
-    gradient_bound: Bound G at which gradients are clipped. "theory" needs it.
+    Args:
+        width: "scaled": (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle
+            term of K_N. "theory": sqrt(M_N + K_N).
+        gradient_bound: Bound G at which gradients are clipped. "theory" needs it.
 
-    Raises: If `width` is unknown, or ``"theory"`` lacks a number.
+    Raises:
+        ValueError: If `width` is unknown, or ``"theory"`` lacks a number.
 
     >>> round(online_ucb_width("scaled", 20_000, 1 / 20_000, epsilon=1.0, delta=0.1), 2)
     8.98

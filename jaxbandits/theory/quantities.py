@@ -1,4 +1,4 @@
-"""What the arguments of bounds and tunings mean and may be: annotations that `validation.checked` reads.
+"""What the arguments of bounds and tunings mean and may be: annotations that `validation.declare` reads.
 
 A name stands for the meaning; the argument has a name of its own. K arms, N experts or agents, T plays.
 """

@@ -11,7 +11,7 @@ from typing import Annotated
 from jaxbandits.declared import Doc, Ge, Gt, NonNegative, Positive
 from jaxbandits.theory.quantities import Corruption, CorruptionBound, Epsilon, MaxGap, Order, cut_at_max_gap
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked
+from jaxbandits.validation import declare
 
 Arms = Annotated[int, Ge(1), Doc("Number of arms K.")]
 Length = Annotated[Scalar, Ge(2), Doc("Number of plays T, which need not be whole.")]
@@ -25,7 +25,7 @@ def _common(num_arms: int, horizon: Scalar, epsilon: Scalar, moment_order: Scala
     return float(math.sqrt(num_arms * horizon * log_t) + private + horizon * corruption**power)
 
 
-@checked(
+@declare(
     source="Wu, Zhou, Tao and Wang 2023, Theorem 6.2 and its clean case: "
     "`docs/formulas/private_robust_mab.md#regret-bounds`."
 )
@@ -53,7 +53,7 @@ def prm_raw_bound(
     return cut_at_max_gap(moment_bound ** (1 / moment_order) * bound, horizon, max_gap)
 
 
-@checked(
+@declare(
     source="Wu, Zhou, Tao and Wang 2023, Theorems 6.10 and 6.12: `docs/formulas/private_robust_mab.md#regret-bounds`."
 )
 def prm_central_bound(
@@ -83,7 +83,7 @@ def prm_central_bound(
     return cut_at_max_gap(bound, horizon, max_gap)
 
 
-@checked(source="Wu, Zhou, Tao and Wang 2023, Theorem 4.1: `docs/formulas/private_robust_mab.md#regret-bounds`.")
+@declare(source="Wu, Zhou, Tao and Wang 2023, Theorem 4.1: `docs/formulas/private_robust_mab.md#regret-bounds`.")
 def private_robust_lower_bound(
     num_arms: Arms,
     horizon: Length,
@@ -99,7 +99,9 @@ def private_robust_lower_bound(
 
     constant u^(1/k) max{sqrt(K T), (K / epsilon)^(1 - 1/k) T^(1/k), T alpha^(1 - 1/k)}.
 
-    constant: The theorem's constant, which it does not state: 1/27 is this package's choice, so label the line "order".
+    Args:
+        constant: The theorem's constant, which it does not state: 1/27 is this package's choice, so label the line
+            "order".
 
     >>> round(private_robust_lower_bound(5, 10_000, 0.1), 1)
     26.2

@@ -13,7 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from jaxbandits.declared import Axes, Doc, Ge, Le, NonNegative, Positive, Probability, Remedy, Share
 from jaxbandits.theory.quantities import Arms, FailureProb, Length, Means, NoiseScale, Order, Plays, RegretBound
 from jaxbandits.typing import Float, Scalar, Vector
-from jaxbandits.validation import array, checked
+from jaxbandits.validation import array, declare
 
 AtLeastTwo = Annotated[Plays, Ge(2)]
 CorruptionBudget = Annotated[
@@ -26,7 +26,7 @@ def _gaps(means: Any, horizon: int, failure_prob: Scalar | None) -> tuple[Any, f
     return np.max(means) - means, len(means) / float(1 / horizon if failure_prob is None else failure_prob)
 
 
-@checked(
+@declare(
     source="Lykouris, Mirrokni and Paes Leme 2018 (arXiv 1803.09353), recalled: "
     "`docs/formulas/robust_frontier.md#multilayer-elimination`"
 )
@@ -48,7 +48,7 @@ def multilayer_bound(
     return float(sum((len(gaps) * corruption_budget * log + math.log(horizon)) * log / gap for gap in gaps[gaps > 0]))
 
 
-@checked(source="Gupta, Koren and Talwar 2019 (arXiv 1902.08647), abstract: `docs/formulas/robust_frontier.md#barbar`")
+@declare(source="Gupta, Koren and Talwar 2019 (arXiv 1902.08647), abstract: `docs/formulas/robust_frontier.md#barbar`")
 def barbar_bound(
     means: Means,
     horizon: AtLeastTwo,
@@ -70,7 +70,7 @@ def barbar_bound(
     return float(len(gaps) * corruption_budget + sum(log / gap for gap in worse))
 
 
-@checked(source="Ours: `docs/formulas/robust_frontier.md#stopping-elimination`")
+@declare(source="Ours: `docs/formulas/robust_frontier.md#stopping-elimination`")
 def wide_elimination_bound(
     means: Annotated[Vector, Axes(1, "array of float [K]")],
     horizon: Plays,
@@ -80,12 +80,14 @@ def wide_elimination_bound(
 ) -> float:
     """Upper bound of the regret of `stopping_elimination` whose budget of corruption is known.
 
-    means: Expected rewards of the arms, K at least 2, in units of a reward.
-    corruption_budget: C: the sum of the sizes of what an adversary changes in the rewards of the played arms.
+    Args:
+        means: Expected rewards of the arms, K at least 2, in units of a reward.
+        corruption_budget: C: the sum of the sizes of what an adversary changes in the rewards of the played arms.
 
-    Returns: With l = ln(2 K T / delta), the sum over the arms of gap D > 0 of D (1 + ((2 sigma sqrt(2 l) + sqrt(8
-    sigma^2 l + 4 C D)) / D)^2). It holds with probability 1 - delta against every adversary of budget C, who may see
-    the arm. It may exceed T max D.
+    Returns:
+        With l = ln(2 K T / delta), the sum over the arms of gap D > 0 of D (1 + ((2 sigma sqrt(2 l) + sqrt(8 sigma^2 l
+        + 4 C D)) / D)^2). It holds with probability 1 - delta against every adversary of budget C, who may see the arm.
+        It may exceed T max D.
 
     >>> round(wide_elimination_bound([0.8, 0.6, 0.5, 0.3], 20_000, 100.0, failure_prob=0.05), 1)
     3172.9
@@ -99,15 +101,16 @@ def wide_elimination_bound(
     )
 
 
-@checked(source="Ours: `docs/formulas/robust_frontier.md#robust-frontier-budgets`.")
+@declare(source="Ours: `docs/formulas/robust_frontier.md#robust-frontier-budgets`.")
 def budget_of_share(share: Probability, horizon: Length, size: Positive) -> float:
     """The budget that a share of corrupted rewards amounts to on average: share * horizon * size.
 
     Huber's share is no budget: how many rewards are hit is random, and nothing bounds how far each is moved. The number
     tells which `total` of `budgeted` to compare with which `corruption` of `huber`.
 
-    share: Chance that a reward is corrupted.
-    size: How far a corrupted reward is moved, in units of a reward.
+    Args:
+        share: Chance that a reward is corrupted.
+        size: How far a corrupted reward is moved, in units of a reward.
 
     >>> budget_of_share(0.01, 20_000, 0.5)
     100.0
@@ -122,7 +125,7 @@ Contamination = Annotated[Share, Remedy("1/2 is the breakdown point"), Doc("Shar
 HALVINGS = 80  # halvings of an interval of ln c; those of a float64 end before
 
 
-@checked(source="`docs/formulas/robust_frontier.md#crimed`")
+@declare(source="`docs/formulas/robust_frontier.md#crimed`")
 def median_shift(corruption_bound: Contamination) -> float:
     """How far contamination can move the median of a normal law, in standard deviations.
 
@@ -134,20 +137,23 @@ def median_shift(corruption_bound: Contamination) -> float:
     return float(ndtri(1 / (2 * (1 - corruption_bound))))
 
 
-@checked(source="Derived: `docs/formulas/robust_frontier.md#crimed`")
+@declare(source="Derived: `docs/formulas/robust_frontier.md#crimed`")
 def contaminated_divergence(
     gaps: Annotated[Vector, Axes(1, "array of float [n]"), Ge(0)], corruption_bound: Contamination
 ) -> Float[np.ndarray, " n"]:
     """The least Kullback-Leibler divergence of two normal laws of variance 1 that are both contaminated.
 
-    gaps: Distances g of the two means, in standard deviations.
+    Args:
+        gaps: Distances g of the two means, in standard deviations.
 
-    Returns (array of float64 [n]): d_eps(g): 0 for g up to twice `median_shift`, at most g^2 / 2, and g^2 / 2 without
-    contamination.
+    Returns:
+        array of float64 [n]: d_eps(g): 0 for g up to twice `median_shift`, at most g^2 / 2, and g^2 / 2 without
+            contamination.
 
-    Notes: It is that of the least favourable pair of Huber and Strassen. With c > 1 the solution of Phi(u) + Phi(l) / c
-    = 1 / (1 - eps), u = g / 2 + ln(c) / g and l = g - u, it is (1 - eps) (ln(c) (1 - 1 / c) Phi(l) + g^2 / 2 (Phi(u) -
-    Phi(l)) - g (phi(l) - phi(u))).
+    Note:
+        It is that of the least favourable pair of Huber and Strassen. With c > 1 the solution of Phi(u) + Phi(l) / c =
+        1 / (1 - eps), u = g / 2 + ln(c) / g and l = g - u, it is (1 - eps) (ln(c) (1 - 1 / c) Phi(l) + g^2 / 2 (Phi(u)
+        - Phi(l)) - g (phi(l) - phi(u))).
 
     >>> contaminated_divergence([0.2, 0.5, 1.0], 0.1).round(4).tolist()
     [0.0, 0.0131, 0.1404]
@@ -172,7 +178,7 @@ def contaminated_divergence(
     return np.where(far, np.maximum((1 - share) * value, 0), 0.0)
 
 
-@checked(source="`docs/formulas/robust_frontier.md#robust-frontier-worst-case`")
+@declare(source="`docs/formulas/robust_frontier.md#robust-frontier-worst-case`")
 @functools.cache
 def expected_max(m: Annotated[int, Ge(1), Doc("How many normals.")]) -> float:
     """The mean of the largest of m independent standard normals.
@@ -196,7 +202,7 @@ def expected_max(m: Annotated[int, Ge(1), Doc("How many normals.")]) -> float:
 LOST = 1e-9  # expected number of feedbacks of a run beyond `geometric_bound`
 
 
-@checked(source="docs/formulas/robust_frontier.md#robust-frontier-delay")
+@declare(source="docs/formulas/robust_frontier.md#robust-frontier-delay")
 def geometric_bound(
     mean: Annotated[Scalar, Ge(0), Le(1e6), Doc("Mean m of the delay in plays.")], horizon: Plays
 ) -> int:
@@ -220,7 +226,7 @@ def geometric_bound(
     return most if rare(most) else most + 1
 
 
-@checked(
+@declare(
     source="Joulani, György and Szepesvári 2013, recalled; docs/formulas/robust_frontier.md#robust-frontier-delayed-ucb"
 )
 def delayed_ucb_bound(
@@ -231,8 +237,9 @@ def delayed_ucb_bound(
     It is [recalled]. G* is the expected largest number of an arm's plays that are outstanding at once. Under a fixed
     delay d it is at most d.
 
-    gaps: Gaps of the arms; those of 0 add nothing.
-    outstanding (float or array of float [K]): G* of every arm, or one number for all, at least 0.
+    Args:
+        gaps: Gaps of the arms; those of 0 add nothing.
+        outstanding (float or array of float [K]): G* of every arm, or one number for all, at least 0.
 
     >>> round(delayed_ucb_bound([0.0, 0.5], 1000, 10), 3)
     117.274
@@ -246,7 +253,7 @@ def delayed_ucb_bound(
     return float(np.sum(8 * math.log(horizon) / worse_gaps + 3.5 * worse_gaps) + np.sum(worse_gaps * waiting))
 
 
-@checked(source="Masoudian, Zimmert and Seldin 2022, recalled; docs/formulas/robust_frontier.md#robust-frontier-hybrid")
+@declare(source="Masoudian, Zimmert and Seldin 2022, recalled; docs/formulas/robust_frontier.md#robust-frontier-hybrid")
 def hybrid_tuning(
     num_arms: Arms, delay_bound: Annotated[NonNegative, Doc("The largest delay d, in plays.")]
 ) -> tuple[float, float]:
@@ -261,7 +268,7 @@ def hybrid_tuning(
     return 10 * d + (d / (root * log)) ** 2, (24 * d * root) ** 2 * log
 
 
-@checked(source="Zimmert and Seldin 2020; docs/formulas/robust_frontier.md#robust-frontier-hybrid")
+@declare(source="Zimmert and Seldin 2020; docs/formulas/robust_frontier.md#robust-frontier-hybrid")
 def delayed_order(
     num_arms: Arms, horizon: Plays, total_delay: Annotated[NonNegative, Doc("D, the sum of all delays.")]
 ) -> Order:

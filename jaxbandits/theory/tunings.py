@@ -8,7 +8,7 @@ from jaxbandits.declared import LATER, Doc, Ge, Gt, Le, NonNegative, Positive, R
 from jaxbandits.mechanisms.composition import composed_epsilon as composed_epsilon  # a name of `theory` too
 from jaxbandits.theory.quantities import Arms, Epsilon, Experts, Plays, SmallDelta
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import checked, integer, told
+from jaxbandits.validation import declare, integer
 
 Mixing = Annotated[Scalar, Ge(0), Le(1), Doc("Share of uniform exploration. The default: the theory's.")]
 WholeRun = Annotated[Scalar, Gt(0), Doc("Privacy budget of the whole run.")]
@@ -17,12 +17,13 @@ Covered = Annotated[Scalar, LATER, Doc("Privacy budget of the whole run, in [1/T
 TunedNumbers = Annotated[dict[str, Any], Doc("``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.")]
 
 
-@checked(source="Asi, Raman and Talwar 2025, Algorithm 1: `docs/formulas/private_adversarial.md#batch-length`.")
+@declare(source="Asi, Raman and Talwar 2025, Algorithm 1: `docs/formulas/private_adversarial.md#batch-length`.")
 def window(epsilon: AtMostOne) -> int:
     """Batch length tau = ceil(1 / epsilon) of Algorithm 1.
 
-    Notes: 1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after
-    float32 rounding.
+    Note:
+        1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after
+        float32 rounding.
 
     >>> window(0.1), window(1 / 49), window(0.3)
     (10, 49, 4)
@@ -30,13 +31,14 @@ def window(epsilon: AtMostOne) -> int:
     return _ceil_with_tolerance(1 / float(epsilon), 1e-6)
 
 
-@checked
+@declare
 def check_epsilon(
     epsilon: Annotated[WholeRun, Le(math.inf)], horizon: Annotated[int, LATER, Doc("Number of plays T.")]
 ) -> Annotated[float, Doc("epsilon.")]:
     """Check that the theory of Algorithm 1 covers epsilon: 1/T <= epsilon <= 1.
 
-    Raises: If epsilon lies outside [1/T, 1].
+    Raises:
+        ValueError: If epsilon lies outside [1/T, 1].
     """
     if not (1 - 1e-6) / horizon <= epsilon <= 1:
         raise ValueError(
@@ -45,35 +47,40 @@ def check_epsilon(
     return float(epsilon)
 
 
-@told
+@declare(check=False)
 def check_mixing(mixing: float, mixing_at: Callable[[int], float], **sizes: Any) -> float:
     """Check that the theory's mixing is a probability.
 
-    mixing: The theory's share of uniform exploration.
-    mixing_at: The mixing at another horizon T.
-    sizes (int or float): The sizes that the error names, T among them.
+    Args:
+        mixing: The theory's share of uniform exploration.
+        mixing_at: The mixing at another horizon T.
+        sizes (int or float): The sizes that the error names, T among them.
 
-    Returns: mixing.
+    Returns:
+        mixing.
 
-    Raises: If mixing lies outside [0, 1]. The error names the sizes and the smallest T that works.
+    Raises:
+        ValueError: If mixing lies outside [0, 1]. The error names the sizes and the smallest T that works.
     """
     if not 0 <= mixing <= 1:
         refuse(f"the theory's mixing is {mixing:.4g} > 1", lambda t: 0 <= mixing_at(t) <= 1, **sizes)
     return mixing
 
 
-@told
+@declare(check=False)
 def refuse(
     what: str, works: Callable[[int], bool], *, remedy: str = "learning_rate and mixing", **sizes: Any
 ) -> NoReturn:
     """Raise a ValueError that names the smallest larger horizon at which the theory works.
 
-    what: What is wrong.
-    works: Whether the theory works at a horizon T. The smallest such T is found by bisection.
-    remedy: The arguments that replace the theory's values.
-    sizes (int or float): The sizes that the error names, T among them.
+    Args:
+        what: What is wrong.
+        works: Whether the theory works at a horizon T. The smallest such T is found by bisection.
+        remedy: The arguments that replace the theory's values.
+        sizes (int or float): The sizes that the error names, T among them.
 
-    Raises: Always.
+    Raises:
+        ValueError: Always.
     """
     low, high = sizes["T"], 2 * sizes["T"]
     while high < 2**62 and not works(high):
@@ -88,14 +95,15 @@ def refuse(
     )
 
 
-@checked(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
+@declare(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mixing | None = None) -> TunedNumbers:
     """Tuning of EXP3 inside Algorithm 1.
 
     learning_rate = sqrt(log K / (22 n K L^2)) and mixing = 4 learning_rate K L with n = epsilon T and L = log(K n).
 
-    Raises: If an argument lies outside its range, L <= 0, or the theory's mixing exceeds 1 (about epsilon T < 0.73 K
-    log K).
+    Raises:
+        ValueError: If an argument lies outside its range, L <= 0, or the theory's mixing exceeds 1 (about epsilon T <
+            0.73 K log K).
 
     >>> sorted(exp3_tuning(10, 100_000, 0.1))
     ['learning_rate', 'mixing', 'noise_scale', 'window']
@@ -111,7 +119,7 @@ def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered, *, mixing: Mix
     return {"learning_rate": rate, "mixing": mixing, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-@checked(source="Asi, Raman and Talwar 2025, proof of Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
+@declare(source="Asi, Raman and Talwar 2025, proof of Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
 def exp3_noisy_tuning(
     num_arms: Arms, horizon: Plays, noise_scale: NonNegative, *, mixing: Mixing | None = None, window: int = 1
 ) -> Annotated[dict[str, Any], Doc("``learning_rate`` and ``mixing``.")]:
@@ -120,12 +128,14 @@ def exp3_noisy_tuning(
     learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))) and mixing = 4 learning_rate lam K
     log(K J).
 
-    horizon: Number of updates J.
-    noise_scale: Scale lam of the noise.
-    window: Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 /
-        (window lam).
+    Args:
+        horizon: Number of updates J.
+        noise_scale: Scale lam of the noise.
+        window: Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 /
+            (window lam).
 
-    Raises: If an argument lies outside its range, or the theory's mixing exceeds 1.
+    Raises:
+        ValueError: If an argument lies outside its range, or the theory's mixing exceeds 1.
     """
     k, j, lam = num_arms, horizon, noise_scale
 
@@ -142,7 +152,7 @@ def exp3_noisy_tuning(
     return {"learning_rate": rate, "mixing": mixing}
 
 
-@checked(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
+@declare(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
 def ftpl_tuning(
     num_arms: Arms, horizon: Plays, epsilon: Covered
 ) -> Annotated[dict[str, Any], Doc("``learning_rate``, ``tries``, ``window`` and ``noise_scale``.")]:
@@ -152,7 +162,8 @@ def ftpl_tuning(
     learning_rate = min(sqrt(log K / (K n + 10 K n L^2)), 1 / (sqrt(K n) (1 + 4 log n))) with n = epsilon T and
     L = log(K n).
 
-    Raises: If an argument lies outside its range, or L <= 0.
+    Raises:
+        ValueError: If an argument lies outside its range, or L <= 0.
     """
     k, epsilon = num_arms, check_epsilon(epsilon, horizon)
     n, tau = epsilon * horizon, window(epsilon)
@@ -163,7 +174,7 @@ def ftpl_tuning(
     return {"learning_rate": min(first, second), "tries": tries, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-@checked(source="Asi, Raman and Talwar 2025, Lemma E.4: `docs/formulas/private_adversarial.md#ftpl`.")
+@declare(source="Asi, Raman and Talwar 2025, Lemma E.4: `docs/formulas/private_adversarial.md#ftpl`.")
 def ftpl_noisy_tuning(
     num_arms: Arms,
     horizon: Annotated[Plays, Doc("Number of updates J.")],
@@ -180,7 +191,7 @@ def ftpl_noisy_tuning(
     return {"learning_rate": min(first, second), "tries": _ceil_with_tolerance(math.sqrt(k * j))}
 
 
-@checked(
+@declare(
     source="Asi, Raman and Talwar 2025, Algorithm 6 and Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`."
 )
 def local_exp4_tuning(
@@ -191,9 +202,11 @@ def local_exp4_tuning(
     learning_rate = sqrt(log N / (3 T K (1 + 10 log^2(K T) / epsilon^2))) and
     mixing = 4 learning_rate K log(K T) / epsilon.
 
-    epsilon: Privacy budget of the whole run; inf adds no noise and gives mixing 0.
+    Args:
+        epsilon: Privacy budget of the whole run; inf adds no noise and gives mixing 0.
 
-    Raises: If an argument lies outside its range, or the theory's mixing exceeds 1 (about T < 0.53 K log N).
+    Raises:
+        ValueError: If an argument lies outside its range, or the theory's mixing exceeds 1 (about T < 0.53 K log N).
     """
     k, experts = num_arms, num_experts
     lam = 0.0 if math.isinf(epsilon) else 1 / epsilon
@@ -209,7 +222,7 @@ def local_exp4_tuning(
     return {"learning_rate": rate, "mixing": mixing, "noise_scale": lam}
 
 
-@checked(
+@declare(
     source="Asi, Raman and Talwar 2025, Algorithm 2 and Theorem 4.5: "
     "`docs/formulas/private_adversarial.md#batched-exp4`."
 )
@@ -233,11 +246,14 @@ def batched_exp4_tuning(
     mixing = max((learning_rate N')^(1/3) K^(2/3) L^(2/3) / (epsilon window)^(2/3),
     12 learning_rate K sqrt(N') L / (epsilon window)), noise_scale = 3 K sqrt(N') / (mixing window epsilon).
 
-    epsilon: Privacy budget of the whole run. inf adds no noise and needs `learning_rate`, `mixing` and `window`.
-    mixing_rule: "printed" has N for N' in the first branch of mixing; the theorem's rate needs N'.
-    mixing: Share of uniform exploration. The default: the theory's. The noise follows from the mixing used.
+    Args:
+        epsilon: Privacy budget of the whole run. inf adds no noise and needs `learning_rate`, `mixing` and `window`.
+        mixing_rule: "printed" has N for N' in the first branch of mixing; the theorem's rate needs N'.
+        mixing: Share of uniform exploration. The default: the theory's. The noise follows from the mixing used.
 
-    Raises: If an argument lies outside its range, or the theory gives mixing > 1, learning_rate >= 1 or window > T.
+    Raises:
+        ValueError: If an argument lies outside its range, or the theory gives mixing > 1, learning_rate >= 1 or window
+            > T.
     """
     k, n = num_arms, num_experts
     given = {"learning_rate": learning_rate, "mixing": mixing, "window": window}
@@ -283,11 +299,12 @@ def batched_exp4_tuning(
     return {"learning_rate": rate, "mixing": share, "window": tau, "noise_scale": scale}
 
 
-@checked(source="Auer, Cesa-Bianchi, Freund and Schapire 2002: `docs/formulas/private_adversarial.md#without-privacy`.")
+@declare(source="Auer, Cesa-Bianchi, Freund and Schapire 2002: `docs/formulas/private_adversarial.md#without-privacy`.")
 def exp4_tuning(num_arms: Arms, num_experts: Experts, horizon: Plays) -> dict[str, float]:
     """Tuning of EXP4 without privacy: learning_rate sqrt(2 log N / (K T)), mixing 0.
 
-    Returns (dict of float): ``learning_rate`` and ``mixing``.
+    Returns:
+        dict of float: ``learning_rate`` and ``mixing``.
     """
     rate = math.sqrt(2 * math.log(num_experts) / (num_arms * horizon))
     return {"learning_rate": rate, "mixing": 0.0}

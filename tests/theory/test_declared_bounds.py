@@ -1,28 +1,29 @@
-"""What `validation.checked` makes of a declaration: checks, docstring and signature."""
+"""What `validation.declare` makes of a declaration: checks, docstring and signature."""
 
+import functools
 import inspect
 import textwrap
-from typing import Annotated, Literal, NamedTuple, Required, TypedDict, Unpack
+from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
 import pytest
 from annotated_doc import Doc
 from annotated_types import Ge, Gt
+from docstring_parser import ParseError
 
 import jaxbandits as jb
-from jaxbandits.declared import LATER, TRACED, Axes, Default, Kind, sections, with_sections
-from jaxbandits.typing import Float, Scalar, Vector
-from jaxbandits.validation import checked
+from jaxbandits.declared import LATER, STATIC, TRACED, Axes, Base, Default, Kind, declaration, sections
+from jaxbandits.protocol import Algorithm
+from jaxbandits.typing import AlgorithmFactory, Float, Scalar, Vector
+from jaxbandits.validation import declare, factory
 
 
 class Group(TypedDict, total=False):
     """Two numbers.
 
-    Parameters
-    ----------
-    size
-        How many.
+    Args:
+        size: How many.
     """
 
     size: Required[Annotated[int, Ge(1)]]
@@ -32,7 +33,7 @@ class Group(TypedDict, total=False):
 Length = Annotated[float, Doc("In metres.")]
 
 
-@checked
+@declare
 def length(
     gaps: Annotated[Vector, Axes(1, "array of float [K]"), Ge(0), Doc("Between them.")],
     scale: Annotated[Scalar, Gt(0), LATER, Doc("Of whatever kind.")] = 1.0,
@@ -42,10 +43,8 @@ def length(
 ) -> Length:
     """How long it is.
 
-    Parameters
-    ----------
-    kind
-        Of what.
+    Args:
+        kind: Of what.
     """
     return float(gaps[0] * group["size"] * group["share"])
 
@@ -100,15 +99,14 @@ def test_a_returned_value_without_a_text_is_what_the_summary_says():
     assert "It may exceed T." in sections(jb.theory.htinf_bound.__doc__)["Returns"]
 
 
-@checked(source="A page of a paper.")
+@declare(source="A page of a paper.")
 def root(
     x: Annotated[Scalar | jax.Array, TRACED, Ge(0), Kind("number"), Doc("Of what.")],
 ) -> Annotated[Float[jax.Array, ""], Doc("Its root.")]:
     """Take a root.
 
-    Notes
-    -----
-    Of any number.
+    Note:
+        Of any number.
 
     >>> float(root(4.0))
     2.0
@@ -116,7 +114,7 @@ def root(
     return jnp.sqrt(x)
 
 
-def test_source_and_example_need_no_section():
+def test_source_and_example_need_no_title():
     found = sections(root.__doc__)
     assert list(found) == ["", "Parameters", "Returns", "Raises", "Notes", "References", "Examples"]
     assert found["Parameters"].strip() == "x : number\n    Of what. At least 0. It may be traced."
@@ -125,33 +123,40 @@ def test_source_and_example_need_no_section():
     assert found["Examples"].strip() == ">>> float(root(4.0))\n2.0"
 
 
-@checked
+@declare
 def cut(x: Annotated[Scalar, Ge(0)], low: Scalar, high: Scalar, rows: list[str]) -> dict[str, float]:
     """Cut a number.
 
     sizes: no argument.
 
-    x: First,
-        and more of it.
+    Args:
+        x: First and more of it.
 
-        A second paragraph.
-    low, high: The ends.
-    rows (sequence of str): Names: three.
+            A second paragraph.
+        low, high: The ends.
+        rows (sequence of str, optional): Names: three.
 
-    Returns (dict of float): By name,
-    one for each.
+    Returns:
+        dict of float: By name,
+            one for each.
+        count (int): Of all.
 
-    Raises: Where low is above high,
-    and so on.
+    Raises:
+        ValueError: Where low is above high,
+            and so on.
+        TypeError: Never.
 
-    Notes: x: no entry.
+    Note:
+        x: no entry.
 
-    Second.
+            as(it.stands)
+
+        Second.
     """
     return {}
 
 
-def test_short_sections_become_full_ones():
+def test_sections_become_numpydoc_s():
     assert cut.__doc__ == textwrap.dedent("""\
         Cut a number.
 
@@ -160,12 +165,12 @@ def test_short_sections_become_full_ones():
         Parameters
         ----------
         x : float
-            First, and more of it. At least 0.
+            First and more of it. At least 0.
 
             A second paragraph.
         low, high : float
             The ends.
-        rows : sequence of str
+        rows : sequence of str, optional
             Names: three.
 
         Returns
@@ -173,16 +178,22 @@ def test_short_sections_become_full_ones():
         dict of float
             By name,
             one for each.
+        count : int
+            Of all.
 
         Raises
         ------
         ValueError
             Where low is above high,
             and so on.
+        TypeError
+            Never.
 
         Notes
         -----
         x: no entry.
+
+            as(it.stands)
 
         Second.
     """)
@@ -199,16 +210,76 @@ def test_an_annotation_that_only_type_checkers_can_read_stays():
     assert parameter.annotation == "optax.GradientTransformation"
 
 
-@with_sections
+def on_an_alias(base: Base, others: "AlgorithmFactory | Algorithm | None" = None) -> "Algorithm": ...
+
+
+def test_an_annotation_that_cannot_be_read_raises():
+    """Its argument would not be checked."""
+    misspelt = {"Skalar": NameError, "Annotated[Skalar, Ge(0)]": NameError, "Ge(0) | None": TypeError}
+    for annotation, error in misspelt.items():
+
+        def scale(*, by: Any) -> float: ...
+
+        scale.__annotations__["by"] = annotation
+        for decorator in (factory, declare):
+            with pytest.raises(error) as raised:
+                decorator(scale)
+            assert "the annotation of by, an argument of" in raised.value.__notes__[0]
+    assert declaration(on_an_alias).arguments["base"].marks == (STATIC,)
+    assert declaration(on_an_alias).arguments["others"].hint == "AlgorithmFactory | Algorithm | None"
+
+
+@declare(check=False)
 class Point(NamedTuple):
     """A point.
 
-    x, y (float): Where.
+    Args:
+        x, y (float): Where.
     """
 
     x: float
     y: float
 
 
-def test_what_declares_nothing_may_have_short_sections():
-    assert Point.__doc__ == "A point.\n\nParameters\n----------\nx, y : float\n    Where."
+def test_a_tuple_has_sections_too():
+    assert Point.__doc__ == "A point.\n\nParameters\n----------\nx, y : float\n    Where.\n"
+    assert Point(1.0, 2.0) == (1.0, 2.0) and not hasattr(Point, "arguments")
+
+
+# what stands below "Do it.", and what the error shows of it
+OUTSIDE = {
+    "Args:\n    size: Of it.\n\nParams:\n    size: Of it.": "'Params: size: Of it.'",  # a title that there is not
+    "Args:\n    size: Of it.\n\nIt is large.": "'It is large.'",  # prose after a section
+    "Note:\n    One.\n\nNote:\n    Two.": "'One. Two.'",  # a title that comes twice: the parser keeps the last
+    "Parameters\n----------\nsize\n    Of it.": "'Parameters'",  # the dialect that users see
+    "Args:\n    seize: Of it.": "seize, which is no argument",
+    "Args:\n    size of it": "Expected a colon",
+}
+
+
+@pytest.mark.parametrize("text", OUTSIDE)
+@pytest.mark.parametrize("decorator", [factory, declare, declare(check=False)])
+def test_what_is_in_no_section_raises(text, decorator):
+    def do(*, size: Annotated[int, Ge(1)]) -> None: ...
+
+    do.__doc__ = f"Do it.\n\n{text}"
+    with pytest.raises((ValueError, ParseError), match=OUTSIDE[text]):
+        decorator(do)
+
+
+def test_a_docstring_without_declared_arguments_stays():
+    def build(*, size=1):
+        """Build it.
+
+        Parameters
+        ----------
+        size
+            Of it.
+        """
+
+    text = build.__doc__
+    assert factory(build).__doc__ == text
+
+
+def test_what_wraps_a_declared_function_has_its_docstring():
+    assert declare(check=False)(functools.wraps(root)(lambda x: root(x))).__doc__ == root.__doc__

@@ -68,15 +68,19 @@ def bandit_to_experts(*, num_arms: NumArms, num_experts: NumExperts, horizon: Ho
     The loss of the drawn action is the loss of the expert. With ``base=partial(private_batched, epsilon=...)`` this
     is the paper's private algorithm for experts.
 
-    base (factory or functools.partial of one): The bandit algorithm, called with ``num_arms=num_experts`` and
-        `horizon`. Schedule, parameters and privacy guarantee are its own.
+    Args:
+        base (factory or functools.partial of one): The bandit algorithm, called with ``num_arms=num_experts`` and
+            `horizon`. Schedule, parameters and privacy guarantee are its own.
 
-    Returns: With the guarantee of `base`. The context of a play is the advice [N, K], which is public.
+    Returns:
+        With the guarantee of `base`. The context of a play is the advice [N, K], which is public.
 
-    Raises: For an argument outside its range, for a `base` that cannot be called, and for what `base` refuses.
+    Raises:
+        ValueError: For an argument outside its range, for a `base` that cannot be called, and for what `base` refuses.
 
-    Notes: The paper draws an action from every expert's advice. Here only the picked expert's is drawn: the others are
-    never used, so the law is the same.
+    Note:
+        The paper draws an action from every expert's advice. Here only the picked expert's is drawn: the others are
+        never used, so the law is the same.
 
     >>> from functools import partial
     >>> private = partial(jb.algorithms.private_batched, epsilon=0.1)

@@ -113,25 +113,29 @@ def batched_exp4(
     mean estimate gets Lap(b) with b = 3 K sqrt(N log(1/delta)) / (mixing window epsilon), and moves the log weight of
     its expert.
 
-    epsilon: Privacy budget. At inf there is no noise, and `window`, `learning_rate` and `mixing` must all be given.
-    delta: Probability with which the guarantee of `epsilon` may fail.
-    window: Plays of a batch, at most T. It is data: all lengths share one compiled program and take the same memory.
-        The default: that of `theory.batched_exp4_tuning`.
-    learning_rate: Step size of the log weights. The default: that of `theory.batched_exp4_tuning`.
-    mixing: Probability with which a play draws a uniform arm. The noise is inversely proportional to it. The default:
-        that of `theory.batched_exp4_tuning`.
-    mixing_rule: Which form of the default mixing: with N log(1/delta) in its first branch, which the theorem's rate
-        needs, or with N, as the paper prints it.
+    Args:
+        epsilon: Privacy budget. At inf there is no noise, and `window`, `learning_rate` and `mixing` must all be given.
+        delta: Probability with which the guarantee of `epsilon` may fail.
+        window: Plays of a batch, at most T. It is data: all lengths share one compiled program and take the same
+            memory. The default: that of `theory.batched_exp4_tuning`.
+        learning_rate: Step size of the log weights. The default: that of `theory.batched_exp4_tuning`.
+        mixing: Probability with which a play draws a uniform arm. The noise is inversely proportional to it. The
+            default: that of `theory.batched_exp4_tuning`.
+        mixing_rule: Which form of the default mixing: with N log(1/delta) in its first branch, which the theorem's rate
+            needs, or with N, as the paper prints it.
 
-    Returns: (epsilon, delta)-private in the central model for loss tables that differ in one play. The context of a
-    play is the advice [N, K], which is public.
+    Returns:
+        (epsilon, delta)-private in the central model for loss tables that differ in one play. The context of a play is
+        the advice [N, K], which is public.
 
-    Raises: For an argument outside its range, and where the theory's defaults do not exist; the error names the
-    smallest horizon that works.
+    Raises:
+        ValueError: For an argument outside its range, and where the theory's defaults do not exist; the error names the
+            smallest horizon that works.
 
-    Notes: A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no
-    weight. A run spends less than epsilon, a fraction of it, since the theorem's composition is loose:
-    `guarantee.spend` says what is truly spent at delta.
+    Note:
+        A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no
+        weight. A run spends less than epsilon, a fraction of it, since the theorem's composition is loose:
+        `guarantee.spend` says what is truly spent at delta.
 
     >>> algorithm = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]

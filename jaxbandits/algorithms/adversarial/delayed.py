@@ -234,38 +234,43 @@ def delayed(
     what they draw, what a message adversary does and what is relayed belong to play t; the base's update is told t, the
     note and the message of that play.
 
-    base (factory or functools.partial of one): The algorithm that learns. It must play one play a window, and its state
-        must not run in lockstep with plays (`protocol.Program.lockstep`). It is called with those of this factory's
-        other arguments that it names; what a partial binds wins. `contexts` is not among them: it is called for
-        contexts that are redrawn, which is right for fixed ones too.
-    delay (int, tuple or array_like): How many plays late feedback is: a number d of at least 0; ``("geometric",
-        mean)``, P(d = k) = (1 - p) p^k with p = mean / (1 + mean); ``("uniform", low, high)``, integers, both ends
-        included; or an array [T] of integers. Feedback in batches of B plays is the array B - 1 - (t - 1) mod B.
-        Numbers share a program, and so do laws, if their rings are as long; arrays are another program. Static are the
-        kind, and how long the ring is.
-    max_delay: Feedback that is later is lost and never used. Where it is given, the ring of messages has room for this
-        delay whatever `delay` is, so that the settings of a sweep share a program. The default: nothing is lost, except
-        geometric delays above `theory.geometric_bound`.
-    dim: Features of an arm, for the base. This and the following are filled in from the environment.
-    num_experts: Experts, for the base.
-    num_agents: Agents, for the base. No federated algorithm is accepted so far: the error names it.
-    actions (array_like): Fixed arms, for the base.
-    feature_norm (float): The largest norm of a feature, for the base.
+    Args:
+        base (factory or functools.partial of one): The algorithm that learns. It must play one play a window, and its
+            state must not run in lockstep with plays (`protocol.Program.lockstep`). It is called with those of this
+            factory's other arguments that it names; what a partial binds wins. `contexts` is not among them: it is
+            called for contexts that are redrawn, which is right for fixed ones too.
+        delay (int, tuple or array_like, default 0): How many plays late feedback is: a number d of at least 0;
+            ``("geometric", mean)``, P(d = k) = (1 - p) p^k with p = mean / (1 + mean); ``("uniform", low, high)``,
+            integers, both ends included; or an array [T] of integers. Feedback in batches of B plays is the array B - 1
+            - (t - 1) mod B. Numbers share a program, and so do laws, if their rings are as long; arrays are another
+            program. Static are the kind, and how long the ring is.
+        max_delay: Feedback that is later is lost and never used. Where it is given, the ring of messages has room for
+            this delay whatever `delay` is, so that the settings of a sweep share a program. The default: nothing is
+            lost, except geometric delays above `theory.geometric_bound`.
+        dim: Features of an arm, for the base. This and the following are filled in from the environment.
+        num_experts: Experts, for the base.
+        num_agents: Agents, for the base. No federated algorithm is accepted so far: the error names it.
+        actions (array_like, optional): Fixed arms, for the base.
+        feature_norm (float, optional): The largest norm of a feature, for the base.
 
-    Returns: Its guarantee is the base's: a reward enters one message and one update, late or never. Diagnostics are
-    those of the base and ``lost`` and ``outstanding``, how many plays' feedback was lost, and was neither used nor lost
-    at the horizon: T = used + lost + outstanding. What is released at a play is a stack of what its arrivals release,
-    NaN, or 0 for integers, where nothing arrives.
+    Returns:
+        Algorithm: Its guarantee is the base's: a reward enters one message and one update, late or never. Diagnostics
+            are those of the base and ``lost`` and ``outstanding``, how many plays' feedback was lost, and was neither
+            used nor lost at the horizon: T = used + lost + outstanding. What is released at a play is a stack of what
+            its arrivals release, NaN, or 0 for integers, where nothing arrives.
 
-    Raises: For an argument outside its range, and for a base that plays windows or spans of its own or runs in lockstep
-    with plays; the error names it.
+    Raises:
+        ValueError: For an argument outside its range, and for a base that plays windows or spans of its own or runs in
+            lockstep with plays; the error names it.
 
-    Notes: Delays are drawn at (seed, "delay", play) and do not depend on rewards, so that the base's draws stay where
-    they are. A base whose state has fields ``outstanding`` and ``outstanding_sum`` is told, before every play, how many
-    messages were sent and are neither used nor lost, and the sum of that number over the plays so far, the coming one
-    included. Lost feedback counts as lost from its own play on. A lane's state holds the messages and notes of the last
-    plays, as many as the longest delay has, rounded up to a multiple of 16, and one. A fixed delay takes constant time
-    a play; other laws loop over arrivals. Estimates that depend on t, as `robust_ucb` has, are of their message's t.
+    Note:
+        Delays are drawn at (seed, "delay", play) and do not depend on rewards, so that the base's draws stay where they
+        are. A base whose state has fields ``outstanding`` and ``outstanding_sum`` is told, before every play, how many
+        messages were sent and are neither used nor lost, and the sum of that number over the plays so far, the coming
+        one included. Lost feedback counts as lost from its own play on. A lane's state holds the messages and notes of
+        the last plays, as many as the longest delay has, rounded up to a multiple of 16, and one. A fixed delay takes
+        constant time a play; other laws loop over arrivals. Estimates that depend on t, as `robust_ucb` has, are of
+        their message's t.
 
     >>> late = jb.algorithms.delayed(num_arms=2, horizon=12, base=jb.algorithms.ucb1, delay=3)
     >>> run = jb.simulate(late, jb.environments.loss_table(losses=[[0.0, 1.0]] * 12), history=True)

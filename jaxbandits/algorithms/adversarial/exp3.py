@@ -89,23 +89,26 @@ def exp3(
     A play draws its arm I from P = (1 - mixing) softmax(log weights) + mixing / K. Its loss, 1 - reward, then lowers
     the log weight of I by learning_rate * loss / P_I.
 
-    horizon: Number of plays T; inside `private_batched` the number of batches. The defaults below follow from it.
-    learning_rate: Step size of the log weights. The default: sqrt(2 log K / (K T)) when `feedback_scale` is 0, else
-        that of `theory.exp3_noisy_tuning`.
-    mixing: Probability with which a play ignores the weights and draws a uniform arm. It keeps every arm's probability
-        at least mixing / K, so that one noisy loss moves a log weight by a bounded amount. The default: 0 when
-        `feedback_scale` is 0. Otherwise that of `theory.exp3_noisy_tuning`: 4 eta lam K log(K T), where lam is
-        `feedback_scale` and eta is the theory's learning rate, whatever rate is given. Inside `private_batched` that of
-        `theory.exp3_tuning`. Zero mixing is a compiled program of its own.
-    feedback_scale: Scale lam of the Laplace noise that the losses already carry. The algorithm adds no noise itself:
-        this only chooses the defaults of `learning_rate` and `mixing`.
+    Args:
+        horizon: Number of plays T; inside `private_batched` the number of batches. The defaults below follow from it.
+        learning_rate: Step size of the log weights. The default: sqrt(2 log K / (K T)) when `feedback_scale` is 0, else
+            that of `theory.exp3_noisy_tuning`.
+        mixing: Probability with which a play ignores the weights and draws a uniform arm. It keeps every arm's
+            probability at least mixing / K, so that one noisy loss moves a log weight by a bounded amount. The default:
+            0 when `feedback_scale` is 0. Otherwise that of `theory.exp3_noisy_tuning`: 4 eta lam K log(K T), where lam
+            is `feedback_scale` and eta is the theory's learning rate, whatever rate is given. Inside `private_batched`
+            that of `theory.exp3_tuning`. Zero mixing is a compiled program of its own.
+        feedback_scale: Scale lam of the Laplace noise that the losses already carry. The algorithm adds no noise
+            itself: this only chooses the defaults of `learning_rate` and `mixing`.
 
-    Raises: For an argument outside its range, and where the default mixing would exceed 1; the error names the smallest
-    horizon that works.
+    Raises:
+        ValueError: For an argument outside its range, and where the default mixing would exceed 1; the error names the
+            smallest horizon that works.
 
-    Notes: Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
-    loss 1; losses are not clipped. Without mixing, weights stay above 1e-37 and one update moves a log weight by at
-    most 80, the range of a float32 exponential (`docs/deviations.md`).
+    Note:
+        Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
+        loss 1; losses are not clipped. Without mixing, weights stay above 1e-37 and one update moves a log weight by at
+        most 80, the range of a float32 exponential (`docs/deviations.md`).
 
     >>> jb.algorithms.exp3(num_arms=3, horizon=100).params.mixing
     0.0

@@ -50,14 +50,16 @@ def exp3_ix(
     A play draws its arm I from p = softmax(log weights). Its loss, 1 - reward, then lowers the log weight of I by
     learning_rate * loss / (p_I + mixing).
 
-    learning_rate: Step size of the log weights. The default: sqrt(2 log K / (K T)).
-    mixing: The constant added to the probability. Unlike the mixing of `exp3` it draws no arm: it only makes the
-        estimates of rare arms smaller. The default: learning_rate / 2.
-    feedback_scale: Must be 0: no tuning for losses with noise is known. Use `exp3` or `htinf` for those.
+    Args:
+        learning_rate: Step size of the log weights. The default: sqrt(2 log K / (K T)).
+        mixing: The constant added to the probability. Unlike the mixing of `exp3` it draws no arm: it only makes the
+            estimates of rare arms smaller. The default: learning_rate / 2.
+        feedback_scale: Must be 0: no tuning for losses with noise is known. Use `exp3` or `htinf` for those.
 
-    Notes: Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
-    loss 1; losses are not clipped. Weights stay above 1e-37 and one update moves a log weight by at most 80, the range
-    of a float32 exponential (`docs/deviations.md`).
+    Note:
+        Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss
+        1; losses are not clipped. Weights stay above 1e-37 and one update moves a log weight by at most 80, the range
+        of a float32 exponential (`docs/deviations.md`).
 
     >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100, learning_rate=0.5).params.mixing
     0.25

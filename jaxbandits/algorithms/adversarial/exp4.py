@@ -108,12 +108,14 @@ def exp4(
     and mu [N, K] is their advice. Its loss, 1 - reward, lowers the log weight of expert j by learning_rate * mu_j(I)
     * loss / Q(I).
 
-    learning_rate: Step size of the log weights. The default: that of `theory.exp4_tuning`, sqrt(2 log N / (K T)).
-    mixing: Probability with which a play draws a uniform arm. The default: 0.
+    Args:
+        learning_rate: Step size of the log weights. The default: that of `theory.exp4_tuning`, sqrt(2 log N / (K T)).
+        mixing: Probability with which a play draws a uniform arm. The default: 0.
 
-    Notes: The context of a play is the advice [N, K]. A non-finite reward counts as loss 1; losses are not clipped.
-    Without mixing one update moves a log weight by at most 80 times the advice, the range of a float32 exponential
-    (`docs/deviations.md`).
+    Note:
+        The context of a play is the advice [N, K]. A non-finite reward counts as loss 1; losses are not clipped.
+        Without mixing one update moves a log weight by at most 80 times the advice, the range of a float32 exponential
+        (`docs/deviations.md`).
 
     >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100, learning_rate=0.5).params
     Params(learning_rate=0.5, mixing=0.0)

@@ -132,17 +132,20 @@ def ftpl(
     added to the arm's estimate, where M is the number of fresh perturbations until the same arm leads again: 1 /
     probability on average.
 
-    learning_rate: One over the scale of the perturbations. The default: that of `theory.ftpl_noisy_tuning`.
-    tries: The most perturbations of one update. The default: that of `theory.ftpl_noisy_tuning`, ceil(sqrt(K T)).
-    on_fail: What M is when none of the tries matches: `tries`, which the analysis needs, or 0, as the listing has it.
-    resampling: How M is found. "quadrature" draws it as a geometric variable whose probability is integrated
-        numerically (relative error below 2e-4). "literal" makes the tries, 2 K in a window; a lane that is not done
-        sits out the next one.
-    feedback_scale: Scale of the Laplace noise that the losses already carry. It only chooses the defaults of
-        `learning_rate` and `tries`.
+    Args:
+        learning_rate: One over the scale of the perturbations. The default: that of `theory.ftpl_noisy_tuning`.
+        tries: The most perturbations of one update. The default: that of `theory.ftpl_noisy_tuning`, ceil(sqrt(K T)).
+        on_fail: What M is when none of the tries matches: `tries`, which the analysis needs, or 0, as the listing has
+            it.
+        resampling: How M is found. "quadrature" draws it as a geometric variable whose probability is integrated
+            numerically (relative error below 2e-4). "literal" makes the tries, 2 K in a window; a lane that is not done
+            sits out the next one.
+        feedback_scale: Scale of the Laplace noise that the losses already carry. It only chooses the defaults of
+            `learning_rate` and `tries`.
 
-    Notes: Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
-    loss 1; losses are not clipped. Ties go to the lowest index.
+    Note:
+        Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
+        loss 1; losses are not clipped. Ties go to the lowest index.
 
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).params.tries
     18.0

@@ -93,13 +93,15 @@ def htinf(
     drawn with probability x_I; the loss is 1 - reward. Where `|loss|` exceeds Theta_alpha s_t x_I^(1/alpha) the update
     is skipped.
 
-    tail_scale: sigma: the losses should have E|loss|^alpha <= sigma^alpha. The default: sqrt(6), which covers a loss in
-        [0, 1] plus Laplace noise of scale up to 1. For noise of a larger scale lam use sqrt(2 + 4 lam^2).
+    Args:
+        tail_scale: sigma: the losses should have E|loss|^alpha <= sigma^alpha. The default: sqrt(6), which covers a
+            loss in [0, 1] plus Laplace noise of scale up to 1. For noise of a larger scale lam use sqrt(2 + 4 lam^2).
 
-    Notes: Learns from `Loss` messages and is the default base of `private_batched`. Diagnostic: `skips`, how many
-    updates were skipped. A non-finite reward counts as loss 1; losses are not clipped. A skipped update still advances
-    t. Losses are divided by a probability of at least 1e-12. The normaliser of the weights is solved by a fixed number
-    of Newton steps (`docs/deviations.md`).
+    Note:
+        Learns from `Loss` messages and is the default base of `private_batched`. Diagnostic: `skips`, how many updates
+        were skipped. A non-finite reward counts as loss 1; losses are not clipped. A skipped update still advances t.
+        Losses are divided by a probability of at least 1e-12. The normaliser of the weights is solved by a fixed number
+        of Newton steps (`docs/deviations.md`).
 
     >>> jb.algorithms.htinf(num_arms=3, horizon=100, tail_scale=2.0).params
     Params(tail_scale=2.0)

@@ -75,18 +75,21 @@ def hybrid_tsallis_inf(
     sqrt(x_i) + b sum_i x_i ln x_i` over the simplex. L sums the losses 1 - reward that have arrived, each divided by
     the probability with which its play drew the arm. The entropy's b grows with the feedback that is outstanding.
 
-    tuning: With D_t the sum over plays s = 1..t of the messages outstanding when play s is chosen, "simple" has A =
-        sqrt(t) and b = sqrt(2 D_t / ln K); "best_of_both" has A = sqrt(t + eta_0) and b = sqrt((D_t + gamma_0) / ln K),
-        where `theory.hybrid_tuning` gives eta_0 and gamma_0. Both are one program.
-    delay_bound: The largest delay in plays. "best_of_both" needs it, "simple" does not read it.
+    Args:
+        tuning: With D_t the sum over plays s = 1..t of the messages outstanding when play s is chosen, "simple" has A =
+            sqrt(t) and b = sqrt(2 D_t / ln K); "best_of_both" has A = sqrt(t + eta_0) and b = sqrt((D_t + gamma_0) / ln
+            K), where `theory.hybrid_tuning` gives eta_0 and gamma_0. Both are one program.
+        delay_bound: The largest delay in plays. "best_of_both" needs it, "simple" does not read it.
 
-    Returns: Without a privacy guarantee. Outside `delayed` nothing is outstanding: "simple" is then `tsallis_inf` with
-    its default step 1 / sqrt(t).
+    Returns:
+        Algorithm: Without a privacy guarantee. Outside `delayed` nothing is outstanding: "simple" is then `tsallis_inf`
+            with its default step 1 / sqrt(t).
 
-    Notes: A non-finite reward counts as loss 1; losses are not clipped. Losses are divided by a probability of at least
-    1e-12. Lost feedback does not count as outstanding; in the sources it would for ever. On benign stochastic arms the
-    entropy costs: at delay 50 and T = 2000 regret is about five times that of `delayed` with `tsallis_inf`. The weights
-    are solved for by a fixed number of Newton steps.
+    Note:
+        A non-finite reward counts as loss 1; losses are not clipped. Losses are divided by a probability of at least
+        1e-12. Lost feedback does not count as outstanding; in the sources it would for ever. On benign stochastic arms
+        the entropy costs: at delay 50 and T = 2000 regret is about five times that of `delayed` with `tsallis_inf`. The
+        weights are solved for by a fixed number of Newton steps.
 
     >>> from functools import partial
     >>> late = partial(jb.algorithms.delayed, base=jb.algorithms.hybrid_tsallis_inf, delay=50)

@@ -72,14 +72,17 @@ def ldp_exp3(
     The client clips its loss, 1 - reward, to [0, 1] and adds Lap(1 / epsilon). The server runs `exp3` on what it is
     sent.
 
-    epsilon: Privacy budget of one play; at inf there is no noise.
-    learning_rate: Step size of EXP3's log weights. The default: that of `theory.exp3_noisy_tuning` at noise scale 1 /
-        epsilon over T plays.
-    mixing: Probability with which a play draws a uniform arm. The default: that of `theory.exp3_noisy_tuning`.
+    Args:
+        epsilon: Privacy budget of one play; at inf there is no noise.
+        learning_rate: Step size of EXP3's log weights. The default: that of `theory.exp3_noisy_tuning` at noise scale 1
+            / epsilon over T plays.
+        mixing: Probability with which a play draws a uniform arm. The default: that of `theory.exp3_noisy_tuning`.
 
-    Raises: For an argument outside its range, and where the default mixing would exceed 1 (a small horizon).
+    Raises:
+        ValueError: For an argument outside its range, and where the default mixing would exceed 1 (a small horizon).
 
-    Notes: A non-finite reward counts as loss 1.
+    Note:
+        A non-finite reward counts as loss 1.
 
     >>> jb.algorithms.ldp_exp3(num_arms=3, horizon=1000, epsilon=0.5).guarantee.model
     'local'

@@ -45,17 +45,21 @@ def local_exp4(
     The client clips its loss, 1 - reward, to [0, 1] and adds Lap(1 / epsilon). The server runs `exp4` on what it is
     sent.
 
-    epsilon: Privacy budget of one play; at inf there is no noise.
-    learning_rate: Step size of the log weights. The default: that of `theory.local_exp4_tuning`.
-    mixing: Probability with which a play draws a uniform arm. The default: that of `theory.local_exp4_tuning`.
+    Args:
+        epsilon: Privacy budget of one play; at inf there is no noise.
+        learning_rate: Step size of the log weights. The default: that of `theory.local_exp4_tuning`.
+        mixing: Probability with which a play draws a uniform arm. The default: that of `theory.local_exp4_tuning`.
 
-    Returns: epsilon-private in the local model; the unit of privacy is the losses of one play. The context of a play is
-    the advice [N, K], which is public.
+    Returns:
+        epsilon-private in the local model; the unit of privacy is the losses of one play. The context of a play is the
+        advice [N, K], which is public.
 
-    Raises: For an argument outside its range, and where the default mixing would exceed 1 (a small horizon).
+    Raises:
+        ValueError: For an argument outside its range, and where the default mixing would exceed 1 (a small horizon).
 
-    Notes: A non-finite reward counts as loss 1. One Laplace variable is drawn a play, since only the played arm's loss
-    is sent.
+    Note:
+        A non-finite reward counts as loss 1. One Laplace variable is drawn a play, since only the played arm's loss
+        is sent.
 
     >>> jb.algorithms.local_exp4(num_arms=3, num_experts=5, horizon=1000, epsilon=0.5).guarantee.model
     'local'

@@ -143,26 +143,30 @@ def private_batched(
     The base chooses one arm for a batch of `window` plays. At its end the base is fed the batch's mean loss plus
     Lap(1 / (window epsilon)), a loss being 1 - reward clipped to [0, 1].
 
-    horizon: Number of plays T; `base` gets the number of full batches, floor(T / window).
-    epsilon: Privacy budget: where `window` is not given, in [1/T, 1], where the theorem holds. At inf there is no noise
-        and the base has its own tuning.
-    base (factory or functools.partial of one): An algorithm that learns from `Loss` messages: `exp3`, `exp3_ix`,
-        `htinf`, `tsallis_inf` or `ftpl`. It is given the paper's tuning (`exp3`: Corollary E.1, `ftpl`: Corollary E.3,
-        `htinf`: Corollary 3.2; with a given `window` the general forms of `jaxbandits.theory`); `exp3_ix` and
-        `tsallis_inf` keep their own defaults. A base of your own is told of the noise where it asks for it: as
-        `feedback_scale` it is given the scale of the noise, as `tail_scale` the value sqrt(2 + 4 scale^2) that HTINF
-        needs under noise of scale above 1. What the partial binds wins.
-    window: Plays of a batch, at most T. It is data: it can be swept. The default: `theory.window(epsilon)`, about 1 /
-        epsilon; 1 at epsilon inf.
+    Args:
+        horizon: Number of plays T; `base` gets the number of full batches, floor(T / window).
+        epsilon: Privacy budget: where `window` is not given, in [1/T, 1], where the theorem holds. At inf there is no
+            noise and the base has its own tuning.
+        base (factory or functools.partial of one, default htinf): An algorithm that learns from `Loss` messages:
+            `exp3`, `exp3_ix`, `htinf`, `tsallis_inf` or `ftpl`. It is given the paper's tuning (`exp3`: Corollary E.1,
+            `ftpl`: Corollary E.3, `htinf`: Corollary 3.2; with a given `window` the general forms of
+            `jaxbandits.theory`); `exp3_ix` and `tsallis_inf` keep their own defaults. A base of your own is told of the
+            noise where it asks for it: as `feedback_scale` it is given the scale of the noise, as `tail_scale` the
+            value sqrt(2 + 4 scale^2) that HTINF needs under noise of scale above 1. What the partial binds wins.
+        window: Plays of a batch, at most T. It is data: it can be swept. The default: `theory.window(epsilon)`, about 1
+            / epsilon; 1 at epsilon inf.
 
-    Returns: epsilon-private in the central model for loss tables that differ in one play, whatever the window. Its
-    diagnostics are those of `base`.
+    Returns:
+        epsilon-private in the central model for loss tables that differ in one play, whatever the window. Its
+        diagnostics are those of `base`.
 
-    Raises: For an argument outside its range, for a `base` that does not learn from losses, and for what `base`
-    refuses.
+    Raises:
+        ValueError: For an argument outside its range, for a `base` that does not learn from losses, and for what `base`
+            refuses.
 
-    Notes: Rewards of any size are accepted, and a non-finite one counts as loss 1. A partial last batch is played and
-    never fed back.
+    Note:
+        Rewards of any size are accepted, and a non-finite one counts as loss 1. A partial last batch is played and
+        never fed back.
 
     >>> jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=0.1).schedule[0].length
     10

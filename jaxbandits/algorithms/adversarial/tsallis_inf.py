@@ -65,14 +65,16 @@ def tsallis_inf(
     It is `htinf` with sigma = 1 and without the rule that skips large losses. Step t has size learning_rate /
     sqrt(t); the played arm's estimate grows by loss / probability, the loss being 1 - reward.
 
-    learning_rate: Multiplier of the step size 1 / sqrt(t). The default: 1, which is 2 / sqrt(t) in the authors'
-        scaling.
-    mixing: Probability with which a play draws a uniform arm. The default: 0.
-    feedback_scale: Must be 0: no tuning for losses with noise is known. Use `htinf` for those.
+    Args:
+        learning_rate: Multiplier of the step size 1 / sqrt(t). The default: 1, which is 2 / sqrt(t) in the authors'
+            scaling.
+        mixing: Probability with which a play draws a uniform arm. The default: 0.
+        feedback_scale: Must be 0: no tuning for losses with noise is known. Use `htinf` for those.
 
-    Notes: Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as
-    loss 1; losses are not clipped. Losses are divided by a probability of at least 1e-12. The normaliser of the weights
-    is solved by a fixed number of Newton steps (`docs/deviations.md`).
+    Note:
+        Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss
+        1; losses are not clipped. Losses are divided by a probability of at least 1e-12. The normaliser of the weights
+        is solved by a fixed number of Newton steps (`docs/deviations.md`).
 
     >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).params
     Params(learning_rate=1.0, mixing=0.0)

@@ -173,16 +173,19 @@ def adac_oful(
     V of the release, the arm of largest <x, theta> + radius_scale width sqrt(x' V0^-1 x) is played; before the first
     release theta = 0 and V0 = ridge I.
 
-    rho: Budget of zero-concentrated privacy; inf: no noise.
+    Args:
+        rho: Budget of zero-concentrated privacy; inf: no noise.
 
-    Returns: rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is the reward of one play,
-    contexts are public. Diagnostic: ``releases`` made by the horizon.
+    Returns:
+        rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is the reward of one play, contexts
+        are public. Diagnostic: ``releases`` made by the horizon.
 
-    Notes: After m releases width = noise_scale sqrt(2 ln(2 / p) + ln(det V0 / det(ridge I))) + sqrt(ridge) theta_bound
-    + sqrt(m e / (2 rho)) (sqrt(d) + sqrt(2 ln(pi^2 m^2 / (3 p)))), p = failure_prob and e the largest eigenvalue of
-    V0^-1. Features of norm above 1 are scaled down to 1, rewards are clipped to [0, 1], and NaN counts as 0. Ties
-    within 1e-5 go to the lowest arm. Every reward enters one release; there are at most d ln(1 + T / (d ridge)) / ln(1
-    + growth).
+    Note:
+        After m releases width = noise_scale sqrt(2 ln(2 / p) + ln(det V0 / det(ridge I))) + sqrt(ridge) theta_bound +
+        sqrt(m e / (2 rho)) (sqrt(d) + sqrt(2 ln(pi^2 m^2 / (3 p)))), p = failure_prob and e the largest eigenvalue of
+        V0^-1. Features of norm above 1 are scaled down to 1, rewards are clipped to [0, 1], and NaN counts as 0. Ties
+        within 1e-5 go to the lowest arm. Every reward enters one release; there are at most d ln(1 + T / (d ridge)) /
+        ln(1 + growth).
 
     >>> algorithm = jb.algorithms.adac_oful(num_arms=20, dim=5, horizon=5000, rho=0.5)
     >>> algorithm.params.deviation, round(jb.mechanisms.gdp(algorithm.guarantee.events(algorithm.params)), 6)

@@ -71,10 +71,11 @@ UsedFeatureNorm = Annotated[
 class Budget(TypedDict, total=False):
     """What the private forms of LinUCB take.
 
-    epsilon: Privacy budget of one user. inf: no noise, and the ridge and width that the preset has without any, those
-        of `linucb` for the published ones.
-    radius_scale: Multiplies the width w. The default: 1; with "exact" 0.2, and 0.05 in `jdp_linucb`.
-    theta_bound: Bound B on the norm of theta; read by "exact". The default: 1 / L.
+    Args:
+        epsilon: Privacy budget of one user. inf: no noise, and the ridge and width that the preset has without any,
+            those of `linucb` for the published ones.
+        radius_scale: Multiplies the width w. The default: 1; with "exact" 0.2, and 0.05 in `jdp_linucb`.
+        theta_bound: Bound B on the norm of theta; read by "exact". The default: 1 / L.
     """
 
     epsilon: Required[Epsilon]
@@ -88,15 +89,16 @@ class Budget(TypedDict, total=False):
 class Learnt(TypedDict, total=False):
     """What a selection rule takes that learns as any of the linear bandits over users does.
 
-    statistics: How V = sum x x' and u = sum x y are learnt: with noise, ridge rho, clipping and guarantee of `linucb`
-        (ridge 1e-4), `ldp_linucb`, `jdp_linucb` or `shuffle_linucb`.
-    epsilon: Privacy budget of one user; only inf goes with `statistics="none"`. `statistics="shuffle"` spends less than
-        it, as `shuffle_linucb` does.
-    preset: Noise and ridge, as in `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`. The default: "exact", which alone
-        spends what it is given; "reference" with `statistics="none"`, which has no "exact".
-    protocol: Of `shuffle_linucb`, with its default; matters for `statistics="shuffle"` only.
-    window: Users of a batch, at most `horizon`, as in `shuffle_linucb`; matters for `statistics="shuffle"` only.
-    tree: Of `jdp_linucb`, with its default; matters for `statistics="jdp"` only.
+    Args:
+        statistics: How V = sum x x' and u = sum x y are learnt: with noise, ridge rho, clipping and guarantee of
+            `linucb` (ridge 1e-4), `ldp_linucb`, `jdp_linucb` or `shuffle_linucb`.
+        epsilon: Privacy budget of one user; only inf goes with `statistics="none"`. `statistics="shuffle"` spends less
+            than it, as `shuffle_linucb` does.
+        preset: Noise and ridge, as in `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`. The default: "exact", which
+            alone spends what it is given; "reference" with `statistics="none"`, which has no "exact".
+        protocol: Of `shuffle_linucb`, with its default; matters for `statistics="shuffle"` only.
+        window: Users of a batch, at most `horizon`, as in `shuffle_linucb`; matters for `statistics="shuffle"` only.
+        tree: Of `jdp_linucb`, with its default; matters for `statistics="jdp"` only.
     """
 
     statistics: Annotated[Literal["none", "ldp", "jdp", "shuffle"], Default("none")]

@@ -286,29 +286,34 @@ def bandit_combiner(
     W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), where sigma
     is the bases' noise on responses.
 
-    epsilon: Privacy budget of one user, for the default bases and in C_i and R_i. The default: the least that the
-        bases' partials bind, inf where they have none.
-    base: What the default bases are made of: a factory of algorithms, or a partial of one.
-    bases (list of callables): Factories or partials; the first counts as base 1 (alpha = 3/4), the others have alpha =
-        1/2. They are called with horizon and, where they name them, num_arms, dim, feature_norm and, if left open,
-        failure_prob; everything else they bring along. All must be one program or `doubling` of it, for instance
-        [partial(doubling, base=linucb), linucb], and send pairs (feature, response). The default: M = 1 +
-        ceil(log2(T^(1/8))) of `base`, the first in `doubling`, with this epsilon and min_eigenvalue 2^(i - 1) T^(-1/8).
-    bonus_scale: Multiplies C_i and R_i. At 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000 and d = 5, and
-        decides alone.
-    reward_noise: sigma. The default: the bases' largest parameter of that name, or 0.
-    failure_prob: beta. The default: 1 / horizon.
-    feature_norm: The largest norm L of a feature, for the bases. The default: theirs.
+    Args:
+        epsilon: Privacy budget of one user, for the default bases and in C_i and R_i. The default: the least that the
+            bases' partials bind, inf where they have none.
+        base: What the default bases are made of: a factory of algorithms, or a partial of one.
+        bases (list of callables, optional): Factories or partials; the first counts as base 1 (alpha = 3/4), the others
+            have alpha = 1/2. They are called with horizon and, where they name them, num_arms, dim, feature_norm and,
+            if left open, failure_prob; everything else they bring along. All must be one program or `doubling` of it,
+            for instance [partial(doubling, base=linucb), linucb], and send pairs (feature, response). The default: M =
+            1 + ceil(log2(T^(1/8))) of `base`, the first in `doubling`, with this epsilon and min_eigenvalue 2^(i - 1)
+            T^(-1/8).
+        bonus_scale: Multiplies C_i and R_i. At 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000 and d = 5, and
+            decides alone.
+        reward_noise: sigma. The default: the bases' largest parameter of that name, or 0.
+        failure_prob: beta. The default: 1 / horizon.
+        feature_norm: The largest norm L of a feature, for the bases. The default: theirs.
 
-    Returns: Its guarantee is that of the worst of the bases; local or none. Diagnostics: `active_bases` and each base's
-    plays.
+    Returns:
+        Algorithm: Its guarantee is that of the worst of the bases; local or none. Diagnostics: `active_bases` and each
+            base's plays.
 
-    Raises: For arguments outside these ranges, or where the bases do not fit together.
+    Raises:
+        ValueError: For arguments outside these ranges, or where the bases do not fit together.
 
-    Notes: Ties go to the lowest base. A response that is not finite counts as 0. A UserWarning says where none of the
-    default bases but the first is possible, which is so below (2 dim)^8 plays.
+    Note:
+        Ties go to the lowest base. A response that is not finite counts as 0. A UserWarning says where none of the
+        default bases but the first is possible, which is so below (2 dim)^8 plays.
 
-    The paper's constants P, P' and p are 1. Departures: docs/deviations.md.
+        The paper's constants P, P' and p are 1. Departures: docs/deviations.md.
 
     >>> from functools import partial
     >>> linucb = jb.algorithms.linucb

@@ -60,16 +60,18 @@ def cw_oful(
     With V = ridge I + sum w x x' and theta = V^-1 sum w x r it plays the arm of largest <x, theta> + radius_scale beta
     sqrt(x' V^-1 x). The play's weight is w = min(1, alpha / sqrt(x' V^-1 x)), V as it was at the decision.
 
-    corruption_budget: C, the sum of the sizes of what an adversary adds to the rewards of played arms. 0: all weights
-        are 1, and this is OFUL. The default: sqrt(horizon), which covers every budget up to it.
-    noise_scale: The rewards' sub-Gaussian scale R; 1/2 holds for rewards in [0, 1].
-    radius_scale: Multiplies beta where arms are compared. It changes no weight.
+    Args:
+        corruption_budget: C, the sum of the sizes of what an adversary adds to the rewards of played arms. 0: all
+            weights are 1, and this is OFUL. The default: sqrt(horizon), which covers every budget up to it.
+        noise_scale: The rewards' sub-Gaussian scale R; 1/2 holds for rewards in [0, 1].
+        radius_scale: Multiplies beta where arms are compared. It changes no weight.
 
-    Notes: alpha = (R sqrt(d) + sqrt(ridge) B) / C, and beta = R sqrt(d ln((1 + T L^2 / ridge) / p)) + sqrt(ridge) B +
-    alpha C with p = failure_prob. At C = 0 the last term is 0, while it is R sqrt(d) + sqrt(ridge) B for every C > 0:
-    curves over C have a step there. Ties go to the lowest arm within 1e-5 of the largest index. Non-finite rewards
-    count as 0. The weight is fixed at the decision and goes with the play, so that it is right when the reward comes
-    late.
+    Note:
+        alpha = (R sqrt(d) + sqrt(ridge) B) / C, and beta = R sqrt(d ln((1 + T L^2 / ridge) / p)) + sqrt(ridge) B +
+        alpha C with p = failure_prob. At C = 0 the last term is 0, while it is R sqrt(d) + sqrt(ridge) B for every C >
+        0: curves over C have a step there. Ties go to the lowest arm within 1e-5 of the largest index. Non-finite
+        rewards count as 0. The weight is fixed at the decision and goes with the play, so that it is right when the
+        reward comes late.
 
     >>> algorithm = jb.algorithms.cw_oful(num_arms=20, dim=4, horizon=4000, corruption_budget=50, failure_prob=0.05)
     >>> round(algorithm.params.threshold, 6), round(algorithm.params.radius, 6)

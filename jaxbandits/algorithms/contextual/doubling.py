@@ -174,17 +174,20 @@ def doubling(
     horizon. Nothing is kept from one epoch to the next, so that play t depends on the horizon through
     `failure_prob` only.
 
-    base: A factory of algorithms, or a partial of one that binds its other arguments. It must play one play a window,
-        and its program must not depend on its horizon: `linucb` and `online_ucb` do. It is called with horizon = 2^k
-        and, where it names them, num_arms, dim, feature_norm, failure_prob / ((k + 1) (k + 2)), which sums to
-        failure_prob, and power. A failure_prob or power that a partial binds wins.
-    feature_norm: The largest norm L of a feature, for the base. The default: the base's own.
-    power: The paper's k, for the base: epoch k perturbs features where min_eigenvalue <= 2^(-k power).
-    failure_prob: The failure probability of all epochs together. The default: 1 / horizon, and 1/2 at horizon 1.
+    Args:
+        base: A factory of algorithms, or a partial of one that binds its other arguments. It must play one play a
+            window, and its program must not depend on its horizon: `linucb` and `online_ucb` do. It is called with
+            horizon = 2^k and, where it names them, num_arms, dim, feature_norm, failure_prob / ((k + 1) (k + 2)), which
+            sums to failure_prob, and power. A failure_prob or power that a partial binds wins.
+        feature_norm: The largest norm L of a feature, for the base. The default: the base's own.
+        power: The paper's k, for the base: epoch k perturbs features where min_eigenvalue <= 2^(-k power).
+        failure_prob: The failure probability of all epochs together. The default: 1 / horizon, and 1/2 at horizon 1.
 
-    Raises: For arguments outside these ranges, or where the base does not fit.
+    Raises:
+        ValueError: For arguments outside these ranges, or where the base does not fit.
 
-    Notes: The base's rules hold for ties and for rewards that are not finite.
+    Note:
+        The base's rules hold for ties and for rewards that are not finite.
 
     >>> algorithm = jb.algorithms.doubling(num_arms=5, dim=3, horizon=100, base=jb.algorithms.linucb)
     >>> algorithm.params.starts.tolist()

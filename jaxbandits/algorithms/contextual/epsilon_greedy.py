@@ -22,12 +22,14 @@ def epsilon_greedy(
 
     The best arm has the largest <x, theta>, theta = (V + rho I)^-1 u.
 
-    exploration: The constant c of the rule: play t explores with probability min(1, c K / t).
+    Args:
+        exploration: The constant c of the rule: play t explores with probability min(1, c K / t).
 
-    Notes: epsilon is the privacy budget, not the probability of exploring. Ties go to the lowest arm within 1e-5 of the
-    largest index, relatively. Non-finite rewards count as 0. `guarantee.spend` is what the noise truly spends.
+    Note:
+        epsilon is the privacy budget, not the probability of exploring. Ties go to the lowest arm within 1e-5 of the
+        largest index, relatively. Non-finite rewards count as 0. `guarantee.spend` is what the noise truly spends.
 
-    Draws: `alg/act/explore` and `alg/act/arm`, a uniform a play. Departures: docs/deviations.md.
+        Draws: `alg/act/explore` and `alg/act/arm`, a uniform a play. Departures: docs/deviations.md.
 
     >>> jb.algorithms.epsilon_greedy(num_arms=100, dim=5, horizon=20_000).params.selection.rate
     10.0

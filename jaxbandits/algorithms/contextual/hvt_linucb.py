@@ -5,7 +5,7 @@ Axes: [A] arms shown, [d] features.
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple, Required, TypedDict, Unpack
+from typing import Annotated, Any, NamedTuple, Required, TypedDict
 
 import jax.numpy as jnp
 
@@ -113,27 +113,37 @@ def program(num_arms: int, dim: int) -> Program:
     return Program(init, act, encode, update)
 
 
+MomentScale = Annotated[
+    NonNegative,
+    Doc("""nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
+        ``noise_moment(order)`` to the power 1 / order is the least."""),
+]
+MomentOrder = Annotated[Scalar, Gt(1), Le(2), Doc("Order 1 + e of the bounded moment.")]
+ThetaNorm = Annotated[
+    Positive, Doc("Bound B on the norm of the unknown theta; the estimate is projected onto that ball.")
+]
+Lambda = Annotated[Ridge | None, Doc("lambda. The default: dim.")]
+LeastScale = Annotated[Positive | None, Doc("The least scale of a residual. The default: 1 / sqrt(horizon).")]
+Growth = Annotated[Positive, Doc("alpha: V grows by x x' / (alpha s^2). Larger values take longer steps.")]
+RadiusScale = Annotated[
+    NonNegative,
+    Doc("""Multiplies the width beta, also in the scale of a residual. With 1 arms are played nearly uniformly for a
+        long time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes."""),
+]
+
+
 class HeavyTailed(TypedDict, total=False):
-    """What Hvt-UCB and robust OFUL take.
+    """What Hvt-UCB and robust OFUL take."""
 
-    moment_scale: nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
-        ``noise_moment(order)`` to the power 1 / order is the least.
-    theta_norm: Bound B on the norm of the unknown theta; the estimate is projected onto that ball.
-    least_scale: The least scale of a residual. The default: 1 / sqrt(horizon).
-    growth: alpha: V grows by x x' / (alpha s^2). Larger values take longer steps.
-    radius_scale: Multiplies the width beta, also in the scale of a residual. With 1 arms are played nearly uniformly
-        for a long time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes.
-    """
-
-    moment_scale: Required[NonNegative]
-    moment_order: Annotated[Scalar, Gt(1), Le(2), Default(2.0), Doc("Order 1 + e of the bounded moment.")]
-    theta_norm: Annotated[Positive, Default(1.0)]
+    moment_scale: Required[MomentScale]
+    moment_order: Annotated[MomentOrder, Default(2.0)]
+    theta_norm: Annotated[ThetaNorm, Default(1.0)]
     feature_norm: Annotated[FeatureNorm, Default(1.0)]
-    ridge: Annotated[Ridge | None, Default(None), Doc("lambda. The default: dim.")]
-    least_scale: Annotated[Positive | None, Default(None)]
-    growth: Annotated[Positive, Default(4.0)]
+    ridge: Annotated[Lambda, Default(None)]
+    least_scale: Annotated[LeastScale, Default(None)]
+    growth: Annotated[Growth, Default(4.0)]
     failure_prob: Annotated[FailureProb, Default(None)]
-    radius_scale: Annotated[NonNegative, Default(1.0)]
+    radius_scale: Annotated[RadiusScale, Default(1.0)]
 
 
 def heavy_tailed(num_arms: int, dim: int, horizon: int, corruption_budget: Scalar, given: HeavyTailed) -> Algorithm:
@@ -170,21 +180,47 @@ def heavy_tailed(num_arms: int, dim: int, horizon: int, corruption_budget: Scala
     source="""Wang, Zhang, Zhao and Zhou 2025 (arXiv 2503.00419), of which the abstract was read and a summary; beta is
         recalled: `docs/formulas/robust_frontier.md#hvt-ucb`.""",
 )
-def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[HeavyTailed]) -> Algorithm:
+def hvt_linucb(
+    *,
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Horizon,
+    moment_scale: MomentScale,
+    moment_order: MomentOrder = 2.0,
+    theta_norm: ThetaNorm = 1.0,
+    feature_norm: FeatureNorm = 1.0,
+    ridge: Lambda = None,
+    least_scale: LeastScale = None,
+    growth: Growth = 4.0,
+    failure_prob: FailureProb = None,
+    radius_scale: RadiusScale = 1.0,
+) -> Algorithm:
     """Linear bandits with heavy-tailed noise: optimism on an estimate whose residuals are clipped, one step a play.
 
     It plays the arm of largest <x, theta> + beta sqrt(x' V^-1 x). Then V grows by the played x x' / (alpha s^2), and
     theta moves by V^-1 x clip(z, -tau, tau) / s with z = (r - <x, theta>) / s, and is projected onto the ball of norm
     B, in the norm of V.
 
-    Notes: With q = sqrt(x' V^-1 x) of the decision and rho = (1 - e) / (2 (1 + e)), beta_t = 107 l tau_0 t^rho +
-    sqrt(lambda (2 + 4 B^2)), l = ln(2 T^2 / failure_prob); play t has width beta of play t - 1 and the scale s =
-    max(nu, least_scale, q sqrt(2 beta / (tau_0 sqrt(alpha) t^rho))), and clips at tau = tau_0 t^rho sqrt(1 + w^2) / w,
-    w = q / (sqrt(alpha) s). The formulas page has tau_0. Nothing of earlier plays is kept but V and theta. NaN
-    residuals count as 0; infinite ones are clipped. Ties go to the lowest arm within 1e-5 of the largest index.
+    Note:
+        With q = sqrt(x' V^-1 x) of the decision and rho = (1 - e) / (2 (1 + e)), beta_t = 107 l tau_0 t^rho +
+        sqrt(lambda (2 + 4 B^2)), l = ln(2 T^2 / failure_prob); play t has width beta of play t - 1 and the scale s =
+        max(nu, least_scale, q sqrt(2 beta / (tau_0 sqrt(alpha) t^rho))), and clips at tau = tau_0 t^rho sqrt(1 + w^2) /
+        w, w = q / (sqrt(alpha) s). The formulas page has tau_0. Nothing of earlier plays is kept but V and theta. NaN
+        residuals count as 0; infinite ones are clipped. Ties go to the lowest arm within 1e-5 of the largest index.
 
     >>> algorithm = jb.algorithms.hvt_linucb(num_arms=20, dim=4, horizon=3000, moment_scale=1.0, radius_scale=1e-4)
     >>> algorithm.params.power, algorithm.params.ridge
     (0.0, 4.0)
     """
+    given = HeavyTailed(
+        moment_scale=moment_scale,
+        moment_order=moment_order,
+        theta_norm=theta_norm,
+        feature_norm=feature_norm,
+        ridge=ridge,
+        least_scale=least_scale,
+        growth=growth,
+        failure_prob=failure_prob,
+        radius_scale=radius_scale,
+    )
     return heavy_tailed(num_arms, dim, horizon, 0.0, given)

@@ -32,31 +32,35 @@ def jdp_linucb(
     The arm of the largest <x, theta> + w_t sqrt(x' P x) is played, with P = (V + rho I)^-1 and theta = P u from
     the noisy sums V and u.
 
-    horizon: Number of plays T, from which the tree's number of nodes follows. Filled in from the run.
-    preset: Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
+    Args:
+        horizon: Number of plays T, from which the tree's number of nodes follows. Filled in from the run.
+        preset: Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
 
-        "exact": noise as in `ldp_linucb`, of scale s = sqrt(4.5) L^2 c / m, c the column norm of the form of the sums.
-        With D the largest deviation of a sum, in draws, the ridge is rho = L^2 + 2 s D sqrt(2 d) and the width w =
-        sqrt(rho) B + n D tail / sqrt(rho) + R sqrt(2 log T + d log(1 + T L^2 / (d rho))), n and tail as there.
+            "exact": noise as in `ldp_linucb`, of scale s = sqrt(4.5) L^2 c / m, c the column norm of the form of the
+            sums. With D the largest deviation of a sum, in draws, the ridge is rho = L^2 + 2 s D sqrt(2 d) and the
+            width w = sqrt(rho) B + n D tail / sqrt(rho) + R sqrt(2 log T + d log(1 + T L^2 / (d rho))), n and tail as
+            there.
 
-        "reference", the code of Chowdhury and Zhou: a node adds (Z + Z') / 2 to V and z to u, Z and z normal of scale s
-        = sqrt(log T) log(2.5 / delta) / epsilon. With Gamma = s sqrt(d log T) the ridge is rho = 2 Gamma and the width
-        w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
+            "reference", the code of Chowdhury and Zhou: a node adds (Z + Z') / 2 to V and z to u, Z and z normal of
+            scale s = sqrt(log T) log(2.5 / delta) / epsilon. With Gamma = s sqrt(d log T) the ridge is rho = 2 Gamma
+            and the width w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
 
-        "theory": with m = ceil(log2 T) + 1 a node adds (Z + Z') / sqrt(2) to the Gram matrix of (x, y), s^2 = 16 m (L^2
-        + 1)^2 log(4 / delta)^2 / epsilon^2. With Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(20 T)) the ridge is rho = 2
-        Upsilon and the width w_t = sqrt(3 Upsilon) + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2 log(20 T))) + R sqrt(2
-        log(20) + d log(3 + t L^2 / (d Upsilon))). It plays nearly uniformly for T of 1e4.
-    tree: Which noise the sums carry. "binary": after n reports that of n's dyadic nodes. "simplified", as in the
-        published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share their noise
-        differ by one user's exact data, so that epsilon is infinite. The others are forms of `mechanisms.counter`: they
-        spend what the binary tree would and have less noise ("blt" about a third), which ridge and width follow. The
-        default: "blt" with "exact", which refuses "simplified", "simplified" with "reference", "binary" with "theory".
+            "theory": with m = ceil(log2 T) + 1 a node adds (Z + Z') / sqrt(2) to the Gram matrix of (x, y), s^2 = 16 m
+            (L^2 + 1)^2 log(4 / delta)^2 / epsilon^2. With Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(20 T)) the ridge is
+            rho = 2 Upsilon and the width w_t = sqrt(3 Upsilon) + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2 log(20 T))) + R
+            sqrt(2 log(20) + d log(3 + t L^2 / (d Upsilon))). It plays nearly uniformly for T of 1e4.
+        tree: Which noise the sums carry. "binary": after n reports that of n's dyadic nodes. "simplified", as in the
+            published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share their noise
+            differ by one user's exact data, so that epsilon is infinite. The others are forms of `mechanisms.counter`:
+            they spend what the binary tree would and have less noise ("blt" about a third), which ridge and width
+            follow. The default: "blt" with "exact", which refuses "simplified", "simplified" with "reference", "binary"
+            with "theory".
 
-    Notes: Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
+    Note:
+        Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
 
-    `guarantee.spend` is what a user truly spends at delta through all that the server releases. The scales of the
-    published presets do not give epsilon. Departures: docs/deviations.md.
+        `guarantee.spend` is what a user truly spends at delta through all that the server releases. The scales of the
+        published presets do not give epsilon. Departures: docs/deviations.md.
 
     >>> for choices in ({}, {"preset": "reference"}, {"preset": "reference", "tree": "binary"}, {"preset": "theory"}):
     ...     private = jb.algorithms.jdp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, delta=0.1, **choices)

@@ -30,13 +30,15 @@ def linear_thompson(
     The arm of the largest <x, theta~> is played, with theta~ drawn from N(theta, v^2 P), P = (V + rho I)^-1 and
     theta = P u.
 
-    posterior_scale: Multiplies v = posterior_scale R sqrt(9 d log(T^2)), R = 1/2; 0 is greedy. The width is that
-        without privacy, whatever the noise. The default: 0.1 with "exact", 0.3 with the others.
+    Args:
+        posterior_scale: Multiplies v = posterior_scale R sqrt(9 d log(T^2)), R = 1/2; 0 is greedy. The width is that
+            without privacy, whatever the noise. The default: 0.1 with "exact", 0.3 with the others.
 
-    Notes: Ties go to the lowest arm within 1e-5 of the largest index, relatively. A pivot of P below 0 counts as 0.
-    Non-finite rewards count as 0. `guarantee.spend` is what the noise truly spends.
+    Note:
+        Ties go to the lowest arm within 1e-5 of the largest index, relatively. A pivot of P below 0 counts as 0.
+        Non-finite rewards count as 0. `guarantee.spend` is what the noise truly spends.
 
-    Draws: `alg/act/posterior`, d normals a play. Departures: docs/deviations.md.
+        Draws: `alg/act/posterior`, d normals a play. Departures: docs/deviations.md.
 
     >>> algorithm = jb.algorithms.linear_thompson(num_arms=100, dim=5, horizon=20_000)
     >>> round(algorithm.params.selection.posterior, 4)

@@ -198,15 +198,18 @@ def linucb(
 
     P = (sum x x' + ridge I)^-1 and theta = P sum x r, over the features x and rewards r of the plays so far.
 
-    preset: Ridge and width. "reference", the default: ridge 1e-4 and w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) at
-        every play, as in the published code of Chowdhury and Zhou. "theory": ridge 1 and w_t = 1 + R sqrt(d log((1 + t
-        L^2) T)). R = 1/2 is the scale of the rewards' noise.
+    Args:
+        preset: Ridge and width. "reference", the default: ridge 1e-4 and w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) at
+            every play, as in the published code of Chowdhury and Zhou. "theory": ridge 1 and w_t = 1 + R sqrt(d log((1
+            + t L^2) T)). R = 1/2 is the scale of the rewards' noise.
 
-    Returns: For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
+    Returns:
+        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
 
-    Notes: Ties go to the lowest arm within 1e-5 of the largest index, relatively: at t = 1 arms of norm 1 differ by
-    rounding only. Non-finite rewards count as 0. P is updated by the formula of Sherman and Morrison. Departures from
-    the paper: docs/deviations.md.
+    Note:
+        Ties go to the lowest arm within 1e-5 of the largest index, relatively: at t = 1 arms of norm 1 differ by
+        rounding only. Non-finite rewards count as 0. P is updated by the formula of Sherman and Morrison. Departures
+        from the paper: docs/deviations.md.
 
     >>> algorithm = jb.algorithms.linucb(num_arms=100, dim=5, horizon=20_000, radius_scale=0.1)
     >>> algorithm.params.ridge

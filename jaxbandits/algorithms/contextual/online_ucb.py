@@ -235,37 +235,41 @@ def online_ucb(
     prediction of an online learner in the ball of radius theta_bound. The learner gets the gradient of (<x~,
     theta> - y~)^2 - sigma^2 `|theta|^2` at theta_t, clipped to G: y~ reaches V and theta only through it.
 
-    epsilon: Privacy budget of one user. inf: no noise, and G and w without their privacy parts.
-    learner ({"maler", "ogd"} or optax.GradientTransformation): The online learner: `learners.maler`, `learners.ogd`, or
-        what `learners.from_optax` makes of an optax transformation. Give one object to a whole sweep, since every
-        object has a program of its own.
-    step: The step size of `learners.ogd`; matters for `learner="ogd"` only.
-    calibration: Which sigma of `theory.online_ucb_noise` to use. "exact" delivers (epsilon, delta) for a user's pair
-        (x, y). "paper" and "reference" are printed forms, with a UserWarning where they do not deliver, or where
-        "paper" is used beyond epsilon = 1, for which it has no proof.
-    private_features: False: no privacy noise on features (that of `min_eigenvalue` stays), and y alone is private.
-    theta_bound: The bound D on the norm of the true parameter.
-    min_eigenvalue: The least eigenvalue lambda_min of the features' second moment. Where it is at most horizon^-power,
-        additional noise Delta on features has the root of horizon^-power as its scale. The default: no such noise, and
-        1 / dim where a value is needed.
-    width: Which w of `theory.online_ucb_width` to use; "theory" is all exploration.
-    radius_scale: Multiplies the width w.
-    gradient_bound: Which G of `theory.online_ucb_gradient_bound` to use.
-    failure_prob: The failure probability beta. The default: 1 / horizon. It enters the width's logarithm, and with the
-        default width it is the probability of nothing: the true parameter left some set of a run in 1,000 of 1,000 runs
-        at 0.05 (`docs/reproductions/across.md`, coverage).
-    power: The exponent of horizon^-power, with which `min_eigenvalue` is compared.
-    feature_norm: The largest norm L of a feature, to which clients cut longer ones.
-    longest: At least `horizon`; static with Maler. Runs of any horizon up to it share one program, such as the epochs
-        of `doubling`. The default: `horizon`.
+    Args:
+        epsilon: Privacy budget of one user. inf: no noise, and G and w without their privacy parts.
+        learner ({"maler", "ogd"} or optax.GradientTransformation, default "maler"): The online learner:
+            `learners.maler`, `learners.ogd`, or what `learners.from_optax` makes of an optax transformation. Give one
+            object to a whole sweep, since every object has a program of its own.
+        step: The step size of `learners.ogd`; matters for `learner="ogd"` only.
+        calibration: Which sigma of `theory.online_ucb_noise` to use. "exact" delivers (epsilon, delta) for a user's
+            pair (x, y). "paper" and "reference" are printed forms, with a UserWarning where they do not deliver, or
+            where "paper" is used beyond epsilon = 1, for which it has no proof.
+        private_features: False: no privacy noise on features (that of `min_eigenvalue` stays), and y alone is private.
+        theta_bound: The bound D on the norm of the true parameter.
+        min_eigenvalue: The least eigenvalue lambda_min of the features' second moment. Where it is at most
+            horizon^-power, additional noise Delta on features has the root of horizon^-power as its scale. The default:
+            no such noise, and 1 / dim where a value is needed.
+        width: Which w of `theory.online_ucb_width` to use; "theory" is all exploration.
+        radius_scale: Multiplies the width w.
+        gradient_bound: Which G of `theory.online_ucb_gradient_bound` to use.
+        failure_prob: The failure probability beta. The default: 1 / horizon. It enters the width's logarithm, and with
+            the default width it is the probability of nothing: the true parameter left some set of a run in 1,000 of
+            1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
+        power: The exponent of horizon^-power, with which `min_eigenvalue` is compared.
+        feature_norm: The largest norm L of a feature, to which clients cut longer ones.
+        longest: At least `horizon`; static with Maler. Runs of any horizon up to it share one program, such as the
+            epochs of `doubling`. The default: `horizon`.
 
-    Returns: Its guarantee is local, one message a user (one reward, with `private_features=False`).
+    Returns:
+        Its guarantee is local, one message a user (one reward, with `private_features=False`).
 
-    Raises: For arguments outside these ranges, or that need noise or bounds too large for float32.
+    Raises:
+        ValueError: For arguments outside these ranges, or that need noise or bounds too large for float32.
 
-    Notes: Clients clip rewards to [0, 1]; what is not finite counts as 0. Ties go to the lowest arm within 1e-5 of the
-    largest index, relatively. V^-1 is updated by the formula of Sherman and Morrison. `guarantee.spend` is what the
-    noise truly delivers at delta. Departures: docs/deviations.md.
+    Note:
+        Clients clip rewards to [0, 1]; what is not finite counts as 0. Ties go to the lowest arm within 1e-5 of the
+        largest index, relatively. V^-1 is updated by the formula of Sherman and Morrison. `guarantee.spend` is what the
+        noise truly delivers at delta. Departures: docs/deviations.md.
 
     >>> algorithm = jb.algorithms.online_ucb(num_arms=100, dim=5, horizon=20_000, epsilon=1.0)
     >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]

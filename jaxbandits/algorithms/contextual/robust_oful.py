@@ -34,13 +34,15 @@ def robust_oful(
     The scale of a play's residual is at least sqrt(C q / sqrt(kappa)), q = sqrt(x' V^-1 x) of the decision and kappa
     as on the formulas page, and beta has 2 sqrt(kappa) more.
 
-    corruption_budget: C, the sum of the sizes of what an adversary adds to the rewards of played arms. 0: exactly
-        `hvt_linucb`. The default: sqrt(horizon).
+    Args:
+        corruption_budget: C, the sum of the sizes of what an adversary adds to the rewards of played arms. 0: exactly
+            `hvt_linucb`. The default: sqrt(horizon).
 
-    Notes: A residual of a clipped loss moves its gradient by at most its own change over the scale s, so that a
-    corruption of size c moves the squared error by at most 2 beta c q / s^2, and all of it by 2 beta sqrt(kappa): hence
-    beta's addition, which is the same for every C > 0. Curves over C have a step at 0. NaN, infinity and ties as in
-    `hvt_linucb`.
+    Note:
+        A residual of a clipped loss moves its gradient by at most its own change over the scale s, so that a corruption
+        of size c moves the squared error by at most 2 beta c q / s^2, and all of it by 2 beta sqrt(kappa): hence beta's
+        addition, which is the same for every C > 0. Curves over C have a step at 0. NaN, infinity and ties as in
+        `hvt_linucb`.
 
     >>> made = {"num_arms": 20, "dim": 4, "horizon": 3000, "moment_scale": 1.0}
     >>> clean = jb.algorithms.robust_oful(**made, corruption_budget=0)

@@ -28,39 +28,41 @@ def shuffle_linucb(
     The arm of the largest <x, theta> + w sqrt(x' P x) is played, with P = (V + rho I)^-1 and theta = P u from
     the noisy sums V and u, which are refreshed after every batch of users.
 
-    protocol: What users send. The default: "vector" with "exact", "amplified" with the others.
+    Args:
+        protocol: What users send. The default: "vector" with "exact", "amplified" with the others.
 
-        "amplified": noise is added to x x' and x y, as in `ldp_linucb`, and the shuffler permutes the messages.
+            "amplified": noise is added to x x' and x y, as in `ldp_linucb`, and the shuffler permutes the messages.
 
-        "vector": each coordinate v in [-1, 1], in units of its largest value, is sent as floor((v + 1) g) +
-        Bernoulli(fraction) + Bin(b, 1/4) with g = max(2 sqrt W, d, 4), W the window, and the server sees the sums.
-    window: Users W of a batch, at most `horizon`. The default: max(20, ceil sqrt(T)) with "exact", 20 with the others,
-        at most T.
-    preset: Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
+            "vector": each coordinate v in [-1, 1], in units of its largest value, is sent as floor((v + 1) g) +
+            Bernoulli(fraction) + Bin(b, 1/4) with g = max(2 sqrt W, d, 4), W the window, and the server sees the sums.
+        window: Users W of a batch, at most `horizon`. The default: max(20, ceil sqrt(T)) with "exact", 20 with the
+            others, at most T.
+        preset: Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
 
-        "exact": ridge and width as in `ldp_linucb`. "vector" has the fewest trials b that spend at most epsilon. It
-        spends less, by up to 4% for epsilon up to 10, and by a fifth to six tenths at 50, where b is a handful.
-        "amplified" has the least noise that spends epsilon; for windows of tens to thousands of users that is the local
-        one, since no amplification theorem covers them: local privacy, refreshed late.
+            "exact": ridge and width as in `ldp_linucb`. "vector" has the fewest trials b that spend at most epsilon. It
+            spends less, by up to 4% for epsilon up to 10, and by a fifth to six tenths at 50, where b is a handful.
+            "amplified" has the least noise that spends epsilon; for windows of tens to thousands of users that is the
+            local one, since no amplification theorem covers them: local privacy, refreshed late.
 
-        "reference", the code of Chowdhury and Zhou: with "amplified" s = sqrt(log(2.5 W / delta)) / (epsilon sqrt W)
-        and Gamma = s sqrt(T d); with "vector", whose coordinates are cut to [-L, L], b = floor(c g^2 log^2(d / delta) /
-        (epsilon^2 W)), c = 10, or 1 for epsilon < 1, and Gamma = log(d / delta) sqrt(T d) / (4 epsilon sqrt W). The
-        ridge is 2 Gamma and the width w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
+            "reference", the code of Chowdhury and Zhou: with "amplified" s = sqrt(log(2.5 W / delta)) / (epsilon sqrt
+            W) and Gamma = s sqrt(T d); with "vector", whose coordinates are cut to [-L, L], b = floor(c g^2 log^2(d /
+            delta) / (epsilon^2 W)), c = 10, or 1 for epsilon < 1, and Gamma = log(d / delta) sqrt(T d) / (4 epsilon
+            sqrt W). The ridge is 2 Gamma and the width w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
 
-        "theory": amplified with s = 4 sqrt(2 log(2.5 W / delta) log(2 / delta)) / (epsilon sqrt W), claimed for epsilon
-        up to sqrt(log(2 / delta) / W); vector with c = 24e4 and log(4 (d^2 + 1) / delta); ridge and width as in the
-        preset "theory" of `ldp_linucb` at that noise of a user. It plays nearly uniformly for T of 1e4.
+            "theory": amplified with s = 4 sqrt(2 log(2.5 W / delta) log(2 / delta)) / (epsilon sqrt W), claimed for
+            epsilon up to sqrt(log(2 / delta) / W); vector with c = 24e4 and log(4 (d^2 + 1) / delta); ridge and width
+            as in the preset "theory" of `ldp_linucb` at that noise of a user. It plays nearly uniformly for T of 1e4.
 
-    Notes: Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
+    Note:
+        Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
 
-    The first batch is played without data. A batch that the horizon cuts short is never used, and not relayed.
+        The first batch is played without data. A batch that the horizon cuts short is never used, and not relayed.
 
-    `guarantee.spend` is a proven bound at delta; the scales of the published presets do not give epsilon.
-    "amplified", for a server that sees the permuted messages: the local guarantee, which permuting cannot harm, or
-    amplification (Feldman, McMillan and Talwar 2021) where its conditions hold, which takes thousands of users.
-    "vector", for a server that sees a batch's sums: the binomial noise of B users against one of them. The simulation
-    relays sums under both. Departures: docs/deviations.md.
+        `guarantee.spend` is a proven bound at delta; the scales of the published presets do not give epsilon.
+        "amplified", for a server that sees the permuted messages: the local guarantee, which permuting cannot harm, or
+        amplification (Feldman, McMillan and Talwar 2021) where its conditions hold, which takes thousands of users.
+        "vector", for a server that sees a batch's sums: the binomial noise of B users against one of them. The
+        simulation relays sums under both. Departures: docs/deviations.md.
 
     >>> for preset, protocol in (("exact", "vector"), ("reference", "amplified"), ("reference", "vector")):
     ...     private = jb.algorithms.shuffle_linucb(

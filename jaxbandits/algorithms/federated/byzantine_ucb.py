@@ -265,54 +265,59 @@ def byzantine_ucb(
     aggregates the cumulative sums and refreshes theta_k = Lambda_k^-1 b_k, with Lambda_k = Agg(V) + lambda_k I
     and b_k = Agg(v). An agent plays argmax <x, theta_k> + beta_k sqrt(x' Lambda_k^-1 x).
 
-    aggregate: How matrices, and apart from them vectors, of all agents become one. With N_1 = floor(corruption_bound N
-        + 1/2): "geometric_median", by `iterations` Weiszfeld steps from the last weights or value; "median_of_means",
-        the geometric median of the means of 3 N_1 <= N random groups (N_1 = 0: the mean); "mean"; "coordinate_median";
-        "trimmed_mean", without the N_1 smallest and largest of each coordinate; "krum", with max(1, N - N_1 - 2)
-        neighbours (N_1 >= (N - 2) / 2 lets colluders be chosen).
-    privacy: None: no noise. Otherwise noise of scale s on every agent's sums: "tree", by a binary tree as in the paper,
-        "increment", on each message (less than a tree up to 16 episodes), or "counter", by a form of
-        `mechanisms.counter`, whose noise is less than half of the tree's.
-    epsilon: Privacy of one message of one agent; inf: no noise.
-    delta: The delta of the privacy claim. The default: min(1e-3, 1 / horizon), which moves with the horizon of a sweep
-        over horizons: bind it to compare them.
-    calibration: How s follows from epsilon and delta: "exact" spends the claim; "zcdp" spends 2.96 of 4 at delta 1e-3;
-        "paper" is reconstructed and spends 0.32 of 4.
-    node_scale: s itself. The default: from epsilon, delta and calibration.
-    counter: The form, for privacy="counter" only. "square_root" keeps every draw: at most 1,024 episodes.
-    counter_error: Whether the root mean square or the largest noise is least, for counter="blt".
-    buffers: Of counter="blt".
-    schedule: When there is a round. "fixed": after every window. "determinant": after a window at whose end an agent's
-        plays since the last round, together with their number, have changed the determinant of Lambda by more than
-        `threshold`, as in FedUCB. Everyone sees that time, and it follows from private data: then there is **no privacy
-        guarantee**.
-    threshold: For schedule="determinant" only: a round is asked for when log(det(Lambda + V_own / N) / det(Lambda))
-        times the plays since the last round exceeds it.
-    accounting: What is added to lambda_k for the noise of a mean over all agents, for aggregate="mean" under privacy.
-        None: nothing. "repaired": a bound of its norm. "claimed": the same for one agent's noise, as FedUCB counts.
-    constants: Of lambda_k and beta_k, whatever `aggregate` and `privacy` are (`theory.byzantine_ridge`,
-        `theory.byzantine_radius`). The privacy terms of the latter two need privacy and a finite epsilon.
-    corruption_bound: The share of attackers that the server believes in, at most 1/4 for "median_of_means".
-    failure_prob: A failure probability at `ridge_scale` and `radius_scale` 1 alone: at the default scales the true
-        parameter left some set of a run in 1,000 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
-    iterations: Weiszfeld steps of an episode.
+    Args:
+        aggregate: How matrices, and apart from them vectors, of all agents become one. With N_1 =
+            floor(corruption_bound N + 1/2): "geometric_median", by `iterations` Weiszfeld steps from the last weights
+            or value; "median_of_means", the geometric median of the means of 3 N_1 <= N random groups (N_1 = 0: the
+            mean); "mean"; "coordinate_median"; "trimmed_mean", without the N_1 smallest and largest of each coordinate;
+            "krum", with max(1, N - N_1 - 2) neighbours (N_1 >= (N - 2) / 2 lets colluders be chosen).
+        privacy: None: no noise. Otherwise noise of scale s on every agent's sums: "tree", by a binary tree as in the
+            paper, "increment", on each message (less than a tree up to 16 episodes), or "counter", by a form of
+            `mechanisms.counter`, whose noise is less than half of the tree's.
+        epsilon: Privacy of one message of one agent; inf: no noise.
+        delta: The delta of the privacy claim. The default: min(1e-3, 1 / horizon), which moves with the horizon of a
+            sweep over horizons: bind it to compare them.
+        calibration: How s follows from epsilon and delta: "exact" spends the claim; "zcdp" spends 2.96 of 4 at delta
+            1e-3; "paper" is reconstructed and spends 0.32 of 4.
+        node_scale: s itself. The default: from epsilon, delta and calibration.
+        counter: The form, for privacy="counter" only. "square_root" keeps every draw: at most 1,024 episodes.
+        counter_error: Whether the root mean square or the largest noise is least, for counter="blt".
+        buffers: Of counter="blt".
+        schedule: When there is a round. "fixed": after every window. "determinant": after a window at whose end an
+            agent's plays since the last round, together with their number, have changed the determinant of Lambda by
+            more than `threshold`, as in FedUCB. Everyone sees that time, and it follows from private data: then there
+            is **no privacy guarantee**.
+        threshold: For schedule="determinant" only: a round is asked for when log(det(Lambda + V_own / N) / det(Lambda))
+            times the plays since the last round exceeds it.
+        accounting: What is added to lambda_k for the noise of a mean over all agents, for aggregate="mean" under
+            privacy. None: nothing. "repaired": a bound of its norm. "claimed": the same for one agent's noise, as
+            FedUCB counts.
+        constants: Of lambda_k and beta_k, whatever `aggregate` and `privacy` are (`theory.byzantine_ridge`,
+            `theory.byzantine_radius`). The privacy terms of the latter two need privacy and a finite epsilon.
+        corruption_bound: The share of attackers that the server believes in, at most 1/4 for "median_of_means".
+        failure_prob: A failure probability at `ridge_scale` and `radius_scale` 1 alone: at the default scales the true
+            parameter left some set of a run in 1,000 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
+        iterations: Weiszfeld steps of an episode.
 
-    Returns: Diagnostics: `bytes_sent` by an agent, 4 (d (d + 1) / 2 + d) in each episode whose message is used (the
-    server broadcasts as much again), and `refused_messages`, those that counted as zero.
+    Returns:
+        Algorithm: Diagnostics: `bytes_sent` by an agent, 4 (d (d + 1) / 2 + d) in each episode whose message is used
+            (the server broadcasts as much again), and `refused_messages`, those that counted as zero.
 
-    Raises: If an argument is out of range, or does not go with the others.
+    Raises:
+        ValueError: If an argument is out of range, or does not go with the others.
 
-    Notes: Ties of arms (within 1e-5, relatively) go to the lowest. A message that is not finite or not symmetric counts
-    as zero. Both parts of a message are cut to norm 1e4 window; under privacy to window, and above window (1 + 1e-5) it
-    counts as zero. Eigenvalues of Lambda_k are raised to 0.1 lambda_k. The last episode may be shorter: its message is
-    never used.
+    Note:
+        Ties of arms (within 1e-5, relatively) go to the lowest. A message that is not finite or not symmetric counts as
+        zero. Both parts of a message are cut to norm 1e4 window; under privacy to window, and above window (1 + 1e-5)
+        it counts as zero. Eigenvalues of Lambda_k are raised to 0.1 lambda_k. The last episode may be shorter: its
+        message is never used.
 
-    Under privacy neighbours differ in one message of one agent, and private is what the server aggregates.
-    Rewards must lie in [-1, 1].
+        Under privacy neighbours differ in one message of one agent, and private is what the server aggregates.
+        Rewards must lie in [-1, 1].
 
-    `aggregate="mean"` is FedUCB (Dubey and Pentland 2020) with rounds at fixed times. Zhou and Chowdhury (2024) found
-    that its own rounds tell private data, and that its noise is counted for one agent only; their repair has rounds
-    every sqrt(horizon / num_agents) plays (`window`).
+        `aggregate="mean"` is FedUCB (Dubey and Pentland 2020) with rounds at fixed times. Zhou and Chowdhury (2024)
+        found that its own rounds tell private data, and that its noise is counted for one agent only; their repair has
+        rounds every sqrt(horizon / num_agents) plays (`window`).
 
     >>> algorithm = jb.algorithms.byzantine_ucb(
     ...     num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0

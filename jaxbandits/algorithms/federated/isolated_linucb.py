@@ -36,15 +36,17 @@ def isolated_linucb(
 
     Attacks on messages change nothing.
 
-    corruption_bound: The share of attackers that the schedule allows for. Used by width "schedule" only.
-    feature_spread: The paper's sigma. Used by width "schedule" only.
-    ridge_scale: Multiplies lambda_k; the ridge itself with width "abbasi_yadkori".
-    width: "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants. "abbasi_yadkori":
-        ridge l = ridge_scale and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + t / (d l))) + sqrt(l d))
-        after t plays, with the model's bound sqrt(d) for the norm of theta.
+    Args:
+        corruption_bound: The share of attackers that the schedule allows for. Used by width "schedule" only.
+        feature_spread: The paper's sigma. Used by width "schedule" only.
+        ridge_scale: Multiplies lambda_k; the ridge itself with width "abbasi_yadkori".
+        width: "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants. "abbasi_yadkori":
+            ridge l = ridge_scale and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + t / (d l))) + sqrt(l d))
+            after t plays, with the model's bound sqrt(d) for the norm of theta.
 
-    Notes: An episode of an agent whose sums are not finite counts as zero. Ties (within 1e-5, relatively) go to the
-    lowest arm. There is no privacy.
+    Note:
+        An episode of an agent whose sums are not finite counts as zero. Ties (within 1e-5, relatively) go to the
+        lowest arm. There is no privacy.
 
     >>> jb.algorithms.isolated_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, window=20).schedule[0].repeats
     100

@@ -32,16 +32,18 @@ def oracle_linucb(
 
     N_1 = floor(corruption_bound N + 1/2). Otherwise this is `byzantine_ucb` with aggregate "mean".
 
-    corruption_bound: The share of agents that is left out. Set it to the adversary's corruption.
-    feature_spread: The paper's sigma. Used by width "schedule" only.
-    ridge_scale: Multiplies lambda_k; the ridge itself with width "abbasi_yadkori".
-    width: "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants. "abbasi_yadkori":
-        over n averaged agents Lambda = W / n + (l / n) I, W being the sum of their x x' and l = ridge_scale, and
-        radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + n t / (d l))) + sqrt(l d)) / sqrt(n) after t plays,
-        with the model's bound sqrt(d) for the norm of theta.
+    Args:
+        corruption_bound: The share of agents that is left out. Set it to the adversary's corruption.
+        feature_spread: The paper's sigma. Used by width "schedule" only.
+        ridge_scale: Multiplies lambda_k; the ridge itself with width "abbasi_yadkori".
+        width: "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants. "abbasi_yadkori":
+            over n averaged agents Lambda = W / n + (l / n) I, W being the sum of their x x' and l = ridge_scale, and
+            radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + n t / (d l))) + sqrt(l d)) / sqrt(n) after t plays,
+            with the model's bound sqrt(d) for the norm of theta.
 
-    Notes: Attacks of agents that are not left out are averaged like honest messages. A message that is not finite or
-    not symmetric counts as zero. Ties (within 1e-5, relatively) go to the lowest arm. There is no privacy.
+    Note:
+        Attacks of agents that are not left out are averaged like honest messages. A message that is not finite or
+        not symmetric counts as zero. Ties (within 1e-5, relatively) go to the lowest arm. There is no privacy.
 
     >>> algorithm = jb.algorithms.oracle_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, corruption_bound=0.2)
     >>> algorithm.params.num_attacked

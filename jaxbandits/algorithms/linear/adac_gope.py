@@ -84,14 +84,17 @@ def adac_gope(
     noise's variance. Arm a is played ceil(n w_a) times, in index order; its sum is released with N(0, v). An arm goes
     when it is further below the best than twice the half-width of the plays made. Earlier batches are forgotten.
 
-    rho: Budget of zero-concentrated privacy, at least 5e-25; inf: no noise.
-    failure_prob: Of all widths together. The default: 1 / horizon, and 1/2 at horizon 1.
+    Args:
+        rho: Budget of zero-concentrated privacy, at least 5e-25; inf: no noise.
+        failure_prob: Of all widths together. The default: 1 / horizon, and 1/2 at horizon 1.
 
-    Returns: rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is one reward in [-1, 1].
-    Diagnostics: `active_arms` and `batches` (estimated).
+    Returns:
+        rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is one reward in [-1, 1].
+        Diagnostics: `active_arms` and `batches` (estimated).
 
-    Notes: The claim is for rewards in [-1, 1] (`linear_arms(noise="rademacher")`); each enters one released sum.
-    Reports that are not finite are left out of the mean. A batch that the horizon cuts is not estimated.
+    Note:
+        The claim is for rewards in [-1, 1] (`linear_arms(noise="rademacher")`); each enters one released sum.
+        Reports that are not finite are left out of the mean. A batch that the horizon cuts is not estimated.
 
     >>> algorithm = jb.algorithms.adac_gope(actions=[[1, 0], [0, 1]], horizon=1000, rho=0.5)
     >>> algorithm.params.noise_scale, jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params))

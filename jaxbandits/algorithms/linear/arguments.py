@@ -87,11 +87,12 @@ class Batched(Designed, total=False):
 class Located(Batched, total=False):
     """What eliminations take that put a robust location in the spectral filter's place.
 
-    corruption_bound: The share alpha of corrupted reports that is believed in.
-    sampling_scale: The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) +
-        bias_scale alpha, as in `robust_elimination`.
-    corruption_scale: Constant of the radius: of its term sqrt(alpha).
-    failure_prob: Of all widths together; it enters the radius through L.
+    Args:
+        corruption_bound: The share alpha of corrupted reports that is believed in.
+        sampling_scale: The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) +
+            bias_scale alpha, as in `robust_elimination`.
+        corruption_scale: Constant of the radius: of its term sqrt(alpha).
+        failure_prob: Of all widths together; it enters the radius through L.
     """
 
     corruption_bound: Annotated[Scalar, Ge(0), Lt(0.25), Default(0.0)]

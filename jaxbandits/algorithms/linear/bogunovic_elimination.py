@@ -53,15 +53,17 @@ def bogunovic_elimination(
     ceil(m_h max(w_a, v)) times, v = weight_floor. After least squares an arm goes when it is more than
     2 s sqrt(4 d log(1/failure_prob) / m_h) + 2 C / (m_h v) sqrt(4 d (1 + v m_0)) below the best, s = noise_scale.
 
-    corruption_budget: C, the sum over plays of `|corruption|`, such as share * horizon * largest size. The default:
-        unknown; batch h then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
+    Args:
+        corruption_budget: C, the sum over plays of `|corruption|`, such as share * horizon * largest size. The default:
+            unknown; batch h then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
 
-    Notes: The batch that the horizon cuts short is played in index order and not estimated. The last arm left is played
-    to the horizon. log log d is that of max(d, 2). Reports that are not finite are left out of the mean, and nothing
-    goes if none is left. There is no privacy.
+    Note:
+        The batch that the horizon cuts short is played in index order and not estimated. The last arm left is played to
+        the horizon. log log d is that of max(d, 2). Reports that are not finite are left out of the mean, and nothing
+        goes if none is left. There is no privacy.
 
-    The algorithm is recalled: the publication was not at hand and its constants are unverified. So are H, the
-    default of weight_floor and the factor s, which the formula has as 1 (`docs/deviations/robust_linear.md`).
+        The algorithm is recalled: the publication was not at hand and its constants are unverified. So are H, the
+        default of weight_floor and the factor s, which the formula has as 1 (`docs/deviations/robust_linear.md`).
 
     >>> algorithm = jb.algorithms.bogunovic_elimination(actions=[[1, 0], [0, 1]], horizon=1000, corruption_budget=5.0)
     >>> algorithm.params.own.sizes[:2].round(1), algorithm.params.own.slack[:2].round(2)

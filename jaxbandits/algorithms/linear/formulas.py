@@ -16,7 +16,7 @@ from jax import lax
 from jaxbandits.declared import Doc, Kind
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.typing import Array, Bool, Float, Int
-from jaxbandits.validation import told
+from jaxbandits.validation import declare
 
 ClientModel: TypeAlias = Literal["M1", "M2"]
 """Who is a client: of one reward, or of one action."""
@@ -34,7 +34,7 @@ Gamma = Annotated[Float[Array, ""], Doc("The radius gamma.")]
 ARMS_AT_ONCE = 16  # whose widths are computed side by side: no array has size K x K
 
 
-@told(source="`docs/formulas/robust_linear.md#reports`.")
+@declare(check=False, source="`docs/formulas/robust_linear.md#reports`.")
 def counts(
     weights: Annotated[Float[Array, " K"], Kind("array [K]"), Doc("The design's weights.")],
     size: Size,
@@ -44,9 +44,11 @@ def counts(
 ) -> Int[Array, " K"]:
     """Plays of every arm in a batch: ceil(m w), for M2 ceil(m max(w, weight_floor)), where the design has weight.
 
-    Returns (int32 array [K]): Plays of each arm; 0 where the design has no weight.
+    Returns:
+        int32 array [K]: Plays of each arm; 0 where the design has no weight.
 
-    Notes: Guarded against rounding: m w (1 - 2e-6) - 1e-9 is rounded up in float32, m w - 1e-9 in float64.
+    Note:
+        Guarded against rounding: m w (1 - 2e-6) - 1e-9 is rounded up in float32, m w - 1e-9 in float64.
 
     >>> counts(jnp.array([0.0, 0.25, 0.75]), 10).tolist()
     [0, 3, 8]
@@ -64,7 +66,7 @@ def _own(pulls, model):
     return jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
 
 
-@told(source="`docs/formulas/robust_linear.md#threshold`.")
+@declare(check=False, source="`docs/formulas/robust_linear.md#threshold`.")
 def mean_square(
     pulls: Pulls, noise_scale: NoiseScale, laplace_scale: LaplaceScale, *, model: OfModel = "M1"
 ) -> Annotated[Float[Array, ""], Doc("rho^2.")]:
@@ -81,7 +83,7 @@ def mean_square(
     return 1 + noise_scale**2 / least + 2 * (laplace_scale / least) ** 2
 
 
-@told(source="`docs/formulas/robust_linear.md#threshold`.")
+@declare(check=False, source="`docs/formulas/robust_linear.md#threshold`.")
 def lambda_value(
     square: FloatLike,
     num_reports: Annotated[Any, Kind("int"), Doc("Reports n of the batch.")],
@@ -91,10 +93,12 @@ def lambda_value(
 ) -> Annotated[Float[Array, ""], Doc("lambda.")]:
     """The bound lambda of the filter, which stops below a top eigenvalue of 4 lambda.
 
-    square: rho^2 of `mean_square`. For the paper's printed value: the mean square of the observed reports.
+    Args:
+        square: rho^2 of `mean_square`. For the paper's printed value: the mean square of the observed reports.
 
-    Notes: The printed value, "observed", is mu times the mean square of the observed reports. No data can exceed four
-    times that, so that its filter never removes anything.
+    Note:
+        The printed value, "observed", is mu times the mean square of the observed reports. No data can exceed four
+        times that, so that its filter never removes anything.
 
     >>> float(lambda_value(2.0, 10, 0.5, clean=False)), float(lambda_value(2.0, 10, 0.5, clean=True))
     (0.20000000298023224, 1.0)
@@ -102,7 +106,7 @@ def lambda_value(
     return square * jnp.where(clean, max_leverage, 1 / jnp.maximum(num_reports, 1))
 
 
-@told(source="`docs/formulas/robust_linear.md#practical-radius`.")
+@declare(check=False, source="`docs/formulas/robust_linear.md#practical-radius`.")
 def gamma_practical(
     actions: Annotated[Float[Array, "K d"], Kind("array [K, d]"), Doc("Feature vectors.")],
     active: Annotated[Bool[Array, " K"], Kind("bool array [K]"), Doc("The arms that are still played.")],
@@ -154,7 +158,7 @@ def gamma_practical(
     return sampling_scale * largest + jnp.where(corruption_bound > 0, bias, 0)
 
 
-@told(source="`docs/formulas/robust_linear.md#paper-radius`.")
+@declare(check=False, source="`docs/formulas/robust_linear.md#paper-radius`.")
 def gamma_paper(
     rank: Annotated[FloatLike, Doc("The dimension that the active arms span.")],
     size: Size,
@@ -178,7 +182,8 @@ def gamma_paper(
     sampling_scale sqrt(2 r) (sqrt(L / n) + L / (n epsilon)) + corruption_scale [2 r (k sqrt(alpha) + sqrt(k
     alpha L)) + sqrt(2 r k) alpha] Y + bias_scale alpha.
 
-    Notes: Beyond alpha of about 1e-3 it exceeds every gap and nothing is eliminated.
+    Note:
+        Beyond alpha of about 1e-3 it exceeds every gap and nothing is eliminated.
     """
     private = laplace_scale / 2  # 1 / epsilon
     alpha = corruption_bound

@@ -108,18 +108,21 @@ def median_elimination(
     Batch i has m_i = T^(i/B) plays, ceil(m_i w_a) of arm a of the design, n in all. Arms more than twice the
     practical radius of `robust_elimination` below the best go.
 
-    points: What the median is of. "buckets": each arm's reports are cut into ceil(2 alpha n) + 5 runs (no more than the
-        fewest reports of an arm in the design, so that every bucket has all of them); least squares in each bucket,
-        then the geometric median of those estimates. "reports": the geometric median of Z_i = n M^-1 a_i r_i, the
-        paper's straw man: their mean is least squares, their median is not near theta.
+    Args:
+        points: What the median is of. "buckets": each arm's reports are cut into ceil(2 alpha n) + 5 runs (no more than
+            the fewest reports of an arm in the design, so that every bucket has all of them); least squares in each
+            bucket, then the geometric median of those estimates. "reports": the geometric median of Z_i = n M^-1 a_i
+            r_i, the paper's straw man: their mean is least squares, their median is not near theta.
 
-    Raises: If an argument is out of range or a batch has more than 2^16 plays.
+    Raises:
+        ValueError: If an argument is out of range or a batch has more than 2^16 plays.
 
-    Notes: Each report is epsilon-private (local model) if rewards lie in [-1, 1]; Gaussian rewards have no guarantee.
-    The median is 50 Weiszfeld steps from the mean, distances counting as at least 1e-8. A bucket has a bad report with
-    probability 1 - (1 - alpha)^(its size), and the size is at least that of the design's support: beyond a dozen arms
-    in the design few buckets stay clean at alpha = 0.05. Reports are stored through a batch. Those that are not finite
-    are left out, and so are buckets without a report of some arm; nothing goes where no bucket is left.
+    Note:
+        Each report is epsilon-private (local model) if rewards lie in [-1, 1]; Gaussian rewards have no guarantee. The
+        median is 50 Weiszfeld steps from the mean, distances counting as at least 1e-8. A bucket has a bad report with
+        probability 1 - (1 - alpha)^(its size), and the size is at least that of the design's support: beyond a dozen
+        arms in the design few buckets stay clean at alpha = 0.05. Reports are stored through a batch. Those that are
+        not finite are left out, and so are buckets without a report of some arm; nothing goes where no bucket is left.
 
     >>> algorithm = jb.algorithms.median_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3)
     >>> algorithm.params.own.sizes[:2].round()

@@ -50,12 +50,15 @@ def phased_elimination(
     ceil(2 g w_a (s^2 + 2 b^2) e^-2 log(2 K l (l+1) / failure_prob)) times, at least once: w is its weight, g
     the largest leverage that was reached, s = noise_scale, b = 2 / epsilon.
 
-    epsilon: Local privacy of one reward, at least 2e-12: clients add Lap(2 / epsilon) to every reward. inf: no noise.
+    Args:
+        epsilon: Local privacy of one reward, at least 2e-12: clients add Lap(2 / epsilon) to every reward. inf: no
+            noise.
 
-    Notes: The phase that the horizon cuts short is played in index order and not estimated. The last arm left is played
-    to the horizon; so is the best estimate after 32 phases. Each report is epsilon-private if rewards lie in [-1, 1],
-    as those of `linear_arms(noise="rademacher")` do; Gaussian rewards do not and have no guarantee. Reports that are
-    not finite are left out of the mean, and nothing goes if none is left. Nothing protects it from corruption.
+    Note:
+        The phase that the horizon cuts short is played in index order and not estimated. The last arm left is played to
+        the horizon; so is the best estimate after 32 phases. Each report is epsilon-private if rewards lie in [-1, 1],
+        as those of `linear_arms(noise="rademacher")` do; Gaussian rewards do not and have no guarantee. Reports that
+        are not finite are left out of the mean, and nothing goes if none is left. Nothing protects it from corruption.
 
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
     array([ 40.6, 197.6])

@@ -122,25 +122,29 @@ def private_elimination(
     An arm goes when it is more than 2 g below the best. V = s^2 x' M^-1 x is the variance of the estimate of arm x,
     s = noise_scale.
 
-    mechanism: "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B, ceil(m_i w_a) of arm a; sums by
-        arm + Lap(2/epsilon); g = max_x sampling_scale sqrt(2 V L) + privacy_scale k r L / (m_i epsilon), with k arms in
-        the design, r its rank and L = log(2 K B / failure_prob). A batch that does not fit is not begun: the best
-        estimate is played. "gaussian" (DP-DPE): m_i = 2^i, i = 1, 2, ...; means by arm + N(0, (2 sqrt(2 ln(1.25/delta))
-        / (n_a epsilon))^2); g = max_x sampling_scale sqrt(2 L (V + privacy_scale^2 times the noise's variance)), B
-        being the batches that can begin. The batch that the horizon cuts short is not estimated.
-    num_batches: B, with horizon^(1/B) > 2. Needed by "laplace", refused by "gaussian".
+    Args:
+        mechanism: "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B, ceil(m_i w_a) of arm a;
+            sums by arm + Lap(2/epsilon); g = max_x sampling_scale sqrt(2 V L) + privacy_scale k r L / (m_i epsilon),
+            with k arms in the design, r its rank and L = log(2 K B / failure_prob). A batch that does not fit is not
+            begun: the best estimate is played. "gaussian" (DP-DPE): m_i = 2^i, i = 1, 2, ...; means by arm + N(0, (2
+            sqrt(2 ln(1.25/delta)) / (n_a epsilon))^2); g = max_x sampling_scale sqrt(2 L (V + privacy_scale^2 times the
+            noise's variance)), B being the batches that can begin. The batch that the horizon cuts short is not
+            estimated.
+        num_batches: B, with horizon^(1/B) > 2. Needed by "laplace", refused by "gaussian".
 
-    Raises: If an argument is out of range, or does not go with the mechanism.
+    Raises:
+        ValueError: If an argument is out of range, or does not go with the mechanism.
 
-    Notes: The claim is for rewards in [-1, 1] that differ in one play (`linear_arms(noise="rademacher")`; Gaussian
-    rewards have no guarantee): (epsilon, 0), or (epsilon, delta) as far as the classic formula holds. `spend` is the
-    exact epsilon of the Gaussian mechanism, mostly less for epsilon <= 1 and more far above. Each reward enters one
-    release.
+    Note:
+        The claim is for rewards in [-1, 1] that differ in one play (`linear_arms(noise="rademacher")`; Gaussian rewards
+        have no guarantee): (epsilon, 0), or (epsilon, delta) as far as the classic formula holds. `spend` is the exact
+        epsilon of the Gaussian mechanism, mostly less for epsilon <= 1 and more far above. Each reward enters one
+        release.
 
-    Hanna's local version is `robust_elimination(variance_bound="observed")` with a finite epsilon and without
-    corruption; it has no second form here. Reports that are not finite are left out of the mean, and nothing
-    goes if none is left. Nothing protects it from corruption. The constants of "laplace" are recalled and
-    unverified.
+        Hanna's local version is `robust_elimination(variance_bound="observed")` with a finite epsilon and without
+        corruption; it has no second form here. Reports that are not finite are left out of the mean, and nothing
+        goes if none is left. Nothing protects it from corruption. The constants of "laplace" are recalled and
+        unverified.
 
     >>> algorithm = jb.algorithms.private_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3

@@ -324,36 +324,41 @@ def robust_elimination(
     the reports that the spectral filter leaves, and arms whose estimate is below the best one's minus twice the
     radius gamma are dropped. Then the best estimate is played to the horizon.
 
-    model: Who is a client. "M1": a client a reward, who reports reward + Lap(2 / epsilon); arm a is played ceil(m
-        weight) times. "M2": a client an action, who reports the mean of its n_a rewards + Lap(2 / (n_a epsilon)); arm a
-        is played ceil(m max(weight, weight_floor)) times. With about d reports a batch each one removed costs a
-        direction: M2 is fragile under corruption.
-    corruption_bound: The share alpha of corrupted reports that is believed in. It enters the radius only.
-    variance_bound: lambda of the filter: "tight" rho^2 / n; "clean" mu rho^2; "observed" the printed mu mean(r^2),
-        which removes nothing whatever the data: least squares.
-    radius: "practical", a Bernstein half-width (`algorithms.linear.formulas.gamma_practical`), or "paper"
-        (`gamma_paper`), with which nothing is dropped beyond alpha of about 1e-3.
-    sampling_scale: Constant of the radius: of the noise. The default: 0.5, or 1 with radius "paper".
-    corruption_scale: Constant of the radius: of corruption's square root. The default: 0.5, or 1 with radius "paper".
-    weight_floor: The least weight of an arm of the design in M2; positive for M2 with radius "paper".
-    presieve: Drop `|report|` > 1 + noise_scale sqrt(2 h / n_a) + b h / n_a before the filter, with h = log(2 n /
-        failure_prob), b = 2 / epsilon, and n_a = 1 in M1.
-    refit: Fit by least squares what the filter leaves.
-    failure_prob: With the default scales it is the probability of nothing: the mean of some arm left its set in up to
-        310 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
+    Args:
+        model: Who is a client. "M1": a client a reward, who reports reward + Lap(2 / epsilon); arm a is played ceil(m
+            weight) times. "M2": a client an action, who reports the mean of its n_a rewards + Lap(2 / (n_a epsilon));
+            arm a is played ceil(m max(weight, weight_floor)) times. With about d reports a batch each one removed costs
+            a direction: M2 is fragile under corruption.
+        corruption_bound: The share alpha of corrupted reports that is believed in. It enters the radius only.
+        variance_bound: lambda of the filter: "tight" rho^2 / n; "clean" mu rho^2; "observed" the printed mu mean(r^2),
+            which removes nothing whatever the data: least squares.
+        radius: "practical", a Bernstein half-width (`algorithms.linear.formulas.gamma_practical`), or "paper"
+            (`gamma_paper`), with which nothing is dropped beyond alpha of about 1e-3.
+        sampling_scale: Constant of the radius: of the noise. The default: 0.5, or 1 with radius "paper".
+        corruption_scale: Constant of the radius: of corruption's square root. The default: 0.5, or 1 with radius
+            "paper".
+        weight_floor: The least weight of an arm of the design in M2; positive for M2 with radius "paper".
+        presieve: Drop `|report|` > 1 + noise_scale sqrt(2 h / n_a) + b h / n_a before the filter, with h = log(2 n /
+            failure_prob), b = 2 / epsilon, and n_a = 1 in M1.
+        refit: Fit by least squares what the filter leaves.
+        failure_prob: With the default scales it is the probability of nothing: the mean of some arm left its set in up
+            to 310 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
 
-    Returns: Diagnostics: `active_arms`, `batches` (that fitted before the horizon), `removals` (by the filter),
-    `nonfinite_reports`.
+    Returns:
+        Algorithm: Diagnostics: `active_arms`, `batches` (that fitted before the horizon), `removals` (by the filter),
+            `nonfinite_reports`.
 
-    Notes: One raw reward is protected, not a client's whole history. Rewards in [-1, 1] are what
-    `linear_arms(noise="rademacher")` pays. Gaussian rewards have no finite epsilon and a run warns; they are not
-    clipped, which would bend their means.
+    Note:
+        One raw reward is protected, not a client's whole history. Rewards in [-1, 1] are what
+        `linear_arms(noise="rademacher")` pays. Gaussian rewards have no finite epsilon and a run warns; they are not
+        clipped, which would bend their means.
 
-    A batch that does not fit before the horizon ends exploration; arm 0 is played if no batch fitted. Ties of
-    estimates go to the lowest arm. Reports that are not finite are left out, and nothing is dropped if none is
-    left; others are cut at max(1e6, 100 (1 + noise_scale + b)).
+        A batch that does not fit before the horizon ends exploration; arm 0 is played if no batch fitted. Ties of
+        estimates go to the lowest arm. Reports that are not finite are left out, and nothing is dropped if none is
+        left; others are cut at max(1e6, 100 (1 + noise_scale + b)).
 
-    Memory: M1 stores a batch's reports, 4 bytes each, unless variance_bound is "observed" without presieve and refit.
+        Memory: M1 stores a batch's reports, 4 bytes each, unless variance_bound is "observed" without presieve and
+        refit.
 
     >>> algorithm = jb.algorithms.robust_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, epsilon=0.5)
     >>> algorithm.params.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)

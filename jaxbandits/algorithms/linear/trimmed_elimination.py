@@ -68,15 +68,19 @@ def trimmed_elimination(
     Batch i has m_i = T^(i/B) plays, ceil(m_i w_a) of arm a of the design. theta = M^-1 sum_a n_a a mu_a with M
     = sum_a n_a a a'. Arms more than twice the practical radius of `robust_elimination` below the best go.
 
-    estimator: mu_a: the arm's mean without the ceil(trim_share n_a) smallest and as many largest reports (the median
-        where nothing would be left), or its median (the mean of the middle two).
-    trim_share: At each end; the median does not use it. The default: 2 corruption_bound, as a batch may have more than
-        its share of bad reports, all on one side.
+    Args:
+        estimator: mu_a: the arm's mean without the ceil(trim_share n_a) smallest and as many largest reports (the
+            median where nothing would be left), or its median (the mean of the middle two).
+        trim_share: At each end; the median does not use it. The default: 2 corruption_bound, as a batch may have more
+            than its share of bad reports, all on one side.
 
-    Raises: If an argument is out of range or a batch has more than 2^16 plays.
+    Raises:
+        ValueError: If an argument is out of range or a batch has more than 2^16 plays.
 
-    Notes: Each report is epsilon-private (local model) if rewards lie in [-1, 1]; Gaussian rewards have no guarantee.
-    Reports are stored through a batch. Those that are not finite are left out; nothing goes where an arm has none left.
+    Note:
+        Each report is epsilon-private (local model) if rewards lie in [-1, 1]; Gaussian rewards have no guarantee.
+        Reports are stored through a batch. Those that are not finite are left out; nothing goes where an arm has none
+        left.
 
     >>> algorithm = jb.algorithms.trimmed_elimination(
     ...     actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, corruption_bound=0.1

@@ -81,17 +81,20 @@ def cr_ucb(
     `corruption_bound`, the arm of largest estimate + sigma / (1 - 2 alpha) (sqrt(4 ln t / N) + `corruption_width`
     alpha sqrt(ln T)) is played.
 
-    estimator: How the mean is estimated from all N rewards of an arm. ``"trimmed"`` drops the ceil(alpha N) smallest
-        and as many largest, and takes the median where nothing would be left (`estimators.trimmed_mean`). ``"shorth"``
-        averages the shortest window of N - floor(2 alpha N) neighbouring values (`estimators.shorth_mean`).
-    noise_scale: Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward. It multiplies the whole
-        bonus.
-    corruption_width: Multiplies the part of the bonus that pays for contamination. The default is this package's
-        choice.
+    Args:
+        estimator: How the mean is estimated from all N rewards of an arm. ``"trimmed"`` drops the ceil(alpha N)
+            smallest and as many largest, and takes the median where nothing would be left (`estimators.trimmed_mean`).
+            ``"shorth"`` averages the shortest window of N - floor(2 alpha N) neighbouring values
+            (`estimators.shorth_mean`).
+        noise_scale: Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward. It multiplies the whole
+            bonus.
+        corruption_width: Multiplies the part of the bonus that pays for contamination. The default is this package's
+            choice.
 
-    Notes: An arm that was never played comes first; ties go to the lowest arm. Rewards that are not finite count as 0,
-    others are cut at 1e30 in size. The constants of the bonus are this package's: the published ones differ. Nothing is
-    drawn at random.
+    Note:
+        An arm that was never played comes first; ties go to the lowest arm. Rewards that are not finite count as 0,
+        others are cut at 1e30 in size. The constants of the bonus are this package's: the published ones differ.
+        Nothing is drawn at random.
 
     >>> jb.algorithms.cr_ucb(num_arms=3, horizon=100, corruption_bound=0.25).params.width
     2.0

@@ -96,17 +96,20 @@ def crimed(
     m and d_eps the divergence of two contaminated normal laws (`theory.contaminated_divergence`), the arm of least N
     d_eps((m* - m) / noise_scale) + ln N is played.
 
-    corruption_bound: Largest share eps of contaminated rewards that the learner believes in.
-    noise_scale: Standard deviation of uncontaminated rewards, in units of a reward. It is known.
+    Args:
+        corruption_bound: Largest share eps of contaminated rewards that the learner believes in.
+        noise_scale: Standard deviation of uncontaminated rewards, in units of a reward. It is known.
 
-    Warnings: An arm that is less than 2 b noise_scale worse, b = `theory.median_shift(corruption_bound)`, is explored
-    for ever: regret is then linear. If every arm may be contaminated, arms closer than 4 b noise_scale cannot be told
-    apart by any learner.
+    Warning:
+        An arm that is less than 2 b noise_scale worse, b = `theory.median_shift(corruption_bound)`, is explored for
+        ever: regret is then linear. If every arm may be contaminated, arms closer than 4 b noise_scale cannot be told
+        apart by any learner.
 
-    Notes: Rewards may be of any size: a contaminated one may as well be infinite. NaN is stored as plus infinity, and
-    two equal medians have distance 0. d_eps is read from a table in steps of 0.01 by straight lines, constant beyond
-    40. Ties go to the lowest index. The lower median of N rewards is the one of rank floor((N + 1) / 2). Nothing is
-    drawn at random.
+    Note:
+        Rewards may be of any size: a contaminated one may as well be infinite. NaN is stored as plus infinity, and two
+        equal medians have distance 0. d_eps is read from a table in steps of 0.01 by straight lines, constant beyond
+        40. Ties go to the lowest index. The lower median of N rewards is the one of rank floor((N + 1) / 2). Nothing is
+        drawn at random.
 
     >>> algorithm = jb.algorithms.crimed(num_arms=3, horizon=100, corruption_bound=0.1)
     >>> algorithm.params.divergence[[0, 20, 100]].round(4)

@@ -38,18 +38,21 @@ def dprse(
     Lap(2 clip / (R epsilon)). The arm is dropped when the best estimate exceeds its own by more than 12 u^(1/(1 +
     v)) (l / (R epsilon))^(v/(1 + v)). The last arm is played to the horizon.
 
-    epsilon: Privacy budget of the whole run; ``float("inf")`` is no noise. R, clip and the margin use min(epsilon, 1),
-        the noise epsilon itself: above 1 the sampling error decides, not the noise.
-    moment_order: Order k of the moment that is bounded.
-    moment_bound: Bound on E|X|^k, in units of a reward to the power k. With k above 2, u is moment_bound^(2/k).
-    failure_prob: Failure probability of the confidence bounds. The default: 1 / horizon.
+    Args:
+        epsilon: Privacy budget of the whole run; ``float("inf")`` is no noise. R, clip and the margin use min(epsilon,
+            1), the noise epsilon itself: above 1 the sampling error decides, not the noise.
+        moment_order: Order k of the moment that is bounded.
+        moment_bound: Bound on E|X|^k, in units of a reward to the power k. With k above 2, u is moment_bound^(2/k).
+        failure_prob: Failure probability of the confidence bounds. The default: 1 / horizon.
 
-    Returns: epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-    Diagnostics at the horizon: ``active_arms`` and ``epochs``, the number of finished ones.
+    Returns:
+        Algorithm: epsilon-private in the central model for rewards that differ in one play: each reward enters one
+            release. Diagnostics at the horizon: ``active_arms`` and ``epochs``, the number of finished ones.
 
-    Notes: Truncation rejects NaN and infinities: they count as 0 and stay in the divisor. The comparison is strict, so
-    equal estimates all stay. The first epoch alone takes 576 u l / (epsilon gap^2) plays of each arm, so that hardly
-    one epoch ends within 100,000 plays. The cap of epsilon at 1 is this package's repair.
+    Note:
+        Truncation rejects NaN and infinities: they count as 0 and stay in the divisor. The comparison is strict, so
+        equal estimates all stay. The first epoch alone takes 576 u l / (epsilon gap^2) plays of each arm, so that
+        hardly one epoch ends within 100,000 plays. The cap of epsilon at 1 is this package's repair.
 
     >>> jb.algorithms.dprse(num_arms=5, horizon=100_000, epsilon=1.0).params.pulls[:2, 4]
     array([ 33429, 146489])

@@ -86,15 +86,17 @@ def huber_ucb(
     play, sigma = `noise_scale`, alpha = `corruption_bound` and b = `clip`, the arm of largest theta + sigma sqrt(2
     ln t / N) + b ln t / (3 N) + 2 b alpha / (1 - 2 alpha) is played.
 
-    noise_scale: Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward.
-    clip: Distance b from the estimate at which Huber's influence is cut, in units of a reward. The default: 2
-        noise_scale, this package's choice.
-    min_pulls_scale: The index is plus infinity while N < ceil(min_pulls_scale ln t). The default is the publication's,
-        as recalled.
+    Args:
+        noise_scale: Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward.
+        clip: Distance b from the estimate at which Huber's influence is cut, in units of a reward. The default: 2
+            noise_scale, this package's choice.
+        min_pulls_scale: The index is plus infinity while N < ceil(min_pulls_scale ln t). The default is the
+            publication's, as recalled.
 
-    Notes: An arm that was never played has index plus infinity. Indices within a relative 1e-6 of the largest (1e-12 in
-    float64) are tied and go to the lowest arm. Rewards that are not finite count as 0, others are cut at 1e30 in size.
-    The constants of the bonus are this package's: the published ones differ. Nothing is drawn at random.
+    Note:
+        An arm that was never played has index plus infinity. Indices within a relative 1e-6 of the largest (1e-12 in
+        float64) are tied and go to the lowest arm. Rewards that are not finite count as 0, others are cut at 1e30 in
+        size. The constants of the bonus are this package's: the published ones differ. Nothing is drawn at random.
 
     >>> jb.algorithms.huber_ucb(num_arms=3, horizon=100, noise_scale=0.5, corruption_bound=0.1).params.clip
     1.0

@@ -164,35 +164,39 @@ def local_robust_elimination(
     1). The server clips reports to [-c M, c M] and takes their mean. Then an arm is dropped when the largest mean
     exceeds its own by more than 2 beta, and earlier data are forgotten. The last arm is played to the horizon.
 
-    epsilon: Privacy budget of one play, in [0.0001, 15] or ``float("inf")``: reports are then not flipped, but still
-        bits.
-    moment_order: Order k of the moment that is known of an arm's rewards, E|X|^k <= u. At ``float("inf")`` rewards lie
-        in [-u, u].
-    moment_bound: The bound u, in units of a reward to the power k (k = inf: of a reward). s = u^(1/k), or u, is the
-        unit that rewards are measured in.
-    corruption_before: Largest share of rewards corrupted before the client's noise that the learner believes in.
-    corruption_after: Largest share of reports corrupted on their way to the server that the learner believes in. From c
-        corruption_after = 1 on the radius is at least s/2 for ever, which is warned of.
-    failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
-    radius: The confidence radius beta. "order": s (privacy_scale (c sqrt(L / n))^(1 - 1/k) + corruption_scale
-        (corruption_before^(1 - 1/k) + (c corruption_after)^(1 - 1/k))), L = ln(1 / delta). "explicit": with all
-        constants, from a proof of this package; wider.
-    truncation: What a client does with a reward of size above M: it counts as 0, or as M with its sign.
-    clip_scale: Multiplies M; without effect at ``moment_order=float("inf")``, where M = s.
-    privacy_scale: Multiplies the privacy part of the order radius. The default was tried out: with 0.5, 5% of Bernoulli
-        runs at epsilon = 0.5 lost the best arm, with 0.75 none.
-    corruption_scale: Multiplies the corruption part of the order radius. The default is this package's.
+    Args:
+        epsilon: Privacy budget of one play, in [0.0001, 15] or ``float("inf")``: reports are then not flipped, but
+            still bits.
+        moment_order: Order k of the moment that is known of an arm's rewards, E|X|^k <= u. At ``float("inf")`` rewards
+            lie in [-u, u].
+        moment_bound: The bound u, in units of a reward to the power k (k = inf: of a reward). s = u^(1/k), or u, is the
+            unit that rewards are measured in.
+        corruption_before: Largest share of rewards corrupted before the client's noise that the learner believes in.
+        corruption_after: Largest share of reports corrupted on their way to the server that the learner believes in.
+            From c corruption_after = 1 on the radius is at least s/2 for ever, which is warned of.
+        failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
+        radius: The confidence radius beta. "order": s (privacy_scale (c sqrt(L / n))^(1 - 1/k) + corruption_scale
+            (corruption_before^(1 - 1/k) + (c corruption_after)^(1 - 1/k))), L = ln(1 / delta). "explicit": with all
+            constants, from a proof of this package; wider.
+        truncation: What a client does with a reward of size above M: it counts as 0, or as M with its sign.
+        clip_scale: Multiplies M; without effect at ``moment_order=float("inf")``, where M = s.
+        privacy_scale: Multiplies the privacy part of the order radius. The default was tried out: with 0.5, 5% of
+            Bernoulli runs at epsilon = 0.5 lost the best arm, with 0.75 none.
+        corruption_scale: Multiplies the corruption part of the order radius. The default is this package's.
 
-    Returns: epsilon-private in the local model; the unit of privacy is the reward of one play. Diagnostics at the
-    horizon: ``active_arms``, and ``batches`` finished.
+    Returns:
+        Algorithm: epsilon-private in the local model; the unit of privacy is the reward of one play. Diagnostics at the
+            horizon: ``active_arms``, and ``batches`` finished.
 
-    Warns: If the radius can never drop an arm, see `corruption_after`.
+    Warns:
+        UserWarning: If the radius can never drop an arm, see `corruption_after`.
 
-    Notes: M = clip_scale s min((n / (c^2 L))^(1 / (2k)), corruption_before^(-1/k), (c corruption_after)^(-1/k)), the
-    last two where there is corruption. NaN counts as 0, of rewards and of reports. Attack rewards with an adversary as
-    `reward_adversary` and reports with one as `message_adversary`; its shares are its own, and the learner's are what
-    it believes. A block that the horizon cuts gives no estimate. All arguments but those marked [static] are data: a
-    grid over them shares a program.
+    Note:
+        M = clip_scale s min((n / (c^2 L))^(1 / (2k)), corruption_before^(-1/k), (c corruption_after)^(-1/k)), the last
+        two where there is corruption. NaN counts as 0, of rewards and of reports. Attack rewards with an adversary as
+        `reward_adversary` and reports with one as `message_adversary`; its shares are its own, and the learner's are
+        what it believes. A block that the horizon cuts gives no estimate. All arguments but those marked [static] are
+        data: a grid over them shares a program.
 
     >>> algorithm = jb.algorithms.local_robust_elimination(num_arms=3, horizon=100_000, epsilon=1.0)
     >>> round(algorithm.guarantee.spend(algorithm.params)[0], 6), round(float(algorithm.params.clip[11]), 4)

@@ -185,35 +185,41 @@ def prm_elimination(
     its own by more than 2 beta(2^b), and earlier data are forgotten. A batch of fewer than T0 pulls explores
     instead, and its rewards are discarded. The last arm is played to the horizon.
 
-    sampling_scale: Multiplies the order radius' sampling part s sqrt(L / n), L = ln(1 / delta). The default was tried
-        out: at 0.25 8% of runs lost the best arm, at 0.5 none, at 1 none with 3.4 times the regret.
-    privacy_scale: Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k). The default was
-        tried out: at epsilon = 0.1, 3 to 7% of runs lost the best arm with 0.5, 1% with 0.75.
-    corruption_scale: Multiplies the order radius' contamination part s alpha^(1 - 1/k). The default follows
-        `sampling_scale`.
-    exploration: What a batch of fewer than T0 pulls does. ``"batch"``, as in Algorithm 1: all pulls of one arm drawn
-        uniformly. ``"round"``: an arm drawn uniformly at every pull. ``"greedy"``: all pulls of one arm, with
-        probability `greedy_prob` a uniform one, otherwise unseen arms in index order and then the arm of largest latest
-        mean; only this choice uses the means of such batches.
-    greedy_prob: Probability of a uniform arm in ``exploration="greedy"``. Greater than 0 only there.
-    shortcut: Draw how often each value was paid instead of every reward, by binomials: the law is the same, the draws
-        are others. For arms of few values (`bernoulli_arms`) and contamination by few values; other environments and
-        adversaries are an error, and so is ``exploration="round"``.
-    failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1. It
-        is one with ``radius="explicit"``; at the default scales of ``"order"`` the first block's mean left its set in
-        up to 565 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
-    forced_arms (sequence of int): For tests: exploring batch i, counted from 0, plays forced_arms[i mod n], n its
-        length. Entries from 0 to num_arms - 1. Whether it is given is static. The default: arms are drawn.
+    Args:
+        sampling_scale: Multiplies the order radius' sampling part s sqrt(L / n), L = ln(1 / delta). The default was
+            tried out: at 0.25 8% of runs lost the best arm, at 0.5 none, at 1 none with 3.4 times the regret.
+        privacy_scale: Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k). The default was
+            tried out: at epsilon = 0.1, 3 to 7% of runs lost the best arm with 0.5, 1% with 0.75.
+        corruption_scale: Multiplies the order radius' contamination part s alpha^(1 - 1/k). The default follows
+            `sampling_scale`.
+        exploration: What a batch of fewer than T0 pulls does. ``"batch"``, as in Algorithm 1: all pulls of one arm
+            drawn uniformly. ``"round"``: an arm drawn uniformly at every pull. ``"greedy"``: all pulls of one arm, with
+            probability `greedy_prob` a uniform one, otherwise unseen arms in index order and then the arm of largest
+            latest mean; only this choice uses the means of such batches.
+        greedy_prob: Probability of a uniform arm in ``exploration="greedy"``. Greater than 0 only there.
+        shortcut: Draw how often each value was paid instead of every reward, by binomials: the law is the same, the
+            draws are others. For arms of few values (`bernoulli_arms`) and contamination by few values; other
+            environments and adversaries are an error, and so is ``exploration="round"``.
+        failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
+            It is one with ``radius="explicit"``; at the default scales of ``"order"`` the first block's mean left its
+            set in up to 565 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
+        forced_arms (sequence of int, optional): For tests: exploring batch i, counted from 0, plays forced_arms[i mod
+            n], n its length. Entries from 0 to num_arms - 1. Whether it is given is static. The default: arms are
+            drawn.
 
-    Returns: epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-    Diagnostics at the horizon: ``active_arms``, and ``undecided_plays``, the plays made before one arm was left.
+    Returns:
+        Algorithm: epsilon-private in the central model for rewards that differ in one play: each reward enters one
+            release. Diagnostics at the horizon: ``active_arms``, and ``undecided_plays``, the plays made before one arm
+            was left.
 
-    Notes: With raw moments the mean of n rewards is the truncated mean at M plus Lap(2 M / (n epsilon)). With central
-    moments the first half of a block finds the bin of largest noisy share, and the second half is truncated around the
-    bin's left edge. Rejected rewards, infinities and NaN among them, count as 0 and stay in the divisor. M, beta, T0
-    and the bins follow from the arguments alone, never from the data. Arms are dropped under a strict inequality, so
-    tied arms stay; an arm drawn greedily on equal means is the lowest. All arguments but those marked [static] are
-    data: a grid over them shares a program. Departures from the paper: `docs/deviations/private_robust_mab.md`.
+    Note:
+        With raw moments the mean of n rewards is the truncated mean at M plus Lap(2 M / (n epsilon)). With central
+        moments the first half of a block finds the bin of largest noisy share, and the second half is truncated around
+        the bin's left edge. Rejected rewards, infinities and NaN among them, count as 0 and stay in the divisor. M,
+        beta, T0 and the bins follow from the arguments alone, never from the data. Arms are dropped under a strict
+        inequality, so tied arms stay; an arm drawn greedily on equal means is the lowest. All arguments but those
+        marked [static] are data: a grid over them shares a program. Departures from the paper:
+        `docs/deviations/private_robust_mab.md`.
 
     >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).params.radius[:4].round(3)
     array([2.9  , 2.051, 1.45 , 1.025])

@@ -40,34 +40,36 @@ Table: TypeAlias = Float[np.ndarray, " B"]
 class PrmArguments(TypedDict, total=False):
     """What all algorithms over private robust means take.
 
-    epsilon: Privacy budget of the whole run. At ``float("inf")`` there is no noise, and everything else is as for
-        epsilon 1. The noise uses epsilon itself; clip, order radius and threshold use min(epsilon, 1), up to which the
-        paper's theorems hold.
-    moment: What is known of an arm's rewards X. ``"raw"``: E|X|^k <= u, and means are truncated around 0.
-        ``"central"``: E|X - mean|^k <= u and `|mean|` <= D; one half of the data finds a bin near the mean, the other
-        half is truncated around it.
-    moment_order: Order k of the moment. The default asks for a finite variance only.
-    moment_bound: Bound u on the moment, in units of a reward to the power k. The default is the paper's; s = u^(1/k) is
-        the unit that rewards are measured in.
-    mean_bound: Bound D on the size of every mean, in units of a reward. ``moment="central"`` needs it, in [2 r, 2^15
-        r], where r is the width of a bin: r = s iota^(1/k) with iota = 10 without contamination and otherwise (1 -
-        alpha) / (0.249 - alpha). No default; raw moments take no notice of it.
-    corruption_bound: Largest share alpha of contaminated rewards that the learner believes in; with central moments in
-        [0, 0.133).
-    failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
-    radius: The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`, `privacy_scale`
-        and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider; it needs no part of
-        T0 for contamination, and ``clip_mode="shifted"``.
-    clip_scale: Multiplies the level at which rewards are truncated (with central moments its part a). The default is
-        the paper's order.
-    threshold_scale: Multiplies the contamination part L / alpha of the threshold T0. The default is the paper's order.
-        It has no effect without contamination or with the explicit radius.
-    histogram_scale: Multiplies the histogram part ln(D / delta) / min(epsilon, 1) of T0; central moments only. The
-        default was tried out: 2 to 6% of runs lost the best arm with 4, 0.2% with 8; with 16 T0 dominates the regret.
-    guard_bins: Bins added on each side of [-D, D]; central moments only. The default is the printed grid, on which no
-        bin sees mass above D: use 1, or a `mean_bound` that is r larger than the largest mean.
-    clip_mode: Truncation around the bin's edge; central moments only. ``"shifted"``: at 2 r + a, since the edge may be
-        off by 2 r. ``"literal"``: at a, as printed, for which the bias bound fails where a is small.
+    Args:
+        epsilon: Privacy budget of the whole run. At ``float("inf")`` there is no noise, and everything else is as for
+            epsilon 1. The noise uses epsilon itself; clip, order radius and threshold use min(epsilon, 1), up to which
+            the paper's theorems hold.
+        moment: What is known of an arm's rewards X. ``"raw"``: E|X|^k <= u, and means are truncated around 0.
+            ``"central"``: E|X - mean|^k <= u and `|mean|` <= D; one half of the data finds a bin near the mean, the
+            other half is truncated around it.
+        moment_order: Order k of the moment. The default asks for a finite variance only.
+        moment_bound: Bound u on the moment, in units of a reward to the power k. The default is the paper's; s =
+            u^(1/k) is the unit that rewards are measured in.
+        mean_bound: Bound D on the size of every mean, in units of a reward. ``moment="central"`` needs it, in [2 r,
+            2^15 r], where r is the width of a bin: r = s iota^(1/k) with iota = 10 without contamination and otherwise
+            (1 - alpha) / (0.249 - alpha). No default; raw moments take no notice of it.
+        corruption_bound: Largest share alpha of contaminated rewards that the learner believes in; with central moments
+            in [0, 0.133).
+        failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
+        radius: The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`,
+            `privacy_scale` and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider;
+            it needs no part of T0 for contamination, and ``clip_mode="shifted"``.
+        clip_scale: Multiplies the level at which rewards are truncated (with central moments its part a). The default
+            is the paper's order.
+        threshold_scale: Multiplies the contamination part L / alpha of the threshold T0. The default is the paper's
+            order. It has no effect without contamination or with the explicit radius.
+        histogram_scale: Multiplies the histogram part ln(D / delta) / min(epsilon, 1) of T0; central moments only. The
+            default was tried out: 2 to 6% of runs lost the best arm with 4, 0.2% with 8; with 16 T0 dominates the
+            regret.
+        guard_bins: Bins added on each side of [-D, D]; central moments only. The default is the printed grid, on which
+            no bin sees mass above D: use 1, or a `mean_bound` that is r larger than the largest mean.
+        clip_mode: Truncation around the bin's edge; central moments only. ``"shifted"``: at 2 r + a, since the edge may
+            be off by 2 r. ``"literal"``: at a, as printed, for which the bias bound fails where a is small.
     """
 
     epsilon: Required[Annotated[Epsilon, Remedy("float('inf') switches privacy off")]]

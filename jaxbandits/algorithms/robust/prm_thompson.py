@@ -36,12 +36,14 @@ def prm_thompson(
     It is `prm_ucb` with mean + thompson_scale radius Z in place of mean + radius, where Z is a standard normal
     variable, drawn afresh for every arm at each decision.
 
-    thompson_scale: Multiplies the radius under the normal draw. The default is this package's choice.
+    Args:
+        thompson_scale: Multiplies the radius under the normal draw. The default is this package's choice.
 
-    Notes: Every arm is first played B0 times, in index order, as in `prm_ucb`. Mean, noise and radius are those of
-    `prm_elimination`. Each mean rests on one episode alone. Ties go to the lowest index. Truncation rejects rewards
-    that are not finite: they count as 0 and stay in the divisor. About one run in twenty still ends on a wrong arm.
-    Departures from the paper: `docs/deviations/private_robust_mab.md`.
+    Note:
+        Every arm is first played B0 times, in index order, as in `prm_ucb`. Mean, noise and radius are those of
+        `prm_elimination`. Each mean rests on one episode alone. Ties go to the lowest index. Truncation rejects rewards
+        that are not finite: they count as 0 and stay in the divisor. About one run in twenty still ends on a wrong arm.
+        Departures from the paper: `docs/deviations/private_robust_mab.md`.
 
     >>> jb.algorithms.prm_thompson(num_arms=3, horizon=1000, epsilon=0.5).params.thompson_scale
     0.7

@@ -231,9 +231,11 @@ def prm_ucb(
     with the threshold T0 of `prm_elimination`. Then the arm of largest private robust mean + radius is played for
     twice as many plays as its mean rests on, and the mean of these plays replaces the old one.
 
-    Notes: Mean, noise and radius are those of `prm_elimination`. Each mean rests on one episode alone. Ties go to the
-    lowest index. Truncation rejects rewards that are not finite: they count as 0 and stay in the divisor. T0 is the
-    number below which an estimate is not reliable. Departures from the paper: `docs/deviations/private_robust_mab.md`.
+    Note:
+        Mean, noise and radius are those of `prm_elimination`. Each mean rests on one episode alone. Ties go to the
+        lowest index. Truncation rejects rewards that are not finite: they count as 0 and stay in the divisor. T0 is the
+        number below which an estimate is not reliable. Departures from the paper:
+        `docs/deviations/private_robust_mab.md`.
 
     >>> algorithm = jb.algorithms.prm_ucb(num_arms=3, horizon=1000, epsilon=0.5, corruption_bound=0.1)
     >>> int(algorithm.params.pulls[algorithm.params.first])

@@ -34,30 +34,34 @@ def robust_ucb(
     All rewards of an arm are used. N is the number of its pulls, t the index of the coming play, and u a bound on
     the second moment of a reward.
 
-    horizon: Number of plays. Filled in from the run. The estimators ``"median_of_means"`` and ``"catoni"`` store every
-        reward and take at most 2^14 plays, and are static in it.
-    estimator: How an arm's mean is estimated, and the bonus that belongs to it.
+    Args:
+        horizon: Number of plays. Filled in from the run. The estimators ``"median_of_means"`` and ``"catoni"`` store
+            every reward and take at most 2^14 plays, and are static in it.
+        estimator: How an arm's mean is estimated, and the bonus that belongs to it.
 
-        ``"truncated"``: the sum of the i-th rewards with `|x_i|` <= sqrt(u i / ln t^2), divided by N; bonus sqrt(16 u
-        ln t^2 / N). A play takes constant time.
+            ``"truncated"``: the sum of the i-th rewards with `|x_i|` <= sqrt(u i / ln t^2), divided by N; bonus sqrt(16
+            u ln t^2 / N). A play takes constant time.
 
-        ``"median_of_means"``: the median of the means of h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of
-        floor(N/h) consecutive rewards; bonus sqrt(12 u * 32 ln t^2 / N).
+            ``"median_of_means"``: the median of the means of h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of
+            floor(N/h) consecutive rewards; bonus sqrt(12 u * 32 ln t^2 / N).
 
-        ``"catoni"``: `estimators.catoni_mean` with variance u and failure probability t^-2; bonus 2 sqrt(u ln t^2 / N),
-        plus infinity while N < 4 ln t^2.
-    moment_order: Order k of the moment that is bounded. The default asks for a finite variance only.
-    moment_bound: Bound on E|X|^k, in units of a reward to the power k; u = moment_bound^(2/k) by Jensen's inequality.
+            ``"catoni"``: `estimators.catoni_mean` with variance u and failure probability t^-2; bonus 2 sqrt(u ln t^2 /
+            N), plus infinity while N < 4 ln t^2.
+        moment_order: Order k of the moment that is bounded. The default asks for a finite variance only.
+        moment_bound: Bound on E|X|^k, in units of a reward to the power k; u = moment_bound^(2/k) by Jensen's
+            inequality.
 
-    Returns: It claims no privacy. Diagnostic of ``"truncated"``: ``left_early``, how many rewards were left out some
-    plays before t demands it because 32 rewards an arm were already waiting to leave; 0 means that the run is exactly
-    as defined.
+    Returns:
+        Algorithm: It claims no privacy. Diagnostic of ``"truncated"``: ``left_early``, how many rewards were left out
+            some plays before t demands it because 32 rewards an arm were already waiting to leave; 0 means that the run
+            is exactly as defined.
 
-    Notes: All three estimates follow the present t at every play. The threshold of the truncated mean falls with t, so
-    a reward that counts may leave later, and none comes back. Arms of infinite index, those never played and with
-    Catoni those with N < 4 ln t^2, come first; ties go to the lowest arm, with Catoni within a relative 1e-6 (1e-12 in
-    float64). Rewards that are not finite count as 0; ``"median_of_means"`` and ``"catoni"`` also cut rewards at 1e30 in
-    size. Nothing is drawn at random. Departures: `docs/deviations/private_robust_mab.md`.
+    Note:
+        All three estimates follow the present t at every play. The threshold of the truncated mean falls with t, so a
+        reward that counts may leave later, and none comes back. Arms of infinite index, those never played and with
+        Catoni those with N < 4 ln t^2, come first; ties go to the lowest arm, with Catoni within a relative 1e-6 (1e-12
+        in float64). Rewards that are not finite count as 0; ``"median_of_means"`` and ``"catoni"`` also cut rewards at
+        1e30 in size. Nothing is drawn at random. Departures: `docs/deviations/private_robust_mab.md`.
 
     >>> jb.algorithms.robust_ucb(num_arms=3, horizon=100, moment_order=4.0, moment_bound=9.0).params.moment_bound
     3.0

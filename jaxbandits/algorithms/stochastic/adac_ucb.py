@@ -61,11 +61,13 @@ def adac_ucb(
     episode, of n pulls, plus N(0, 1 / (2 rho n^2)); t is the index of the coming play. Each arm is played once, then
     in episodes of 1, 2, 4, ... pulls.
 
-    Returns: rho-zCDP in the central model for rewards that differ in one play: each reward enters one release. Its
-    `guarantee.spend` states that as the exact (epsilon, delta) of the Gaussian noise.
+    Returns:
+        Algorithm: rho-zCDP in the central model for rewards that differ in one play: each reward enters one release.
+            Its `guarantee.spend` states that as the exact (epsilon, delta) of the Gaussian noise.
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull
-    enters the index with n = 1. With rho = inf the plays are those of `adap_ucb` with epsilon = inf.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull
+        enters the index with n = 1. With rho = inf the plays are those of `adap_ucb` with epsilon = inf.
 
     >>> algorithm = jb.algorithms.adac_ucb(num_arms=3, horizon=1000, rho=0.125)
     >>> algorithm.params.deviation, round(jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params)), 6)

@@ -106,10 +106,12 @@ def adap_ucb(
     last episode, of n pulls, plus Lap(1 / (epsilon n)); t is the index of the coming play. Each arm is played once,
     then in episodes of 1, 2, 4, ... pulls.
 
-    index_scale: Multiplies ln t in the index; the theorem asks for more than 3.
+    Args:
+        index_scale: Multiplies ln t in the index; the theorem asks for more than 3.
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull
-    enters the index with n = 1, which the publication leaves open.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull
+        enters the index with n = 1, which the publication leaves open.
 
     >>> jb.algorithms.adap_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
@@ -134,9 +136,11 @@ def adap_kl_ucb(
     is the Kullback-Leibler divergence of Bernoulli laws and the clip is to [0, 1]. Episodes, means and noise are
     those of `adap_ucb`.
 
-    index_scale: Multiplies ln t in the index.
+    Args:
+        index_scale: Multiplies ln t in the index.
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index; at first many indices are 1.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index; at first many indices are 1.
 
     >>> jb.algorithms.adap_kl_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.index_scale
     3.1

@@ -128,15 +128,19 @@ def barbar(
     have, at most 1. Its next gap is max(2^-m, r* - r), where r* is the largest r - D / 16. No arm is ever removed, and
     no bound on the corruption is asked for.
 
-    failure_prob: Probability with which an estimate may fail. The default: 1 / horizon, and 1/2 at horizon 1.
-    length_scale: Multiplies the length of every epoch. At 1, the published constant, the first epoch alone takes 1024 K
-        ln((8 K / failure_prob) log2 T) plays, all of them uniform. For curves at T = 20,000 take 1/256, and say so.
+    Args:
+        failure_prob: Probability with which an estimate may fail. The default: 1 / horizon, and 1/2 at horizon 1.
+        length_scale: Multiplies the length of every epoch. At 1, the published constant, the first epoch alone takes
+            1024 K ln((8 K / failure_prob) log2 T) plays, all of them uniform. For curves at T = 20,000 take 1/256, and
+            say so.
 
-    Returns: Without a privacy guarantee. Diagnostic: `epochs`, how many epochs were finished at the horizon.
+    Returns:
+        Algorithm: Without a privacy guarantee. Diagnostic: `epochs`, how many epochs were finished at the horizon.
 
-    Notes: Rewards are clipped to [0, 1]; a non-finite one counts as 0. Ties go to the lowest index. An epoch that the
-    horizon cuts is played and not estimated. What is claimed is for corruption that is chosen before the arm is known.
-    The listing has N without rounding; here the expected pulls are N n / sum(n), so that r stays unbiased.
+    Note:
+        Rewards are clipped to [0, 1]; a non-finite one counts as 0. Ties go to the lowest index. An epoch that the
+        horizon cuts is played and not estimated. What is claimed is for corruption that is chosen before the arm is
+        known. The listing has N without rounding; here the expected pulls are N n / sum(n), so that r stays unbiased.
 
     >>> algorithm = jb.algorithms.barbar(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.pulls_scale, 6)

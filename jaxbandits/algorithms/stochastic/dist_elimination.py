@@ -163,32 +163,37 @@ def dist_elimination(
     Then an arm is dropped when the largest mean exceeds its own by more than 2 beta, and earlier data are forgotten.
     The last arm is played to the horizon, without releases.
 
-    epsilon: Privacy budget of one reward. With "skellam" it is nominal: what is spent at `delta` is
-        `theory.skellam_epsilon`.
-    noise: Of a block's sum, which its clients add together. "laplace": discrete Laplace noise of scale g / epsilon, g =
-        ceil(epsilon sqrt(n)). "skellam": the difference of two Poisson numbers of mean g^2 / (2 epsilon^2), g =
-        ceil(precision_scale epsilon sqrt(n)).
-    precision_scale: s; read with "skellam" only. Larger values make the Renyi cost that of a normal, and the integers
-        larger.
-    radius_scale: Multiplies the radius beta.
-    failure_prob: Failure probability p of one batch. The default: 1 / horizon, and 1/2 at horizon 1.
-    delta: At which "skellam" states its claim. It changes no action. The default: min(1e-5, 1 / horizon).
+    Args:
+        epsilon: Privacy budget of one reward. With "skellam" it is nominal: what is spent at `delta` is
+            `theory.skellam_epsilon`.
+        noise: Of a block's sum, which its clients add together. "laplace": discrete Laplace noise of scale g / epsilon,
+            g = ceil(epsilon sqrt(n)). "skellam": the difference of two Poisson numbers of mean g^2 / (2 epsilon^2), g =
+            ceil(precision_scale epsilon sqrt(n)).
+        precision_scale: s; read with "skellam" only. Larger values make the Renyi cost that of a normal, and the
+            integers larger.
+        radius_scale: Multiplies the radius beta.
+        failure_prob: Failure probability p of one batch. The default: 1 / horizon, and 1/2 at horizon 1.
+        delta: At which "skellam" states its claim. It changes no action. The default: min(1e-5, 1 / horizon).
 
-    Returns: Private in the distributed model: what the aggregator hands on is covered, and the unit of privacy is one
-    reward. "laplace" is epsilon-private. Diagnostics at the horizon: ``active_arms``, and ``batches`` finished.
+    Returns:
+        Algorithm: Private in the distributed model: what the aggregator hands on is covered, and the unit of privacy is
+            one reward. "laplace" is epsilon-private. Diagnostics at the horizon: ``active_arms``, and ``batches``
+            finished.
 
-    Raises: If an argument lies outside its range; if a block that this horizon can finish has integers beyond 2^24, or
-    a modulus of 2^31 or more.
+    Raises:
+        ValueError: If an argument lies outside its range; if a block that this horizon can finish has integers beyond
+            2^24, or a modulus of 2^31 or more.
 
-    Notes: m = n g + 2 tau + 1. With k active arms, beta = sqrt(ln(4 k b^2 / p) / (2 n)) + (v sqrt(l) + h l) / n, where
-    l = ln(2 k b^2 / p). "laplace": tau = ceil(g / epsilon ln(2 / p)), v = sqrt(2) / epsilon, h = 1 / epsilon.
-    "skellam": tau = ceil(2 g / epsilon sqrt(ln(2 / p)) + sqrt(2) ln(2 / p)), v = 2 / epsilon + sqrt(2) / (s epsilon), h
-    = 1 / (s epsilon).
+    Note:
+        m = n g + 2 tau + 1. With k active arms, beta = sqrt(ln(4 k b^2 / p) / (2 n)) + (v sqrt(l) + h l) / n, where l =
+        ln(2 k b^2 / p). "laplace": tau = ceil(g / epsilon ln(2 / p)), v = sqrt(2) / epsilon, h = 1 / epsilon.
+        "skellam": tau = ceil(2 g / epsilon sqrt(ln(2 / p)) + sqrt(2) ln(2 / p)), v = 2 / epsilon + sqrt(2) / (s
+        epsilon), h = 1 / (s epsilon).
 
-    The noise of a block is drawn at once, with the law of what its clients would add. Rewards are clipped to [0, 1];
-    NaN counts as 0. A report that an attack changes is rounded and clipped to [0, g], as by an aggregator that checks
-    ranges. The Skellam law is a corrected, rounded normal: total variation at most 1e-6 at the default precision. A
-    block that the horizon cuts gives no estimate.
+        The noise of a block is drawn at once, with the law of what its clients would add. Rewards are clipped to [0,
+        1]; NaN counts as 0. A report that an attack changes is rounded and clipped to [0, g], as by an aggregator that
+        checks ranges. The Skellam law is a corrected, rounded normal: total variation at most 1e-6 at the default
+        precision. A block that the horizon cuts gives no estimate.
 
     >>> algorithm = jb.algorithms.dist_elimination(num_arms=3, horizon=100_000, epsilon=0.5, failure_prob=0.1)
     >>> algorithm.guarantee.spend(algorithm.params), int(algorithm.params.levels[9]), int(algorithm.params.modulus[9])

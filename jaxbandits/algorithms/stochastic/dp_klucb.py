@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict, Unpack
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +16,7 @@ from jaxbandits.algorithms.stochastic.private_divergence import (
     upper_index,
     upper_index_with_noises,
 )
-from jaxbandits.declared import Default, Epsilon, Example, Ge, Gt, NumArms
+from jaxbandits.declared import Doc, Epsilon, Example, Ge, Gt, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Rewards
@@ -28,20 +28,12 @@ TABLE_ROWS = 64
 MOST_BATCHES = 1 << 14
 
 
-class GrowingBatches(TypedDict, total=False):
-    """The arguments of DP-KLUCB and DP-IMED.
-
-    batch_ratio: alpha: n_(m+1) is alpha n_m, rounded up, and at least n_m + 1.
-    first_batch: n_1. For figures ceil(10 / epsilon) with `batch_ratio=1.5` is advised.
-    index: "coupled" replaces n d_eps(p, q) by D_m(p, q; n), which counts the m noises on the sum.
-    """
-
-    num_arms: Required[NumArms]
-    horizon: Required[episodes.LimitedHorizon]
-    epsilon: Required[Epsilon]
-    batch_ratio: Annotated[Scalar, Gt(1), Default(2.0)]
-    first_batch: Annotated[int, Ge(1), Default(1)]
-    index: Annotated[Literal["printed", "coupled"], Default("printed")]
+BatchRatio = Annotated[Scalar, Gt(1), Doc("alpha: n_(m+1) is alpha n_m, rounded up, and at least n_m + 1.")]
+FirstBatch = Annotated[int, Ge(1), Doc("n_1. For figures ceil(10 / epsilon) with `batch_ratio=1.5` is advised.")]
+IndexForm = Annotated[
+    Literal["printed", "coupled"],
+    Doc('"coupled" replaces n d_eps(p, q) by D_m(p, q; n), which counts the m noises on the sum.'),
+]
 
 
 class Params(NamedTuple):
@@ -117,12 +109,13 @@ def _events(params):
     return (laplace_event("sum of a batch's rewards in [0, 1]", 1.0, scale),)
 
 
-def growing(indices: dict[str, IndexRule], given: GrowingBatches) -> Algorithm:
+def growing(
+    index: IndexRule, num_arms: int, horizon: int, epsilon: Scalar, batch_ratio: Scalar, first_batch: int
+) -> Algorithm:
     """The algorithm that plays the arm of largest index in growing batches."""
-    num_arms, horizon, epsilon = given["num_arms"], given["horizon"], given["epsilon"]
-    table = targets(horizon, given["batch_ratio"], given["first_batch"])
+    table = targets(horizon, batch_ratio, first_batch)
     return Algorithm(
-        episodes.program(index_rules(num_arms, indices[given["index"]])),
+        episodes.program(index_rules(num_arms, index)),
         episodes.schedule(horizon, num_arms * (int(np.sum(table <= horizon)) + 1)),
         Params(epsilon=min(epsilon, UNBOUNDED), noise_scale=1 / epsilon, targets=table, mechanism_scale=1.0),
         episodes.pure_claim(_events),
@@ -147,25 +140,36 @@ def joint_upper(params, mean, pulls, batches, log_t):
         noise in a detailed summary; the batches' lengths and `index="coupled"` are ours,
         `docs/formulas/private_frontier.md#dp-klucb`.""",
 )
-def dp_klucb(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
+def dp_klucb(
+    *,
+    num_arms: NumArms,
+    horizon: episodes.LimitedHorizon,
+    epsilon: Epsilon,
+    batch_ratio: BatchRatio = 2.0,
+    first_batch: FirstBatch = 1,
+    index: IndexForm = "printed",
+) -> episodes.CentralPrivate:
     """Play the arm of largest private index in batches that grow, and release one noisy sum a batch.
 
     Each arm is played for its first batch, in index order. Then the arm of the largest q with d_eps(p, q) <= ln t / n
     is played until its pulls reach the next of n_1, n_2, ..., and the sum of the batch is released with Laplace noise.
     Sums are not forgotten: an arm's mean p is that of all its batches and noises, over its n pulls, clipped to [0, 1].
 
-    Warnings: The regret theorem is asymptotic in T. With a ratio near 1 and a small epsilon many early batches put many
-    noises on few samples, and a run may end on a wrong arm (22% of them at epsilon = 0.1 with ratio 1.1, DP-IMED, T =
-    1e5).
+    Warning:
+        The regret theorem is asymptotic in T. With a ratio near 1 and a small epsilon many early batches put many
+        noises on few samples, and a run may end on a wrong arm (22% of them at epsilon = 0.1 with ratio 1.1, DP-IMED, T
+        = 1e5).
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. A batch that the horizon cuts is
-    played and not released.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. A batch that the horizon cuts is
+        played and not released.
 
     >>> algorithm = jb.algorithms.dp_klucb(num_arms=3, horizon=20, epsilon=0.5, batch_ratio=1.5)
     >>> [int(n) for n in algorithm.params.targets[:8]]
     [1, 2, 3, 5, 8, 12, 18, 27]
     """
-    return growing({"printed": upper, "coupled": joint_upper}, given)
+    largest = upper if index == "printed" else joint_upper
+    return growing(largest, num_arms, horizon, epsilon, batch_ratio, first_batch)
 
 
 def least(params, mean, pulls, batches, log_t):
@@ -185,15 +189,25 @@ def joint_least(params, mean, pulls, batches, log_t):
         noise in a detailed summary; the batches' lengths and `index="coupled"` are ours,
         `docs/formulas/private_frontier.md#dp-imed`.""",
 )
-def dp_imed(**given: Unpack[GrowingBatches]) -> episodes.CentralPrivate:
+def dp_imed(
+    *,
+    num_arms: NumArms,
+    horizon: episodes.LimitedHorizon,
+    epsilon: Epsilon,
+    batch_ratio: BatchRatio = 2.0,
+    first_batch: FirstBatch = 1,
+    index: IndexForm = "printed",
+) -> episodes.CentralPrivate:
     """Play the arm of least private divergence from the best in batches that grow, and release one noisy sum a batch.
 
     Each arm is played for its first batch, in index order; then always the arm of the least n d_eps(p, q) + ln n for
     the best arm's q = max p. Batches, means p and noise are those of `dp_klucb`.
 
-    Notes: As `dp_klucb`, its warning included: many early batches with much noise may lead a run to a wrong arm.
+    Note:
+        As `dp_klucb`, its warning included: many early batches with much noise may lead a run to a wrong arm.
 
     >>> jb.algorithms.dp_imed(num_arms=3, horizon=20, epsilon=0.5).params.noise_scale
     2.0
     """
-    return growing({"printed": least, "coupled": joint_least}, given)
+    largest = least if index == "printed" else joint_least
+    return growing(largest, num_arms, horizon, epsilon, batch_ratio, first_batch)

@@ -120,10 +120,12 @@ def dp_se(
     gap = 2^-e, L = ln(8 n e^2 / failure_prob) and l = ln(4 n e^2 / failure_prob), R = ceil(max(32 L / gap^2, 8 l /
     (epsilon gap)) + 1).
 
-    Returns: epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-    Diagnostics: `active_arms` at the horizon and `epochs` finished.
+    Returns:
+        Algorithm: epsilon-private in the central model for rewards that differ in one play: each reward enters one
+            release. Diagnostics: `active_arms` at the horizon and `epochs` finished.
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0.
 
     >>> jb.algorithms.dp_se(num_arms=3, horizon=1000, epsilon=1.0, failure_prob=0.1).params.pulls[:2, 2]
     array([ 703, 3517])

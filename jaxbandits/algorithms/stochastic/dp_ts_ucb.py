@@ -117,19 +117,23 @@ def dp_ts_ucb(
     from N(mean, v / n) while fewer than phi were made since the arm's mean changed, the largest of them afterwards. The
     mean is that of the arm's last epoch of n plays, and epochs have 1, 2, 4, ... plays; v = log(T)^tradeoff.
 
-    tradeoff: a: 0 draws often with little variance, 1 seldom with more.
-    budget: phi. The default: ceil(c0 T^((1 - a) / 2) log(T)^((3 - a) / 2)), c0 = 2 sqrt(2 pi e).
-    epsilon: Privacy budget, for which v is multiplied as far as needed. Where it is larger than what v as above spends,
-        a run spends less: 15.8 at T = 20,000. The default: v as above.
+    Args:
+        tradeoff: a: 0 draws often with little variance, 1 seldom with more.
+        budget: phi. The default: ceil(c0 T^((1 - a) / 2) log(T)^((3 - a) / 2)), c0 = 2 sqrt(2 pi e).
+        epsilon: Privacy budget, for which v is multiplied as far as needed. Where it is larger than what v as above
+            spends, a run spends less: 15.8 at T = 20,000. The default: v as above.
 
-    Returns: sqrt(phi / v)-GDP in the central model for rewards that differ in one play; `guarantee.spend` states it as
-    (epsilon, delta), `jb.privacy.ledger` as g.
+    Returns:
+        sqrt(phi / v)-GDP in the central model for rewards that differ in one play; `guarantee.spend` states it as
+        (epsilon, delta), `jb.privacy.ledger` as g.
 
-    Warnings: In (epsilon, delta) the claim is weak: at T = 1e5 and tradeoff 1 it is epsilon = 15.9 at delta = 1e-5, and
-    with tradeoff 0 the draws of an epoch outnumber the plays. The regret theorem is about epsilon=None.
+    Warning:
+        In (epsilon, delta) the claim is weak: at T = 1e5 and tradeoff 1 it is epsilon = 15.9 at delta = 1e-5, and
+        with tradeoff 0 the draws of an epoch outnumber the plays. The regret theorem is about epsilon=None.
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. The privacy that is claimed is
-    derived here, from phi draws of one mean; the publication's figure is sqrt(2) larger.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. The privacy that is claimed is
+        derived here, from phi draws of one mean; the publication's figure is sqrt(2) larger.
 
     >>> algorithm = jb.algorithms.dp_ts_ucb(num_arms=5, horizon=100_000)
     >>> algorithm.params.budget, round(jb.privacy.ledger(algorithm).g, 3)

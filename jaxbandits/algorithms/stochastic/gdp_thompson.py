@@ -83,20 +83,25 @@ def gdp_thompson(
     Every arm is played `pre_pulls` times. Then every play draws theta_a from N(S_a / (N_a + 1), c / (N_a + 1)) for
     every arm and plays the largest; S_a sums the N_a rewards of the arm, and c is `variance_scale`.
 
-    pre_pulls: Plays b of every arm in advance, arm after arm; 0: draws decide from the first play on.
-    variance_scale: c; 1 is plain Thompson sampling. Not with `epsilon`.
-    epsilon: Privacy budget, from which c follows. The default: c is `variance_scale`.
+    Args:
+        pre_pulls: Plays b of every arm in advance, arm after arm; 0: draws decide from the first play on.
+        variance_scale: c; 1 is plain Thompson sampling. Not with `epsilon`.
+        epsilon: Privacy budget, from which c follows. The default: c is `variance_scale`.
 
-    Returns: g-GDP in the central model for rewards that differ in one play, with g = sqrt((T - max(K b, 1)) / (c
-    (max(b, 1) + 1))); `guarantee.spend` states it as (epsilon, delta), `jb.privacy.ledger` as g.
+    Returns:
+        g-GDP in the central model for rewards that differ in one play, with g = sqrt((T - max(K b, 1)) / (c (max(b, 1)
+        + 1))); `guarantee.spend` states it as (epsilon, delta), `jb.privacy.ledger` as g.
 
-    Raises: For an argument outside its range, or `variance_scale` beside `epsilon`.
+    Raises:
+        ValueError: For an argument outside its range, or `variance_scale` beside `epsilon`.
 
-    Warnings: Without plays in advance and a wider posterior the claim is true and says nothing: at T = 10,000 with five
-    arms it is 70.7-GDP.
+    Warning:
+        Without plays in advance and a wider posterior the claim is true and says nothing: at T = 10,000 with five
+        arms it is 70.7-GDP.
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. `thompson(posterior="gaussian")`
-    is another algorithm: it divides by N_a, plays each arm once first, and its rewards are unbounded.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. `thompson(posterior="gaussian")`
+        is another algorithm: it divides by N_a, plays each arm once first, and its rewards are unbounded.
 
     >>> plain = jb.algorithms.gdp_thompson(num_arms=5, horizon=10_000)
     >>> round(jb.privacy.ledger(plain).g, 2)

@@ -92,34 +92,35 @@ def gradient_bandit(
 ) -> Annotated[Algorithm, Doc("Not private. It reads rewards of any size.")]:
     """Draw the arm from a softmax of preferences, and follow the gradient of the expected reward in them.
 
-    learning_rate: Step size alpha of plain ascent, in preference per unit of reward; the default is one of the book's
-        examples. An optimizer has step sizes of its own and does not read it.
-    optimizer (optax.GradientTransformation): An optax transformation that takes the steps instead, such as
-        ``optax.adam(0.05)``: it is given the gradient of minus the expected reward, and must need nothing else. Its
-        learning rate is part of the compiled program, so a grid over optimizers is one program for each. Make one
-        object for a whole sweep: two equal calls of optax are unequal objects, and each is compiled. The default is
-        plain ascent.
-    baseline: Whether rewards are compared with the mean of the rewards before. False compares them with 0.
+    Args:
+        learning_rate: Step size alpha of plain ascent, in preference per unit of reward; the default is one of the
+            book's examples. An optimizer has step sizes of its own and does not read it.
+        optimizer (optax.GradientTransformation, optional): An optax transformation that takes the steps instead, such
+            as ``optax.adam(0.05)``: it is given the gradient of minus the expected reward, and must need nothing else.
+            Its learning rate is part of the compiled program, so a grid over optimizers is one program for each. Make
+            one object for a whole sweep: two equal calls of optax are unequal objects, and each is compiled. The
+            default is plain ascent.
+        baseline: Whether rewards are compared with the mean of the rewards before. False compares them with 0.
 
-    Raises: Where an argument is out of range, or where the optimizer needs the value of the loss (lbfgs, polyak_sgd),
-    draws random numbers of its own (noisy_sgd), or is no transformation.
+    Raises:
+        ValueError: Where an argument is out of range, or where the optimizer needs the value of the loss (lbfgs,
+            polyak_sgd), draws random numbers of its own (noisy_sgd), or is no transformation.
 
-    Notes
-    -----
-    *Law.* With preferences H, first all 0, arm a is drawn with probability pi(a) = exp(H(a)) / sum over b of
-    exp(H(b)). After the reward R of play t, H(a) grows by alpha (R - B) (1[a was played] - pi(a)).
+    Note:
+        *Law.* With preferences H, first all 0, arm a is drawn with probability pi(a) = exp(H(a)) / sum over b of
+        exp(H(b)). After the reward R of play t, H(a) grows by alpha (R - B) (1[a was played] - pi(a)).
 
-    *Baseline.* B is the mean of the rewards before play t, without that of play t; at the first play, B = R, so that
-    nothing is learned from it. So says equation (2.12) of the book in its later printings; the book's own figures, by
-    its footnote, include the reward of play t in the mean.
+        *Baseline.* B is the mean of the rewards before play t, without that of play t; at the first play, B = R, so
+        that nothing is learned from it. So says equation (2.12) of the book in its later printings; the book's own
+        figures, by its footnote, include the reward of play t in the mean.
 
-    *Ties and non-finite values.* The draw breaks ties. A non-finite reward counts as 0. A step that would make a
-    preference infinite or NaN is not taken.
+        *Ties and non-finite values.* The draw breaks ties. A non-finite reward counts as 0. A step that would make a
+        preference infinite or NaN is not taken.
 
-    *Rounding.* Sums over arms have a fixed order, also those that the optimizer makes (``learners.from_optax`` says
-    which), so that the number of lanes changes no bit.
+        *Rounding.* Sums over arms have a fixed order, also those that the optimizer makes (``learners.from_optax`` says
+        which), so that the number of lanes changes no bit.
 
-    *Departures.* None with ``optimizer=None``; ``optax.sgd(alpha)`` is the same algorithm.
+        *Departures.* None with ``optimizer=None``; ``optax.sgd(alpha)`` is the same algorithm.
 
     >>> jb.algorithms.gradient_bandit(num_arms=3, horizon=100, learning_rate=0.4).params
     Params(learning_rate=0.4)

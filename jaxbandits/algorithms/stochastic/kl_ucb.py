@@ -110,8 +110,9 @@ def kl_ucb(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
 
     N is the arm's number of pulls, t the index of the coming play. Every arm is played once first, in index order.
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0, +inf as 1 and -inf as 0. Ties go to the lowest index. The
-    index is computed to float32 precision by two Halley steps.
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0, +inf as 1 and -inf as 0. Ties go to the lowest index. The
+        index is computed to float32 precision by two Halley steps.
 
     >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).rewards
     Rewards(low=0.0, high=1.0, outside='clip')

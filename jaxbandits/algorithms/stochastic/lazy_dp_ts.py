@@ -105,11 +105,13 @@ def lazy_dp_ts(
     with u = clip(mean + 3 log(t) / (epsilon n)) to [0, 1]. The mean is that of the arm's last epoch, of n rewards, plus
     Lap(1 / (epsilon n)); epochs have 1, 2, 4, ... plays.
 
-    logarithm: The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
+    Args:
+        logarithm: The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
 
-    Notes: Rewards are clipped to [0, 1], NaN counting as 0, and one strictly between is rounded to 0 or 1 at random,
-    with the reward as the probability of 1. Ties go to the lowest index. At epsilon = inf half of an arm's rewards are
-    behind its posterior, so this is not `thompson`.
+    Note:
+        Rewards are clipped to [0, 1], NaN counting as 0, and one strictly between is rounded to 0 or 1 at random, with
+        the reward as the probability of 1. Ties go to the lowest index. At epsilon = inf half of an arm's rewards are
+        behind its posterior, so this is not `thompson`.
 
     >>> jb.algorithms.lazy_dp_ts(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0

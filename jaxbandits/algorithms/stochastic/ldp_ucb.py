@@ -85,17 +85,19 @@ def ldp_ucb(
     The learner sees the reports only. It plays the arm of largest index, the mean of the arm's reports plus a radius
     that is wider than UCB1's because of the noise. t is the index of the coming play and N the arm's number of pulls.
 
-    epsilon: Privacy budget of one play; for randomised response in [0.0001, 15] or inf. At inf there is no noise, but
-        randomised response still rounds rewards to bits and "laplace" still waits for 4 ln t pulls.
-    mechanism: How a reward r in [0, 1] is randomised. "laplace" sends r + Lap(1 / epsilon); the radius is sqrt(8 (1/4 +
-        2 / epsilon^2) ln t / N), and an arm counts as unplayed while N < 4 ln t. "randomized_response" sends a bit that
-        is 1 with probability r, flipped with probability 1 / (1 + e^epsilon) and made unbiased; the radius is
-        (e^epsilon + 1) / (e^epsilon - 1) sqrt(2 ln t / N).
+    Args:
+        epsilon: Privacy budget of one play; for randomised response in [0.0001, 15] or inf. At inf there is no noise,
+            but randomised response still rounds rewards to bits and "laplace" still waits for 4 ln t pulls.
+        mechanism: How a reward r in [0, 1] is randomised. "laplace" sends r + Lap(1 / epsilon); the radius is sqrt(8
+            (1/4 + 2 / epsilon^2) ln t / N), and an arm counts as unplayed while N < 4 ln t. "randomized_response" sends
+            a bit that is 1 with probability r, flipped with probability 1 / (1 + e^epsilon) and made unbiased; the
+            radius is (e^epsilon + 1) / (e^epsilon - 1) sqrt(2 ln t / N).
 
-    Notes: Rewards are clipped to [0, 1]; NaN counts as 0. A report that an attack makes non-finite counts as 0. Ties go
-    to the lowest index. An index is below the true mean with probability at most t^-4 under randomised response
-    (Hoeffding's inequality), and at most t^-3 under Laplace noise wherever N >= 4 ln t (Chernoff's bound with the exact
-    Laplace transform; `docs/deviations.md`).
+    Note:
+        Rewards are clipped to [0, 1]; NaN counts as 0. A report that an attack makes non-finite counts as 0. Ties go to
+        the lowest index. An index is below the true mean with probability at most t^-4 under randomised response
+        (Hoeffding's inequality), and at most t^-3 under Laplace noise wherever N >= 4 ln t (Chernoff's bound with the
+        exact Laplace transform; `docs/deviations.md`).
 
     >>> algorithm = jb.algorithms.ldp_ucb(num_arms=3, horizon=100, epsilon=1.0)
     >>> algorithm.guarantee.spend(algorithm.params), round(algorithm.params.radius_scale, 4)

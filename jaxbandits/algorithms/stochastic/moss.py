@@ -55,9 +55,11 @@ def moss(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0)
 
     N is the arm's number of pulls. Every arm is played once first, in index order.
 
-    bonus_scale: Multiplies the square root in the index; 1 is for rewards in [0, 1].
+    Args:
+        bonus_scale: Multiplies the square root in the index; 1 is for rewards in [0, 1].
 
-    Notes: Ties go to the lowest index. A non-finite reward counts as 0.
+    Note:
+        Ties go to the lowest index. A non-finite reward counts as 0.
 
     >>> round(jb.algorithms.moss(num_arms=5, horizon=1000).params.log_share, 4)
     5.2983

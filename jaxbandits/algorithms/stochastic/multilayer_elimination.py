@@ -129,16 +129,19 @@ def multilayer_elimination(
     `width_scale` (sqrt(Lambda / n) + Lambda / n), Lambda = ln(4 K T L / failure_prob). No bound on the corruption is
     asked for.
 
-    horizon: Number of plays T, from which the number of layers follows. Filled in from the run.
-    width_scale: Multiplies all widths; 1 is the published constant. It is wide: for curves at T = 20,000 take 0.5, and
-        label them so.
+    Args:
+        horizon: Number of plays T, from which the number of layers follows. Filled in from the run.
+        width_scale: Multiplies all widths; 1 is the published constant. It is wide: for curves at T = 20,000 take 0.5,
+            and label them so.
 
-    Returns: Without a privacy guarantee. Diagnostics: `active_arms`, how many arms are left in layer L, and
-    `empty_layers`, how many layers have none, at the horizon.
+    Returns:
+        Algorithm: Without a privacy guarantee. Diagnostics: `active_arms`, how many arms are left in layer L, and
+            `empty_layers`, how many layers have none, at the horizon.
 
-    Notes: For rewards in [0, 1]; others are accepted, though the confidence intervals do not hold for them. A
-    non-finite reward counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before
-    the arm is known.
+    Note:
+        For rewards in [0, 1]; others are accepted, though the confidence intervals do not hold for them. A non-finite
+        reward counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before the arm
+        is known.
 
     >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> round(algorithm.params.linear, 6)

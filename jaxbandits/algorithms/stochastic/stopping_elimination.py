@@ -143,16 +143,19 @@ def stopping_elimination(
 
     The last arm is played to the horizon.
 
-    corruption_budget: C, in units of a reward: all that an adversary who sees the arm may add to or take from the
-        rewards of the played arms, in sum of sizes. The default: not known, which is another program.
-    noise_scale: Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
+    Args:
+        corruption_budget: C, in units of a reward: all that an adversary who sees the arm may add to or take from the
+            rewards of the played arms, in sum of sizes. The default: not known, which is another program.
+        noise_scale: Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
 
-    Returns: It claims no privacy. Diagnostics at the horizon: ``active_arms``, and ``phases``, how many rounds (with a
-    budget) or phases ended while two arms or more were left.
+    Returns:
+        Algorithm: It claims no privacy. Diagnostics at the horizon: ``active_arms``, and ``phases``, how many rounds
+            (with a budget) or phases ended while two arms or more were left.
 
-    Notes: The comparison is strict, so equal means all stay. A reward that is not finite counts as 0; others are cut at
-    1e30 in size. A phase that the horizon cuts gives no estimate. Nothing is drawn at random. The published variants
-    that stop early are left out: their text was not readable.
+    Note:
+        The comparison is strict, so equal means all stay. A reward that is not finite counts as 0; others are cut at
+        1e30 in size. A phase that the horizon cuts gives no estimate. Nothing is drawn at random. The published
+        variants that stop early are left out: their text was not readable.
 
     >>> algorithm = jb.algorithms.stopping_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> algorithm.params.pulls[:4]

@@ -46,11 +46,14 @@ def successive_elimination(
     sqrt(2 ln(4 K t^2 / failure_prob) / N), where t counts the plays so far and N the arm's pulls. The last arm is
     played to the horizon.
 
-    noise_scale: Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
+    Args:
+        noise_scale: Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
 
-    Returns: Without a privacy guarantee. Diagnostic: `active_arms`, how many arms are left at the horizon.
+    Returns:
+        Algorithm: Without a privacy guarantee. Diagnostic: `active_arms`, how many arms are left at the horizon.
 
-    Notes: A non-finite reward counts as 0.
+    Note:
+        A non-finite reward counts as 0.
 
     >>> jb.algorithms.successive_elimination(num_arms=3, horizon=100).schedule[0].repeats
     100

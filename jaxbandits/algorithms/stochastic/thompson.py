@@ -113,14 +113,16 @@ def thompson(
 ) -> Algorithm:
     """Draw a mean for every arm from its posterior and play the arm whose draw is largest.
 
-    posterior: The posterior of an arm's mean. "beta": Beta(1 + successes, 1 + failures), for rewards in [0, 1].
-        "gaussian": N(mean, noise_scale^2 / N), N the arm's pulls, for rewards of any size; every arm is played once
-        first, in index order.
-    noise_scale: Standard deviation of the rewards, for "gaussian" only; 0 follows the arm of largest mean.
+    Args:
+        posterior: The posterior of an arm's mean. "beta": Beta(1 + successes, 1 + failures), for rewards in [0, 1].
+            "gaussian": N(mean, noise_scale^2 / N), N the arm's pulls, for rewards of any size; every arm is played once
+            first, in index order.
+        noise_scale: Standard deviation of the rewards, for "gaussian" only; 0 follows the arm of largest mean.
 
-    Notes: "beta" clips rewards to [0, 1], NaN counting as 0, and rounds a reward strictly between to 0 or 1 at random,
-    with the reward as the probability of 1. Under "gaussian" a non-finite reward counts as 0. Ties go to the lowest
-    index. Beta variables are ratios of gammas and exact in law (Marsaglia and Tsang 2000).
+    Note:
+        "beta" clips rewards to [0, 1], NaN counting as 0, and rounds a reward strictly between to 0 or 1 at random,
+        with the reward as the probability of 1. Under "gaussian" a non-finite reward counts as 0. Ties go to the lowest
+        index. Beta variables are ratios of gammas and exact in law (Marsaglia and Tsang 2000).
 
     >>> jb.algorithms.thompson(num_arms=3, horizon=100, posterior="gaussian").params
     Params(noise_scale=1.0)

@@ -44,9 +44,11 @@ def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0)
 
     Every arm is played once first, in index order. t is the index of the coming play.
 
-    bonus_scale: Multiplies the bonus; 1 is for rewards in [0, 1].
+    Args:
+        bonus_scale: Multiplies the bonus; 1 is for rewards in [0, 1].
 
-    Notes: Ties go to the lowest index. A non-finite reward counts as 0.
+    Note:
+        Ties go to the lowest index. A non-finite reward counts as 0.
 
     >>> jb.algorithms.ucb1(num_arms=3, horizon=100).params
     Params(bonus_scale=1.0)

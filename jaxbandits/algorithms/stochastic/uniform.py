@@ -36,7 +36,8 @@ def program(num_arms: int) -> Program:
 def uniform(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
     """Play every arm with probability 1 / K, whatever was seen: the baseline that a learner should beat.
 
-    Returns: Its actions depend on no reward. It declares no privacy guarantee, since its clients send their losses.
+    Returns:
+        Its actions depend on no reward. It declares no privacy guarantee, since its clients send their losses.
 
     >>> jb.algorithms.uniform(num_arms=3, horizon=100).params
     Params()

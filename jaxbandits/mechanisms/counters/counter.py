@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import Doc, Ge, Inside, with_sections
+from jaxbandits.declared import Doc, Ge, Inside
 from jaxbandits.mechanisms.counters import toeplitz
 from jaxbandits.mechanisms.counters.blt import blt
 from jaxbandits.mechanisms.counters.form import Form
@@ -15,7 +15,7 @@ from jaxbandits.mechanisms.counters.k_ary import k_ary
 from jaxbandits.mechanisms.counters.nodes import honaker, tree_form
 from jaxbandits.mechanisms.counters.unknown_horizon import unknown_horizon
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import checked, integer
+from jaxbandits.validation import declare, integer
 
 OF_ANY_HORIZON = ("blt", "honaker", "tree")
 MOST_MESSAGES = 2**30
@@ -34,23 +34,24 @@ class State(NamedTuple):
     messages: Int[Array, ""]
 
 
-@with_sections
+@declare(check=False)
 class Counter(NamedTuple):
     """Private running sums of messages that arrive one at a time, for one lane.
 
-    params (NamedTuple of arrays): The form's numbers: leaves that become part of an algorithm's params. Counters of one
-        shape have the same functions, so that two horizons share a program.
-    init (callable): shape, dtype -> state, before the first message.
-    add (callable): params, state, value `[*shape]`, draws, t -> state. t = 1, 2, ... in turn, int32; fresh noise is
-        addressed by it. Beyond the horizon the state stays as it is.
-    release (callable): params, state, scale=1.0 -> the sum plus `scale` times the noise `[*shape]`; `scale` broadcasts
-        against the message, and 0 gives the exact sum.
-    deviation (callable): t (int or array in [1, horizon]) -> standard deviation of the noise at scale 1, float64 on the
-        host.
-    column_norm (float): What one unit's messages of norm 1 move all releases by, in the norm of the noise: 2-norm, for
-        "k_ary" 1-norm. A message that moves by Delta costs what one release of sensitivity Delta column_norm / scale
-        costs.
-    size (int): Numbers of noise kept for each entry of a message, without the sum.
+    Args:
+        params (NamedTuple of arrays): The form's numbers: leaves that become part of an algorithm's params. Counters of
+            one shape have the same functions, so that two horizons share a program.
+        init (callable): shape, dtype -> state, before the first message.
+        add (callable): params, state, value `[*shape]`, draws, t -> state. t = 1, 2, ... in turn, int32; fresh noise is
+            addressed by it. Beyond the horizon the state stays as it is.
+        release (callable): params, state, scale=1.0 -> the sum plus `scale` times the noise `[*shape]`; `scale`
+            broadcasts against the message, and 0 gives the exact sum.
+        deviation (callable): t (int or array in [1, horizon]) -> standard deviation of the noise at scale 1, float64 on
+            the host.
+        column_norm (float): What one unit's messages of norm 1 move all releases by, in the norm of the noise: 2-norm,
+            for "k_ary" 1-norm. A message that moves by Delta costs what one release of sensitivity Delta column_norm /
+            scale costs.
+        size (int): Numbers of noise kept for each entry of a message, without the sum.
     """
 
     params: Params
@@ -119,7 +120,7 @@ def form_of(
     return toeplitz.square_root(horizon, participations, separation)
 
 
-@checked(
+@declare(
     source="Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (arXiv 2404.16706) and the others, of which "
     "abstracts and public code were read: docs/formulas/counting.md"
 )
@@ -137,33 +138,37 @@ def counter(
 ) -> Counter:
     """Private running sums: after every message the sum of all so far, with noise that is shared between releases.
 
-    form: The noise. "blt": buffered linear Toeplitz, the least for its state. "tree": the binary tree. "honaker": the
-        tree with better estimates of its nodes. "square_root": the least largest error of all Toeplitz forms; it keeps
-        every draw, so at most 1,024 releases. "banded": the first `bands` coefficients of that, for units whose
-        messages lie so far apart; worse than the tree for single messages and long horizons. "k_ary": Laplace noise,
-        for pure privacy.
-    horizon (int or None): The number n of messages, in [0, 2^30]; None where it is not known ("blt", "honaker",
-        "tree"), at about 1.6 times the noise.
-    error: Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation
-        least.
-    bands: Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.
-    arity: Of "k_ary": the base, odd. The default: the best in 3, 5, ..., 63.
-    share: For horizon=None: what part of the squared sensitivity the totals of epochs get.
+    Args:
+        form: The noise. "blt": buffered linear Toeplitz, the least for its state. "tree": the binary tree. "honaker":
+            the tree with better estimates of its nodes. "square_root": the least largest error of all Toeplitz forms;
+            it keeps every draw, so at most 1,024 releases. "banded": the first `bands` coefficients of that, for units
+            whose messages lie so far apart; worse than the tree for single messages and long horizons. "k_ary": Laplace
+            noise, for pure privacy.
+        horizon (int or None): The number n of messages, in [0, 2^30]; None where it is not known ("blt", "honaker",
+            "tree"), at about 1.6 times the noise.
+        error: Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation
+            least.
+        bands: Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.
+        arity: Of "k_ary": the base, odd. The default: the best in 3, 5, ..., 63.
+        share: For horizon=None: what part of the squared sensitivity the totals of epochs get.
 
-    Returns: ``init``, ``add``, ``release`` for one lane, their ``params``, and ``deviation``, ``column_norm``,
-    ``size``.
+    Returns:
+        ``init``, ``add``, ``release`` for one lane, their ``params``, and ``deviation``, ``column_norm``, ``size``.
 
-    Raises: For arguments outside these ranges, or a form that cannot do what is asked.
+    Raises:
+        ValueError: For arguments outside these ranges, or a form that cannot do what is asked.
 
-    Notes: At equal privacy the noise is in proportion to ``column_norm * deviation(t)``: compare that. An argument that
-    a form does not read is ignored.
+    Note:
+        At equal privacy the noise is in proportion to ``column_norm * deviation(t)``: compare that. An argument that
+        a form does not read is ignored.
 
-    Messages may depend on earlier releases, as in a bandit. With matrices L R = A of running sums and noise L z,
-    replace z in one of two worlds by z - delta R e_i: all releases agree, so all later messages do, and the map is a
-    translation that keeps volume. Hence the privacy is that of one release of R x, whatever the messages depend on. For
-    several messages of one unit and Gaussian noise: Denisov, McMahan, Rush, Smith and Thakurta 2022 (abstract read).
+        Messages may depend on earlier releases, as in a bandit. With matrices L R = A of running sums and noise L z,
+        replace z in one of two worlds by z - delta R e_i: all releases agree, so all later messages do, and the map is
+        a translation that keeps volume. Hence the privacy is that of one release of R x, whatever the messages depend
+        on. For several messages of one unit and Gaussian noise: Denisov, McMahan, Rush, Smith and Thakurta 2022
+        (abstract read).
 
-    The counter adds what it is given: make messages finite and bounded before.
+        The counter adds what it is given: make messages finite and bounded before.
 
     >>> for form in ("blt", "honaker", "tree"):
     ...     count = counter(form, horizon=1000)

@@ -21,7 +21,7 @@ from jaxbandits.reports.page.ledgers import budget_table, privacy
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
 from jaxbandits.sweeps.storage.dataset_file import slabs
-from jaxbandits.validation import path_of, told
+from jaxbandits.validation import declare, path_of
 from jaxbandits.version import __version__
 
 Result: TypeAlias = xr.Dataset | str | os.PathLike[str]
@@ -34,7 +34,7 @@ PAGES = jinja2.Environment(
 )  # fmt: skip
 
 
-@told
+@declare(check=False)
 def report(
     ds: Result | Sequence[Result] | Mapping[str, Result], path: str | os.PathLike[str], *, title: str | None = None
 ) -> Path:
@@ -44,24 +44,25 @@ def report(
     the distribution over seeds, pulls, slopes beside those of the bounds, heat maps, sortable tables, claimed, spent
     and audited privacy, the configuration, provenance, what to cite, and the commands that make it again.
 
-    ds (xarray.Dataset, str or path, dict or list): What `sweep` or `load` returned, the directory of a finished run,
-        ``{label: either}`` for several, or a list of directories. A directory also says its provenance, and its audit
-        where `jaxbandits audit` wrote one into its folder `audit`.
-    path (str or path): Where to write, ending in `.html`. Directories on the way are made, an earlier page is replaced.
-    title: The head of the page. The default: the labels.
+    Args:
+        ds (xarray.Dataset, str or path, dict or list): What `sweep` or `load` returned, the directory of a finished
+            run, ``{label: either}`` for several, or a list of directories. A directory also says its provenance, and
+            its audit where `jaxbandits audit` wrote one into its folder `audit`.
+        path (str or path): Where to write, ending in `.html`. Directories on the way are made, an earlier page is
+            replaced.
+        title: The head of the page. The default: the labels.
 
-    Returns (pathlib.Path): The path.
+    Returns:
+        pathlib.Path: The path.
 
-    Raises
-    ------
-    ValueError
-        The path has another ending or cannot be written, a directory holds no finished run, or a Dataset is no longer
-        whole.
-    TypeError
-        `ds` is no sweep's Dataset, or `path` no name of a file.
+    Raises:
+        ValueError: The path has another ending or cannot be written, a directory holds no finished run, or a Dataset is
+            no longer whole.
+        TypeError: `ds` is no sweep's Dataset, or `path` no name of a file.
 
-    Notes: The page loads nothing from a network, which its content security policy also forbids. The same results give
-    the same page. No code of a user is run: what algorithms of the user's own spend is not shown.
+    Note:
+        The page loads nothing from a network, which its content security policy also forbids. The same results give
+        the same page. No code of a user is run: what algorithms of the user's own spend is not shown.
 
     >>> import jaxbandits as jb, tempfile, xarray as xr
     >>> dims = ("algorithm", "seed", "t")

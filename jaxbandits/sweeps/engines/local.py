@@ -21,7 +21,6 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import jax
 
-from jaxbandits.declared import with_sections
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, default_memory
@@ -38,6 +37,7 @@ from jaxbandits.sweeps.engines.one_call import (
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
+from jaxbandits.validation import declare
 
 CALLS_OF_AN_ACCELERATOR = 2
 LAST_SECONDS = 3.0  # for calls to reach the end of their segment
@@ -47,20 +47,22 @@ _cores: int | None = None
 _left_alone: list[threading.Thread] = []
 
 
-@with_sections
+@declare(check=False)
 def cores(n: int | None = None) -> int:
     """Set or ask how many calls `sweep` runs at a time on a CPU.
 
-    n (int, optional): How many from now on, at least 1. The default, None: change nothing.
+    Args:
+        n (int, optional): How many from now on, at least 1. The default, None: change nothing.
 
-    Returns (int): How many. Unless set, one for every core that this process may use.
+    Returns:
+        int: How many. Unless set, one for every core that this process may use.
 
-    Raises: `n` is no positive integer.
+    Raises:
+        ValueError: `n` is no positive integer.
 
-    Notes: XLA may keep a further core busy inside a call, without gaining much: pin the process to bound what it takes.
+    Note:
+        XLA may keep a further core busy inside a call, without gaining much: pin the process to bound what it takes.
 
-    Examples
-    --------
     >>> import jaxbandits as jb
     >>> jb.cores() >= 1
     True

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandits.declared import with_sections
 from jaxbandits.formatting import show
-from jaxbandits.validation import path_of
+from jaxbandits.validation import declare, path_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,24 +22,21 @@ RESULTS, CHUNKS = "results.nc", "chunks"  # the result and the folder of chunks 
 LAZY_BYTES = 1 << 30  # the values of a larger Dataset are read when they are asked for
 
 
-@with_sections
+@declare(check=False)
 def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
     """Read the Dataset of a run's directory, or of one netCDF or zarr file.
 
-    directory (str or path): The directory of a finished `jaxbandits run` or of a sweep's `store`, a `.nc` file or a
-        `.zarr` directory.
+    Args:
+        directory (str or path): The directory of a finished `jaxbandits run` or of a sweep's `store`, a `.nc` file or a
+            `.zarr` directory.
 
-    Returns (xarray.Dataset): What `sweep` returned. Above one GiB its values are read when they are asked for.
+    Returns:
+        xarray.Dataset: What `sweep` returned. Above one GiB its values are read when they are asked for.
 
-    Raises
-    ------
-    ValueError
-        There is no finished result, it cannot be read, or a later release wrote it.
-    TypeError
-        `directory` is neither text nor a path.
+    Raises:
+        ValueError: There is no finished result, it cannot be read, or a later release wrote it.
+        TypeError: `directory` is neither text nor a path.
 
-    Examples
-    --------
     >>> import jaxbandits as jb, tempfile, xarray as xr
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = jb.save(xr.Dataset({"regret": ("t", [0.5, 1.0])}), f"{directory}/run.nc")
@@ -102,27 +98,25 @@ def describe_missing(old: Path, new: Path) -> str:
     return "; ".join(filter(None, words))
 
 
-@with_sections
+@declare(check=False)
 def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     """Write a Dataset to a file; a reader never sees half of it.
 
-    ds (xarray.Dataset): What `sweep` or `load` returned.
-    path (str or path): Where to write, ending in `.nc` (netCDF) or `.zarr` (zarr; needs the extra `export`). An earlier
-        export there is replaced.
+    Args:
+        ds (xarray.Dataset): What `sweep` or `load` returned.
+        path (str or path): Where to write, ending in `.nc` (netCDF) or `.zarr` (zarr; needs the extra `export`). An
+            earlier export there is replaced.
 
-    Returns (pathlib.Path): The path.
+    Returns:
+        pathlib.Path: The path.
 
-    Raises
-    ------
-    ValueError
-        The path has another ending, or holds something that is no export.
-    TypeError
-        `ds` is no Dataset, or `path` neither text nor a path.
+    Raises:
+        ValueError: The path has another ending, or holds something that is no export.
+        TypeError: `ds` is no Dataset, or `path` neither text nor a path.
 
-    Notes: It is written under a temporary name beside the path, then renamed.
+    Note:
+        It is written under a temporary name beside the path, then renamed.
 
-    Examples
-    --------
     >>> import jaxbandits as jb, tempfile, xarray as xr
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     jb.save(xr.Dataset({"regret": ("t", [0.5, 1.0])}), f"{directory}/run.nc").name
