@@ -256,7 +256,7 @@ class Declaration(NamedTuple):
         written = {
             "": self.text.prose,
             "Parameters": "\n".join(f"{', '.join(row.name for row in same)} : {about}" for about, same in entries),
-            "Returns": self._returned(found.pop("Returns", ""), self.text.prose.partition("\n\n")[0]),
+            "Returns": self._returns_section(found.pop("Returns", ""), self.text.prose.partition("\n\n")[0]),
             "Raises": found.pop("Raises", f"ValueError\n    {raises}" if raises else ""),
             **found,
             "References": textwrap.fill(source, WIDTH, break_on_hyphens=False) or found.get("References", ""),
@@ -265,7 +265,7 @@ class Declaration(NamedTuple):
         rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
         return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items() if text) + "\n"
 
-    def _returned(self, written: str, summary: str) -> str:
+    def _returns_section(self, written: str, summary: str) -> str:
         """The Returns: as written, where a type is; else the annotation's text, no guarantee, or the summary."""
         hint, marks = _split_marks(self.hints.get("return", Any))
         if isinstance(self.of, type) or (hint in (NoReturn, NoneType) and not written):
