@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,9 +50,20 @@ def format_number(x: float) -> str:
     return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
 
-def brackets(low: float, high: float) -> str:
-    """An interval in brackets."""
-    return f"[{format_number(float(low))}, {format_number(float(high))}]"
+def brackets(
+    low: float,
+    high: float,
+    text: Callable[[float], str] = format_number,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> str:
+    """An interval: its ends as `format_value` writes them, in brackets, or in a parenthesis at an open end.
+
+    >>> brackets(0.0, 1234.5), brackets(0.0, math.inf, "{:g}".format, open_high=True)
+    ('[0, 1,234]', '[0, inf)')
+    """
+    return f"{'(' if open_low else '['}{text(float(low))}, {text(float(high))}{')' if open_high else ']'}"
 
 
 def percent(share: float) -> str:

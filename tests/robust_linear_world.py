@@ -5,12 +5,16 @@ change nothing.
 
 import functools
 import math
+from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 from numpy_draws import NumpyDraws, to_uniform
 from plays import Lane, played
 
 import jaxbandits as jb
+from jaxbandits.algorithms.linear import batches
+from jaxbandits.algorithms.linear.robust_elimination import Shape, filter_rules
 
 ACTIONS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.2], [0.1, 0.5, -0.7], [-0.5, 0.5, 0.5]])
 THETA = np.array([0.7, 0.1, -0.3])
@@ -106,6 +110,15 @@ def compared(lanes, wants, **options):
             np.testing.assert_allclose(run.regret, (plays @ (world.means.max() - world.means))[run.t - 1], atol=1e-9)
         assert int(run.diagnostics["active_arms"]) == len(want.batches[-1].active if want.batches else range(K))
     return runs
+
+
+def plays_of_arms(weights, size, *, model="M1", weight_floor=0.1):
+    """[K] plays of a batch of m = size along a design of these weights, as `batches` counts them."""
+    own = SimpleNamespace(sizes=jnp.asarray(size)[None], weight_floor=weight_floor)
+    params = SimpleNamespace(actions=weights[:, None], horizon=10**9, own=own)
+    design, first = SimpleNamespace(weights=weights), SimpleNamespace(batch=0)
+    wanted = filter_rules(Shape(model, largest=0, filtered=False, refit=False)).counts(params, first, design)
+    return batches.whole_counts(params, wanted, design, jnp.int32(0))[0]
 
 
 MEETINGS = {  # one program: numbers are data

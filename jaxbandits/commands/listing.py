@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.declared import PLAYS_ON, Range, sections
-from jaxbandits.formatting import nearest
+from jaxbandits.formatting import brackets, nearest
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.recipe import recipe_of, unwrap
@@ -234,7 +234,8 @@ def range_text(asked: Range | None) -> str:
         return "one of " + ", ".join(map(repr, asked.values))
     low, high = math.isfinite(asked.low), math.isfinite(asked.high)
     if low and high:
-        ends = f"in {'(' if asked.open_low else '['}{asked.low:g}, {asked.high:g}{')' if asked.open_high else ']'}"
+        inside = brackets(asked.low, asked.high, "{:g}".format, open_low=asked.open_low, open_high=asked.open_high)
+        ends = f"in {inside}"
     elif low:
         ends = f"{'>' if asked.open_low else '>='} {asked.low:g}"
     elif high:

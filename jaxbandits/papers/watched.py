@@ -13,7 +13,8 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.doubling import call_base
 from jaxbandits.algorithms.federated import agents
-from jaxbandits.algorithms.linear.robust_elimination import Shape, estimate_batch
+from jaxbandits.algorithms.linear.batches import view_batch
+from jaxbandits.algorithms.linear.robust_elimination import Shape, filter_rules
 from jaxbandits.numerics.packed import full, pairs
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program
 from jaxbandits.typing import AlgorithmFactory, Array, Float
@@ -126,10 +127,11 @@ def batch_error(shape: Shape) -> Callable:
     """The largest error of an active arm's estimate over the batch's radius."""
 
     def error_at_close(params, state, draws, t):
-        theta = estimate_batch(shape, params.inner, state, draws, t).theta
+        batch = view_batch(params.inner, state)
+        theta = filter_rules(shape).judge(params.inner, draws, t, batch)[0]
         error = jnp.abs(params.inner.actions @ (theta - params.truth.astype(theta.dtype)))
-        largest = jnp.max(jnp.where(state.active, error, 0))
-        return jnp.where(jnp.any(state.counts > 0), largest / state.radius, jnp.nan)
+        largest = jnp.max(jnp.where(batch.active, error, 0))
+        return jnp.where(batch.plays > 0, largest / batch.plan.radius, jnp.nan)
 
     return error_at_close
 

@@ -1,9 +1,8 @@
 """What the figures of a sweep share: which keys they show, how their lines look, and what their axes say."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, ParamSpec
 
 import numpy as np
@@ -15,7 +14,7 @@ from jaxbandits import selection, spending
 from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
-from jaxbandits.reports.layout import COLOURS, Plot, save
+from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice, declare
 
 P = ParamSpec("P")
@@ -128,19 +127,3 @@ def errorbar(axes: Any, x: Any, line: pd.DataFrame, label: str, **look: Any) -> 
     """Draw the means of a line with their intervals."""
     error = np.nan_to_num([line["centre"] - line["low"], line["high"] - line["centre"]])
     axes.errorbar(x, line["centre"], error, label=label, elinewidth=0.8, capsize=1.5, **look)
-
-
-def finish_plot(
-    frame: pd.DataFrame, axes: Any, order: Sequence[str], about: str, caption: str | Literal[False], ax: Any,
-    path: str | Path | None, words: Mapping[str, str] = MappingProxyType({}),
-) -> Plot:  # fmt: skip
-    """The figure of some axes, with legend and caption, and its table; written to `path` where one is given.
-
-    order, words: as in `layout.add_legend_and_caption`. about: what the caption begins with. ax: the
-    axes that a user gave, if any.
-    """
-    layout.add_legend_and_caption(axes, order, about, caption, ax is not None, words)
-    plot = Plot(axes.figure.figure, frame.reset_index(drop=True))
-    if path is not None:
-        save(plot, path)
-    return plot

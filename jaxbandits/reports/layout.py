@@ -10,9 +10,11 @@ import itertools
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 
 import matplotlib as mpl
@@ -194,31 +196,134 @@ def plain_text(text: str) -> str:
 UNIT = " (in\u00a0rewards)"  # of regret; no line ends inside the brackets
 
 
-def panels(count: int, width: float | None, ax: Any = None) -> list[Any]:
-    """The `count` axes (one to six, see `SHAPES`) of a figure of its own, `width` inches wide; or those of `ax`."""
-    if ax is not None:
-        given = list(np.ravel(np.asarray(ax, dtype=object)))
-        if len(given) != count or not all(hasattr(axes, "get_xlim") for axes in given):
-            needed = "one axes" if count == 1 else f"a sequence of {count} axes"
-            raise ValueError(
-                f"ax: the figure has {count} panel{'s' * (count > 1)} and {len(given)} given: give {needed}"
-            )
-        if width is not None:
-            raise ValueError(f"width = {width:g}: the figure of ax is yours, and so is its width: leave one out")
-        return given
+@dataclass
+class Panel:
+    """The axes of a figure, and what stands around them: titles, names, legend, caption and file."""
 
-    columns, wide, tall = SHAPES[count]
-    rows = math.ceil(count / columns)
-    figure = Figure(figsize=(width or wide, rows * tall))
-    FigureCanvasAgg(figure)
-    cells = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axes in cells[count:]:
-        axes.remove()
-    for axes in cells[:count]:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="0.92", linewidth=0.5)
-        axes.set_axisbelow(True)
-    return cells[:count]
+    caption: str | Literal[False]  # added to what a figure says of itself; False: no caption
+    width: float | None
+    ax: Any  # the axes of a user's figure, one for each panel, if any are given
+    path: str | Path | None
+    names: Mapping[str, str] | None = None  # of keys, other than `key_words`
+    axes: list[Any] = field(default_factory=list)
+
+    def words_of(self, key: Any) -> str:
+        """How a key is written on an axis or a panel."""
+        return (self.names or {}).get(str(key), key_words(key))
+
+    def lay_out(self, count: int) -> list[Any]:
+        """The `count` axes (one to six, see `SHAPES`) of a figure of its own, `width` inches wide; or those of `ax`."""
+        if self.ax is not None:
+            self.axes = list(np.ravel(np.asarray(self.ax, dtype=object)))
+            if len(self.axes) != count or not all(hasattr(axes, "get_xlim") for axes in self.axes):
+                needed = "one axes" if count == 1 else f"a sequence of {count} axes"
+                has = f"{count} panel{'s' * (count > 1)} and {len(self.axes)} given"
+                raise ValueError(f"ax: the figure has {has}: give {needed}")
+            if self.width is not None:
+                remedy = "the figure of ax is yours, and so is its width: leave one out"
+                raise ValueError(f"width = {self.width:g}: {remedy}")
+            return self.axes
+
+        columns, wide, tall = SHAPES[count]
+        rows = math.ceil(count / columns)
+        figure = Figure(figsize=(self.width or wide, rows * tall))
+        FigureCanvasAgg(figure)
+        cells = list(figure.subplots(rows, columns, squeeze=False).flat)
+        self.axes = cells[:count]
+        for axes in cells[count:]:
+            axes.remove()
+        for axes in self.axes:
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(color="0.92", linewidth=0.5)
+            axes.set_axisbelow(True)
+        return self.axes
+
+    def split_rows(
+        self, frame: pd.DataFrame, key: Any, values: Iterable[Any], title: Callable[[Any], str]
+    ) -> Iterator[tuple[Any, Any, pd.DataFrame]]:
+        """The axes, the value and the rows of each value of a key; without a key all rows, and None for the value."""
+        values = [None] if key is None else list(values)
+        for axes, value in zip(self.lay_out(len(values)), values, strict=True):
+            if key is not None:
+                axes.set_title(title(value))
+            yield axes, value, frame if key is None else frame[frame[key] == value]
+
+    def complete(
+        self, table: pd.DataFrame, x: str, y: str, order: Sequence[str], about: str = "", *,
+        words: Mapping[str, str] = MappingProxyType({}), shared: bool = True,
+    ) -> Plot:  # fmt: skip
+        """The figure with names of its axes, legend and caption, and its table; written to `path` where one is given.
+
+        order: the labels of the legend, of which it says `words[label]` where there are such. about: what the caption
+        begins with. shared: all panels have the limits of the first.
+        """
+        self._name_axes(x, y, shared)
+        self._add_legend(order, words, "" if self.caption is False else "; ".join(filter(None, (about, self.caption))))
+        plot = Plot(self.axes[0].figure.figure, table.reset_index(drop=True))
+        if self.path is not None:
+            save(plot, self.path)
+        return plot
+
+    def _name_axes(self, x: str, y: str, shared: bool) -> None:
+        """Label the outer panels' axes. With `shared` limits, which a user then changes for all of them at once, the
+        inner ones lose their vertical tick labels too.
+        """
+        panels, figure = self.axes, self.axes[0].figure.figure
+        rows, columns = _grid(panels[0])
+        wide, tall = 0.7 * figure.get_figwidth() / columns, 0.6 * figure.get_figheight() / rows
+        for i, axes in enumerate(panels):
+            axes.set_title(_wrap(figure, axes.get_title(), wide, SETTINGS["axes.titlesize"]))
+            if i + columns >= len(panels):
+                axes.set_xlabel(_wrap(figure, x, wide, SETTINGS["axes.labelsize"]))
+            if i % columns == 0:
+                axes.set_ylabel(_wrap(figure, y, tall, SETTINGS["axes.labelsize"]))
+            elif shared:
+                axes.tick_params(labelleft=False)
+        if shared:
+            limits = {axes.get_ylim() for axes in panels}
+            for axes in panels[1:]:
+                with contextlib.suppress(ValueError):  # a user's axes may share theirs with others
+                    axes.sharey(panels[0])
+            if len(limits) > 1:  # of what each panel has beside the lines of all
+                panels[0].set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+
+    def _add_legend(self, order: Sequence[str], words: Mapping[str, str], text: str) -> None:
+        """Put legend and caption below the panels; the figure grows by what they need.
+
+        Axes of a user's figure get a legend of their own, no caption, and all else of their figure stays as it is.
+        """
+        axes = self.axes[0]
+        known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        handles, labels = [known[x] for x in order], [words.get(x, x) for x in order]
+        if self.ax is not None:
+            axes.legend(handles, labels, frameon=False)
+            return
+        figure = axes.figure.figure
+        wide, tall = figure.get_size_inches()
+        gap, dpi = 0.06, figure.dpi
+        text = _wrap(figure, text, wide - 0.2, 7)
+        below = figure.text(0.5, 0, text, fontsize=7, ha="center", va="bottom", color="0.25")
+        labels = [_wrap(figure, label, wide - 0.7, 7) for label in labels]
+        size: Any = None
+        for most in range(min(len(labels), 4), 0, -1):
+            columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # no row holds one where others are full
+            looks = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "handlelength": 2.8}
+            legend = figure.legend(handles, labels, loc="lower center", ncols=columns, **looks)
+            size = legend.get_window_extent(figure.canvas.get_renderer())
+            if size.width <= (wide - 0.1) * dpi or columns == 1:
+                break
+            legend.remove()
+        tall_text = below.get_window_extent(figure.canvas.get_renderer()).height / dpi if text else -gap
+        foot = gap + tall_text + gap
+        head = foot + (size.height / dpi + gap if order else 0.0)
+        tall += head
+        figure.set_size_inches(wide, tall)
+        below.set_y(gap / tall)
+        if order:
+            legend.set_bbox_to_anchor((0.5, foot / tall))
+        figure.set_layout_engine("constrained", rect=(0, head / tall, 1, 1 - head / tall))
+        figure.canvas.draw()
+        figure.set_layout_engine("none")  # keep these places: drawing again, at another dpi too, moves nothing
 
 
 def axis(
@@ -292,73 +397,6 @@ def _locator(axis: Any, ticks: list[float], log: bool, linear: float | None) -> 
             return np.array(ticks if (vmin, vmax) == first or (log and low <= 0) else _ticks(low, high, log, linear))
 
     return Few()
-
-
-def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> None:
-    """Label the outer panels' axes. With `shared` limits, which a user then changes for all of them at once, the inner
-    ones lose their vertical tick labels too.
-    """
-    figure = panels[0].figure.figure
-    rows, columns = _grid(panels[0])
-    wide, tall = 0.7 * figure.get_figwidth() / columns, 0.6 * figure.get_figheight() / rows
-    for i, axes in enumerate(panels):
-        axes.set_title(_wrap(figure, axes.get_title(), wide, SETTINGS["axes.titlesize"]))
-        if i + columns >= len(panels):
-            axes.set_xlabel(_wrap(figure, x, wide, SETTINGS["axes.labelsize"]))
-        if i % columns == 0:
-            axes.set_ylabel(_wrap(figure, y, tall, SETTINGS["axes.labelsize"]))
-        elif shared:
-            axes.tick_params(labelleft=False)
-    if shared:
-        limits = {axes.get_ylim() for axes in panels}
-        for axes in panels[1:]:
-            with contextlib.suppress(ValueError):  # a user's axes may share theirs with others
-                axes.sharey(panels[0])
-        if len(limits) > 1:  # of what each panel has beside the lines of all
-            panels[0].set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
-
-
-def add_legend_and_caption(
-    axes: Any, order: Sequence[str], about: str, caption: str | Literal[False], adopted: bool, words: Mapping[str, str]
-) -> None:
-    """Put legend and caption below the panels; the figure grows by what they need.
-
-    axes: the first panel. order: the labels of the legend, of which it says `words[label]` where there are such. The
-    caption is `about` and what a user adds to it; False: no caption. Axes that were `adopted` from a user's figure get
-    a legend of their own, no caption, and everything else of their figure stays as it is.
-    """
-    known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    handles, labels = [known[x] for x in order], [words.get(x, x) for x in order]
-    if adopted:
-        axes.legend(handles, labels, frameon=False)
-        return
-    figure = axes.figure.figure
-    wide, tall = figure.get_size_inches()
-    gap, dpi = 0.06, figure.dpi
-    text = "" if caption is False else _wrap(figure, "; ".join(filter(None, (about, caption))), wide - 0.2, 7)
-    below = figure.text(0.5, 0, text, fontsize=7, ha="center", va="bottom", color="0.25")
-    labels = [_wrap(figure, label, wide - 0.7, 7) for label in labels]
-    size: Any = None
-    for most in range(min(len(labels), 4), 0, -1):
-        columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # no row holds one where others are full
-        looks = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "handlelength": 2.8}
-        legend = figure.legend(handles, labels, loc="lower center", ncols=columns, **looks)
-        size = legend.get_window_extent(figure.canvas.get_renderer())
-        if size.width <= (wide - 0.1) * dpi or columns == 1:
-            break
-        legend.remove()
-    height = size.height / dpi + gap if order else 0.0
-    tall_text = below.get_window_extent(figure.canvas.get_renderer()).height / dpi if text else -gap
-    foot = gap + tall_text + gap
-    head = foot + height
-    tall += head
-    figure.set_size_inches(wide, tall)
-    below.set_y(gap / tall)
-    if order:
-        legend.set_bbox_to_anchor((0.5, foot / tall))
-    figure.set_layout_engine("constrained", rect=(0, head / tall, 1, 1 - head / tall))
-    figure.canvas.draw()
-    figure.set_layout_engine("none")  # keep these places: drawing again, at another dpi too, moves nothing
 
 
 def key_words(key: Any) -> str:

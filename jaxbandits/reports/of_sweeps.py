@@ -14,7 +14,7 @@ from annotated_doc import Doc
 from jaxbandits import formatting, selection, spending, statistics
 from jaxbandits.formatting import show
 from jaxbandits.reports import drawing, layout
-from jaxbandits.reports.layout import Plot
+from jaxbandits.reports.layout import Panel, Plot
 from jaxbandits.selection import Swept
 from jaxbandits.validation import choice
 
@@ -51,14 +51,12 @@ def regret(
     [4.5, 5.5, 6.5]
     """
     choice("bands", bands, tuple(drawing.CENTRE))
-    ds = selection.whole(ds, "plot.regret")
-    ds, panel_key = drawing.apply_selection(ds, select, 1)
+    ds, key = drawing.apply_selection(selection.whole(ds, "plot.regret"), select, 1)
     frame = band_table(ds["regret"], bands).dropna(subset="centre")
     log, linear = _scales(frame, log)
-    return _over_plays(
-        ds, panel_key, frame, _bounds(bounds, np.unique(frame["t"].to_numpy())), words=drawing.axis_words(ds),
-        bands=bands, log=log, linear=linear, dotted=dotted, names=names, caption=caption, width=width, ax=ax, path=path,
-    )  # fmt: skip
+    thin = _bounds(bounds, np.unique(frame["t"].to_numpy()))
+    panel, words = Panel(caption, width, ax, path, names), drawing.axis_words(ds)
+    return _draw_over_plays(panel, ds, frame, thin, key, words, bands, dotted, log, linear)
 
 
 @drawing.with_style
@@ -101,47 +99,41 @@ def reward(
             "ds has no best_reward: contexts decide which arm is best there and only regret is known, so draw "
             "plot.regret(ds); or an earlier release computed it, and the same sweep with its store adds best_reward"
         )
-    ds, panel_key = drawing.apply_selection(ds, select, 1)
+    ds, key = drawing.apply_selection(ds, select, 1)
     best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
     frame = band_table(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
     expert = "expert" in ds["regret"].attrs.get("long_name", "")
     label = "best fixed expert" if expert else "best fixed arm"
-    best = best.mean([d for d in best.dims if d not in ("t", panel_key)])
+    best = best.mean([d for d in best.dims if d not in ("t", key)])
     thin = []
-    for value in [None] if panel_key is None else ds[panel_key].values:
-        here = frame if value is None else frame[frame[panel_key] == value]
-        line = best.sel(t=np.unique(here["t"].to_numpy()))
-        line = line.sel({panel_key: value}) if panel_key in line.dims else line
+    for value, here in [(None, frame)] if key is None else frame.groupby(key, sort=False):
+        line = best.sel({"t": np.unique(here["t"].to_numpy())} | ({key: value} if key in best.dims else {}))
         part = _line(label, "t", line["t"].values, line.values, "best")
-        thin.append(part if value is None else part.assign(**{str(panel_key): value}))
-    words = "expected reward over plays 1..t" if total else "expected reward per play"
-    return _over_plays(
-        ds, panel_key, frame, thin, words=words, bands=bands, log=log, dotted=dotted, names=names, caption=caption,
-        width=width, ax=ax, path=path,
-    )  # fmt: skip
+        thin.append(part if key is None else part.assign(**{str(key): value}))
+    panel = Panel(caption, width, ax, path, names)
+    words = f"expected reward {'over plays 1..t' if total else 'per play'}"
+    return _draw_over_plays(panel, ds, frame, thin, key, words, bands, dotted, log)
 
 
-def _over_plays(
-    ds: Swept, panel_key: str | None, frame: pd.DataFrame, thin: list[pd.DataFrame], *,
-    words: str, bands: str, log: str, dotted: Any, names: Mapping[str, str] | None, caption: str | Literal[False],
-    width: float | None, ax: Any, path: Any, linear: float | None = None,
+def _draw_over_plays(
+    panel: Panel, ds: Swept, frame: pd.DataFrame, thin: list[pd.DataFrame], key: str | None, words: str, bands: str,
+    dotted: Any, log: str, linear: float | None = None,
 ) -> Plot:  # fmt: skip
     """A line for each algorithm and thin grey ones, a panel for each value of a grid key.
 
     words: of the vertical axis; linear: up to where it is linear, if it is logarithmic above.
     """
-    values = [None] if panel_key is None else list(ds[panel_key].values)
+    values = [] if key is None else list(ds[key].values)
     if len(values) > len(layout.SHAPES):
         shown = ", ".join(map(drawing.value_text, values))
         raise ValueError(
-            f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
+            f"{key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
         )
     labels = [str(a) for a in ds["algorithm"].values]
     styles = drawing.styles_of(labels, dotted)
-    panels = layout.panels(len(values), width, ax)
-    for axes, value in zip(panels, values, strict=True):
-        here = frame if value is None else frame[frame[panel_key] == value]
-        limits = [line for line in thin if panel_key not in line or line[panel_key].iloc[0] == value]
+    title = lambda value: f"{panel.words_of(key)} = {drawing.value_text(value)}"
+    for axes, value, here in panel.split_rows(frame, key, values, title):
+        limits = [line for line in thin if key not in line or line[key].iloc[0] == value]
         for label, line in here.groupby("algorithm", sort=False):
             # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
             centre = _visible(line["centre"], log)
@@ -150,22 +142,15 @@ def _over_plays(
             axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
             colour = styles[label]["color"]
             axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
-        own = here if panel_key == "horizon" else frame
-        also = [_visible(limit["centre"], log) for limit in limits]
+        own = here if key == "horizon" else frame
+        also, spread = [_visible(limit["centre"], log) for limit in limits], own[["centre", "low", "high"]].to_numpy()
         layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
-        layout.axis(
-            axes.yaxis, own[["centre", "low", "high"]].to_numpy(), log in ("y", "both"), also=also, linear=linear
-        )
+        layout.axis(axes.yaxis, spread, log in ("y", "both"), also=also, linear=linear)
         _add(axes, limits, "t", log)
-        if value is not None:
-            key = (names or {}).get(str(panel_key), layout.key_words(panel_key))
-            axes.set_title(f"{key} = {drawing.value_text(value)}")
-    layout.name_axes(panels, "plays $t$", words, shared=panel_key != "horizon")
     order = labels + list(dict.fromkeys(line["algorithm"].iloc[0] for line in thin))
     table = pd.concat([frame.assign(kind="algorithm"), *thin]) if thin else frame
-    return drawing.finish_plot(
-        table, panels[0], order, drawing.over_seeds(ds, bands), caption, ax, path, spending.legend(ds)
-    )
+    about, legend = drawing.over_seeds(ds, bands), spending.legend(ds)
+    return panel.complete(table, "plays $t$", words, order, about, shared=key != "horizon", words=legend)
 
 
 @drawing.with_style
@@ -193,47 +178,30 @@ def against(
     [5.0, 2.0]
     """
     ds = selection.whole(ds, "plot.against")
-    keys, axis = selection.grid_dims(ds), key
-    if not keys:
-        raise ValueError(
-            f"key = {show(key)}: this sweep has no grid; run sweep(..., grid={{{show(key)}: [...]}}), "
-            "or draw plot.regret(ds)"
-        )
-    spends = key in (spending.EPSILON, spending.DELTA) and key in ds.coords
-    if spends:
-        several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
-        if len(several) != 1:
-            raise ValueError(
-                f"key = {key!r} is drawn over the values of one key, and {formatting.join_values(several) or 'none'} "
-                "have several: fix the others in `select`"
-            )
-        key = several[0]
-    choice("key", key, keys)
+    axis, key = key, _key_of_grid(ds, key, select)
+    spends = axis != key
     ds, _ = drawing.apply_selection(ds, select, 0, key)
     constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
-    summary = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
+    frame = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
     if spends:
-        summary[axis] = np.ravel(spending.coordinate_array(ds, axis))
-    varies = ~summary["algorithm"].isin(constant) if spends else np.full(len(summary), True)
-    values = np.unique(summary[axis][varies]) if key in ds.dims else np.array([""])
+        frame[axis] = np.ravel(spending.coordinate_array(ds, axis))
+    varies = ~frame["algorithm"].isin(constant) if spends else np.full(len(frame), True)
+    values = np.unique(frame[axis][varies]) if key in ds.dims else np.array([""])
     if values.dtype.kind not in "iuf" or not np.isfinite(values).any():
         raise ValueError(
             f"key = {axis!r} needs numeric values: keep several in `select`, or draw the key with `regret`"
         )
-    frame = summary[["algorithm", axis, "centre", "low", "high"]].sort_values(axis, kind="stable", ignore_index=True)
+    frame = frame[["algorithm", axis, "centre", "low", "high"]].sort_values(axis, kind="stable", ignore_index=True)
     labels = [str(a) for a in ds["algorithm"].values]
-    styles = drawing.styles_of(labels, dotted)
+    styles, panel = drawing.styles_of(labels, dotted), Panel(caption, width, ax, path, names)
     finite = values[np.isfinite(values)].astype(float)
-    log_x = bool(finite[0] > 0)
-    log_y = bool((frame["centre"] > 0).all())
-    steps = 0.12 * (math.log(finite[-1] / finite[0]) if log_x else finite[-1] - finite[0]) if finite.size > 1 else 1.0
-    beyond = finite[-1] * math.exp(steps) if log_x else finite[-1] + steps
-    beyond = beyond if np.isinf(values).any() else None
-    (axes,) = layout.panels(1, width, ax)
+    log_x, log_y = bool(finite[0] > 0), bool((frame["centre"] > 0).all())
+    beyond = _place_of_infinity(finite, log_x) if np.isinf(values).any() else None
+    (axes,) = panel.lay_out(1)
     for label in labels:
         line, style = frame[frame["algorithm"] == label], styles[label]
         if label in constant:
-            _, centre, low, high = line[[axis, "centre", "low", "high"]].iloc[0]
+            centre, low, high = line[["centre", "low", "high"]].iloc[0]
             axes.axhline(centre, label=label, **style | {"marker": ""})
             axes.axhspan(low, high, color=style["color"], alpha=0.15, linewidth=0)
             continue
@@ -248,10 +216,35 @@ def against(
     _add(axes, orders, axis)
     horizon = ds.coords.get("horizon", ds["t"][-1])
     words = drawing.axis_words(ds, " after the horizon" if horizon.ndim else f" after {int(horizon):,} plays")
-    layout.name_axes([axes], (names or {}).get(axis, layout.key_words(axis)), words)
-    frame = pd.concat([frame.assign(kind="algorithm"), *orders])
-    order, legend = labels + list(reference or {}), {} if spends else spending.legend(ds)
-    return drawing.finish_plot(frame, axes, order, drawing.over_seeds(ds, "interval"), caption, ax, path, legend)
+    table, order = pd.concat([frame.assign(kind="algorithm"), *orders]), labels + list(reference or {})
+    about, legend = drawing.over_seeds(ds, "interval"), {} if spends else spending.legend(ds)
+    return panel.complete(table, panel.words_of(axis), words, order, about, words=legend)
+
+
+def _key_of_grid(ds: Swept, key: str, select: Mapping[str, Any] | None) -> str:
+    """The key itself; of what is spent, the one key of the grid along which it is drawn."""
+    keys = selection.grid_dims(ds)
+    if not keys:
+        raise ValueError(
+            f"key = {show(key)}: this sweep has no grid; run sweep(..., grid={{{show(key)}: [...]}}), "
+            "or draw plot.regret(ds)"
+        )
+    if key not in (spending.EPSILON, spending.DELTA) or key not in ds.coords:
+        return choice("key", key, keys)
+    several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
+    if len(several) != 1:
+        raise ValueError(
+            f"key = {key!r} is drawn over the values of one key, and {formatting.join_values(several) or 'none'} have "
+            "several: fix the others in `select`"
+        )
+    return several[0]
+
+
+def _place_of_infinity(finite: Any, log: bool) -> float:
+    """Where an infinite value stands: to the right of the finite ones."""
+    span = math.log(finite[-1] / finite[0]) if log else finite[-1] - finite[0]
+    step = 0.12 * span if finite.size > 1 else 1.0
+    return finite[-1] * math.exp(step) if log else finite[-1] + step
 
 
 def _line(name: str, key: str, x: Any, values: Any, kind: str) -> pd.DataFrame:

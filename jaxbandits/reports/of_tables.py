@@ -1,7 +1,6 @@
 """Figures of any tidy table: lines, maps, and what an audit's test achieves beside what the claim allows."""
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -25,15 +24,15 @@ from jaxbandits.reports.drawing import (
     Drawn,
     FigureWidth,
     File,
-    finish_plot,
     styles_of,
     with_style,
 )
-from jaxbandits.reports.layout import COLOURS, Plot
+from jaxbandits.reports.layout import COLOURS, Panel, Plot
 from jaxbandits.validation import choice
 
 HATCH = "////"
 NUM_LEVELS = 6  # colours of a map of numbers without cuts
+MAX_CELLS_WITH_TICKS = 8  # of an axis of numbers; a longer one has fewer ticks than cells
 MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 
@@ -59,18 +58,17 @@ def lines(
     choice("log", log, ("x", "y", "both", "none"))
     for column in (x, y, line):
         choice("column", column, list(frame.columns))
-    names = names or {}
     labels = list(dict.fromkeys(frame[line]))
     styles = styles_of(labels, dotted)
-    (axes,) = layout.panels(1, width, ax)
+    panel = Panel(caption, width, ax, path, names)
+    (axes,) = panel.lay_out(1)
     for label in labels:
         part = frame[frame[line] == label]
         marked = "markers" in part and part["markers"].any()
         axes.plot(part[x], part[y], label=label, **styles[label] | {"linestyle" if marked else "marker": ""})
     layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
     layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
-    layout.name_axes([axes], names.get(x, layout.key_words(x)), names.get(y, layout.key_words(y)))
-    return finish_plot(frame, axes, labels, "", caption, ax, path)
+    return panel.complete(frame, panel.words_of(x), panel.words_of(y), labels)
 
 
 @with_style
@@ -91,13 +89,13 @@ def trade_off(
     >>> list(trade_off(report).data)[:2]
     ['false_positive', 'false_negative']
     """
-    epsilon, delta = audit.claimed[0], audit.delta
-    curve = audit.curve
+    epsilon, delta, curve = audit.claimed[0], audit.delta, audit.curve
     frame = pd.DataFrame(curve._asdict()).assign(claimed=claimed_curve(epsilon, delta, curve.false_positive))
     frame = frame.sort_values(["false_positive", "false_negative"], ignore_index=True)
     alpha = np.linspace(0, 1, 401)
     claim = rf"claimed: $\varepsilon$ = {compact(epsilon, 4)}, $\delta$ = {compact(delta)}"
-    (axes,) = layout.panels(1, width, ax)
+    panel = Panel(caption, width, ax, path)
+    (axes,) = panel.lay_out(1)
     axes.plot([0, 1], [1, 0], color="0.6", linewidth=0.8, label="guessing")
     axes.plot(alpha, claimed_curve(epsilon, delta, alpha), color=COLOURS[1], linestyle=(0, (5, 1.5)), label=claim)
     axes.plot(frame["false_positive"], frame["false_negative"], color=COLOURS[0], label="audited test")
@@ -105,9 +103,8 @@ def trade_off(
     for axis in (axes.xaxis, axes.yaxis):
         layout.axis(axis, np.array([0.0, 1.0]), False)
     axes.set_title(rf"{audit.algorithm}: audited $\varepsilon$ at least {compact(audit.epsilon_lower, 3)}")
-    layout.name_axes([axes], "false positives", "false negatives")
-    counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
-    return finish_plot(frame, axes, ["audited test", claim, "guessing"], counted, caption, ax, path)
+    about = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
+    return panel.complete(frame, "false positives", "false negatives", ["audited test", claim, "guessing"], about)
 
 
 @with_style
@@ -145,47 +142,42 @@ def heatmap(
     _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
     table, named = frame, {key: list(pd.unique(frame[key])) for key in (x, y) if frame[key].dtype.kind not in "iuf"}
     frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
-    names = {"epsilon": layout.KEY_NAMES["epsilon"], **(names or {})}
-    parts = [(None, frame)] if panel is None else list(frame.groupby(panel, sort=False))
-    if len(parts) > len(layout.SHAPES):
+    values = [] if panel is None else list(dict.fromkeys(frame[panel].dropna()))
+    if len(values) > len(layout.SHAPES):
         raise ValueError(
-            f"panel = {panel!r} has {len(parts)} values and a figure {len(layout.SHAPES)} panels: select some"
+            f"panel = {panel!r} has {len(values)} values and a figure {len(layout.SHAPES)} panels: select some"
         )
     colour, legend = _colours(frame[value], cuts)
-    hatches = hatched is not None and bool(frame[hatched].any())
-    panels = layout.panels(len(parts), width, ax)
-    for axes, (title, part) in zip(panels, parts, strict=True):
+    looks: dict[str, dict[str, Any]] = {label: {"facecolor": look} for label, look in legend.items()}
+    if hatched is not None and frame[hatched].any():
+        looks[hatch] = {"facecolor": "white", "edgecolor": "0.35", "hatch": HATCH}
+    edges = {key: _edges(frame[key]) for key in (x, y)}
+    canvas = Panel(caption, width, ax, path)
+    for axes, _, part in canvas.split_rows(frame, panel, values, str):
         axes.grid(False)
-        edges = {key: _edges(frame[key], key not in named) for key in (x, y)}
         for row in part.to_dict("records"):
-            (left, right), (low, high) = (edges[key][row[key]] for key in (x, y))
+            (left, right, across), (low, high, up) = (edges[key][row[key]] for key in (x, y))
             cell = partial(Rectangle, (left, low), right - left, high - low, linewidth=0.0)
             face = colour(row[value])
             axes.add_patch(cell(facecolor=face))
             if hatched is not None and row[hatched]:
                 axes.add_patch(cell(facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH))
             if text is not None and len(part) <= MAX_CELLS_WITH_TEXT:
-                middle = (row[k] if k in named else _middle(edges[k][row[k]], frame[k]) for k in (x, y))
                 box = {"facecolor": face, "edgecolor": "none", "pad": 0.8}
                 ink = "white" if _dark(face) else "black"
-                axes.text(*middle, str(row[text]), color=ink, ha="center", va="center", fontsize=6.5, bbox=box)
-        for key, axis in ((x, axes.xaxis), (y, axes.yaxis)):
+                axes.text(across, up, str(row[text]), color=ink, ha="center", va="center", fontsize=6.5, bbox=box)
+        for key, axis, set_limits in ((x, axes.xaxis, axes.set_xlim), (y, axes.yaxis, axes.set_ylim)):
             known = np.unique(frame[key])
-            every = key in named or len(known) <= 8
-            layout.axis(axis, known, key not in named and _log(frame[key]), ticks=known if every else None)
+            few = key in named or len(known) <= MAX_CELLS_WITH_TICKS
+            layout.axis(axis, known, _log(known), ticks=known if few else None)
             if key in named:
                 axis.set_major_formatter(FuncFormatter(lambda i, _, key=key: str(named[key][round(i)])))
-            ends = [edges[key][known[0]][0], edges[key][known[-1]][1]]
-            (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(*ends)
-        for label, look in legend.items():
-            axes.add_patch(Rectangle((0, 0), 0, 0, label=label, facecolor=look))
-        if hatches:
-            axes.add_patch(Rectangle((0, 0), 0, 0, label=hatch, facecolor="white", edgecolor="0.35", hatch=HATCH))
-        if title is not None:
-            axes.set_title(str(title))
+            set_limits(edges[key][known[0]][0], edges[key][known[-1]][1])
+        for label, look in looks.items():
+            axes.add_patch(Rectangle((0, 0), 0, 0, label=label, **look))
+    names = {"epsilon": layout.KEY_NAMES["epsilon"], **(names or {})}
     x_label, y_label = (names.get(key, key.replace("_", " ")) for key in (x, y))
-    layout.name_axes(panels, x_label, y_label)
-    return finish_plot(table, panels[0], [*legend, *[hatch] * hatches], "", caption, ax, path)
+    return canvas.complete(table, x_label, y_label, list(looks))
 
 
 def _check(frame: pd.DataFrame, columns: list[str], numeric: tuple[str, ...]) -> None:
@@ -201,22 +193,19 @@ def _check(frame: pd.DataFrame, columns: list[str], numeric: tuple[str, ...]) ->
 
 
 def _log(values: Any) -> bool:
+    """Whether an axis is logarithmic. That of names is not: they are numbers from 0."""
     return bool((np.asarray(values) > 0).all())
 
 
-def _edges(values: Any, numbers: bool = True) -> dict[Any, tuple[float, float]]:
-    """The cell of each value, halfway (on the axis' scale) to its neighbours."""
-    known, log = np.unique(values), numbers and _log(values)
+def _edges(values: Any) -> dict[Any, tuple[float, float, float]]:
+    """The cell of each value, halfway (on the axis' scale) to its neighbours, and the cell's middle."""
+    known, log = np.unique(values), _log(values)
     at = np.log(known) if log else known.astype(float)
     steps = np.diff(at) if len(at) > 1 else np.array([1.0])
     cuts = np.concatenate([[at[0] - steps[0] / 2], (at[1:] + at[:-1]) / 2, [at[-1] + steps[-1] / 2]])
     cuts = np.exp(cuts) if log else cuts
-    return {value: (low, high) for value, low, high in zip(known, cuts[:-1], cuts[1:], strict=True)}
-
-
-def _middle(ends: tuple[float, float], values: Any) -> float:
-    low, high = ends
-    return math.sqrt(low * high) if _log(values) else (low + high) / 2
+    middle = np.sqrt(cuts[:-1] * cuts[1:]) if log else (cuts[:-1] + cuts[1:]) / 2
+    return dict(zip(known, zip(cuts[:-1], cuts[1:], middle, strict=True), strict=True))
 
 
 def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable[[Any], Any], dict[str, Any]]:

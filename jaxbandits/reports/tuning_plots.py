@@ -10,18 +10,8 @@ from annotated_doc import Doc
 
 from jaxbandits import formatting, statistics
 from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import (
-    MARKERS,
-    Axes,
-    Caption,
-    FigureWidth,
-    File,
-    Select,
-    errorbar,
-    finish_plot,
-    with_style,
-)
-from jaxbandits.reports.layout import COLOURS, Plot
+from jaxbandits.reports.drawing import MARKERS, Axes, Caption, FigureWidth, File, Select, errorbar, with_style
+from jaxbandits.reports.layout import COLOURS, Panel, Plot
 from jaxbandits.searching.tuning import Tuning
 from jaxbandits.validation import choice
 
@@ -61,29 +51,24 @@ def response(
     if frame[key].dtype.kind not in "iuf":
         raise ValueError(f"key = {key!r} has no numbers to stand on an axis: draw plot.parallel(tuning)")
     frame = frame.dropna(subset=[key])
-    frame, panel = _select_rows(frame, list(tuning.best.attrs["over"]), select)
-    frame = frame.sort_values("objective", kind="stable").drop_duplicates(_by(panel, "algorithm", key))
-    frame = frame.sort_values(_by(panel, "algorithm", key), kind="stable")
+    frame, apart = _select_rows(frame, list(tuning.best.attrs["over"]), select)
+    by = ["algorithm", *([apart] if apart else []), key]
+    frame = frame.sort_values("objective", kind="stable").drop_duplicates(by).sort_values(by, kind="stable")
     labels = list(dict.fromkeys(tuning.best["algorithm"][tuning.best["algorithm"].isin(frame["algorithm"])]))
-    values = [None] if panel is None else list(dict.fromkeys(tuning.trials[panel].values.tolist()))
-    values = [v for v in values if v is None or (frame[panel] == v).any()]
-    panels = layout.panels(len(values), width, ax)
-    for axes, value in zip(panels, values, strict=True):
-        here = frame if value is None else frame[frame[panel] == value]
+    values = [] if apart is None else list(dict.fromkeys(tuning.trials[apart].values.tolist()))
+    values = [v for v in values if (frame[apart] == v).any()]
+    panel, title = Panel(caption, width, ax, path), lambda v: f"{panel.words_of(apart)} = {formatting.format_value(v)}"
+    for axes, _, here in panel.split_rows(frame, apart, values, title):
         for i, label in enumerate(labels):
             line = here[here["algorithm"] == label]
             looks: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
             errorbar(axes, line[key], line, label, markerfacecolor="white", **looks)
             chosen = line[line["chosen"]]
             axes.plot(chosen[key], chosen["centre"], linestyle="", zorder=3, **looks)
-        spread = frame[["centre", "low", "high"]].to_numpy()
         layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
-        layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
-        if value is not None:
-            axes.set_title(f"{layout.key_words(panel)} = {formatting.format_value(value)}")
-    layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
-    table = frame[_by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]]
-    return finish_plot(table, panels[0], labels, "95% intervals; filled: chosen", caption, ax, path)
+        layout.axis(axes.yaxis, frame[["centre", "low", "high"]].to_numpy(), _is_log(frame["centre"]))
+    table, about = frame[[*by, "centre", "low", "high", "chosen"]], "95% intervals; filled: chosen"
+    return panel.complete(table, panel.words_of(key), "mean regret of the search", labels, about)
 
 
 @with_style
@@ -106,18 +91,19 @@ def parallel(
     if algorithm is None and len(tuned) != 1:
         raise ValueError(f"algorithm: {len(tuned)} were tuned ({', '.join(tuned)}): name one")
     label = tuned[0] if algorithm is None else choice("algorithm", algorithm, tuned)
-    frame, panel = _select_rows(frame[frame["algorithm"] == label], list(tuning.best.attrs["over"]), select)
-    if panel is not None:
-        value = frame[panel].iloc[0]
-        raise ValueError(f"select leaves {panel} with several values: fix one, such as select={{{panel!r}: {value}}}")
+    frame, apart = _select_rows(frame[frame["algorithm"] == label], list(tuning.best.attrs["over"]), select)
+    if apart is not None:
+        value = frame[apart].iloc[0]
+        raise ValueError(f"select leaves {apart} with several values: fix one, such as select={{{apart!r}: {value}}}")
     keys = [key for key in keys if not all(x == "" or x != x for x in frame[key])]
     frame = frame.sort_values("objective", kind="stable")
     places = {column: _heights(frame[column]) for column in [*keys, "objective"]}
     lines = np.column_stack([places[column][0] for column in places])
-    (axes,) = layout.panels(1, width if ax is not None else width or max(3.5, 1.1 * (len(keys) + 1)), ax)
-    good = int(np.ceil(BEST_SHARE * len(frame)))
+    wide = width if ax is not None else width or max(3.5, 1.1 * (len(keys) + 1))
+    panel = Panel(caption, wide, ax, path)
+    (axes,) = panel.lay_out(1)
     names = {"others": ("0.75", 0.6), "best quarter": (COLOURS[0], 0.9), "chosen": (COLOURS[1], 2.0)}
-    kinds = np.where(np.arange(len(frame)) < good, "best quarter", "others")
+    kinds = np.where(np.arange(len(frame)) < np.ceil(BEST_SHARE * len(frame)), "best quarter", "others")
     kinds = np.where(frame["chosen"], "chosen", kinds)
     shown = []
     for name, (colour, thick) in names.items():
@@ -131,9 +117,8 @@ def parallel(
     axes.set_xticks(range(lines.shape[1]), [layout.key_words(key).replace(": ", ":\n") for key in [*keys, "regret"]])
     axes.set_xlim(-0.1, lines.shape[1] - 0.6)
     axes.set_yticks([])
-    layout.name_axes([axes], "", "")
     table, about = frame[["trial", *keys, "objective", "chosen"]], f"{label}: {len(frame)} settings"
-    return finish_plot(table, axes, shown[::-1], about, caption, ax, path)
+    return panel.complete(table, "", "", shown[::-1], about)
 
 
 @with_style
@@ -162,7 +147,10 @@ def importance(
     labels = list(dict.fromkeys(data["algorithm"]))
     bars = data.sort_values("share", ascending=False, kind="stable")
     bars = bars.sort_values("algorithm", key=lambda column: column.map(labels.index), kind="stable")
-    (axes,) = layout.panels(1, width, ax)
+    order = labels if len(labels) > 1 else []
+    caption = caption if order or caption is False else f"{labels[0]}; {caption}" if caption else labels[0]
+    panel = Panel(caption, width, ax, path)
+    (axes,) = panel.lay_out(1)
     if ax is None:
         axes.figure.set_figheight(ROOM + ROW * len(bars))
     for label in labels:
@@ -174,13 +162,10 @@ def importance(
     layout.axis(axes.xaxis, np.array([0.0, 1.0]), False)
     axes.set_xlim(0.0, 1.12)
     names = [layout.key_words(key).replace(": ", ":\n") for key in bars["key"]]
-    several = len(labels) > 1
     axes.set_yticks(range(len(bars)), names)
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    layout.name_axes([axes], "share of the variance explained", "")
-    caption = caption if several or caption is False else f"{labels[0]}; {caption}" if caption else labels[0]
-    return finish_plot(data, axes, labels if several else [], "each key by itself", caption, ax, path)
+    return panel.complete(data, "share of the variance explained", "", order, "each key by itself")
 
 
 def _variance_share(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
@@ -230,10 +215,6 @@ def _select_rows(
     if len(left) > 1 or (left and frame[left[0]].nunique() > len(layout.SHAPES)):
         raise ValueError(f"select leaves too many values of {', '.join(left)}: fix all keys but one, and at most six")
     return frame, left[0] if left else None
-
-
-def _by(panel: str | None, *columns: str) -> list[str]:
-    return [*columns[:1], *([panel] if panel else []), *columns[1:]]
 
 
 def _heights(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, str]]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from jaxbandits.formatting import format_value
+from jaxbandits.formatting import brackets, format_value
 from jaxbandits.searching.methods import Tried
 from jaxbandits.searching.population import (
     Problem,
@@ -115,7 +115,7 @@ def seed_span(seeds: np.ndarray[Any, Any]) -> str:
 
 
 def _with(mean: float, interval: tuple[float, float]) -> str:
-    return f"{mean:.6g} [{interval[0]:.6g}, {interval[1]:.6g}]"
+    return f"{mean:.6g} {brackets(*interval, '{:.6g}'.format)}"
 
 
 class Choice(NamedTuple):

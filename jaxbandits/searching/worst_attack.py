@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from annotated_doc import Doc
 
-from jaxbandits.formatting import nearest, show
+from jaxbandits.formatting import brackets, nearest, show
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.recipe import Recipe, unwrap
@@ -54,7 +54,7 @@ class WorstCase(NamedTuple):
                 f"WorstCase: {about['algorithm']} under {about['adversary']} on {about['slot']}s, "
                 f"horizon {about['horizon']}",
                 f"  attack found: {chosen}",
-                f"  regret: {self.regret:.6g}, 95% interval [{low:.6g}, {high:.6g}], on report seeds "
+                f"  regret: {self.regret:.6g}, 95% interval {brackets(low, high, '{:.6g}'.format)}, on report seeds "
                 f"{seed_span(trials['report_seed'].values)}; that of the worst attack is no less",
                 f"  {name}: {values.max():.6g}, {kind} on seeds {seed_span(trials['seed'].values)}; "
                 f"trial 1, the adversary's own values: {values[0]:.6g}",

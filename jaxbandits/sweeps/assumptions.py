@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from jaxbandits.formatting import brackets
 from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.regret import gaps_of
@@ -91,7 +92,7 @@ def doubts_of_range(algorithm: Algorithm, environment: Environment) -> Doubts:
 
 def interval(low: float, high: float) -> str:
     """An interval in text, open where it is infinite."""
-    return f"{'(' if np.isinf(low) else '['}{low:.4g}, {high:.4g}{')' if np.isinf(high) else ']'}"
+    return brackets(low, high, "{:.4g}".format, open_low=math.isinf(low), open_high=math.isinf(high))
 
 
 def doubts_of_moments(algorithm: Algorithm, environment: Environment) -> Doubts:

@@ -23,11 +23,12 @@ from jaxbandits.environments.linear import linear_arms
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, close, finish, parts_of
 from jaxbandits.spans import Segment, segment
+from jaxbandits.sweeps.plan import cast as cast_number
 from jaxbandits.sweeps.plan import plan
 
 
 def cast(tree):
-    return jax.tree.map(lambda x: np.asarray(x, np.float32), tree)
+    return jax.tree.map(partial(cast_number, dtype="float32"), tree)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

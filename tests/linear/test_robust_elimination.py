@@ -6,6 +6,7 @@ Most runs share one compiled program: K = 6, d = 3, B = 3, T = 600.
 
 import warnings
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from numpy_draws import NumpyDraws
 from plays import Lane, played
+from robust_linear_world import plays_of_arms
 from scipy import stats
 from uncompiled import uncompiled
 
@@ -26,6 +28,7 @@ from jaxbandits.environments.linear import linear_arms
 from jaxbandits.protocol import AdversaryView, Report, Truth
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import assumptions
+from jaxbandits.sweeps.plan import cast
 
 THETA = np.array([0.9, 0.1, -0.2])
 RNG = np.random.default_rng(4)
@@ -75,7 +78,7 @@ def same(a, b):
 
 def test_counts_by_hand():
     weights = np.float32([0.5, 0.0, 0.3, 0.2])
-    counts = lambda size, **model: uncompiled(lambda w: formulas.counts(w, size, **model))(weights).tolist()
+    counts = lambda size, **model: uncompiled(lambda w: plays_of_arms(w, float(size), **model))(weights).tolist()
     assert counts(10) == [5, 0, 3, 2]
     assert counts(11) == [6, 0, 4, 3]
     assert counts(10, model="M2", weight_floor=0.25) == [5, 0, 3, 3]
@@ -194,17 +197,9 @@ def test_blocks_hold_one_arm_each():
     assert found.present.sum(axis=1).tolist() == [8, 1, 2, 0, 0, 0] and int(found.lost) == 1
 
 
-class Sieve(NamedTuple):
-    actions: Any
-    noise_scale: float
-    laplace_scale: float
-    failure_prob: float
-    presieve: bool
-    clamp: float
-
-
 def test_the_sieve_by_hand():
-    params = Sieve(np.zeros((2, 1), np.float32), 0.5, 2.0, 0.05, True, 1e6)
+    own = SimpleNamespace(radius=SimpleNamespace(noise_scale=0.5, laplace_scale=2.0), failure_prob=0.05, presieve=True)
+    params = SimpleNamespace(actions=np.zeros((2, 1), np.float32), own=own, clamp=1e6)
     h1, h2 = np.log(2 * 20 / 0.05), np.log(2 * 2 / 0.05)
     limits = lambda model: uncompiled(lambda counts: batch_reports.sieve_limit(params, counts, model))(
         np.int32([16, 4])
@@ -256,10 +251,10 @@ def test_noise_of_a_report_has_the_stated_scale():
     @uncompiled
     def encoded(scale):
         params = jax.tree.map(jnp.asarray, made.params._replace(mechanism_scale=scale))
-        note, actions = (jnp.zeros(6, jnp.int32), jnp.int32(0)), jnp.zeros(4000, jnp.int32)
+        actions = jnp.zeros(4000, jnp.int32)
         draws = Draws(np.uint32(3), "alg/encode")
         return made.program.encode(
-            params, note, draws, jnp.asarray(t), (), actions, jnp.zeros(4000), jnp.ones(4000, bool)
+            params, (), draws, jnp.asarray(t), (), actions, jnp.zeros(4000), jnp.ones(4000, bool)
         ).value
 
     noise = lambda scale: encoded(np.float32(scale))
@@ -503,7 +498,7 @@ def test_noise_beyond_single_precision_is_refused():
     for settings, words in (({"epsilon": 1e-20}, "use at least 2e-12"), ({"noise_scale": 1e25}, "noise_scale = 1e")):
         with pytest.raises(ValueError, match=words):
             make(**settings)
-    assert make(epsilon=2e-12).params.laplace_scale == 1e12
+    assert make(epsilon=2e-12).params.noise_scale == 1e12
 
 
 def test_a_batch_of_more_plays_than_32_bits_hold_does_not_fit():
@@ -516,14 +511,13 @@ def test_a_batch_of_more_plays_than_32_bits_hold_does_not_fit():
         weight_floor=1.0,
         variance_bound="observed",
     )
-    params = jax.tree.map(np.float32, made.params)._replace(
-        **{name: np.asarray(getattr(made.params, name)) for name in ("paper", "clean", "presieve")}
-    )
+    params = jax.tree.map(partial(cast, dtype="float32"), made.params)
 
     def closed(params):
         draws = Draws(np.uint32(1), "learner")
-        before = made.program.init(params, draws)._replace(batch=jnp.int32(9), fitted=jnp.int32(10))
-        return made.program.close(params, before, draws, jnp.int32(1))
+        before = made.program.init(params, draws)
+        before = before._replace(memory=before.memory._replace(batch=jnp.int32(10)))
+        return made.program.close(params, before, draws, jnp.int32(1)).memory
 
     after = jax.jit(closed)(params)
-    assert int(after.batch) == 10 and not np.asarray(after.counts).any()
+    assert int(after.batch) == 10 and bool(after.done) and not np.asarray(after.counts).any()

@@ -11,7 +11,7 @@ import pytest
 from dealt import dealt
 from planting import errors, planted
 from reference import robust_linear as literal
-from robust_linear_world import ACTIONS, MEETINGS, OTHERS, THETA, World, at_play, compared, number
+from robust_linear_world import ACTIONS, MEETINGS, OTHERS, THETA, World, at_play, compared, number, plays_of_arms
 from uncompiled import uncompiled
 
 from jaxbandits import algorithms
@@ -121,7 +121,7 @@ def fast_formulas(model):
             "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha,
             "corruption_scale": 0.3}  # fmt: skip
         return (
-            formulas.counts(weights, size, model=model, weight_floor=0.15),
+            plays_of_arms(weights, size, model=model, weight_floor=0.15),
             formulas.mean_square(pulls, 0.6, b, model=model),
             formulas.lambda_value(square, reports, top, clean=False),
             formulas.lambda_value(square, reports, top, clean=True),

@@ -366,7 +366,7 @@ MUTANTS = {
     "reused address, phased_elimination": Mutant("phased_elimination", program_with(encode=one_address)),
     "reused address, private_batched": Mutant("private_batched", program_with(update=one_address)),
     "reused address, byzantine_ucb": Mutant("byzantine_ucb, long", program_with(update=one_address)),
-    "sensitivity off by 2, robust_elimination": Mutant("robust_elimination", params_times("laplace_scale", 0.5)),
+    "sensitivity off by 2, robust_elimination": Mutant("robust_elimination", params_times("noise_scale", 0.5)),
     "sensitivity off by 2, phased_elimination": Mutant("phased_elimination", params_times("noise_scale", 0.5)),
     "sensitivity off by 2, private_batched": Mutant("private_batched", params_times("noise_scale", 0.5)),
     "sensitivity off by 2, byzantine_ucb": Mutant("byzantine_ucb", params_times("node_scale", 0.5)),

@@ -1,4 +1,4 @@
-"""One batch of robust elimination: reports in play order, their blocks of one arm each, the filter, the estimate.
+"""One batch of an elimination: reports in play order, their blocks of one arm each, the filter, the estimate.
 
 The arms of a batch are played in index order, arm a counts[a] times in a row, so that a report's place among
 the plays says whose it is.
@@ -13,26 +13,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.linear import formulas
 from jaxbandits.algorithms.linear.formulas import ClientModel
-from jaxbandits.estimators.g_optimal import design_on, gram, leverages, regular, regular_inverse, span_basis
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
-from jaxbandits.numerics import count, fixed_sum, inverse_cholesky, materialize, matvec, sweep_inverse, two_sum
+from jaxbandits.numerics import count, fixed_sum, materialize, matvec, sweep_inverse, two_sum
 from jaxbandits.protocol import Report
 from jaxbandits.typing import Array, Bool, Float, Int
 
 MISSING = 3e38  # stored for a report that is not finite: no number of the state is NaN or infinite
-
-
-class PlannedBatch(NamedTuple):
-    """What is known of a batch before it is played."""
-
-    pulls: Int[Array, " K"]
-    rank: Int[Array, ""]  # the dimension that the active arms span
-    whiten: Float[Array, "d d"]  # L^-1 of L L' = M / n, completed outside the span
-    radius: Float[Array, ""]  # gamma
-    bound: Float[Array, ""]  # n lambda
-    mean_square: Float[Array, ""]  # rho^2
 
 
 class Reports(NamedTuple):
@@ -59,37 +46,6 @@ class BatchEstimate(NamedTuple):
     removed: Int[Array, ""]  # removed by the filter
     lost: Int[Array, ""]  # reports that were not finite
     any_left: Bool[Array, ""]
-
-
-def plan_batch(params: Any, active: Bool[Array, " K"], size: Float[Array, ""], model: ClientModel) -> PlannedBatch:
-    """Design, counts and thresholds of a batch of m = `size` plays over the active arms."""
-    actions, dtype = params.actions, params.actions.dtype
-    basis = span_basis(actions, active)
-    design = design_on(actions, active, basis, params.slack, 20 * basis.rank)
-    pulls = formulas.counts(design.weights, size, model=model, weight_floor=params.weight_floor)
-    reports = jnp.minimum(pulls, 1) if model == "M2" else pulls
-    n = jnp.maximum(jnp.sum(reports, dtype=jnp.int32), 1).astype(dtype)
-    moment = gram(actions, reports.astype(dtype))
-    inverse = regular_inverse(moment, basis)
-    scaled, level = regular(moment / n, basis)
-    square = formulas.mean_square(pulls, params.noise_scale, params.laplace_scale, model=model)
-    leverage = jnp.max(leverages(actions, inverse, active))
-    names = ("laplace_scale", "sampling_scale", "corruption_bound", "corruption_scale", "bias_scale")
-    shared = {name: getattr(params, name) for name in names} | {"model": model}
-    own = {"log_term": params.log_term, "square": square, "noise_scale": params.noise_scale}
-    practical = formulas.gamma_practical(actions, active, inverse, pulls, **own, **shared)
-    rank, support = jnp.maximum(basis.rank, 1).astype(dtype), jnp.maximum(count(reports > 0), 1).astype(dtype)
-    paper = formulas.gamma_paper(
-        rank, size, support, log_term=params.paper_log, weight_floor=params.weight_floor, **shared
-    )
-    return PlannedBatch(
-        pulls=pulls,
-        rank=basis.rank,
-        whiten=inverse_cholesky(scaled) / jnp.sqrt(level),
-        radius=jnp.where(params.paper, paper, practical),
-        bound=n * formulas.lambda_value(square, n, leverage, clean=params.clean),
-        mean_square=square,
-    )
 
 
 def block_arms(counts: Int[Array, " K"], position: Int[Array, ""], slots: int) -> Int[Array, " P"]:
@@ -193,12 +149,13 @@ def sieve_limit(params: Any, pulls: Int[Array, " K"], model: ClientModel) -> Flo
 
     `docs/formulas/robust_linear.md#sieve-and-refit`.
     """
+    radius = params.own.radius
     own = jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
     reports = count(pulls > 0) if model == "M2" else jnp.sum(pulls, dtype=jnp.int32)
     own, n = own.astype(params.actions.dtype), jnp.maximum(reports, 1).astype(params.actions.dtype)
-    log = jnp.log(2 * n / params.failure_prob)
-    limit = 1 + params.noise_scale * jnp.sqrt(2 * log / own) + params.laplace_scale * log / own
-    return jnp.where(params.presieve, limit, 2 * params.clamp)
+    log = jnp.log(2 * n / params.own.failure_prob)
+    limit = 1 + radius.noise_scale * jnp.sqrt(2 * log / own) + radius.laplace_scale * log / own
+    return jnp.where(params.own.presieve, limit, 2 * params.clamp)
 
 
 def passes_sieve(reports: Reports, limit: Float[Array, " K"]) -> Bool[Array, "nb bs"]:
@@ -261,16 +218,20 @@ def add_reports(
 
 
 def least_squares(
-    sums: ArmSums, counts: Int[Array, " K"], whiten: Float[Array, "d d"], actions: Float[Array, "K d"]
+    sums: Float[Array, " K"],
+    finite: Int[Array, ""],
+    counts: Int[Array, " K"],
+    whiten: Float[Array, "d d"],
+    actions: Float[Array, "K d"],
 ) -> BatchEstimate:
     """The estimate where no report is removed.
 
     A report that is not finite is left out of the mean; n and M stay those of the full batch.
     """
-    mean = fixed_sum((sums.high + sums.low)[:, None] * matvec(whiten, actions), axis=0)
-    theta = from_mean(mean / jnp.maximum(sums.finite, 1).astype(mean.dtype), whiten)
-    lost = jnp.sum(counts, dtype=jnp.int32) - sums.finite
-    return BatchEstimate(theta, jnp.int32(0), lost, sums.finite > 0)
+    mean = fixed_sum(sums[:, None] * matvec(whiten, actions), axis=0)
+    theta = from_mean(mean / jnp.maximum(finite, 1).astype(mean.dtype), whiten)
+    lost = jnp.sum(counts, dtype=jnp.int32) - finite
+    return BatchEstimate(theta, jnp.int32(0), lost, finite > 0)
 
 
 def from_mean(mean: Float[Array, " d"], whiten: Float[Array, "d d"]) -> Float[Array, " d"]:

@@ -1,15 +1,16 @@
-"""Arm elimination in batches of a G-optimal design, each arm's plays in one block: what the linear comparators share.
+"""Arm elimination in batches of a G-optimal design, each arm's plays in one block: what robust elimination and its
+comparators share.
 
 An algorithm is a few `BatchRules`. What is here: the design and the counts of a batch (`begin_batch`), its reports
-(private ones are noised at the client), the span of a batch, and elimination at the batch's end (`end_batch`),
-in `close`, for every lane at once.
+(private ones are noised at the client; of single plays, or of an arm's plays together), the span of a batch, and
+elimination at the batch's end (`end_batch`), in `close`, for every lane at once.
 
 There are two ways to end. Either batches are played up to a given number, one that does not fit before the
 horizon is not begun, and the best estimate is played to the horizon. Or batches are played until the horizon;
 the last one is cut short in index order and not estimated (`truncates`).
 
 Axes: [K] arms, [d] features, [P] plays of a window, [n] reports of a batch.
-Draws: `encode/noise` (one Laplace a play); the rules' own under `close`.
+Draws: `encode/noise` (one Laplace a report, at its last play); the rules' own under `close`.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linear import formulas
-from jaxbandits.algorithms.linear.batch_reports import add_reports, block_arms, block_ends, clamp_reports, no_sums
+from jaxbandits.algorithms.linear.batch_reports import (
+    ArmSums,
+    add_reports,
+    answers,
+    block_arms,
+    block_ends,
+    clamp_reports,
+    no_sums,
+    whole_blocks,
+)
 from jaxbandits.estimators.g_optimal import Basis, Design, design_on, gram, regular_inverse, span_basis
 from jaxbandits.numerics import argmax, cond_any, count, fixed_sum, matvec, rounded, tree_where
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Hints, Program, Report
@@ -48,15 +58,17 @@ class Batch(NamedTuple):
     counts: Int[Array, " K"]
     # the sum of counts
     plays: Int[Array, ""]
-    # of sum_a counts_a a a', on the span of the active arms
-    inverse: Float[Array, "d d"]
+    # float [d, d], of sum_a counts_a a a', on the span of the active arms; () where the rules have a plan
+    inverse: Any
     # of finite reports, by arm: float [K]; () where reports are stored
     sums: Any
     # int32, how many reports are finite; () where reports are stored
     finite: Any
     # float [n] in order of play, cut at the clamp, MISSING for one that is not finite (it sorts last);
-    # () where sums are stored
+    # or of arms, float [K]; () where sums are stored
     reports: Any
+    # what the rules planned
+    plan: Any = ()
 
 
 class BatchRules(NamedTuple):
@@ -64,12 +76,26 @@ class BatchRules(NamedTuple):
 
     # params, memory, design -> [K] plays of the coming batch before they are rounded up, for arms in the design
     counts: Callable[[Any, Any, Design], Float[Array, " K"]]
-    # params, draws, t, batch -> theta [d], slack [], sound []: where sound, arms further than slack below the best go
-    judge: Callable[[Any, Any, Any, Batch], tuple[Float[Array, " d"], Float[Array, ""], Bool[Array, ""]]]
+    # params, draws, t, batch -> theta [d], slack [], sound [], and a number [] for each of `counted`: where sound, arms
+    # further than slack below the best go
+    judge: Callable[
+        [Any, Any, Any, Batch],
+        tuple[Float[Array, " d"], Float[Array, ""], Bool[Array, ""], *tuple[Int[Array, ""], ...]],
+    ]
     # clients add Laplace noise
     private: bool = False
     # the batch that the horizon cuts short is played
     truncates: bool = False
+    # batches go on where one arm is left
+    alone: bool = False
+    # a client sends the mean of an arm's rewards, once, after the arm's last play; else each reward is sent
+    answers: bool = False
+    # names of diagnostics: sums over batches of what the judge says
+    counted: tuple[str, ...] = ()
+    # params, memory, counts [K] -> what is worked out before the batch is played and kept until its end
+    plan: Callable[[Any, Any, Int[Array, " K"]], Any] = lambda params, memory, counts: ()
+    # d, dtype -> the plan before the first batch
+    no_plan: Callable[[int, Any], Any] = lambda dim, dtype: ()
 
 
 class Memory(NamedTuple):
@@ -82,16 +108,28 @@ class Memory(NamedTuple):
     best: Int[Array, ""]  # the arm of the largest estimate of the last batch
     done: Bool[Array, ""]  # `best` is played to the horizon
     estimate: Any  # theta [d] of the last batch, NaN before one; () where clients add the noise
+    counted: tuple[Int[Array, ""], ...]
+    plan: Any
 
 
 class State(NamedTuple):
     memory: Memory
-    reports: Any  # Sums, or float [n]: the reports
+    reports: Any  # Sums, or float [n]: the reports of plays, or float [K]: those of arms
 
     @property
     def batch(self) -> Int[Array, ""]:
-        """Batches estimated, as in robust elimination: what attacks on one batch look at."""
+        """Batches estimated: what attacks on one batch look at."""
         return self.memory.batch
+
+    @property
+    def threshold(self) -> Any:
+        """Of the rules' filter, () where they have none: what attacks look at that hide from it."""
+        return getattr(self.memory.plan, "threshold", ())
+
+    @property
+    def mean_square(self) -> Any:
+        """The bound on a clean report's mean square that the filter's threshold is about."""
+        return self.memory.plan.mean_square
 
 
 # ---- what the rules use
@@ -114,7 +152,7 @@ def least_squares(params: Params, batch: Batch) -> Float[Array, " d"]:
 
 
 class Radius(NamedTuple):
-    """What `formulas.gamma_practical` takes beside the batch: the radius of robust elimination under model M1."""
+    """What `formulas.gamma_practical` takes beside the batch: the radius of robust elimination."""
 
     log_term: Any  # L = log(2 K B / failure_prob)
     noise_scale: Any
@@ -161,20 +199,23 @@ def begin_batch(rules: BatchRules, params: Params, memory: Memory, plays: Int[Ar
     fits = end[-1] <= left
     end = jnp.minimum(end, left)
     counts = jnp.diff(end, prepend=jnp.zeros_like(end[:1]))
-    done = memory.done | (basis.rank == 0) | (count(memory.active) == 1) | (memory.batch >= params.batches)
-    done = done | (False if rules.truncates else ~fits)
-    return memory._replace(counts=jnp.where(done, 0, counts), whole=fits, position=jnp.int32(0), done=done)
+    done = memory.done | (basis.rank == 0) | (False if rules.alone else count(memory.active) == 1)
+    done = done | (memory.batch >= params.batches) | (False if rules.truncates else ~fits)
+    plan = rules.plan(params, memory, counts)
+    return memory._replace(counts=jnp.where(done, 0, counts), whole=fits, position=jnp.int32(0), done=done, plan=plan)
 
 
-def view_batch(params: Params, state: State, stores_reports: bool) -> Batch:
+def view_batch(params: Params, state: State) -> Batch:
     """What the rules see of the batch that was just played."""
     memory = state.memory
-    inverse = regular_inverse(gram(params.actions, memory.counts.astype(params.actions.dtype)), memory.basis)
+    inverse: Any = ()
+    if not memory.plan:
+        inverse = regular_inverse(gram(params.actions, memory.counts.astype(params.actions.dtype)), memory.basis)
     plays = jnp.sum(memory.counts, dtype=jnp.int32)
-    if stores_reports:
-        sums, finite, reports = (), (), state.reports
-    else:
+    if isinstance(state.reports, ArmSums):
         sums, finite, reports = state.reports.high + state.reports.low, state.reports.finite, ()
+    else:
+        sums, finite, reports = (), (), state.reports
     return Batch(
         number=memory.batch,
         active=memory.active,
@@ -185,16 +226,18 @@ def view_batch(params: Params, state: State, stores_reports: bool) -> Batch:
         sums=sums,
         finite=finite,
         reports=reports,
+        plan=memory.plan,
     )
 
 
 def end_batch(rules: BatchRules, params: Params, draws: Any, t: Any, memory: Memory, batch: Batch) -> Memory:
     """Estimate and elimination."""
-    theta, slack, sound = rules.judge(params, draws, t, batch)
+    theta, slack, sound, *counted = rules.judge(params, draws, t, batch)
     value = jnp.where(memory.active, matvec(params.actions, jnp.where(sound, theta, 0)), -jnp.inf)
     stays = memory.active & ((value >= jnp.max(value) - slack) | ~sound)
     estimate = () if rules.private else theta
-    return memory._replace(active=stays, best=argmax(value), batch=memory.batch + 1, estimate=estimate)
+    best, totals = argmax(value), tuple(a + b for a, b in zip(memory.counted, counted, strict=True))
+    return memory._replace(active=stays, best=best, batch=memory.batch + 1, estimate=estimate, counted=totals)
 
 
 def add_laplace_noise(value: Float[Array, " P"], scale: Any, draws: Any, t: Int[Array, " P"]) -> Float[Array, " P"]:
@@ -207,7 +250,7 @@ def add_laplace_noise(value: Float[Array, " P"], scale: Any, draws: Any, t: Int[
 
 @cache
 def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Program:
-    """capacity: how many reports are stored; 0: their sums by arm are."""
+    """capacity: how many reports are stored, with `answers` one an arm; 0: their sums by arm are."""
 
     def no_reports(dtype):
         return jnp.zeros(capacity, dtype) if capacity else no_sums(num_arms, dtype)
@@ -227,24 +270,36 @@ def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Progra
             best=zero,
             done=false,
             estimate=estimate,
+            counted=(zero,) * len(rules.counted),
+            plan=rules.no_plan(dim, draws.dtype),
         )
         return State(memory, no_reports(draws.dtype))
 
     def act(params, state, draws, t, context):
         memory, slots = state.memory, t.shape[0]
         arms = jnp.where(memory.done, memory.best, block_arms(memory.counts, memory.position, slots))
-        left = jnp.sum(memory.counts, dtype=jnp.int32) - memory.position
-        return arms, jnp.where(memory.done, slots, jnp.minimum(left, slots)), ()
+        if rules.answers:  # a client answers after its last play: no arm's plays are cut
+            left, note = whole_blocks(memory.counts, memory.position, slots)[1], (memory.counts, memory.position)
+        else:
+            left, note = jnp.minimum(jnp.sum(memory.counts, dtype=jnp.int32) - memory.position, slots), ()
+        return arms, jnp.where(memory.done, slots, left), note
 
     def encode(params, note, draws, t, context, action, reward, play):
         if not rules.private:
             return Report(reward, action, play)
         scale, stream = params.mechanism_scale * params.noise_scale, draws.child("noise")
-        return Report(cond_any(scale > 0, add_laplace_noise, reward, scale, stream, t), action, play)
+        if not rules.answers:
+            return Report(cond_any(scale > 0, add_laplace_noise, reward, scale, stream, t), action, play)
+        counts, position = note
+        mean, own, last, there = answers(counts, position, t, reward, action, play)
+        value = cond_any(scale > 0, add_laplace_noise, mean, scale / own, stream, last)
+        return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
 
     def update(params, state, draws, t, note, message, used):
         memory, reports = state.memory, state.reports
-        if capacity:  # what lies behind the plays made is overwritten by the next window, or never read
+        if rules.answers:
+            reports = jnp.where(message.present, clamp_reports(message.value, params.clamp), reports)
+        elif capacity:  # what lies behind the plays made is overwritten by the next window, or never read
             reports = lax.dynamic_update_slice(reports, clamp_reports(message.value, params.clamp), (memory.position,))
         else:
             reports = add_reports(reports, message, memory.counts, memory.position, used, params.clamp)
@@ -257,7 +312,7 @@ def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Progra
         memory = state.memory
         over = ~memory.done & (memory.position == jnp.sum(memory.counts, dtype=jnp.int32))
         judged = over & memory.whole & (memory.position > 0)
-        batch = view_batch(params, state, capacity > 0)
+        batch = view_batch(params, state)
         following = tree_where(judged, end_batch(rules, params, draws, t, memory, batch), memory)
         following = begin_batch(rules, params, following, t)
         memory = tree_where(over, following, memory)
@@ -266,7 +321,9 @@ def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Progra
         return State(memory, tree_where(over, no_reports(params.actions.dtype), state.reports))
 
     def diagnose(params, state):
-        return {"active_arms": count(state.memory.active), "batches": state.memory.batch}
+        memory = state.memory
+        counted = dict(zip(rules.counted, memory.counted, strict=True))
+        return {"active_arms": count(memory.active), "batches": memory.batch, **counted}
 
     def rest(params, state):
         memory = state.memory

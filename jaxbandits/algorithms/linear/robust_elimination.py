@@ -1,69 +1,46 @@
 """Robust arm elimination: Algorithms 1 and 2 of "Robust and private stochastic linear bandits" (ICML 2023).
 
-arXiv 2304.11741. Reads from top to bottom: numbers and state, the next batch (`begin_batch`), the end of a batch
-(`estimate_batch`, `end_batch`), the seven functions (`program`), the spans, the factory. What one batch's reports go
-through is in `batch_reports`, the radius in `formulas`.
+arXiv 2304.11741. Reads from top to bottom: numbers, what is planned of a batch, its end, M2's spans, the factory. What
+is played is in `batches`, what one batch's reports go through in `batch_reports`, the radius in `formulas`.
 
-Axes: [K] arms, [d] features, [P] plays of a window, [B] batches, [n] plays of the largest batch. Draws:
-`encode/noise`, one Laplace a report at its play, in M2 at the last play of its arm; `close/filter`, one uniform
-a removal at the batch's last play, position the removal's number from 0.
+Axes: [K] arms, [d] features, [B] batches. Draws: `encode/noise`, one Laplace a report at its play, in M2 at the last
+play of its arm; `close/filter`, one uniform a removal at the batch's last play, position the removal's number from 0.
 """
 
 import math
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxbandits.algorithms.linear import arguments, batch_reports
-from jaxbandits.algorithms.linear.batch_reports import block_arms, block_ends, clamp_reports, whole_blocks
-from jaxbandits.algorithms.linear.batches import add_laplace_noise
+from jaxbandits.algorithms.linear import arguments, batch_reports, batches, formulas
+from jaxbandits.algorithms.linear.batches import BatchRules, Radius
 from jaxbandits.algorithms.linear.formulas import ClientModel
 from jaxbandits.declared import HOST, LATER, STATIC, Example, Ge, Horizon, Inside, Lt, NonNegative, Probability, Remedy
+from jaxbandits.estimators.g_optimal import gram, leverages, regular, regular_inverse
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
-from jaxbandits.numerics import argmax, cond_any, count, matvec
-from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Algorithm, Hints, Program, Report, Span
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar
+from jaxbandits.numerics import count, inverse_cholesky
+from jaxbandits.protocol import Algorithm, Span
+from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import factory, number
 
 
-class Params(NamedTuple):
-    actions: Any  # [K, d]
+class Own(NamedTuple):
     sizes: Any  # [B - 1], m_i = T^(i / B)
-    horizon: Any
-    slack: Any  # of the design
+    radius: Radius  # of M1 and M2, b = 2 / epsilon
     weight_floor: Any
-    noise_scale: Any
-    laplace_scale: Any  # b = 2 / epsilon
-    log_term: Any  # L = log(2 K B / failure_prob)
     paper_log: Any  # log(K T^2 / failure_prob)
     failure_prob: Any
     paper: Any  # bool: the paper's radius instead of the practical one
     clean: Any  # bool: lambda = mu rho^2 instead of rho^2 / n
     presieve: Any  # bool
-    sampling_scale: Any
-    corruption_bound: Any
-    corruption_scale: Any
-    bias_scale: Any
-    clamp: Any  # the largest |report| taken at face value: the square of a larger one would overflow sums
-    mechanism_scale: Any
 
 
-class State(NamedTuple):
+class Plan(NamedTuple):
     """`threshold` and `mean_square` are what an adversary that hides from the filter needs to know."""
 
-    active: Bool[Array, " K"]
-    # the batch's plays, in arm order; all zero once exploration has stopped
-    counts: Int[Array, " K"]
-    # plays of the batch done
-    position: Int[Array, ""]
-    # spans closed, less one; B - 1 while exploiting
-    batch: Int[Array, ""]
-    # batches that fitted before the horizon
-    fitted: Int[Array, ""]
-    # L^-1 of L L' = M / n
+    # L^-1 of L L' = M / n, completed outside the span
     whiten: Float[Array, "d d"]
     # gamma
     radius: Float[Array, ""]
@@ -72,224 +49,113 @@ class State(NamedTuple):
     threshold: Any
     # rho^2
     mean_square: Float[Array, ""]
-    # M1: float [room] in play order, or Sums where nothing looks at single reports; M2: float [K]
-    reports: Any
-    # the arm to exploit
-    best: Int[Array, ""]
-    removals: Int[Array, ""]
-    # reports that were not finite
-    nonfinite: Int[Array, ""]
 
 
 class Shape(NamedTuple):
-    """What fixes the compiled program."""
+    """What fixes the compiled program, beside the number of arms and their dimension."""
 
-    num_arms: int
-    dim: int
-    explored: int  # batches that explore: B - 1
     model: ClientModel
     largest: int  # plays of the largest batch, whose reports are stored (M1); 0: their sums are enough
-    slots: int  # plays of a window (M1)
     filtered: bool  # the spectral filter looks at the reports
     refit: bool  # least squares once more on what the filter leaves
 
-    @property
-    def summed(self) -> bool:
-        """Whether sums by arm replace the reports."""
-        return self.model == "M1" and self.largest == 0
-
-
-# ---- the next batch
-
-
-def begin_batch(shape: Shape, params: Params, state: State, plays: Int[Array, ""]) -> State:
-    """The next batch, after `plays` plays; no counts any more if it does not fit or the arms span nothing."""
-    size = jnp.asarray(params.sizes)[jnp.clip(state.batch, 0, shape.explored - 1)]
-    batch = batch_reports.plan_batch(params, state.active, size, shape.model)
-    left = jnp.asarray(params.horizon).astype(jnp.int32) - plays
-    going = (state.batch < shape.explored) & (state.fitted == state.batch)  # every earlier batch fitted
-    fits = going & (batch.rank > 0) & (block_ends(batch.pulls, left + 1)[-1] <= left)
-    return state._replace(
-        counts=jnp.where(fits, batch.pulls, 0),
-        position=jnp.int32(0),
-        whiten=batch.whiten,
-        radius=batch.radius,
-        threshold=4 * batch.bound if shape.filtered else (),
-        mean_square=batch.mean_square,
-        reports=batch_reports.no_sums(shape.num_arms, batch.radius.dtype) if shape.summed else state.reports,
-    )
-
-
-# ---- what the server stores
-
-
-def no_reports(shape: Shape, dtype: Any) -> Any:
-    """The state's `reports` before the first one."""
-    if shape.summed:
-        return batch_reports.no_sums(shape.num_arms, dtype)
-    if shape.model == "M2":
-        return jnp.zeros(shape.num_arms, dtype)
-    return jnp.zeros(batch_reports.room(shape.largest, shape.slots), dtype)
-
-
-def store_reports(shape: Shape, params: Params, state: State, message: Report, used: Any) -> Any:
-    """The state's `reports` after a window."""
-    if shape.model == "M2":
-        return jnp.where(message.present, clamp_reports(message.value, params.clamp), state.reports)
-    if shape.summed:
-        return batch_reports.add_reports(state.reports, message, state.counts, state.position, used, params.clamp)
-    # what lies behind the plays made is overwritten by the next window, or never read
-    return lax.dynamic_update_slice(state.reports, clamp_reports(message.value, params.clamp), (state.position,))
-
-
-# ---- the end of a batch
-
-
-def estimate_batch(shape: Shape, params: Params, state: State, draws: Any, t: Any) -> batch_reports.BatchEstimate:
-    """The estimate from a batch that was played."""
-    if shape.summed:
-        return batch_reports.least_squares(state.reports, state.counts, state.whiten, params.actions)
-    if shape.model == "M2":
-        reports, counts = batch_reports.one_a_block(state.reports, state.counts), jnp.minimum(state.counts, 1)
-    else:
-        most_arms = arguments.support(shape.num_arms, shape.dim)
-        reports = batch_reports.in_blocks(state.reports, state.counts, shape.largest, most_arms)
-        counts = state.counts
-    inside = batch_reports.passes_sieve(reports, batch_reports.sieve_limit(params, state.counts, shape.model))
-    threshold = state.threshold if shape.filtered else None
-    return batch_reports.estimate_theta(
-        reports, inside, counts, state.whiten, params.actions, threshold, draws, t, shape.refit
-    )
-
-
-def end_batch(shape: Shape, params: Params, state: State, draws: Any, t: Any) -> State:
-    """The filter's estimate and elimination; nothing changes where no batch was played."""
-    estimate = estimate_batch(shape, params, state, draws, t)
-    value = jnp.where(state.active, matvec(params.actions, estimate.theta), -jnp.inf)
-    stays = state.active & ((value >= jnp.max(value) - 2 * state.radius) | ~estimate.any_left)
-    played = jnp.any(state.counts > 0)
-    return state._replace(
-        active=jnp.where(played, stays, state.active),
-        best=jnp.where(played, argmax(value), state.best),
-        batch=state.batch + 1,
-        fitted=state.fitted + played.astype(jnp.int32),
-        removals=state.removals + jnp.where(played, estimate.removed, 0),
-        nonfinite=state.nonfinite + jnp.where(played, estimate.lost, 0),
-    )
-
-
-# ---- the seven functions
-
 
 @cache
-def program(shape: Shape) -> Program:
-    """The functions of one compiled shape."""
-    num_arms, dim, model, filtered = shape.num_arms, shape.dim, shape.model, shape.filtered
+def filter_rules(shape: Shape) -> BatchRules:
+    """What sets robust elimination apart from other eliminations in batches."""
+    model, filtered = shape.model, shape.filtered
 
-    def init(params, draws):
-        zero, none = jnp.zeros((), draws.dtype), jnp.int32(0)
-        reports = no_reports(shape, draws.dtype)
-        return State(
-            active=jnp.ones(num_arms, bool),
-            counts=jnp.zeros(num_arms, jnp.int32),
-            position=none,
-            batch=jnp.int32(-1),
-            fitted=none,
-            whiten=jnp.zeros((dim, dim), draws.dtype),
-            radius=zero,
-            threshold=zero if filtered else (),
-            mean_square=zero,
-            reports=reports,
-            best=none,
-            removals=none,
-            nonfinite=none,
+    def wanted_counts(params, memory, design):
+        if model == "M1":
+            return batches.counts_by_size(params, memory, design)
+        return jnp.asarray(params.own.sizes)[memory.batch] * jnp.maximum(design.weights, params.own.weight_floor)
+
+    def no_plan(dim, dtype):
+        zero = jnp.zeros((), dtype)
+        return Plan(jnp.zeros((dim, dim), dtype), zero, zero if filtered else (), zero)
+
+    def plan(params, memory, counts):
+        own, actions, active = params.own, params.actions, memory.active
+        reports = jnp.minimum(counts, 1) if model == "M2" else counts
+        n = jnp.maximum(jnp.sum(reports, dtype=jnp.int32), 1).astype(actions.dtype)
+        moment = gram(actions, reports.astype(actions.dtype))
+        inverse = regular_inverse(moment, memory.basis)
+        scaled, level = regular(moment / n, memory.basis)
+        scales = own.radius._asdict() | {"model": model}
+        square = formulas.mean_square(counts, own.radius.noise_scale, own.radius.laplace_scale, model=model)
+        leverage = jnp.max(leverages(actions, inverse, active))
+        practical = formulas.gamma_practical(actions, active, inverse, counts, square=square, **scales)
+        rank, support = (jnp.maximum(x, 1).astype(actions.dtype) for x in (memory.basis.rank, count(reports > 0)))
+        del scales["noise_scale"]
+        scales |= {"log_term": own.paper_log, "weight_floor": own.weight_floor}
+        paper = formulas.gamma_paper(rank, jnp.asarray(own.sizes)[memory.batch], support, **scales)
+        bound = n * formulas.lambda_value(square, n, leverage, clean=own.clean)
+        return Plan(
+            whiten=inverse_cholesky(scaled) / jnp.sqrt(level),
+            radius=jnp.where(own.paper, paper, practical),
+            threshold=4 * bound if filtered else (),
+            mean_square=square,
         )
 
-    def act(params, state, draws, t, context):
-        offered = t.shape[0]
-        exploring = state.batch < shape.explored
-        arms = jnp.where(exploring, block_arms(state.counts, state.position, offered), state.best)
-        if model == "M2":  # a client answers once, after its last play: no arm's plays are cut
-            left = whole_blocks(state.counts, state.position, offered)[1]
+    def judge(params, draws, t, batch):
+        counts, actions, whiten = batch.counts, params.actions, batch.plan.whiten
+        if model == "M1" and shape.largest == 0:
+            found = batch_reports.least_squares(batch.sums, batch.finite, counts, whiten, actions)
         else:
-            left = jnp.minimum(jnp.sum(state.counts, dtype=jnp.int32) - state.position, offered)
-        return arms, jnp.where(exploring, left, offered), (state.counts, state.position)
+            if model == "M1":
+                most_arms = arguments.support(*actions.shape)
+                reports = batch_reports.in_blocks(batch.reports, counts, shape.largest, most_arms)
+            else:
+                reports = batch_reports.one_a_block(batch.reports, counts)
+            inside = batch_reports.passes_sieve(reports, batch_reports.sieve_limit(params, counts, model))
+            sent = counts if model == "M1" else jnp.minimum(counts, 1)
+            threshold = batch.plan.threshold if filtered else None
+            found = batch_reports.estimate_theta(
+                reports, inside, sent, whiten, actions, threshold, draws, t, shape.refit
+            )
+        return found.theta, 2 * batch.plan.radius, found.any_left, found.removed, found.lost
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
-        if model == "M1":  # every client sends one reward
-            return Report(cond_any(scale > 0, add_laplace_noise, reward, scale, stream, t), action, play)
-        # the client of an arm sends the mean of its rewards once, after its last play
-        counts, position = note
-        mean, own, last, there = batch_reports.answers(counts, position, t, reward, action, play)
-        value = cond_any(scale > 0, add_laplace_noise, mean, scale / own, stream, last)
-        return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
-
-    def update(params, state, draws, t, note, message, used):
-        position = (state.position + used).astype(jnp.int32)
-        return state._replace(reports=store_reports(shape, params, state, message, used), position=position), ()
-
-    def close(params, state, draws, t):
-        return begin_batch(shape, params, end_batch(shape, params, state, draws, t), t)
-
-    def diagnose(params, state):
-        return {
-            "active_arms": count(state.active),
-            "batches": state.fitted,
-            "removals": state.removals,
-            "nonfinite_reports": state.nonfinite,
-        }
-
-    def rest(params, state):
-        waits = state.position >= jnp.sum(state.counts, dtype=jnp.int32)
-        exploring = state.batch < shape.explored
-        return jnp.where(exploring, jnp.where(waits, SPAN_DONE, UNDECIDED), state.best)
-
-    return Program(init, act, encode, update, close=close, diagnose=diagnose, hints=Hints(rest=rest, kept=("reports",)))
+    return BatchRules(
+        wanted_counts,
+        judge,
+        private=True,
+        alone=True,
+        answers=model == "M2",
+        counted=("removals", "nonfinite_reports"),
+        plan=plan,
+        no_plan=no_plan,
+    )
 
 
-# ---- the spans
+def spans_of_answers(horizon: int, sizes: np.ndarray, support: int, weight_floor: float) -> tuple[Span, ...]:
+    """One span a batch of M2, whose clients answer at the end of an arm's plays, at most m of them.
 
-
-def _schedule(
-    horizon: int, sizes: np.ndarray, num_arms: int, dim: int, model: ClientModel, weight_floor: float
-) -> tuple[Span, ...]:
-    """One span a batch, closed by the elimination, then exploitation.
-
-    The first span is empty: its close makes the first design (in `init` it would be compiled twice). Each arm
-    of a design is rounded up by less than a play.
-
-    M2 answers at the end of an arm's plays, at most m of them. A window of m plays takes whole arms, and two
-    windows in a row take more than m plays.
+    A window of m plays takes whole arms, and two windows in a row take more than m plays. Each arm of a design is
+    rounded up by less than a play.
     """
-    slots, support = arguments.slots(horizon), arguments.support(num_arms, dim)
-    batches = []
+    spans = []
     for size in sizes:
-        plays = math.ceil(size * arguments.COUNT_ROUNDING) + support
-        if model == "M1":
-            batches.append(Span(slots, -(-min(horizon, plays) // slots), full=False, close=True))
-        else:
-            offered = min(horizon, math.ceil(size * arguments.COUNT_ROUNDING) + 1)
-            plays = min(horizon, math.ceil(plays + size * weight_floor * (support - 1)))
-            batches.append(Span(offered, 2 * -(-plays // offered) + 1, full=False, whole=True, close=True))
-    return (Span(slots, 0, close=True), *batches, Span(slots, -(-horizon // slots), full=False))
+        most = math.ceil(size * arguments.COUNT_ROUNDING)
+        plays = min(horizon, math.ceil(most + support + size * weight_floor * (support - 1)))
+        offered = min(horizon, most + 1)
+        spans.append(Span(offered, 2 * -(-plays // offered) + 1, full=False, whole=True, close=True))
+    return tuple(spans)
 
 
-def _largest(horizon: int, sizes: np.ndarray, num_arms: int, dim: int) -> int:
+def _largest(horizon: int, size: float, support: int) -> int:
     """Plays of the largest batch at most, rounded up to three bits so that few shapes are compiled."""
-    plays = min(horizon, math.ceil(sizes[-1] * arguments.COUNT_ROUNDING) + arguments.support(num_arms, dim))
+    plays = min(horizon, math.ceil(size * arguments.COUNT_ROUNDING) + support)
     unit = 2 ** max(plays.bit_length() - 3, 0)
     return -(-plays // unit) * unit
 
 
-# ---- the factory
+def _events_of_answers(params):
+    # sensitivity and scale are both divided by the plays behind an answer
+    scale = params.noise_scale * params.mechanism_scale
+    return (laplace_event("n times the mean of an arm's n rewards in [-1, 1]", 2.0, scale),)
 
 
-def _events(model, params):
-    scale = params.laplace_scale * params.mechanism_scale
-    # in M2 both sensitivity and scale are divided by the plays behind a report
-    what = "reward in [-1, 1] of one play" if model == "M1" else "n times the mean of an arm's n rewards in [-1, 1]"
-    return (laplace_event(what, 2.0, scale),)
+ANSWERS = guarantee("local", "reward", _events_of_answers, view_message, bound=1.0)
 
 
 @factory(
@@ -361,48 +227,51 @@ def robust_elimination(
         refit.
 
     >>> algorithm = jb.algorithms.robust_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, epsilon=0.5)
-    >>> algorithm.params.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)
+    >>> algorithm.params.own.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)
     ([10.0, 100.0], (0.5, 0.0))
     """
-    features = arguments.check_features(given)
-    noise, scale = float(given["noise_scale"]), arguments.laplace_noise(given["epsilon"])
-    num_arms, dim = features.shape
-    num_batches = given["num_batches"]
+    num_arms, dim = arguments.check_features(given).shape
+    scale, num_batches, support = (
+        arguments.laplace_noise(given["epsilon"]),
+        given["num_batches"],
+        arguments.support(num_arms, dim),
+    )
     sizes = arguments.batch_sizes(horizon, num_batches)
     paper = radius == "paper"
     remedy = "with model='M2' the paper's radius divides by it"
     floor = number("weight_floor", weight_floor, 0.0, 1.0, open_low=paper and model == "M2", remedy=remedy)
     default_scale = 1.0 if paper else 0.5
-    params = Params(
-        actions=features,
-        sizes=sizes,
-        horizon=horizon,
-        slack=given["design_slack"],
-        weight_floor=floor,
-        noise_scale=noise,
-        laplace_scale=scale,
+    scales = Radius(
         log_term=math.log(2 * num_arms * num_batches / failure_prob),
+        noise_scale=float(given["noise_scale"]),
+        laplace_scale=scale,
+        sampling_scale=default_scale if sampling_scale is None else sampling_scale,
+        corruption_bound=corruption_bound,
+        corruption_scale=default_scale if corruption_scale is None else corruption_scale,
+        bias_scale=given["bias_scale"],
+    )
+    own = Own(
+        sizes=sizes,
+        radius=scales,
+        weight_floor=floor,
         paper_log=math.log(num_arms * horizon**2 / failure_prob),
         failure_prob=failure_prob,
         paper=paper,
         clean=variance_bound == "clean",
         presieve=presieve,
-        sampling_scale=default_scale if sampling_scale is None else sampling_scale,
-        corruption_bound=corruption_bound,
-        corruption_scale=default_scale if corruption_scale is None else corruption_scale,
-        bias_scale=given["bias_scale"],
-        clamp=arguments.clamp(noise, scale),
-        mechanism_scale=1.0,
     )
     filtered = variance_bound != "observed"
     stores_reports = model == "M1" and (filtered or presieve or refit)
-    largest, slots = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if stores_reports else (0, 0)
-    shape = Shape(num_arms, dim, len(sizes), model, largest, slots, filtered, refit)
-    return Algorithm(
-        program(shape),
-        _schedule(horizon, sizes, num_arms, dim, model, floor),
-        params,
-        guarantee("local", "reward", partial(_events, model), view_message, bound=1.0),
-        version=("robust_elimination", 2, shape),
-        rewards=arguments.rewards_for_noise(scale),
+    largest = _largest(horizon, sizes[-1], support) if stores_reports else 0
+    shape = Shape(model, largest, filtered, refit)
+    capacity = batch_reports.room(largest, arguments.slots(horizon)) if stores_reports else 0
+    if model == "M2":
+        capacity = num_arms
+    claim = arguments.LOCAL if model == "M1" else ANSWERS
+    algorithm = arguments.elimination_algorithm(
+        filter_rules(shape), horizon, given, sizes + support, own, claim, noise_scale=scale, capacity=capacity
     )
+    if model == "M2":
+        first, *_, last = algorithm.schedule
+        algorithm = algorithm._replace(schedule=(first, *spans_of_answers(horizon, sizes, support, floor), last))
+    return algorithm._replace(version=("robust_elimination", 2, shape))

@@ -9,7 +9,7 @@ import xarray as xr
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.formatting import format_number, percent
+from jaxbandits.formatting import brackets, format_number, percent
 from jaxbandits.papers.byzantine.instance import AGGREGATES, FEDERATED
 from jaxbandits.papers.private_robust_mab.experiments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
@@ -170,8 +170,9 @@ def _corruption_words(about: dict[str, Any]) -> str:
 
 
 def _interval(values: Any) -> str:
-    mean, low, high = (format_number(float(x)) if math.isfinite(x) else "-" for x in mean_interval(values))
-    return f"{mean} [{low}, {high}]"
+    text = lambda x: format_number(float(x)) if math.isfinite(x) else "-"
+    mean, low, high = mean_interval(values)
+    return f"{text(mean)} {brackets(low, high, text)}"
 
 
 SOURCE = "docs/formulas/robust_frontier.md#robust-frontier-worst-case"
