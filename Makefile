@@ -71,11 +71,11 @@ bench: $(INSTALLED)
 # The papers' figures at full size, into docs: hours at first; what runs/reproductions holds is not computed again.
 # STUDY: a paper, or PAPER/FIGURE.
 reproductions: $(INSTALLED)
-	$(BIN)/jaxbandits reproduce $(or $(STUDY),all) --full --docs docs
+	$(BIN)/python docs/reproduce.py $(or $(STUDY),all)
 
 # The words of the papers' claims, from docs/verdicts.toml, into the page of verdicts and the reproductions.
 verdicts: $(INSTALLED)
-	$(BIN)/python -m jaxbandits.papers.verdicts docs
+	$(BIN)/python docs/verdicts.py
 
 # What every algorithm would do on a GPU. It is also compiled for one where JAX's CUDA plugin is installed (docs/performance.md).
 gpu-static: $(INSTALLED)

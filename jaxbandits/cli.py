@@ -122,13 +122,7 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--full", action="store_true", help="full size: minutes to hours; without it a small one, seconds to minutes"
     )
-    again.add_argument(
-        "--out", metavar="DIR", type=_path,
-        help="where to write (default: runs/<PAPER>/<FIGURE>, with --docs runs/reproductions/<PAPER>/<FIGURE>)",
-    )  # fmt: skip
-    again.add_argument(
-        "--docs", metavar="DOCS", type=_path, help="with --full: put tables and pictures into the pages of DOCS, too"
-    )
+    again.add_argument("--out", metavar="DIR", type=_path, help="where to write (default: runs/<PAPER>/<FIGURE>)")
     again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
     listing = commands.add_parser("list", help="list what is there, or what one of them takes")
@@ -354,7 +348,7 @@ def _job(given, fresh: bool = False):
 def _command(given, command: str) -> str:
     """The command line that goes on with this run."""
     if command == "reproduce":
-        words, options = [given.name, *(["--full"] if given.full else [])], ["out", "docs", "format"]
+        words, options = [given.name, *(["--full"] if given.full else [])], ["out", "format"]
     else:
         words, options = [str(given.file)], ["out", *(["shard"] if command == "worker" else []), "seeds", "engine"]
     for option in options:
@@ -387,14 +381,8 @@ def _check_figure(figure, settings: dict) -> None:
 def reproduce(given) -> int:
     """`jaxbandits reproduce PAPER/FIGURE`: compute what is missing, write figures, data and the table of claims."""
     from jaxbandits import papers
-    from jaxbandits.papers import pages, verdicts
 
     studies = papers.find(given.name)
-    if given.docs:
-        if not given.full or "png" not in given.formats:
-            raise ValueError(f"--docs {given.docs}: the pages show full runs and png: add --full, and keep png")
-        for name in studies:  # before any work
-            pages.study_text(name, given.docs)
     for name, study in studies.items():
         home = _study_directory(given, name, studies)
         print(f"{name}: {study.title} ({study.source})", flush=True)
@@ -403,22 +391,17 @@ def reproduce(given) -> int:
         print(papers.claims_table(done.claims))
         written = sorted({path.name for path in done.paths})
         print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
-        if given.docs:
-            paths = pages.write_study(name, done, given.docs, verdicts.word_finder(name, given.docs))
-            print(f"and into {', '.join(map(str, paths))}")
         if not given.full:
             print(
                 "This was the quick size, too small for the paper's claims: --full runs the sizes of the documentation."
             )
-    if given.docs:
-        print(f"and the verdicts into {verdicts.write_verdicts(given.docs, papers.all_studies())[0]}")
     return 0
 
 
 def _study_directory(given, name: str, studies) -> Path:
     """Where a study is written: the directory that was given if it is the only one, else one of its own in it."""
     if not given.out:
-        return (Path("runs/reproductions") if given.docs else Path("runs")) / name
+        return Path("runs") / name
     if len(studies) == 1:
         return given.out
     return given.out / (name if len({other.split("/")[0] for other in studies}) > 1 else name.split("/")[1])

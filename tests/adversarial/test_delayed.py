@@ -155,10 +155,6 @@ def test_fixed_contexts_are_played_with_a_base_for_redrawn_ones():
 def test_wrong_arguments_of_the_hybrid():
     with pytest.raises(ValueError, match="delay_bound = None must be a number of plays"):
         a.hybrid_tsallis_inf(num_arms=2, horizon=24, tuning="best_of_both")
-    with pytest.raises(ValueError, match="tuning = 'both' must be one of"):
-        a.hybrid_tsallis_inf(num_arms=2, horizon=24, tuning="both")
-    with pytest.raises(ValueError, match=r"delay_bound = -1\.0"):
-        a.hybrid_tsallis_inf(num_arms=2, horizon=24, delay_bound=-1.0)
 
 
 def test_no_conversion_takes_a_delayed_base():

@@ -168,5 +168,3 @@ def test_noise_follows_the_mixing_that_is_used():
     double = batched_exp4(**SIZES, horizon=10**8, epsilon=0.5, delta=0.01, mixing=2 * want["mixing"])
     assert double.params.noise_scale == pytest.approx(want["noise_scale"] / 2)
     assert exp4(**SIZES, horizon=500).params == (math.sqrt(2 * math.log(6) / 1500), 0.0)
-    with pytest.raises(ValueError, match="learning_rate"):
-        exp4(**SIZES, horizon=500, learning_rate=0)

@@ -162,14 +162,3 @@ def test_nothing_calls_a_solver_of_the_backend():
 
     text = jax.jit(without_unread(jax.vmap(lane))).lower(jnp.arange(8, dtype=jnp.uint32)).as_text()
     assert "stablehlo.dot_general" not in text and "custom_call" not in text
-
-
-def test_errors_of_the_federated():
-    with pytest.raises(ValueError, match="aggregate = 'krumm'"):
-        byzantine_ucb(**SHAPE, horizon=100, aggregate="krumm")
-    with pytest.raises(ValueError, match=r"corruption_bound = 0\.5"):
-        byzantine_ucb(**SHAPE, horizon=100, corruption_bound=0.5)
-    with pytest.raises(ValueError, match="at most 1/4"):
-        byzantine_ucb(**SHAPE, horizon=100, corruption_bound=0.3, constants="median_of_means")
-    with pytest.raises(ValueError, match="window = 101"):
-        isolated_linucb(**SHAPE, horizon=100, window=101)

@@ -152,5 +152,3 @@ def test_the_shortcut_says_what_it_needs(make):
         sweep(short, horizon=100, seeds=8, reward_adversary=partial(jb.adversaries.huber, kind="cauchy"))
     with pytest.raises(ValueError, match="history"):
         jb.simulate(short(num_arms=3, horizon=100), bernoulli(), history=True)
-    with pytest.raises(ValueError, match=r"shortcut = 'yes' must be True or False"):
-        make(num_arms=3, horizon=100, epsilon=1.0, shortcut="yes")

@@ -217,6 +217,7 @@ DAMAGE = {
     "foreign content": damage_foreign,
     "text": lambda path: path.write_text("not a chunk"),
     "a plain npz": lambda path: np.savez(path, regret=np.zeros((40, 6))),
+    "a link to nothing": lambda path: (path.unlink(), path.symlink_to(path.with_name("gone"))),
     "seeds missing": lambda path: path.write_bytes(pack(*cut(*unpack(path)))),
 }
 
@@ -231,7 +232,8 @@ def test_damage_is_set_aside_and_computed_again(whole, tmp_path, played, name):
     with pytest.warns(RuntimeWarning, match=rf"set aside chunks/{hurt.parent.name}/{hurt.name}"):
         again = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
     xr.testing.assert_identical(again, first)
-    assert len(played) == 40 and hurt.read_bytes() == good and hurt.with_name(f"{hurt.name}.bad").exists()
+    assert len(played) == 40 and hurt.read_bytes() == good and os.path.lexists(f"{hurt}.bad")
+    assert not hurt.is_symlink()
 
 
 def test_strangers_are_left_alone_or_set_aside(whole, tmp_path, played):
@@ -239,12 +241,10 @@ def test_strangers_are_left_alone_or_set_aside(whole, tmp_path, played):
     folder = chunks(tmp_path)[0].parent
     (folder / "notes.txt").write_text("mine")
     (folder / "stranger.npz").write_bytes(b"x")
-    (tmp_path / "chunks" / "sweep.json").write_text("{")
     played.clear()
     with pytest.warns(RuntimeWarning, match="not a chunk's name"):
         xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
     assert not played and (folder / "notes.txt").exists() and (folder / "stranger.npz.bad").exists()
-    assert json.loads((tmp_path / "chunks" / "sweep.json").read_text())["config"]["horizon"] == 60
 
 
 def test_stale_temporary_files_go_and_fresh_ones_stay(tmp_path):
@@ -268,9 +268,6 @@ def test_bad_input_makes_no_directory(tmp_path):
         with pytest.raises(ValueError, match=next(iter(change))):
             jb.sweep(BOTH, ARMS, **(SMALL | change), store=tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    for name in ("", 5, True):
-        with pytest.raises((ValueError, TypeError), match=r"store = .* must be the name of a file or directory"):
-            jb.sweep(BOTH, ARMS, **SMALL, store=name)
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="cannot write there"):
         jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / "file")
@@ -718,14 +715,21 @@ def test_a_save_too_large_for_the_memory_is_not_taken_up(whole, tmp_path, monkey
     assert not list((tmp_path / "chunks" / "begun").iterdir())
 
 
-def test_a_save_of_another_release_starts_over(whole, tmp_path, monkeypatch, short):
-    saved = interrupted(tmp_path, monkeypatch)
-    about, arrays = unpack(saved)
+def of_another_release(path):
+    about, arrays = unpack(path)
     arrays.popitem()
-    about["window"] = 21
-    saved.write_bytes(pack(about, arrays))
+    path.write_bytes(pack(about | {"window": 21}, arrays))
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_damaged_save_is_set_aside_and_that_of_another_release_starts_over(
+    whole, tmp_path, monkeypatch, short, damaged
+):
+    saved = interrupted(tmp_path, monkeypatch)
+    os.truncate(saved, 1000) if damaged else of_another_release(saved)
     short.clear()
-    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    with pytest.warns(RuntimeWarning, match="set aside chunks/begun") if damaged else contextlib.nullcontext():
+        kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
     assert short[0] == 0
     np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
 
@@ -757,14 +761,6 @@ def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, 
     other = SMALL | {"grid": {"learning_rate": [0.1]}}
     jb.sweep({"exp3": A.exp3}, ARMS, **other, store=tmp_path)
     assert not list((tmp_path / "chunks" / "begun").iterdir())
-
-
-def test_a_damaged_save_is_set_aside(whole, tmp_path, monkeypatch, short):
-    saved = interrupted(tmp_path, monkeypatch)
-    os.truncate(saved, 1000)
-    with pytest.warns(RuntimeWarning, match="set aside chunks/begun"):
-        kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
-    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
 
 
 # ---- the disk
@@ -850,16 +846,6 @@ def test_a_finished_run_on_a_read_only_disk_is_read_plotted_and_reported(tmp_pat
         assert (tmp_path / "pictures" / "regret.png").exists()
         assert main([*again, "--seeds", "80"]) == 2 and not played  # more is wanted than is there
         assert "cannot write there" in capsys.readouterr().err
-
-
-def test_a_link_to_nothing_in_a_chunks_place_is_set_aside(whole, tmp_path, played):
-    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
-    hurt = chunks(tmp_path)[1]
-    hurt.unlink()
-    hurt.symlink_to(tmp_path / "gone")
-    with pytest.warns(RuntimeWarning, match=rf"set aside .*{hurt.name}: a link to nothing"):
-        xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
-    assert hurt.is_file() and not hurt.is_symlink()
 
 
 def test_a_damaged_chunk_that_cannot_be_set_aside_is_named(tmp_path, monkeypatch):

@@ -153,8 +153,8 @@ def combiner_constants(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """C_i, alpha_i and R_i of Theorem 4.1 with P = P' = p = 1, float64 [M]: docs/formulas/ldp_contextual.md#combiner.
 
-    At epsilon = inf they are the limits, R_i = inf for i > 1.     x = 1 / (epsilon T^(1/8)) and 1 / epsilon are
-    what the constants depend on; both are 0 at inf, and nothing else is divided by.
+    At epsilon = inf they are the limits, R_i = inf for i > 1. The constants depend on x = 1 / (epsilon T^(1/8)) and on
+    1 / epsilon; both are 0 at inf, and nothing else is divided by.
     """
     later, log = np.arange(num_bases) > 0, math.log(horizon) ** 1.5
     x, low = 1 / (epsilon * horizon**POWER), 2.0 ** np.arange(num_bases) * horizon**-POWER

@@ -4,19 +4,19 @@ The claims are in docs/verdicts.toml, with the lines of the studies' tables that
 page and the last column of the tables in docs/reproductions, so that a claim has one word. What was measured is not
 written there: the page quotes those tables, and the audit's table in docs/privacy.md.
 
-`python -m jaxbandits.papers.verdicts docs` writes both, without running a study.
+`python docs/verdicts.py` writes both, without running a study.
 """
 
 import re
-import sys
 import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import study_tables as pages
+
 from jaxbandits import papers, theory
-from jaxbandits.papers import pages
 from jaxbandits.papers.study import CLAIM_COLUMNS, Study
 
 PROVED, REACHED, NOT_CONTRADICTED = "proved or enumerated here", "reached", "not contradicted"
@@ -66,17 +66,17 @@ BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = dict.fromkeys((
 BOUNDS |= dict.fromkeys(("bandit_to_experts", "local_exp4", "batched_exp4"), OF_EXPERTS)
 
 
-def read_verdicts(docs: Path) -> dict[str, dict]:
+def read(docs: Path) -> dict[str, dict]:
     """{paper: its record in docs/verdicts.toml: title, numbered, and claim, a list of `Verdict`}."""
     found = tomllib.loads((docs / "verdicts.toml").read_text(encoding="utf-8"))["paper"]
     return {paper["name"]: paper | {"claim": [Verdict(**claim) for claim in paper["claim"]]} for paper in found}
 
 
-def word_finder(study: str, docs: Path) -> Callable[[str], str]:
+def worded(study: str, docs: Path) -> Callable[[str], str]:
     """A function of a line's statement: the claim it is about and its word, or nothing. ValueError where it has two."""
-    claims = [(name, row) for name, paper in read_verdicts(docs).items() for row in paper["claim"]]
+    claims = [(name, row) for name, paper in read(docs).items() for row in paper["claim"]]
 
-    def find_word(statement: str) -> str:
+    def about(statement: str) -> str:
         found = [(paper, row) for paper, row in claims if row.about(study, statement)]
         if len(found) > 1:
             numbers = ", ".join(row.number for _, row in found)
@@ -85,13 +85,13 @@ def word_finder(study: str, docs: Path) -> Callable[[str], str]:
         names = [row.number if paper == of_paper else f"{paper}, {row.number}" for paper, row in found]
         return f"{names[0]}: {found[0][1].verdict}" if found else ""
 
-    return find_word
+    return about
 
 
-def text_with_words(study: str, docs: Path) -> str:
+def reworded(study: str, docs: Path) -> str:
     """What stands between a study's marks, with the word that each claim has now."""
-    about = word_finder(study, docs)
-    lines = pages.study_text(study, docs).splitlines()
+    about = worded(study, docs)
+    lines = pages.written(study, docs).splitlines()
     cells = {i: found for i, line in enumerate(lines) if len(found := _cells(line)) in (4, 5)}
     words = {i: about(found[0].replace("\\|", "|")) for i, found in cells.items()}
     for i, found in cells.items() if any(words.values()) else ():
@@ -104,7 +104,7 @@ def text_with_words(study: str, docs: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
+def write(docs: Path, studies: dict[str, Study]) -> list[Path]:
     """Write the tables into docs/verdicts.md, and each claim's word into the reproductions; the paths written.
 
     ValueError where marks, or what a row names, are not there, or two claims name the same line.
@@ -114,28 +114,97 @@ def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
     if len(re.findall(f"^{BEGIN}$.*^{END}$", text, flags=re.M | re.S)) != 1:
         raise ValueError(f"{page}: give it one pair of lines, {BEGIN} and {END}")
     for name in studies:
-        pages.replace(name, docs, text_with_words(name, docs))
+        pages.replace(name, docs, reworded(name, docs))
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{verdict_tables(docs, studies)}\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{BEGIN}\n{tables(docs, studies)}\n{END}{after}", encoding="utf-8")
     return list(dict.fromkeys([page, *(pages.page_of(name, docs) for name in studies)]))
 
 
-def verdict_tables(docs: Path, studies: dict[str, Study]) -> str:
-    """A heading, a count and a table for every paper, as Markdown."""
+def tables(docs: Path, studies: dict[str, Study]) -> str:
+    """A heading, a count and a table for every paper, as Markdown. ValueError where `faults` finds one."""
+    if found := faults(docs, studies):
+        raise ValueError(f"docs/verdicts.toml: {'; '.join(found)}")
     parts = []
-    for paper in read_verdicts(docs).values():
+    for paper in read(docs).values():
         claims = paper["claim"]
         counts = "; ".join(f"{n} {word}" for word in WORDS if (n := sum(row.verdict == word for row in claims)))
-        table = [
-            _line(HEADINGS),
-            _line(["---"] * len(HEADINGS)),
-            *(_line(verdict_cells(row, docs, studies)) for row in claims),
-        ]
+        table = [_line(HEADINGS), _line(["---"] * len(HEADINGS)), *(_line(cells(row, docs, studies)) for row in claims)]
         parts.append(f"## {paper['title']}\n\n{len(claims)} claims. {counts}.\n\n" + "\n".join(table))
     return "\n\n".join(parts)
 
 
-def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
+KINDS = "Theorem|Corollary|Lemma|Proposition|Figure|Table|Remark"
+NAMED = re.compile(rf"({KINDS})s? ([A-Z0-9]+(?:\.[0-9]+)*)")
+UNCONTRADICTED = (PROVED, REACHED, NOT_CONTRADICTED, "cannot be decided")
+OF_PRIVATE_ALGORITHMS = "Lemma 5.1"  # a bound on regret, of algorithms that are private already
+
+
+def faults(docs: Path, studies: dict[str, Study]) -> list[str]:
+    """What rows leave out of what their papers number and our pages name, and where they go against their lines."""
+    lines = {name: [x for x in lines_of(name, docs) if x[1] not in (CLAIM_COLUMNS[1], "---")] for name in studies}
+    records, found, covered = read(docs), list[str](), set[str]()
+    claims = [row for record in records.values() for row in record["claim"]]
+    for paper, record in records.items():
+        rows, file = record["claim"], f"{paper.replace('-', '_')}.md"
+        own = {number for row in rows for number in numbers_of(row.number)} | {row.number for row in rows}
+        sources = " ".join(study.source for name, study in studies.items() if name.startswith(paper))
+        named = named_in(docs / "reproductions" / file) | set(map(" ".join, NAMED.findall(sources)))
+        found += [f"{paper}: no row is about {x}" for x in sorted(named | set(record["numbered"])) if x not in own]
+        if len(set(record["numbered"]) & named_in(docs / "formulas" / file)) < 4:
+            found.append(f"{paper}: docs/formulas/{file} speaks of other statements")
+        numbers = [row.number for row in rows]
+        found += [f"{paper}: two rows are about {x}" for x in sorted(set(numbers)) if numbers.count(x) > 1]
+        for half, other in ((", privacy", ", regret"), (", regret", ", privacy")):
+            whole = [x.removesuffix(half) for x in numbers if x.endswith(half)]
+            found += [f"{paper}: {x}{half} has no row {x}{other}" for x in whole if x + other not in numbers]
+        for row in rows:
+            found += [f"{row.number}: {what}" for what in _faults_of(row, lines)]
+        for name in (name for name in studies if name.startswith(f"{paper}/")):
+            without = [x for x, said, *_ in lines[name] if said and not any(row.about(name, x) for row in claims)]
+            found += [f"{name}: no row is about {x!r}" for x in without]
+        covered |= own
+    across = named_in(docs / "reproductions" / "across.md")
+    return [*found, *(f"across.md names {x}, which no row is about" for x in sorted(across - covered))]
+
+
+def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
+    found, said = [], set()
+    for pattern in row.rows:
+        about = row._replace(rows=(pattern,)).about
+        here = {line[3] for name, of_study in lines.items() for line in of_study if about(name, line[0])}
+        found += [] if here else [f"no line is {pattern!r}"]
+        said |= here
+    contradicted, confirmed, fails = "**no**" in said, "yes" in said, row.verdict.startswith("fails")
+    private = re.search("-(locally )?private", row.claim) and row.number != OF_PRIVATE_ALGORITHMS
+    wrong = {
+        "claim or ground is empty": not (row.claim and row.ground),
+        "study and statement go together": bool(row.study) != bool(row.statement),
+        "it fails by a text that our copy lost": fails and row.lost,
+        "ground: say in `lost` what our copy has lost": re.search(r"lost in our copy|garbled", row.ground),
+        "privacy and regret are two rows": private and "regret" in row.claim,
+        f"{row.verdict}, and a line says no": row.verdict in UNCONTRADICTED and contradicted,
+        f"{row.verdict}, and a line says yes": row.verdict == "cannot be decided" and confirmed,
+        f"{row.verdict}, and no line says no": fails and row.rows and not contradicted,
+    }
+    return [*found, *(words for words, is_so in wrong.items() if is_so)]
+
+
+def named_in(page: Path) -> set[str]:
+    """The numbered statements that a page names."""
+    return set(map(" ".join, NAMED.findall(page.read_text(encoding="utf-8"))))
+
+
+def numbers_of(text: str) -> set[str]:
+    """What a row is about, such as {"Lemma A.3", "Lemma A.4"} for "Lemmas A.3 and A.4", with those between for "to"."""
+    kind, found = "", set()
+    for word, number in re.findall(rf"(?:({KINDS}|Corollarie)\w*,? )?\b([A-Z]?[0-9.]*\d)\b", text):
+        kind = word.replace("Corollarie", "Corollary") or kind
+        found.add(f"{kind} {number}")
+    ends = re.search(r"([A-Z]\.)(\d+) to [A-Z]\.(\d+)", text)
+    return found | ({f"{kind} {ends[1]}{n}" for n in range(int(ends[2]), int(ends[3]) + 1)} if ends else set())
+
+
+def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     """The cells of a row, as Markdown with line breaks and pictures. ValueError where it names what is not there."""
     if row.verdict not in WORDS:
         raise ValueError(f"{row.number}: verdict = {row.verdict!r}: give one of {', '.join(WORDS)}")
@@ -148,7 +217,7 @@ def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[s
             raise ValueError(f"{row.number}: there is no study {row.study!r}")
         if not row.about(row.study, row.statement):
             raise ValueError(f"{row.number}: rows leave out {row.study}: {row.statement!r}, which it shows")
-        measured.append(_quote_measurement(row, docs) + (_seed_range(studies[row.study]) if row.drawn else ""))
+        measured.append(_measured(row, docs) + (_seeds(studies[row.study]) if row.drawn else ""))
         measured.append(f"`jaxbandits reproduce {row.study} --full`")
         if row.picture:
             paper, figure = row.study.split("/")
@@ -195,15 +264,11 @@ def evidence(row: Verdict, docs: Path) -> str:
 
 def lines_of(study: str, docs: Path) -> list[list[str]]:
     """The first four cells of every line of a study's table."""
-    return [cells[:4] for cells in map(_cells, pages.study_text(study, docs).splitlines()) if len(cells) >= 4]
+    return [cells[:4] for cells in map(_cells, pages.written(study, docs).splitlines()) if len(cells) >= 4]
 
 
 def useful_from(bound: Callable[[int], float]) -> int:
-    """From how many plays on a bound that grows more slowly than T is below it, to one per cent.
-
-    >>> useful_from(lambda horizon: 100 * horizon**0.5)
-    10048
-    """
+    """From how many plays on a bound that grows more slowly than T is below it, to one per cent."""
     low, high = 1, 2
     while bound(high) >= high:
         low, high = high, 2 * high
@@ -213,7 +278,7 @@ def useful_from(bound: Callable[[int], float]) -> int:
     return high
 
 
-def _quote_measurement(row: Verdict, docs: Path) -> str:
+def _measured(row: Verdict, docs: Path) -> str:
     """What the page of a study says about the row's statement."""
     for statement, _, measured, _ in lines_of(row.study, docs):
         if statement == row.statement:
@@ -230,7 +295,7 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _seed_range(study: Study) -> str:
+def _seeds(study: Study) -> str:
     """How many seeds the sweeps of a study have at full size, in brackets: the fewest and the most."""
     given = [one.settings["seeds"] for one in study.sweeps(True).values()]
     numbers = [x if isinstance(x, int) else len(x) for x in given]
@@ -248,4 +313,4 @@ def _audit(row: Verdict, docs: Path) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(map(str, write_verdicts(Path(sys.argv[1]), papers.all_studies()))))
+    print("\n".join(map(str, write(Path(__file__).resolve().parent, papers.all_studies()))))

@@ -1,0 +1,37 @@
+"""Run studies of the papers at full size, and put tables, pictures and verdicts into these pages.
+
+    python docs/reproduce.py all     or names as `jaxbandits reproduce` takes them: a paper, or PAPER/FIGURE
+
+Runs are kept in runs/reproductions/PAPER/FIGURE: what is there is not computed again.
+"""
+
+import sys
+from pathlib import Path
+
+import study_tables
+import verdicts
+
+from jaxbandits import papers
+
+DOCS = Path(__file__).resolve().parent
+
+
+def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/reproductions")) -> None:
+    """ValueError, before any work, where a name is none, or a page lacks its marks."""
+    studies = {name: study for given in names for name, study in papers.find(given).items()}
+    for name in studies:
+        study_tables.written(name, docs)
+    for name, study in studies.items():
+        print(f"{name}: {study.title} ({study.source})", flush=True)
+        done = papers.reproduce(study, runs / name, full=True)
+        print(papers.claims_table(done.claims))
+        paths = study_tables.write(name, done, docs, verdicts.worded(name, docs))
+        print(f"{done.seconds:,.0f} s; written into {', '.join(map(str, paths))}")
+    print(f"and the verdicts into {verdicts.write(docs, papers.all_studies())[0]}")
+
+
+if __name__ == "__main__":
+    try:
+        reproduce(sys.argv[1:])
+    except ValueError as error:
+        sys.exit(f"docs/reproduce.py: {error}")

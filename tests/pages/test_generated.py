@@ -1,0 +1,44 @@
+"""What stands on a page and is written from a table is what its generator writes today."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+import study_tables
+import verdicts
+
+from jaxbandits import papers, privacy
+
+ROOT = Path(__file__).parents[2]
+DOCS, FIGURES = ROOT / "docs", ROOT / "docs" / "figures"
+
+
+def generated():
+    """(page, text, what writes it): verdicts, studies, quotes of them, and the tables of the benchmarks."""
+    known = papers.all_studies()
+    yield DOCS / "verdicts.md", f"{verdicts.BEGIN}\n{verdicts.tables(DOCS, known)}\n{verdicts.END}", "make verdicts"
+    for name in known:
+        begin, end = study_tables.marks(name)
+        yield study_tables.page_of(name, DOCS), f"{begin}{verdicts.reworded(name, DOCS)}{end}", "make verdicts"
+    for name, (page, *_) in study_tables.QUOTED.items():
+        yield DOCS / page, study_tables.quoted(name, DOCS), f"make reproductions STUDY={name}"
+    yield DOCS / "privacy.md", privacy.markdown(privacy.table()), "print(jb.privacy.markdown(jb.privacy.table()))"
+    peers, comparison, audit = map(importlib.import_module, ("peers", "comparison", "audit"))
+    rows = json.loads((FIGURES / "peers.json").read_text())
+    for text in (peers.table(rows), peers.short_table(rows)):
+        yield DOCS / "performance.md", text, "benchmarks/peers.py"
+    for page in (ROOT / "README.md", DOCS / "index.md"):
+        yield page, f"\n{peers.sentence(rows)}\n", "benchmarks/peers.py"
+    for text in (comparison.table(comparison.rows()), comparison.sentences(), comparison.others()):
+        yield DOCS / "comparison.md", text, "benchmarks/comparison.py"
+    yield ROOT / "README.md", comparison.short_table(comparison.rows()), "benchmarks/comparison.py"
+    published = json.loads((FIGURES / "audit.json").read_text())["published"]
+    yield DOCS / "privacy.md", audit.published_table(published).strip(), "benchmarks/audit.py"
+
+
+@pytest.mark.pages
+def test_pages_are_what_their_generators_write(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    stale = [f"{page}: run {command}" for page, text, command in generated() if text not in page.read_text()]
+    assert not stale, "\n".join(stale)
