@@ -381,17 +381,13 @@ def test_what_a_factory_declares_is_listed_checked_and_written_into_its_docstrin
     def own(*, num_arms: NumArms, low: NonNegative | None = None, twist: Literal["left", "right"] = "left"):
         """One sentence.
 
-        Parameters
-        ----------
-        low
-            The lower end,
-            as it is.
-        twist
-            The way.
+        Args:
+            low: The lower end,
+                as it is.
+            twist: The way.
 
-        References
-        ----------
-        Nobody 2020, Theorem 1. The default is ours.
+        References:
+            Nobody 2020, Theorem 1. The default is ours.
         """
         assert isinstance(num_arms, int)
         return jb.algorithms.uniform(num_arms=num_arms, horizon=9)

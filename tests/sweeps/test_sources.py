@@ -30,8 +30,8 @@ def with_other_words(text):
     tree = ast.parse(text)
     for x in ast.walk(tree):
         if isinstance(x, ast.Expr) and isinstance(x.value, ast.Constant) and isinstance(x.value.value, str):
-            line = lines[x.end_lineno - 1]
-            lines[x.end_lineno - 1] = line[: x.end_col_offset - 3] + "Other words." + line[x.end_col_offset - 3 :]
+            line, begin = lines[x.lineno - 1], text.splitlines()[x.lineno - 1].index('"""', x.col_offset) + 3
+            lines[x.lineno - 1] = f"{line[:begin]}Other words. {line[begin:]}"
         elif isinstance(x, ast.FunctionDef | ast.ClassDef):
             first = min([x.lineno, *(decorator.lineno for decorator in x.decorator_list)])
             lines[first - 1] = f"{' ' * x.col_offset}# A comment.\n{lines[first - 1]}"
