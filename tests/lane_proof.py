@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from lane_rules import RULES, Place, in_any_order, reshaped
+from uncompiled import CALLS
 
 import jaxbandits
 from jaxbandits.contract import expansion, of_author
@@ -28,14 +29,6 @@ AT_THE_FEW = ("few.py", "at_the_few")
 OWN_ROWS = {("spectral_filter.py", "whole_batch.remove", x) for x in ("concatenate", "gather", "scatter", "select_n")}
 EXACT = {("g_optimal.py", "design_on")}  # of the numbers that are added to one place all but one are 0
 FLAGS = {"reduce_and", "reduce_or", "reduce_max", "reduce_min"}  # of booleans
-# operations that are programs, and the parameter that holds it
-CALLS = {
-    **dict.fromkeys(("checkpoint", "jit", "pjit", "remat2"), "jaxpr"),
-    **dict.fromkeys(("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
-    "custom_vmap_call": "call",
-    "with_form": "plain",
-    "write_one": "plain",
-}
 
 
 class Proof(NamedTuple):
@@ -156,7 +149,7 @@ class _Walk:
         else:
             forms = {(place.size, place.inner) for x in values for place in x.places}
             ways = [Place(i, *form) for i, n in enumerate(out) if n for form in {(n, 1), *forms} if n % prod(form) == 0]
-            found = {way for way in ways if _fits(values, RULES[name](equation.params, shapes, out, way))}
+            found = {way for way in ways if _fits(values, RULES[name](equation, shapes, out, way))}
         if "any" in kinds or ("lanes" in kinds and not found and self.is_flag(equation, values)):
             return ANY
         if "lanes" not in kinds:

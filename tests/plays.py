@@ -17,7 +17,8 @@ from uncompiled import uncompiled
 from jaxbandits import simulator, spans
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
-from jaxbandits.sweeps.plan import cast
+from jaxbandits.sweeps.engines import one_lane
+from jaxbandits.sweeps.plan import cast, stack_cases
 from jaxbandits.sweeps.simulate import Run, _regret, history_of_windows
 from jaxbandits.traced_once import without_unread
 
@@ -75,6 +76,47 @@ def _summed(windows, times):
     if windows[0].regret is None:
         return None
     return np.cumsum(np.concatenate([w.regret[w.play].astype(np.float64) for w in windows]))[times - 1]
+
+
+def of_cases(cases: Any, seeds: Any, **options: Any) -> list[list[Run]]:
+    """The lanes of every case and seed, recorded at the horizon.
+
+    cases: (algorithm, environment) and, where there are some, the adversaries of rewards and of messages. options: as
+    of `played`.
+    """
+    runs = iter(played([Lane(seed, *case) for case in cases for seed in seeds], checkpoints=1, **options))
+    return [[next(runs) for _ in seeds] for _ in cases]
+
+
+def watched(
+    algorithm: Any, environment: Any, seed: int = 0, dtype: str = "float64", *, checkpoints: Any = None,
+    reward_adversary: Any = None, message_adversary: Any = None,
+) -> Run:  # fmt: skip
+    """One lane, played as `jb.simulate` plays it, to the bit. Nothing is counted, and algorithms that differ in
+    numbers or in how many windows they have share what is compiled.
+
+    checkpoints: times at which windows end, for algorithms that decide how long their windows are.
+    """
+    parts = simulator.parts_of(algorithm, environment, reward_adversary, message_adversary, dtype)
+    case = simulator.case_of(algorithm, environment, reward_adversary, message_adversary)
+    case, times = stack_cases([case], dtype)[0], np.asarray(checkpoints or [algorithm.config["horizon"]], np.int32)
+    with jax.enable_x64(dtype == "float64"):
+        begun = _begin(parts)(case, np.uint32(seed))
+        played_spans = list(one_lane.watch_lane(parts, algorithm.schedule, case, np.uint32(seed), times, begun))
+        lane, windows = played_spans[-1][0], [jax.tree.map(np.asarray, seen) for _, seen in played_spans]
+        diagnostics = uncompiled(parts.program.diagnose)(case.algorithm, lane.algorithm)
+    history, state = history_of_windows(windows, False), jax.tree.map(np.asarray, lane.algorithm)
+    return Run(regret=None, t=times, pulls=None, state=state, diagnostics=diagnostics, history=history)
+
+
+@functools.cache
+def _begin(parts: Any) -> Any:
+    return uncompiled(lambda case, seed: simulator.begin(parts, case, seed, 1))
+
+
+def silent(algorithm: Any) -> Any:
+    """Without the noise of its mechanism."""
+    return algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
 
 
 @functools.cache

@@ -11,9 +11,18 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend.core import Literal
 from numpy_draws import threefry2x32
 from scipy import special
+
+from jaxbandits.kernels import emitter
+from jaxbandits.kernels.emitter import SAME
+from jaxbandits.kernels.rules import Slices
+from jaxbandits.kernels.scalars import HOST_FUNCTIONS
+
+# operations that are programs, and the parameter that holds it; kernels follow some of them
+CALLS = emitter.JAXPR_OF_CALL | dict.fromkeys(("checkpoint", "remat2"), "jaxpr")
+CALLS |= dict.fromkeys(("core_call", "custom_vjp_call"), "call_jaxpr")
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +45,7 @@ def evaluate(closed: Any, leaves: list[Any]) -> list[np.ndarray]:
     """The results of a closed jaxpr."""
     with np.errstate(all="ignore"):
         inputs = [_as(x, var.aval) for x, var in zip(leaves, closed.jaxpr.invars, strict=True)]
-        return _run(closed.jaxpr, [_array(x) for x in closed.consts], inputs)
+        return _closed(closed, inputs)
 
 
 def _array(x: Any) -> Any:
@@ -62,8 +71,8 @@ def _run(jaxpr: Any, consts: Any, inputs: Any) -> list[Any]:
             results = [ELEMENTWISE[name](*arguments)]
         elif name in RULES:
             results = RULES[name](equation, params, *arguments)
-        elif (inner := _inner(params)) is not None:
-            results = _run(inner.jaxpr, [_array(x) for x in inner.consts], arguments)
+        elif name in CALLS:
+            results = _closed(params[CALLS[name]], arguments)
         else:  # an operation for which nothing is written here
             results = equation.primitive.bind(*arguments, **params)
             results = results if equation.primitive.multiple_results else [results]
@@ -72,13 +81,8 @@ def _run(jaxpr: Any, consts: Any, inputs: Any) -> list[Any]:
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _inner(params: dict[str, Any]) -> Any:
-    """The program of an operation that is a call, such as `jit`."""
-    for name in ("jaxpr", "call_jaxpr", "call", "plain", "fun_jaxpr"):
-        if name in params:
-            inner = params[name]
-            return inner if hasattr(inner, "consts") else ClosedJaxpr(inner, [])
-    return None
+def _closed(program: Any, args: Any) -> list[Any]:
+    return _run(getattr(program, "jaxpr", program), [_array(x) for x in getattr(program, "consts", ())], args)
 
 
 # ---------------------------------------------------------------- one number in, one number out
@@ -106,13 +110,8 @@ def _exactly_rounded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
-    "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "div": _truncated, "rem": np.fmod,
-    "neg": np.negative, "sign": np.sign, "abs": np.abs, "max": np.maximum, "min": np.minimum, "square": np.square,
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "floor": np.floor, "ceil": np.ceil,
-    "is_finite": np.isfinite, "nextafter": np.nextafter, "copy": np.asarray, "copy_p": np.asarray,
-    "not": np.invert, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    **HOST_FUNCTIONS, "add_any": np.add, "div": _truncated, "rem": np.fmod, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "nextafter": np.nextafter, "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
     "select_n": lambda which, *cases: np.choose(np.asarray(which, np.intp), cases),
     "population_count": np.bitwise_count,
     "shift_left": lambda x, by: _shift(x, by, np.left_shift),
@@ -233,43 +232,26 @@ def _dot(equation, params, x, y):
 # ---------------------------------------------------------------- gather and scatter
 
 
-def _places(numbers, operand_shape, indices, sizes, window_axes, collapsed, mapped, operand_batch, index_batch):
-    """Index arrays into the operand, in the layout [batch ..., window ...], and which of them lie inside."""
-    batch_shape = indices.shape[:-1]
-    kept = [axis for axis in range(len(operand_shape)) if axis not in (*collapsed, *operand_batch)]
-    shape = (*batch_shape, *(sizes[axis] for axis in kept))
-    places, rank = [], len(batch_shape)
-    for axis in range(len(operand_shape)):
-        start = np.zeros(batch_shape, np.int64)
-        if axis in mapped:
-            start = indices[..., mapped.index(axis)].astype(np.int64)
-        if axis in operand_batch:
-            along = index_batch[operand_batch.index(axis)]
-            start = np.arange(operand_shape[axis]).reshape([-1 if i == along else 1 for i in range(rank)])
-            start = np.broadcast_to(start, batch_shape)
-        places.append((axis, start, kept.index(axis) if axis in kept else None))
-    return places, shape, rank
+def _entries(equation, x, indices, slices):
+    """Where all elements of the slices of a gather or scatter lie, and which of these lie inside."""
+    numbers = Slices(x.shape, slices, equation.params["dimension_numbers"])
+    clips = "CLIP" in str(equation.params["mode"])
+    at, inside, along = [0] * x.ndim, np.True_, np.indices(slices, sparse=True)
+    for d, axis in numbers.windows:
+        at[axis] = along[d]
+    for d, axis in numbers.batching:
+        at[axis] = along[numbers.batch[d]]
+    for k, (axis, top) in enumerate(zip(numbers.dims, numbers.tops, strict=True)):
+        start = indices[(*(along[d] for d in numbers.batch), k)].astype(np.int64)
+        inside = inside & (clips | ((start >= 0) & (start <= top)))
+        at[axis] = at[axis] + np.clip(start, 0, top)
+    return tuple(np.broadcast_to(place, slices) for place in at), np.broadcast_to(inside, slices)
 
 
 def _gather(equation, params, x, indices):
-    numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
-    places, shape, rank = _places(
-        numbers, x.shape, indices, sizes, numbers.offset_dims, numbers.collapsed_slice_dims, numbers.start_index_map,
-        numbers.operand_batching_dims, numbers.start_indices_batching_dims,
-    )  # fmt: skip
-    filled = "FILL" in str(params["mode"])
-    inside, at = np.ones(shape[:rank], bool), []
-    for axis, start, window in places:
-        last = x.shape[axis] - sizes[axis]
-        if axis not in numbers.operand_batching_dims:
-            inside = inside & (start >= 0) & (start <= last)
-            start = np.clip(start, 0, last)
-        at.append(_with_window(start, window, sizes[axis], shape, rank))
-    out = np.broadcast_to(x[tuple(at)], shape)
-    if filled:
-        fill = _filling(x.dtype) if params["fill_value"] is None else params["fill_value"]
-        out = np.where(inside.reshape(inside.shape + (1,) * (len(shape) - rank)), out, np.asarray(fill, x.dtype))
-    return [_interleaved(out, rank, numbers.offset_dims)]
+    at, inside = _entries(equation, x, indices, equation.outvars[0].aval.shape)
+    fill = _filling(x.dtype) if params["fill_value"] is None else params["fill_value"]
+    return [np.where(inside | ("FILL" not in str(params["mode"])), x[at], np.asarray(fill, x.dtype))]
 
 
 def _filling(dtype):
@@ -279,46 +261,9 @@ def _filling(dtype):
     return np.nan if dtype.kind == "f" else True
 
 
-def _with_window(start, window, size, shape, rank):
-    start = start.reshape(start.shape + (1,) * (len(shape) - rank))
-    if window is None:
-        return start
-    offsets = np.arange(size).reshape([-1 if i == rank + window else 1 for i in range(len(shape))])
-    return start + offsets
-
-
-def _interleaved(out, rank, offset_dims):
-    """Window axes of [batch ..., window ...] moved to where the operation wants them."""
-    order, batch, window = [], iter(range(rank)), iter(range(rank, out.ndim))
-    for axis in range(out.ndim):
-        order.append(next(window) if axis in offset_dims else next(batch))
-    return np.transpose(out, order)
-
-
 def _scatter(combine):
     def rule(equation, params, x, indices, updates):
-        numbers = params["dimension_numbers"]
-        windows = numbers.update_window_dims
-        batch_axes = [axis for axis in range(updates.ndim) if axis not in windows]
-        updates = np.transpose(updates, [*batch_axes, *windows])
-        rank, sizes, own = len(batch_axes), [1] * x.ndim, iter(updates.shape[len(batch_axes) :])
-        outside = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-        for axis in range(x.ndim):
-            if axis not in outside:
-                sizes[axis] = next(own)
-        places, shape, rank = _places(
-            numbers, x.shape, indices, sizes, windows, numbers.inserted_window_dims,
-            numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims, numbers.scatter_indices_batching_dims,
-        )  # fmt: skip
-        inside, at = np.ones(shape[:rank], bool), []
-        clips = "CLIP" in str(params["mode"])
-        for axis, start, window in places:
-            last = x.shape[axis] - sizes[axis]
-            if axis not in numbers.operand_batching_dims:
-                inside = inside & (clips | ((start >= 0) & (start <= last)))
-                start = np.clip(start, 0, last)
-            at.append(np.broadcast_to(_with_window(start, window, sizes[axis], shape, rank), shape))
-        inside = np.broadcast_to(inside.reshape(inside.shape + (1,) * (len(shape) - rank)), shape)
+        at, inside = _entries(equation, x, indices, updates.shape)
         out = x.copy()
         combine(out, tuple(index[inside] for index in at), updates[inside])
         return [out]
@@ -331,10 +276,6 @@ def _set(out, at, values):
 
 
 # ---------------------------------------------------------------- loops and branches
-
-
-def _closed(program, args):
-    return _run(program.jaxpr, [_array(x) for x in program.consts], args)
 
 
 def _while(equation, params, *args):
@@ -405,9 +346,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "reduce_min": _reduction(np.min), "reduce_and": _reduction(np.all), "reduce_or": _reduction(np.any),
     "argmax": _extreme(np.argmax), "argmin": _extreme(np.argmin),
     "while": _while, "scan": _scan, "cond": _cond, "platform_index": _platform,
-    "materialize": lambda e, p, *xs: xs, "optimization_barrier": lambda e, p, *xs: xs,
+    **dict.fromkeys(SAME, lambda e, p, *xs: xs),
     "threefry2x32": lambda e, p, k0, k1, x0, x1: threefry2x32((k0, k1), (x0, x1)),
-    "stop_gradient": lambda e, p, x: [x],
     "eigh": lambda e, p, x: list(np.linalg.eigh(x))[::-1], "cholesky": lambda e, p, x: [np.linalg.cholesky(x)],
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxbandits.kernels.scalars import Scalars
-from jaxbandits.kernels.text import Let, Name, Number, c_type, host_number, is_known, text_of
+from jaxbandits.kernels.text import Assign, Entry, Let, Name, Number, Part, c_type, host_number, is_known, text_of
 
 Index: TypeAlias = Sequence[Any]
 Element: TypeAlias = Callable[[Any], Number]  # at an index
@@ -86,17 +86,17 @@ def plus(a: Any, b: Any) -> Any:
     """A sum of parts of an index."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
-    return b if a == 0 else a if b == 0 else f"({a} + {b})"
+    return b if a == 0 else a if b == 0 else Part(a, "+", b)
 
 
 def minus(a: Any, b: Any) -> Any:
     """A difference of parts of an index."""
-    return a - b if isinstance(a, int) and isinstance(b, int) else a if b == 0 else f"({a} - {b})"
+    return a - b if isinstance(a, int) and isinstance(b, int) else a if b == 0 else Part(a, "-", b)
 
 
 def times(a: Any, b: int) -> Any:
     """A part of an index, multiplied."""
-    return a * b if isinstance(a, int) else 0 if b == 0 else a if b == 1 else f"({a} * {b})"
+    return a * b if isinstance(a, int) else 0 if b == 0 else a if b == 1 else Part(a, "*", b)
 
 
 def linear(index: Index, shape: Sequence[int]) -> Any:
@@ -139,12 +139,14 @@ class Loops(Scalars):
         """The layout in which an array is read or written."""
         return self if isinstance(x, Looped) else self.unrolled
 
-    def view(self, place: str, shape: Iterable[int], dtype: Any, memory: Name | None = None) -> Looped:
-        """An array in memory. place: of its elements, with {} for their number. Truth values are bytes of any value."""
-        shape, more = tuple(shape), " != 0" if np.dtype(dtype).kind == "b" and memory is None else ""
+    def view(self, place: str, shape: Iterable[int], dtype: Any) -> Looped:
+        """An array in memory: its name, or in that of others the place of an element, with {} for its number."""
+        shape, memory = tuple(shape), place if isinstance(place, Name) else None
+        more = " != 0" if np.dtype(dtype).kind == "b" else ""  # truth values of others are bytes of any value
 
         def load_element(index: Index) -> Number:
-            return self.let(place.format(linear(index, shape)) + more, dtype)
+            where = linear(index, shape)
+            return self.let(Entry(memory, where) if memory else place.format(where) + more, dtype)
 
         return Looped(shape, dtype, load_element, memory=memory)
 
@@ -158,8 +160,8 @@ class Loops(Scalars):
             return Looped(x.shape, dtype, lambda _: flat[0])
         if all(map(is_known, flat)):
             name = self.fresh("a", dtype)
-            self.add_statement(f"TABLE {c_type(dtype)} {name}[] = {{{', '.join(map(text_of, flat))}}};")
-            memory = self.view(f"{name}[{{}}]", x.shape, dtype, memory=name)
+            self.add_statement(Assign(Entry(name, ""), f"{{{', '.join(map(text_of, flat))}}}", f"TABLE {c_type(dtype)} "))
+            memory = self.view(name, x.shape, dtype)
         else:
             memory = self.each(x.shape, dtype)
             self.unrolled.for_each_index(x.shape, lambda index: self.set(memory, index, x.at(index)))
@@ -209,8 +211,7 @@ class Loops(Scalars):
         if left[0] == 1:
             self.for_each_index(left[1:], what, *before, 0)
             return
-        i = self.fresh("i", np.int32)
-        with self.block(f"ONCE for (int {i} = 0; {i} < {left[0]}; ++{i})"):
+        with self.loop(left[0]) as i:
             self.for_each_index(left[1:], what, *before, str(i))
 
     def lazy(self, shape: Sequence[int], dtype: Any, element: Element, *read: Array, cheap: bool = False) -> Array:
@@ -222,7 +223,7 @@ class Loops(Scalars):
         """The array with such elements, computed now, or one whose elements are all set later."""
         name = self.fresh("a", dtype)
         self.add_statement(Let(name, "", changing=True, size=max(1, prod(shape))))
-        found = self.view(f"{name}[{{}}]", shape, dtype, memory=name)
+        found = self.view(name, shape, dtype)
         if element is not None:
             self.store(found, element)
         return found
@@ -231,12 +232,14 @@ class Loops(Scalars):
         """Set all elements of an array."""
         self.layout(to).for_each_index(to.shape, lambda index: self.set(to, index, element(index)))
 
-    def give(self, place: str, x: Array) -> None:
-        """Write an array into memory that others read. place: as of `view`."""
-        self.layout(x).for_each_index(
-            x.shape,
-            lambda index: self.add_statement(f"{place.format(linear(index, x.shape))} = {text_of(x.at(index))};"),
-        )
+    def give(self, place: str, x: Array, stays: bool = False) -> None:
+        """Write an array into memory that others read. place: as of `view`. stays: the program may read there too."""
+
+        def write(index: Index) -> None:
+            line = Assign(place.format(linear(index, x.shape)), text_of(x.at(index)))
+            self.add_statement(str(line) if stays else line)
+
+        self.layout(x).for_each_index(x.shape, write)
 
     def prepare_writes(self, x: Array, *beside: Array) -> list[Array]:
         """An array that is set from now on, and others, which do not change with it."""
@@ -249,7 +252,7 @@ class Loops(Scalars):
         """Set an element of an array of `each` or `prepare_writes`, where a condition holds."""
         if not is_known(where) or where:
             test = "" if is_known(where) else f"if ({where}) "
-            self.add_statement(f"{test}{to.memory}[{linear(index, to.shape)}] = {text_of(value)};")
+            self.add_statement(Assign(Entry(to.memory, linear(index, to.shape)), text_of(value), test))
 
     def cell(self, start: Number) -> Array:
         """An array of shape () that is set again and again."""

@@ -13,7 +13,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from jaxbandits.jax_internals import dce_jaxpr
-from jaxbandits.kernels.arrays import Apart, Array, Looped, Loops, constant, hold_apart, single
+from jaxbandits.kernels.arrays import Apart, Array, Looped, Loops, constant, hold_apart, minus, single
 from jaxbandits.kernels.rules import C_RULES
 from jaxbandits.kernels.text import Unsupported, is_known, text_of
 
@@ -173,9 +173,8 @@ def _scan_looped(
 ) -> list[Array]:
     """A scan as a loop whose inputs and outputs lie in memory."""
     inputs, outputs = list(map(run.to_layout, inputs)), [run.each(x.shape, x.dtype) for x in rows]
-    k, length, count = run.fresh("i", np.int32), p["length"], len(state.arrays)
-    with run.block(f"ONCE for (int {k} = 0; {k} < {length}; ++{k})"):
-        here = f"({length - 1} - {k})" if p["reverse"] else str(k)
+    with run.loop(p["length"]) as k:
+        here, count = minus(p["length"] - 1, k) if p["reverse"] else k, len(state.arrays)
         after = run.write_function(p["jaxpr"], [*fixed, *state.arrays, *(_row(run, x, here) for x in inputs)])
         for to, x in zip(outputs, map(run.to_layout, after[count:]), strict=True):
             run.for_each_index(x.shape, lambda i: run.set(to, [here, *i], x.at(i)))  # noqa: B023
@@ -183,7 +182,7 @@ def _scan_looped(
     return [*state.arrays, *(run.hold_by_size(x) for x in outputs)]
 
 
-def _row(run: Emitter, x: Looped, k: str) -> Array:
+def _row(run: Emitter, x: Looped, k: Any) -> Array:
     return run.hold_by_size(run.lazy(x.shape[1:], x.dtype, lambda i: x.at([k, *i]), x, cheap=True))
 
 

@@ -4,46 +4,12 @@ What one of them stores and the next one loads is then a number, and an array th
 thread's memory is far away from it.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from jaxbandits.kernels.text import ELEMENT, LOOP, VARIABLE_NAME, Block, Let, Statement, changes, lines, reads
+from jaxbandits.kernels.text import Assign, Block, Let, Part, Statement, changes, entry, flatten, reads, rename, rewrite
 
-STORED = re.compile(r"(a\d+\[[^\[\]]*\]) = (.*);")
-INDEX = re.compile(r"\bi\d+\b")
 MERGE_DISTANCE = 500  # statements between two loops
-STAYS = re.compile(r"\((at|out)\d|.*break;")  # a line that writes what others read, or ends a loop before its time
-
-
-class Loop(NamedTuple):
-    """A loop of a known length."""
-
-    turn: str  # the name of its index
-    length: str
-    block: Block
-
-    def rows(self, array: str) -> set[tuple[str, int]]:
-        """Which elements of an array a turn has to itself, by each statement: where all begin, and how many they are.
-
-        Of 0 elements, a turn may touch those of others.
-        """
-        text = "\n".join(lines([self.block]))
-        inside = {index: int(length) for index, length in LOOP.findall(text)}
-        one = re.compile(rf"(?:\(([^v]*) \+ )?{self.turn}\)?")
-        row = re.compile(rf"\(?\({self.turn} \* (\d+)\)(?: \+ (i?\d+)\))?")
-        found = set[tuple[str, int]]()
-        for place in (place for name, place in ELEMENT.findall(text) if name == array):
-            if here := one.fullmatch(place):
-                start = here[1] or ""
-                found.add((start, 0 if inside.keys() & set(INDEX.findall(start)) else 1))
-            elif here := row.fullmatch(place):
-                n, last = int(here[1]), here[2] or "0"
-                largest = inside.get(last, n + 1) - 1 if last[0] == "i" else int(last)
-                found.add(("", n if largest < n else 0))
-            else:
-                found.add(("", 0))
-        return found
 
 
 class Touched(NamedTuple):
@@ -52,21 +18,16 @@ class Touched(NamedTuple):
     statement: Statement
     reads: set[str]
     changes: set[str]
-    loop: Loop | None = None
+    loop: Block | None = None
 
 
 def effects_of(statement: Statement) -> Touched:
     """What a statement touches."""
-    read, changed = reads(statement), changes(statement)
-    if isinstance(statement, Let):
-        return Touched(statement, read, {*changed, str(statement.name)})
-    if isinstance(statement, str) and statement.startswith("TABLE"):
-        return Touched(statement, read, {*changed, *VARIABLE_NAME.findall(statement)[:1]})
-    head = LOOP.fullmatch(statement.head) if isinstance(statement, Block) else None
-    if head is None or any(map(STAYS.match, lines(statement.body))):  # type: ignore[union-attr]
-        return Touched(statement, read, changed)
-    own = {each.name for each in statement.body if isinstance(each, Let)}  # type: ignore[union-attr]
-    return Touched(statement, read, changed - own, Loop(head[1], head[2], statement))  # type: ignore[arg-type]
+    found = Touched(statement, reads(statement), changes(statement))
+    # a text in a loop writes what others read, or ends it before its time
+    if isinstance(statement, Block) and statement.length is not None:
+        return found if any(isinstance(x, str) for x in flatten([statement])) else found._replace(loop=statement)
+    return found
 
 
 def merge_loops(body: Sequence[Statement]) -> list[Statement]:
@@ -75,30 +36,27 @@ def merge_loops(body: Sequence[Statement]) -> list[Statement]:
         return list(body)
     done = list[Touched]()
     for statement in body:
-        here = effects_of(
-            Block(statement.head, merge_loops(statement.body)) if isinstance(statement, Block) else statement
-        )
-        if here.loop is None:
-            done.append(here)
-        else:
-            done = _placed(done, here)
+        if isinstance(statement, Block):
+            statement = statement._replace(body=merge_loops(statement.body))
+        here = effects_of(statement)
+        done = _place_parts(done, here) if here.loop else [*done, here]
     return [each.statement for each in done]
 
 
-def _placed(done: list[Touched], here: Touched) -> list[Touched]:
+def _place_parts(done: list[Touched], here: Touched) -> list[Touched]:
     """Statements and a loop that follows, as part of one among them where it may be."""
     read, changed, starts = set[str](), set[str](), list[int]()  # of the statements between; what the loop begins with
     own = here
     for k in range(len(done) - 1, max(-1, len(done) - 1 - MERGE_DISTANCE), -1):
         each = done[k]
-        if isinstance(each.statement, str) and "break;" in each.statement:
+        if isinstance(each.statement, str):
             break
         if (one := _one(each, here)) is not None:
             if not (each.changes & (read | changed) or changed & each.reads):  # the first loop may come later
-                return _placed([*done[:k], *done[k + 1 :]], one)
+                return _place_parts([*done[:k], *done[k + 1 :]], one)
             if not (own.changes & (read | changed) or changed & own.reads):  # the second one may come before
                 rest = [x for i, x in enumerate(done) if i > k and i not in starts]
-                return [*_placed([*done[:k], *(done[i] for i in starts[::-1])], one), *rest]
+                return [*_place_parts([*done[:k], *(done[i] for i in starts[::-1])], one), *rest]
         if isinstance(each.statement, Let) and each.changes <= own.changes - read - changed and not each.reads:
             starts.append(k)
             own = own._replace(reads=own.reads - each.changes, changes=own.changes - each.changes)
@@ -106,63 +64,58 @@ def _placed(done: list[Touched], here: Touched) -> list[Touched]:
     return [*done, here]
 
 
-def _shared(before: Touched, after: Touched) -> set[str] | None:
-    """The arrays that a loop reads of what one before it makes, or harms; None where they cannot be one."""
-    first, second = before.loop, after.loop
-    if first is None or second is None or first.length != second.length or not before.changes & after.reads:
-        return None
-    shared = before.changes & (after.reads | after.changes) | before.reads & after.changes
-    rows = [first.rows(x) | second.rows(x) for x in shared]  # none of a single number
-    return shared if all(len(each) == 1 and min(each)[1] for each in rows) else None
+def leaves(index: Any) -> set[str]:
+    """What a part of an index is computed from."""
+    return leaves(index.left) | leaves(index.right) if isinstance(index, Part) else {str(index)}
+
+
+def rows_of_turns(loop: Block, array: str) -> Iterator[tuple[Any, int]]:
+    """Which elements of an array a turn has to itself, by each statement: where all begin, and how many they are.
+
+    Of 0 elements, a turn may touch those of others.
+    """
+    inside = {x.turn: x.length for x in flatten([loop]) if isinstance(x, Block) and x.length is not None}
+    for place in [x.place for x in map(entry, flatten(loop.body)) if x and x.array == array]:
+        match place:
+            case Part(start, "+", loop.turn):
+                yield start, all(x.isdigit() or (x[0] == "i" and x not in inside) for x in leaves(start))
+            case Part(loop.turn, "*", n):
+                yield 0, n
+            case Part(Part(loop.turn, "*", n), "+", last):
+                largest = last if isinstance(last, int) else inside.get(last, n + 1) - 1
+                yield 0, n if largest < n else 0
+            case _:
+                yield 0, place == loop.turn
 
 
 def _one(before: Touched, after: Touched) -> Touched | None:
     """Two loops as one, in which nothing is loaded that was stored in the same turn; None where they cannot be one."""
-    first, second, shared = before.loop, after.loop, _shared(before, after)
-    if first is None or second is None or shared is None:
+    first, second = before.loop, after.loop
+    if not first or not second or first.length != second.length or not before.changes & after.reads:
         return None
-    index = re.compile(rf"\b{second.turn}\b")
-    stored, names, body = dict[str, str](), dict[str, str](), list[Statement]()
-    renamed = [_with(each, index, {second.turn: first.turn}) for each in second.block.body]
-    for statement in [*first.block.body, *renamed]:
-        statement = _with(statement, VARIABLE_NAME, names)
+    shared = before.changes & (after.reads | after.changes) | before.reads & after.changes
+    rows = [{*rows_of_turns(first, x), *rows_of_turns(second, x)} for x in shared]  # none of a single number
+    if not all(len(each) == 1 and min(each)[1] for each in rows):
+        return None
+    names, stored, body = {second.turn: first.turn}, dict[Any, str](), list[Statement]()
+    for each in (*first.body, *second.body):
+        statement = rename(each, names)
         if isinstance(statement, Let) and not statement.changing and statement.text in stored:
             names[statement.name] = stored[statement.text]
             continue
         body.append(statement)
-        store = STORED.fullmatch(statement) if isinstance(statement, str) else None
-        if store is None:
+        if isinstance(statement, Assign) and (place := entry(statement)) and not statement.before:
+            if place.array in shared:
+                stored[place] = statement.value
+        else:
             gone = changes(statement)
-            stored = {place: x for place, x in stored.items() if x not in gone and place.split("[")[0] not in gone}
-        elif store[1].split("[")[0] in shared:
-            stored[store[1]] = store[2]
-    return effects_of(
-        Block(first.block.head, merge_loops(body) if any(isinstance(each, Block) for each in body) else body)
-    )
-
-
-def _with(statement: Statement, pattern: re.Pattern[str], names: Mapping[str, str]) -> Statement:
-    """A statement with other names."""
-
-    def new(text: str) -> str:
-        return pattern.sub(lambda name: names.get(name[0], name[0]), text)
-
-    if isinstance(statement, Block):
-        return Block(new(statement.head), [_with(each, pattern, names) for each in statement.body])
-    return statement._replace(text=new(statement.text)) if isinstance(statement, Let) else new(statement)
+            stored = {place: x for place, x in stored.items() if x not in gone and place.array not in gone}
+    return effects_of(first._replace(body=merge_loops(body)))
 
 
 def without_unread_arrays(body: list[Statement]) -> list[Statement]:
     """The statements without arrays of a thread's memory that nothing reads."""
-    texts = [(STORED.fullmatch(line), line) for line in lines(body)]
-    read = {name for store, line in texts for name, _ in ELEMENT.findall(store[2] if store else line)}
-    made = {store[1].split("[")[0] for store, _ in texts if store}
-    return list(_without(body, made - read))
-
-
-def _without(body: Iterable[Statement], arrays: set[str]) -> Iterator[Statement]:
-    for statement in body:
-        if isinstance(statement, Block):
-            yield Block(statement.head, list(_without(statement.body, arrays)))
-        elif not arrays & (changes(statement) | ({str(statement.name)} if isinstance(statement, Let) else set())):
-            yield statement
+    entries = [(x, place.array) for x in flatten(body) if (place := entry(x))]
+    unread = {array for x, array in entries if isinstance(x, Assign) and not x.before}
+    unread -= {array for x, array in entries if isinstance(x, Let)}
+    return rewrite(body, lambda statement: None if unread & changes(statement) else statement)

@@ -25,7 +25,7 @@ from jaxbandits.kernels.emitter import Carried, Emitter, lend_arrays, read_only
 from jaxbandits.kernels.launch import PlayForm
 from jaxbandits.kernels.schedule import Fitted, fit_kernel, write_kernel
 from jaxbandits.kernels.source import CARRIED, INPUT, RESULT, pointers
-from jaxbandits.kernels.text import Name, text_of
+from jaxbandits.kernels.text import Assign, Name, text_of
 from jaxbandits.protocol import Case
 from jaxbandits.recorder import Record, Window
 from jaxbandits.simulator import WindowKind
@@ -182,7 +182,7 @@ class Stretch:
         self.state = Carried(run, lane, start)
         ended = {"single": self._single, "full": self._full, "counted": self._write_counted}[self.traced.kind]()
         for k, x in enumerate(jax.tree.leaves(ended)):
-            run.give(self._memory_place("out", k, x), x)
+            run.give(self._memory_place("out", k, x), x, stays=True)
         return [
             *FIRST_PARAMETERS, *pointers(INPUT, "case", case), *pointers(CARRIED, "in", lane),
             *pointers(CARRIED, "before", rows), *pointers(RESULT, "out", lane), *pointers(RESULT, "at", rows),
@@ -197,8 +197,9 @@ class Stretch:
 
     def _write_totals(self, row: Name, totals: Sequence[Array]) -> None:
         for k, x in enumerate(totals):
-            self.run.give(f"(at{k} + (((size_t)lane * points + point) * checkpoints + {row}) * {x.size})[{{}}]", x)
-        self.run.add_statement(f"{row} = {row} + 1;")
+            place = f"(at{k} + (((size_t)lane * points + point) * checkpoints + {row}) * {x.size})[{{}}]"
+            self.run.give(place, x, stays=True)
+        self.run.add_statement(Assign(row, f"{row} + 1"))
 
     def _counter(self, name: str) -> Name:
         return self.run.variable(Name(name, np.int32), np.int32)
@@ -212,7 +213,7 @@ class Stretch:
                 self.state.assign_arrays(
                     run.write_function(self.traced.step, [*self.case, self.seed, *self.state.arrays, single(done)])
                 )
-                run.add_statement(f"{done} = {done} + 1;")
+                run.add_statement(Assign(done, f"{done} + 1"))
             run.add_statement(f"if ({row} == checkpoints || times[{row}] > last) break;")
             self._write_totals(row, self.traced.checkpoint_values(self._as_lane(lend_arrays(self.state.arrays)).record))
         return self._as_lane(self.state.arrays)._replace(plays=single(done), next=single(row))
@@ -240,8 +241,8 @@ class Stretch:
             made = run.op("min", most, rest)
             reached = run.op("add", done, made)
             self.state.assign_arrays(self._window([done, made], reached, row))
-            run.add_statement(f"{done} = {reached};")
-            run.add_statement(f"{left} = {left} > {slots} ? {left} - {slots} : length;")
+            run.add_statement(Assign(done, text_of(reached)))
+            run.add_statement(Assign(left, f"{left} > {slots} ? {left} - {slots} : length"))
         return self._as_lane(self.state.arrays)._replace(plays=single(done), next=single(row))
 
     def _write_counted(self) -> Lane:

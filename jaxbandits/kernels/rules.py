@@ -24,7 +24,7 @@ from jaxbandits.kernels.arrays import (
     weave_index,
 )
 from jaxbandits.kernels.scalars import ELEMENTWISE
-from jaxbandits.kernels.text import Number, Unsupported, host_number, text_of
+from jaxbandits.kernels.text import Number, Part, Unsupported, host_number, text_of
 
 Rule = Callable[..., Any]  # of a layout, an equation, and arrays; gives an array or several
 # of an equation, the number of its result or operand, an index: where its element lies in the one operand or result
@@ -81,8 +81,8 @@ def _reshape(eqn: Any, k: int, i: Index) -> Index:
         return [next(left) if n > 1 else 0 for n in old]
     place, index = linear(i, new), []
     for n in reversed(old):
-        index.append(place % n if isinstance(place, int) else f"({place} % {n})")
-        place = place // n if isinstance(place, int) else f"({place} / {n})"
+        index.append(place % n if isinstance(place, int) else Part(place, "%", n))
+        place = place // n if isinstance(place, int) else Part(place, "/", n)
     return index[::-1]
 
 

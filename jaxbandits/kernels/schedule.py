@@ -14,8 +14,6 @@ from jaxbandits.kernels.emitter import Emitter
 from jaxbandits.kernels.merged import merge_loops, without_unread_arrays
 from jaxbandits.kernels.source import kernel
 from jaxbandits.kernels.text import (
-    ELEMENT,
-    LOOP,
     VARIABLE_NAME,
     Block,
     Let,
@@ -23,8 +21,12 @@ from jaxbandits.kernels.text import (
     TooLong,
     Unsupported,
     changes,
+    entry,
+    flatten,
     indent_lines,
     reads,
+    rename,
+    rewrite,
 )
 
 # Beyond these a program's arrays stay in memory and loops run over them, smaller and smaller ones until the program is
@@ -55,7 +57,7 @@ class Census(NamedTuple):
 def census_of(body: list[Statement]) -> Census:
     """Count the statements of a program."""
     made = [life.let for life in _lives(body)]
-    again = [x for x in body if isinstance(x, Block) and not LOOP.fullmatch(x.head)]  # all else is run once
+    again = [x for x in body if isinstance(x, Block) and x.length is None]  # all else is run once
     return Census(
         operations=sum(not let.changing for let in made), alive=alive(body), memory=_memory(body),
         loops=sum("for (" in line for line in indent_lines(body)), touched=_count_touches(again or body),
@@ -63,14 +65,10 @@ def census_of(body: list[Statement]) -> Census:
 
 
 def _count_touches(body: Iterable[Statement]) -> int:
-    found = 0
-    for statement in body:
-        if isinstance(statement, Block):
-            loop = LOOP.fullmatch(statement.head)
-            found += (int(loop[2]) if loop else 1) * _count_touches(statement.body)
-        else:
-            found += len(ELEMENT.findall(statement.text if isinstance(statement, Let) else statement))
-    return found
+    return sum(
+        (1 if x.length is None else x.length) * _count_touches(x.body) if isinstance(x, Block) else entry(x) is not None
+        for x in body
+    )
 
 
 def unroll_inner_loops(body: Iterable[Statement]) -> Iterator[Statement]:
@@ -79,13 +77,13 @@ def unroll_inner_loops(body: Iterable[Statement]) -> Iterator[Statement]:
         if not isinstance(statement, Block):
             yield statement
         elif (
-            LOOP.fullmatch(statement.head)
+            statement.length is not None
             and len(statement.body) <= LONGEST_UNROLLED_LOOP
             and not any(isinstance(each, Block) for each in statement.body)
         ):
-            yield Block(statement.head.replace("ONCE", "FOUR"), statement.body)
+            yield statement._replace(head=statement.head.replace("ONCE", "FOUR"))
         else:
-            yield Block(statement.head, list(unroll_inner_loops(statement.body)))
+            yield statement._replace(body=list(unroll_inner_loops(statement.body)))
 
 
 class _Life(NamedTuple):
@@ -137,20 +135,8 @@ def sharing_memory(body: list[Statement]) -> list[Statement]:
         )  # fmt: skip
         place = places[array.let.name] = next(fitting, array.let.name)
         shared.setdefault(place, []).append(array)
-    return [*(others[0].let for others in shared.values()), *_place_arrays(body, places)]
-
-
-def _place_arrays(body: list[Statement], places: dict[str, str]) -> Iterator[Statement]:
-    def rename_arrays(text: str) -> str:
-        return VARIABLE_NAME.sub(lambda name: places.get(name[0], name[0]), text)
-
-    for statement in body:
-        if isinstance(statement, Block):
-            yield Block(rename_arrays(statement.head), list(_place_arrays(statement.body, places)))
-        elif isinstance(statement, str):
-            yield rename_arrays(statement)
-        elif statement.name not in places:
-            yield statement._replace(text=rename_arrays(statement.text))
+    left = rewrite(body, lambda x: None if isinstance(x, Let) and x.name in places else rename(x, places))
+    return [*(others[0].let for others in shared.values()), *left]
 
 
 def without_unread(body: list[Statement], needed: set[str] | None = None) -> list[Statement]:
@@ -159,7 +145,7 @@ def without_unread(body: list[Statement], needed: set[str] | None = None) -> lis
     for statement in reversed(body):
         if isinstance(statement, Block):
             needed |= set(VARIABLE_NAME.findall(statement.head))
-            statement = Block(statement.head, without_unread(statement.body, needed))
+            statement = statement._replace(body=without_unread(statement.body, needed))
         elif isinstance(statement, Let) and not statement.changing and statement.name not in needed:
             continue
         else:
@@ -198,9 +184,9 @@ def _by_need(body: list[Statement]) -> list[Statement]:
 
     for statement in body:
         if isinstance(statement, Block):
-            statement = Block(statement.head, _by_need(statement.body))
+            statement = statement._replace(body=_by_need(statement.body))
         read = reads(statement)
-        if isinstance(statement, Let) and not statement.changing and "[" not in statement.text:
+        if isinstance(statement, Let) and not statement.changing and "[" not in str(statement.text):
             operands = sorted((heights.get(name, 1) for name in read), reverse=True)
             heights[statement.name] = max([1, *(height + beside for beside, height in enumerate(operands))])
             waiting[statement.name], needs[statement.name] = statement, read
@@ -241,7 +227,7 @@ def _arrange(body: list[Statement]) -> list[Statement]:
 
 def _memory(body: Iterable[Statement]) -> int:
     """How many numbers a thread's memory holds."""
-    return sum(_memory(x.body) if isinstance(x, Block) else x.size if isinstance(x, Let) else 0 for x in body)
+    return sum(x.size for x in flatten(body) if isinstance(x, Let))
 
 
 def write_kernel(stem: str, write: Write, traced: Any, largest: int, most: float = inf) -> Fitted:

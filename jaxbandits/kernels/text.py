@@ -7,7 +7,7 @@ Types of C are named here and nowhere else.
 import contextlib
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,9 +19,7 @@ TYPES = {
     "float64": "double",
 }  # fmt: skip
 VARIABLE_NAME = re.compile(r"\b[va]\d+\b")  # variables, arrays
-ELEMENT = re.compile(r"(a\d+)\[([^\[\]]*)\]")  # of an array, and its place
-LOOP = re.compile(r"ONCE for \(int (i\d+) = 0; i\d+ < (\d+); \+\+i\d+\)")  # of a known length
-ASSIGNED = re.compile(r"^(?:if \(.*\) )?([va]\d+)(?:\[.*?\])? = ")
+WORDS = re.compile(r"\b[vai]\d+\b")  # and indices of loops
 
 
 class Unsupported(NotImplementedError):
@@ -84,11 +82,32 @@ def text_of(x: Number) -> str:
     return f"({text})" if x < 0 else text
 
 
+class Part(NamedTuple):
+    """A part of an index that is computed. left, right: numbers, indices of loops, variables, or other parts."""
+
+    left: Any
+    sign: str
+    right: Any
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.sign} {self.right})"
+
+
+class Entry(NamedTuple):
+    """An element of an array in the thread's memory. place: a number, the index of a loop, a variable, or a `Part`."""
+
+    array: str
+    place: Any
+
+    def __str__(self) -> str:
+        return f"{self.array}[{self.place}]"
+
+
 class Let(NamedTuple):
     """A variable, or an array of some size. `changing`: it is assigned later."""
 
     name: Name
-    text: str
+    text: str | Entry
     changing: bool = False
     size: int = 0
 
@@ -97,14 +116,27 @@ class Let(NamedTuple):
         return f"{'' if self.changing else 'const '}{kind} {self.name}{size}{self.text and f' = {self.text}'};"
 
 
+class Assign(NamedTuple):
+    """A variable, an element or a place in others' memory gets a value. before: a condition, or the type of a table."""
+
+    to: str | Entry
+    value: str
+    before: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.before}{self.to} = {self.value};"
+
+
 class Block(NamedTuple):
-    """Statements in braces: a loop, or what happens under a condition."""
+    """Statements in braces. turn: the index of a loop. length: that of a loop, where it is known."""
 
     head: str
     body: "list[Statement]"
+    turn: str = ""
+    length: int | None = None
 
 
-Statement: TypeAlias = Let | Block | str  # text: a statement that stays where it is
+Statement: TypeAlias = Let | Assign | Block | str  # text: a statement that stays where it is
 
 
 class Writer:
@@ -127,7 +159,7 @@ class Writer:
         self._numbered += 1
         return Name(f"{letter}{self._numbered}", dtype)
 
-    def let(self, text: str, dtype: Any) -> Name:
+    def let(self, text: str | Entry, dtype: Any) -> Name:
         """A variable for an expression."""
         key = text, np.dtype(dtype)
         if key not in self._seen:
@@ -138,7 +170,7 @@ class Writer:
     def forget(self, array: Name) -> None:
         """What was read of an array is read anew: it is written over."""
         for seen in self._seen.maps:
-            for key in [key for key in seen if f"{array}[" in key[0]]:
+            for key in [key for key in seen if isinstance(key[0], Entry) and key[0].array == array]:
                 del seen[key]
 
     def variable(self, start: Number, dtype: Any) -> Name:
@@ -156,18 +188,26 @@ class Writer:
                 before[name] = self.fresh("v", name.dtype)
                 self.add_statement(Let(before[name], name))
         for name, text in pairs:
-            self.add_statement(f"{name} = {before.get(text, text)};")
+            self.add_statement(Assign(name, before.get(text, text)))
 
     @contextlib.contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        """Inside, statements are those of a loop or branch."""
-        block = Block(head, [])
+    def block(self, head: str, *loop: Any) -> Iterator[None]:
+        """Inside, statements are those of a loop or branch. loop: its index and length."""
+        block = Block(head, [], *loop)
         self.add_statement(block)
         self._open.append(block.body)
         self._seen = self._seen.new_child()
         yield
         self._open.pop()
         self._seen = self._seen.parents
+
+    @contextlib.contextmanager
+    def loop(self, length: Any) -> Iterator[Name]:
+        """Inside, statements are those of a loop over an index, which is given."""
+        i = self.fresh("i", np.int32)
+        known_length = None if isinstance(length, Part) else int(length)
+        with self.block(f"ONCE for (int {i} = 0; {i} < {length}; ++{i})", i, known_length):
+            yield i
 
 
 def indent_lines(body: Iterable[Statement], depth: int = 1) -> Iterator[str]:
@@ -182,14 +222,24 @@ def indent_lines(body: Iterable[Statement], depth: int = 1) -> Iterator[str]:
             yield f"{indent}{statement}"
 
 
-def lines(body: Iterable[Statement]) -> Iterator[str]:
-    """The texts of statements: heads of blocks, what variables begin with, and all others."""
+def flatten(body: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements, and those inside of them."""
     for statement in body:
+        yield statement
         if isinstance(statement, Block):
-            yield statement.head
-            yield from lines(statement.body)
-        else:
-            yield statement.text if isinstance(statement, Let) else statement
+            yield from flatten(statement.body)
+
+
+def rewrite(body: Iterable[Statement], change: Callable[[Statement], Statement | None]) -> list[Statement]:
+    """The statements as a function gives them that are no blocks, in and out of blocks, without those that are None."""
+    found = [x._replace(body=rewrite(x.body, change)) if isinstance(x, Block) else change(x) for x in body]
+    return [x for x in found if x is not None]
+
+
+def entry(statement: Statement) -> Entry | None:
+    """The element that a statement reads or assigns, if there is one."""
+    found = statement.text if isinstance(statement, Let) else statement.to if isinstance(statement, Assign) else None
+    return found if isinstance(found, Entry) else None
 
 
 def reads(statement: Statement) -> set[str]:
@@ -197,12 +247,23 @@ def reads(statement: Statement) -> set[str]:
     if isinstance(statement, Block):
         inside = set(VARIABLE_NAME.findall(statement.head)).union(*map(reads, statement.body))
         return inside - {each.name for each in statement.body if isinstance(each, Let)}
-    return set(VARIABLE_NAME.findall(statement.text if isinstance(statement, Let) else statement))
+    return set(VARIABLE_NAME.findall(str(statement.text if isinstance(statement, Let) else statement)))
 
 
 def changes(statement: Statement) -> set[str]:
-    """The variables that a statement assigns, inside of it too."""
+    """The variables and arrays that a statement makes or assigns, inside of it too."""
     if isinstance(statement, Block):
-        return set().union(*map(changes, statement.body))
-    found = ASSIGNED.match(statement) if isinstance(statement, str) else None
-    return {found[1]} if found else set()
+        return set[str]().union(*map(changes, statement.body))
+    if isinstance(statement, Assign):
+        return {statement.to.array if isinstance(statement.to, Entry) else statement.to}
+    return {statement.name} if isinstance(statement, Let) else set()
+
+
+def rename(statement: Any, names: Mapping[str, str]) -> Any:
+    """A statement with other names of variables, arrays and indices of loops."""
+    if isinstance(statement, str):
+        text = WORDS.sub(lambda name: names.get(name[0], name[0]), statement)
+        return Name(text, statement.dtype) if isinstance(statement, Name) else text
+    if isinstance(statement, list):
+        return [rename(each, names) for each in statement]
+    return type(statement)(*(rename(x, names) for x in statement)) if isinstance(statement, tuple) else statement

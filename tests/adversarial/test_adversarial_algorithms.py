@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
+from plays import silent, watched
 from scipy import integrate, optimize, stats
 from uncompiled import uncompiled
-from watched import silent, watched
 
 import jaxbandits as jb
 from jaxbandits import simulator

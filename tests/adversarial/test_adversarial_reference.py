@@ -17,8 +17,8 @@ from against_reference import draw, fast_runs, forked
 from dealt import dealt
 from numpy_draws import NumpyDraws, to_laplace
 from planting import errors, planted
+from plays import silent, watched
 from reference import adversarial
-from watched import silent, watched
 
 import jaxbandits as jb
 from jaxbandits import algorithms, theory

@@ -13,9 +13,9 @@ import pytest
 from against_reference import exact_draw
 from dealt import dealt
 from planting import errors, planted
+from plays import watched
 from reference import delay as literal
 from uncompiled import uncompiled
-from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import algorithms as a

@@ -7,10 +7,10 @@ import jax
 import numpy as np
 import pytest
 from dealt import dealt
+from plays import silent
 from scipy import stats
 from test_adversarial_algorithms import INF, history
 from uncompiled import uncompiled
-from watched import silent
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batched_exp4 import MAX_WINDOW_PLAYS, batched_exp4

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from against_reference import exact_draw, exact_world
 from on_tape import on_tape
-from one_program import played
 from planting import errors, planted
+from plays import of_cases
 from reference import private_linear as literal
 from uncompiled import uncompiled
 
@@ -41,13 +41,13 @@ def slow(case, seed, reference=literal):
 def lanes():
     """Of all cases, and of the last with hardly any noise in place of none."""
     algorithms = [*map(made, CASES), made("no noise", rho=1e20)]
-    found = played([(algorithm, users()) for algorithm in algorithms], SEEDS)
+    found = of_cases([(algorithm, users()) for algorithm in algorithms], SEEDS)
     return dict(zip([*CASES, "hardly any"], found, strict=True))
 
 
 def fast(case, seed):
     run = lanes()[case][seed]
-    return run, run.released
+    return run, run.history.released
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -55,7 +55,7 @@ def test_paths_and_releases_are_the_literal_ones(case):
     for seed in SEEDS:
         run, sums = fast(case, seed)
         actions, released = slow(case, seed)
-        np.testing.assert_array_equal(run.action, actions)
+        np.testing.assert_array_equal(run.history.action, actions)
         plays = np.flatnonzero(~np.isnan(sums[:, 0])) + 1
         np.testing.assert_array_equal(plays, [t for t, _ in released])
         np.testing.assert_allclose(sums[plays - 1], [told for _, told in released], rtol=1e-7)
@@ -74,7 +74,7 @@ def test_planted_errors_fork_the_path(error):
         actions, released = slow(case, seed, wrong)
         told = sums[~np.isnan(sums[:, 0])]
         want = np.array([x for _, x in released])
-        return (run.action != actions).any() or told.shape != want.shape or not np.allclose(told, want)
+        return (run.history.action != actions).any() or told.shape != want.shape or not np.allclose(told, want)
 
     assert any(differs(case, seed) for case in ("defaults", "rare") for seed in SEEDS)
 
@@ -108,7 +108,7 @@ def test_what_is_spent():
 
 def test_no_noise_is_the_limit_of_little():
     for none, little in zip(lanes()["no noise"], lanes()["hardly any"], strict=True):
-        np.testing.assert_array_equal(none.action, little.action)
+        np.testing.assert_array_equal(none.history.action, little.history.action)
 
 
 def test_features_and_rewards_are_cut():

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from on_tape import on_tape
-from one_program import played
+from plays import of_cases
 from reference.ldp_contextual import combiner as reference
 from uncompiled import uncompiled
 
@@ -225,11 +225,11 @@ def test_one_base_alone_is_that_base():
     doubled, world = partial(doubling, base=partial(linucb, preset="theory")), contextual_linear(num_arms=6, dim=D)
     combined = partial(bandit_combiner, epsilon=1.0, bases=[doubled])
     alone, within = (
-        played([(factory(num_arms=6, dim=D, horizon=60), world)], range(4))[0] for factory in (doubled, combined)
+        of_cases([(factory(num_arms=6, dim=D, horizon=60), world)], range(4))[0] for factory in (doubled, combined)
     )
     for one, other in zip(alone, within, strict=True):
-        np.testing.assert_array_equal(one.action, other.action)
-        assert other.diagnostics["plays_base_1"] == 60 and len(np.unique(one.action)) > 1
+        np.testing.assert_array_equal(one.history.action, other.history.action)
+        assert other.diagnostics["plays_base_1"] == 60 and len(np.unique(one.history.action)) > 1
 
 
 def test_default_bases():

@@ -14,8 +14,8 @@ import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
 from dealt import dealt
-from one_program import played
 from planting import errors, planted
+from plays import of_cases
 from reference import optimizers
 from reference.ldp_contextual import combiner, comparators, doubling, instance, maler, ogd, online_ucb
 from uncompiled import uncompiled
@@ -90,7 +90,7 @@ def algorithm_of(c):
 def family(program, world):
     """All cases that share their functions, played in one program: seeds' lanes by name."""
     names = [name for name in CASES if (made(name)[0].program, made(name)[1].world) == (program, world)]
-    return dict(zip(names, played([made(name) for name in names], SEEDS), strict=True))
+    return dict(zip(names, of_cases([made(name) for name in names], SEEDS), strict=True))
 
 
 def fast(name, seed):
@@ -482,10 +482,10 @@ def test_paths_are_those_of_the_transcription(name):
     for seed in SEEDS:
         run, found = fast(name, seed), literal(c, seed)
         want = actions_of(found)
-        np.testing.assert_array_equal(run.action, want)
+        np.testing.assert_array_equal(run.history.action, want)
         x, _, theta = world(arms_of(c.world), seed, c.horizon)
         regret = instance.pseudo_regret(x, theta, want)
-        np.testing.assert_allclose(run.regret, regret[-1], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(run.regret[-1], regret[-1], rtol=1e-9, atol=1e-12)
         if isinstance(found, Combined):
             assert run.diagnostics["active_bases"] == found.active[-1].sum()
             counts = [run.diagnostics[f"plays_base_{i + 1}"] for i in range(found.active.shape[1])]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from against_reference import forked, world_tables
 from dealt import dealt
-from one_program import played
 from planting import errors, planted
+from plays import of_cases
 from reference import federated, linear, stochastic
 
 import jaxbandits as jb
@@ -120,8 +120,9 @@ PAIRS = {
 def fast(name):
     """Actions [S, T] or [S, T, N] and final regrets [S]; pairs that differ in numbers alone share a program."""
     pair = PAIRS[name]
-    lanes = played([(pair.algorithm, pair.environment, None, pair.adversary)], pair.seeds, "float32")[0]
-    return np.array([lane.action for lane in lanes]), [lane.regret for lane in lanes]
+    case = pair.algorithm, pair.environment, None, pair.adversary
+    (lanes,) = of_cases([case], pair.seeds, dtype="float32")
+    return np.array([lane.history.action for lane in lanes]), [lane.regret for lane in lanes]
 
 
 @functools.cache
@@ -192,7 +193,7 @@ def test_a_planted_error_forks_the_paths(name, error):
 )
 def test_regret_of_honest_agents_is_that_of_the_reference(name):
     expected = [literal(name, federated, lane).regret[-1] for lane in range(len(PAIRS[name].seeds))]
-    np.testing.assert_allclose(fast(name)[1], expected, rtol=2e-5)
+    np.testing.assert_allclose([regret[-1] for regret in fast(name)[1]], expected, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", dealt(["linucb", "linucb, 400 arms"], 4, always=["linucb, 400 arms"]))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from against_reference import exact_world
 from on_tape import on_tape
-from one_program import played
 from planting import errors, planted
+from plays import of_cases
 from reference import weighted_linear as literal
 from uncompiled import uncompiled
 
@@ -43,7 +43,7 @@ def lanes(environment):
     else:
         contexts = "fixed" if environment is fixed else "redraw"
         algorithms = {case: made(numbers, contexts=contexts) for case, numbers in CASES.items()}
-    runs = played([(algorithm, environment()) for algorithm in algorithms.values()], SEEDS)
+    runs = of_cases([(algorithm, environment()) for algorithm in algorithms.values()], SEEDS)
     return dict(zip(algorithms, runs, strict=True))
 
 
@@ -63,7 +63,7 @@ def test_cw_paths_are_the_literal_ones(case, environment):
     for seed in SEEDS:
         contexts, rewards, _ = exact_world(environment, seed, T)
         actions, weights = literal.cw_oful(contexts, rewards, **CASES[case])
-        np.testing.assert_array_equal(lanes(environment)[case][seed].action, actions)
+        np.testing.assert_array_equal(lanes(environment)[case][seed].history.action, actions)
         assert (weights.min() < 0.9) == (case != "clean")
 
 
@@ -79,7 +79,7 @@ def test_planted_errors_fork_cw_paths(error):
     def differs(seed):
         contexts, rewards, _ = exact_world(users, seed, T)
         return (
-            lanes(users)["corrupted"][seed].action != wrong.cw_oful(contexts, rewards, **CASES["corrupted"])[0]
+            lanes(users)["corrupted"][seed].history.action != wrong.cw_oful(contexts, rewards, **CASES["corrupted"])[0]
         ).any()
 
     assert any(differs(seed) for seed in SEEDS)
@@ -99,8 +99,8 @@ def test_without_corruption_it_is_oful():
     plain = linucb(num_arms=6, dim=D, horizon=T, radius_scale=0.3)
     width = made(CASES["clean"]).params.radius
     plain = plain._replace(params=plain.params._replace(ridge=1.0, base=width, slope=0.0))
-    for ours, run in zip(lanes(users)["clean"], played([(plain, users())], SEEDS)[0], strict=True):
-        np.testing.assert_array_equal(ours.action, run.action)
+    for ours, run in zip(lanes(users)["clean"], of_cases([(plain, users())], SEEDS)[0], strict=True):
+        np.testing.assert_array_equal(ours.history.action, run.history.action)
         np.testing.assert_array_equal(ours.state.theta, run.state.theta)
 
 
@@ -177,7 +177,7 @@ def test_heavy_tailed_paths_are_the_literal_ones(case):
     for seed in SEEDS:
         contexts, rewards, _ = exact_world(heavy, seed, T)
         actions, thetas = literal.hvt_linucb(contexts, rewards, **HEAVY[case])
-        np.testing.assert_array_equal(lanes(heavy)[case][seed].action, actions)
+        np.testing.assert_array_equal(lanes(heavy)[case][seed].history.action, actions)
         on_the_sphere += np.isclose(np.linalg.norm(thetas, axis=1), HEAVY[case].get("theta_norm", 1.0)).mean()
     assert on_the_sphere > 0.1  # the projection was at work
 
@@ -204,7 +204,7 @@ def test_planted_errors_fork_heavy_tailed_paths(error):
 
     def differs(seed):
         contexts, rewards, _ = exact_world(heavy, seed, T)
-        return (lanes(heavy)[case][seed].action != wrong.hvt_linucb(contexts, rewards, **HEAVY[case])[0]).any()
+        return (lanes(heavy)[case][seed].history.action != wrong.hvt_linucb(contexts, rewards, **HEAVY[case])[0]).any()
 
     assert any(differs(seed) for seed in SEEDS)
 

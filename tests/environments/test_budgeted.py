@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from dealt import dealt
 from numpy_draws import NumpyDraws
-from one_lane import in_one_program
-from one_lane import played as one_lane
 from planting import errors, planted
+from plays import of_cases
 from reference import budgeted as reference
 from reference import stochastic
 from uncompiled import uncompiled
@@ -183,13 +182,11 @@ def fast_runs():
     @functools.cache
     def runs(name):
         attack, algorithm = budgeted(**PATHS[name], horizon=400), jb.algorithms.ucb1(num_arms=4, horizon=400)
-        lanes, windows = in_one_program(algorithm, NOISY(), 400, range(4), attack)
-        told = jax.vmap(attack.attack.diagnose, (None, 0))(attack.params, lanes.reward_adversary)
-        return windows.action[:, :, 0], told
+        return of_cases([(algorithm, NOISY(), attack)], range(4))[0]
 
     def run(name, seed):
-        actions, told = runs(name)
-        return actions[seed], {key: float(x[seed]) for key, x in told.items()}
+        found = runs(name)[seed]
+        return found.history.action, {key: float(x) for key, x in found.diagnostics.items()}
 
     return run
 
@@ -273,16 +270,12 @@ def test_a_weak_budget_is_spent_to_the_end_and_not_beyond(slots):
 def test_nothing_happens_without_a_budget(kind, strength):
     attack = budgeted(total=0.0, kind=kind, strength=strength, schedule="uniform", horizon=60)
     algorithm = jb.algorithms.ucb1(num_arms=4, horizon=60)
-    lanes, windows = one_lane(algorithm, ARMS(), 60, [4], attack)
-    clean_lanes, clean = one_lane(algorithm, ARMS(), 60, [4])
-    for got, want in zip(
-        jax.tree.leaves((windows, lanes.algorithm)), jax.tree.leaves((clean, clean_lanes.algorithm)), strict=True
-    ):
-        np.testing.assert_array_equal(got, want)
-    told = uncompiled(jax.vmap(attack.attack.diagnose, (None, 0)))(attack.params, lanes.reward_adversary)
-    assert told["corruption_spent"] == 0
+    [[run], [clean]] = of_cases([(algorithm, ARMS(), attack), (algorithm, ARMS())], [4], compiled=False)
+    jax.tree.map(np.testing.assert_array_equal, (run.history, run.state), (clean.history, clean.state))
+    assert run.diagnostics["corruption_spent"] == 0
     if strength == "weak":
-        np.testing.assert_allclose(told["corrupted_regret"], (MEANS.max() - MEANS[clean.action]).sum(), rtol=1e-6)
+        regret = (MEANS.max() - MEANS[clean.history.action]).sum()
+        np.testing.assert_allclose(run.diagnostics["corrupted_regret"], regret, rtol=1e-6)
 
 
 def test_weak_charges_do_not_depend_on_the_arms_that_are_played():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dealt import dealt
 from numpy_draws import NumpyDraws
-from one_lane import played
+from plays import of_cases
 from uncompiled import uncompiled
 
 import jaxbandits as jb
@@ -46,6 +46,10 @@ def noise(form, draws, releases, **options):
         return released(draws, np.arange(1, releases + 1, dtype=np.int32))
 
 
+def played(algorithm, environment, seeds):
+    return of_cases([(algorithm, environment)], seeds, compiled=False)[0]
+
+
 def drawn(path, seed, releases, shape):
     return NumpyDraws(seed, path).normal(np.arange(1, releases + 1), shape)
 
@@ -53,12 +57,13 @@ def drawn(path, seed, releases, shape):
 @pytest.mark.parametrize("form", dealt(TREES, 4, always=["blt"]))
 def test_users_sums_carry_the_noise_of_the_form(form):
     algorithm = jdp_linucb(num_arms=3, dim=2, horizon=T, epsilon=1.0, delta=1e-3, tree=form)
-    _, windows = played(algorithm, USERS, T, [5])
+    (run,) = played(algorithm, USERS, [5])
+    sent, told = run.history.message, run.history.released
     p = algorithm.params.statistics
     unit = noise(form, drawn("alg/update/noise", 5, T, (5,)), T)
     scale = [p.diagonal, p.off_diagonal, p.diagonal, p.vector, p.vector]
-    exact = np.cumsum(np.stack([*windows.message.gram, *windows.message.vector], -1).reshape(T, 5), 0)
-    released = np.stack([*windows.released.gram, *windows.released.vector], -1).reshape(T, 5)
+    exact = np.cumsum(np.stack([*sent.gram, *sent.vector], -1).reshape(T, 5), 0)
+    released = np.stack([*told.gram, *told.vector], -1).reshape(T, 5)
     np.testing.assert_allclose(released, exact + np.array(scale) * unit, atol=1e-8)
 
 
@@ -67,12 +72,12 @@ def test_agents_sums_carry_the_noise_of_the_form(form):
     algorithm = byzantine_ucb(
         num_agents=3, num_arms=3, dim=2, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0
     )
-    _, windows = played(algorithm, AGENTS, T, [3])
-    gram, vector = (x[0] for x in windows.released)
+    (run,) = played(algorithm, AGENTS, [3])
+    (gram, vector), message = run.history.released, run.history.message
     normals = drawn("alg/update/gram", 3, T - 1, (3, 3)), drawn("alg/update/vector", 3, T - 1, (3, 2))
     unit = noise(form, np.concatenate([math.sqrt(2) * normals[0], normals[1]], -1), T - 1, error="mean")
     with jax.enable_x64(True):
-        sent = uncompiled(pack)(windows.message.gram[0]), windows.message.vector[0]
+        sent = uncompiled(pack)(message.gram), message.vector
     want = np.cumsum(np.concatenate(sent, -1)[: T - 1], 0) + algorithm.params.node_scale * unit
     np.testing.assert_allclose(np.concatenate([gram, vector], -1)[: T - 1], want, atol=1e-8)
     assert np.isnan(gram[-1]).all()  # the last episode's message is not used
@@ -110,10 +115,11 @@ def test_ridges_follow_the_noise():
 
 def test_without_a_budget_it_is_linucb():
     build = partial(jdp_linucb, num_arms=3, dim=2, horizon=60, epsilon=math.inf)
-    private, binary = (played(build(tree=tree), USERS, 60, range(4))[1] for tree in ("blt", "binary"))
-    np.testing.assert_array_equal(private.action, binary.action)
-    np.testing.assert_array_equal(private.regret, binary.regret)
-    assert private.regret.sum() > 1
+    private, binary = (played(build(tree=tree), USERS, range(4)) for tree in ("blt", "binary"))
+    for one, other in zip(private, binary, strict=True):
+        np.testing.assert_array_equal(one.history.action, other.history.action)
+        assert one.regret == other.regret
+    assert sum(run.regret for run in private) > 1
 
 
 @pytest.mark.parametrize("form", COUNTERS)
@@ -135,12 +141,13 @@ def test_the_counters_tree_is_the_papers_tree():
     """Of the same scale, so of the same plays; only the events are written otherwise."""
     build = partial(byzantine_ucb, num_agents=3, num_arms=3, dim=2, horizon=40, window=1, epsilon=4.0)
     tree, counter = (
-        played(build(**given), AGENTS, 40, range(4))[1]
+        played(build(**given), AGENTS, range(4))
         for given in ({"privacy": "tree"}, {"privacy": "counter", "counter": "tree"})
     )
-    np.testing.assert_array_equal(tree.action, counter.action)
-    for papers, ours in zip(tree.released, counter.released, strict=True):
-        np.testing.assert_allclose(papers, ours, rtol=1e-9, atol=1e-9)
+    for one, other in zip(tree, counter, strict=True):
+        np.testing.assert_array_equal(one.history.action, other.history.action)
+        for papers, ours in zip(one.history.released, other.history.released, strict=True):
+            np.testing.assert_allclose(papers, ours, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.dealt(8)
@@ -165,6 +172,6 @@ def test_other_learners_take_the_forms(factory):
     made = factory(num_arms=3, dim=2, horizon=50, statistics="jdp", epsilon=1.0, tree="blt")
     tree = factory(num_arms=3, dim=2, horizon=50, statistics="jdp", epsilon=1.0, tree="binary")
     assert made.guarantee.spend(made.params) == pytest.approx(tree.guarantee.spend(tree.params))
-    _, windows = played(made, USERS, 50, [0])
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves((windows.released, windows.regret)))
-    assert len(np.unique(windows.action)) > 1
+    (run,) = played(made, USERS, [0])
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((run.history.released, run.regret)))
+    assert len(np.unique(run.history.action)) > 1

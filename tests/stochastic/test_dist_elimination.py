@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from against_reference import exact_draw
 from planting import errors, planted
+from plays import silent, watched
 from reference import private_robust_rivals as rivals
 from scipy import stats
 from uncompiled import uncompiled
-from watched import silent, watched
 
 import jaxbandits as jb
 from jaxbandits import theory

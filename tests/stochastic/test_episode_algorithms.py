@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from dealt import dealt
 from numpy_draws import NumpyDraws, to_laplace
+from plays import silent, watched
 from scipy import optimize
 from uncompiled import uncompiled
-from watched import silent, watched
 
 from jaxbandits.adversaries.huber import huber
 from jaxbandits.algorithms.robust.dprse import dprse

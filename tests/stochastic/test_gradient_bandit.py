@@ -11,9 +11,9 @@ from against_reference import exact_draw
 from dealt import dealt
 from on_tape import on_tape
 from planting import errors, planted
+from plays import watched
 from reference import optimizers, stochastic
 from uncompiled import uncompiled
-from watched import watched
 
 from jaxbandits.algorithms import gradient_bandit
 from jaxbandits.contract import operations

@@ -9,9 +9,9 @@ import pytest
 from against_reference import exact_draw
 from dealt import dealt
 from planting import errors, planted
+from plays import silent, watched
 from reference import private_divergence as reference
 from uncompiled import uncompiled
-from watched import silent, watched
 
 import jaxbandits as jb
 from jaxbandits import theory

@@ -9,8 +9,8 @@ import pytest
 from against_reference import apart, exact_draw
 from dealt import dealt
 from planting import errors, planted
+from plays import watched
 from reference import private_thompson as reference
-from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import mechanisms

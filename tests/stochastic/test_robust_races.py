@@ -10,9 +10,9 @@ from against_reference import apart, exact_draw
 from dealt import dealt
 from numpy_draws import NumpyDraws
 from planting import errors, planted
+from plays import watched
 from reference import robust_races as reference
 from uncompiled import uncompiled
-from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import theory

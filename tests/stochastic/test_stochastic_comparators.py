@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from dealt import dealt
 from on_tape import on_tape
+from plays import watched
 from scipy import stats
 from uncompiled import uncompiled
-from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import algorithms as a

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from dealt import dealt
 from planting import errors, planted
+from plays import watched
 from reference import stopping_elimination as reference
 from uncompiled import uncompiled
-from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import checking, theory

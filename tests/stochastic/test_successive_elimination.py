@@ -1,7 +1,7 @@
 """Successive elimination with one arm left; tests/contextual/test_linear_reference.py compares its paths."""
 
 import numpy as np
-from watched import watched
+from plays import watched
 
 from jaxbandits.algorithms.stochastic.successive_elimination import successive_elimination
 from jaxbandits.environments.arms import bernoulli_arms

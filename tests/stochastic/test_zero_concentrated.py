@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from against_reference import exact_draw
 from planting import errors, planted
+from plays import silent, watched
 from reference import private_robust_rivals as rivals
-from watched import silent, watched
 
 import jaxbandits as jb
 from jaxbandits import mechanisms, theory
