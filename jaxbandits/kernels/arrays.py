@@ -160,7 +160,9 @@ class Loops(Scalars):
             return Looped(x.shape, dtype, lambda _: flat[0])
         if all(map(is_known, flat)):
             name = self.fresh("a", dtype)
-            self.add_statement(Assign(Entry(name, ""), f"{{{', '.join(map(text_of, flat))}}}", f"TABLE {c_type(dtype)} "))
+            self.add_statement(
+                Assign(Entry(name, ""), f"{{{', '.join(map(text_of, flat))}}}", f"TABLE {c_type(dtype)} ")
+            )
             memory = self.view(name, x.shape, dtype)
         else:
             memory = self.each(x.shape, dtype)
