@@ -39,11 +39,11 @@ def merge_loops(body: Sequence[Statement]) -> list[Statement]:
         if isinstance(statement, Block):
             statement = statement._replace(body=merge_loops(statement.body))
         here = effects_of(statement)
-        done = _place_parts(done, here) if here.loop else [*done, here]
+        done = _place_loop(done, here) if here.loop else [*done, here]
     return [each.statement for each in done]
 
 
-def _place_parts(done: list[Touched], here: Touched) -> list[Touched]:
+def _place_loop(done: list[Touched], here: Touched) -> list[Touched]:
     """Statements and a loop that follows, as part of one among them where it may be."""
     read, changed, starts = set[str](), set[str](), list[int]()  # of the statements between; what the loop begins with
     own = here
@@ -53,10 +53,10 @@ def _place_parts(done: list[Touched], here: Touched) -> list[Touched]:
             break
         if (one := _one(each, here)) is not None:
             if not (each.changes & (read | changed) or changed & each.reads):  # the first loop may come later
-                return _place_parts([*done[:k], *done[k + 1 :]], one)
+                return _place_loop([*done[:k], *done[k + 1 :]], one)
             if not (own.changes & (read | changed) or changed & own.reads):  # the second one may come before
                 rest = [x for i, x in enumerate(done) if i > k and i not in starts]
-                return [*_place_parts([*done[:k], *(done[i] for i in starts[::-1])], one), *rest]
+                return [*_place_loop([*done[:k], *(done[i] for i in starts[::-1])], one), *rest]
         if isinstance(each.statement, Let) and each.changes <= own.changes - read - changed and not each.reads:
             starts.append(k)
             own = own._replace(reads=own.reads - each.changes, changes=own.changes - each.changes)
