@@ -140,7 +140,7 @@ def cw_bound(
 
 
 def __getattr__(name: str) -> object:
-    if name in ("mean_square", "lambda_value", "gamma_practical", "gamma_paper"):
+    if name in ("counts", "mean_square", "lambda_value", "gamma_practical", "gamma_paper"):
         raise ImportError(
             f"jaxbandits.theory.linear.{name} is jaxbandits.algorithms.linear.formulas.{name} since 0.2.0"
         )

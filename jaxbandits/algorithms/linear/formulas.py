@@ -34,6 +34,33 @@ Gamma = Annotated[Float[Array, ""], Doc("The radius gamma.")]
 ARMS_AT_ONCE = 16  # whose widths are computed side by side: no array has size K x K
 
 
+@declare(check=False, source="`docs/formulas/robust_linear.md#reports`.")
+def counts(
+    weights: Annotated[Float[Array, " K"], Kind("array [K]"), Doc("The design's weights.")],
+    size: Size,
+    *,
+    model: OfModel = "M1",
+    weight_floor: WeightFloor = 0.1,
+) -> Int[Array, " K"]:
+    """Plays of every arm in a batch: ceil(m w), for M2 ceil(m max(w, weight_floor)), where the design has weight.
+
+    Returns:
+        int32 array [K]: Plays of each arm; 0 where the design has no weight.
+
+    Note:
+        Guarded against rounding: m w (1 - 2e-6) - 1e-9 is rounded up in float32, m w - 1e-9 in float64.
+
+    >>> counts(jnp.array([0.0, 0.25, 0.75]), 10).tolist()
+    [0, 3, 8]
+    >>> counts(jnp.array([0.0, 0.05, 0.95]), 10, model="M2").tolist()
+    [0, 1, 10]
+    """
+    weights = jnp.asarray(weights)
+    wanted = jnp.maximum(weights, weight_floor) if model == "M2" else weights
+    shade = 1.0 if weights.dtype == jnp.float64 else 1 - 2e-6
+    return jnp.where(weights > 0, jnp.ceil(size * wanted * shade - 1e-9), 0).astype(jnp.int32)
+
+
 def _own(pulls, model):
     """Rewards behind one report of each arm [K]: 1 or n_a; 1 for arms that are not played."""
     return jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
