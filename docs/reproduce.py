@@ -20,14 +20,14 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
     """ValueError, before any work, where a name is none, or a page lacks its marks."""
     studies = {name: study for given in names for name, study in papers.find(given).items()}
     for name in studies:
-        study_tables.written(name, docs)
+        study_tables.study_text(name, docs)
     for name, study in studies.items():
         print(f"{name}: {study.title} ({study.source})", flush=True)
         done = papers.reproduce(study, runs / name, full=True)
         print(papers.claims_table(done.claims))
-        paths = study_tables.write(name, done, docs, verdicts.worded(name, docs))
+        paths = study_tables.write_study(name, done, docs, verdicts.word_finder(name, docs))
         print(f"{done.seconds:,.0f} s; written into {', '.join(map(str, paths))}")
-    print(f"and the verdicts into {verdicts.write(docs, papers.all_studies())[0]}")
+    print(f"and the verdicts into {verdicts.write_verdicts(docs, papers.all_studies())[0]}")
 
 
 if __name__ == "__main__":

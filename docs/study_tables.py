@@ -31,7 +31,7 @@ def marks(name: str) -> tuple[str, str]:
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
 
 
-def written(name: str, docs: Path) -> str:
+def study_text(name: str, docs: Path) -> str:
     """What stands between a study's marks now.
 
     ValueError where there is no such page, or the marks are not there once each and in order.
@@ -49,12 +49,14 @@ def written(name: str, docs: Path) -> str:
 def replace(name: str, docs: Path, text: str) -> Path:
     """Put a text between a study's marks; the page."""
     page, (begin, end) = page_of(name, docs), marks(name)
-    before = f"{begin}{written(name, docs)}{end}"
+    before = f"{begin}{study_text(name, docs)}{end}"
     page.write_text(page.read_text(encoding="utf-8").replace(before, f"{begin}{text}{end}"), encoding="utf-8")
     return page
 
 
-def write(name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: "") -> list[Path]:
+def write_study(
+    name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: ""
+) -> list[Path]:
     """Put a study's full run into its page and its pictures and their data beside; the paths written.
 
     `about`: the claim of a line and its word (`verdicts.word_finder`).
@@ -82,7 +84,7 @@ def regret_by_budget(data: Path) -> str:
 QUOTED = {"ldp-contextual/equal-budget": ("privacy.md", "budget", regret_by_budget)}
 
 
-def quoted(name: str, docs: Path) -> str:
+def quotation(name: str, docs: Path) -> str:
     """What another page shows of a study, with its marks."""
     _, picture, table = QUOTED[name]
     begin, end = marks(f"{name}, {picture}")
@@ -96,7 +98,7 @@ def quote(name: str, docs: Path) -> list[Path]:
         return []
     page, picture, _ = QUOTED[name]
     begin, end = (re.escape(mark) for mark in marks(f"{name}, {picture}"))
-    before, found = (docs / page).read_text(encoding="utf-8"), quoted(name, docs)
+    before, found = (docs / page).read_text(encoding="utf-8"), quotation(name, docs)
     after, times = re.subn(rf"^{begin}$.*?^{end}$", lambda _: found, before, flags=re.M | re.S)
     if times != 1:
         raise ValueError(f"{docs / page}: {times} places for what it quotes of {name}: give it one pair of marks")

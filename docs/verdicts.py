@@ -66,15 +66,15 @@ BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = dict.fromkeys((
 BOUNDS |= dict.fromkeys(("bandit_to_experts", "local_exp4", "batched_exp4"), OF_EXPERTS)
 
 
-def read(docs: Path) -> dict[str, dict]:
+def read_verdicts(docs: Path) -> dict[str, dict]:
     """{paper: its record in docs/verdicts.toml: title, numbered, and claim, a list of `Verdict`}."""
     found = tomllib.loads((docs / "verdicts.toml").read_text(encoding="utf-8"))["paper"]
     return {paper["name"]: paper | {"claim": [Verdict(**claim) for claim in paper["claim"]]} for paper in found}
 
 
-def worded(study: str, docs: Path) -> Callable[[str], str]:
+def word_finder(study: str, docs: Path) -> Callable[[str], str]:
     """A function of a line's statement: the claim it is about and its word, or nothing. ValueError where it has two."""
-    claims = [(name, row) for name, paper in read(docs).items() for row in paper["claim"]]
+    claims = [(name, row) for name, paper in read_verdicts(docs).items() for row in paper["claim"]]
 
     def about(statement: str) -> str:
         found = [(paper, row) for paper, row in claims if row.about(study, statement)]
@@ -88,10 +88,10 @@ def worded(study: str, docs: Path) -> Callable[[str], str]:
     return about
 
 
-def reworded(study: str, docs: Path) -> str:
+def text_with_words(study: str, docs: Path) -> str:
     """What stands between a study's marks, with the word that each claim has now."""
-    about = worded(study, docs)
-    lines = pages.written(study, docs).splitlines()
+    about = word_finder(study, docs)
+    lines = pages.study_text(study, docs).splitlines()
     cells = {i: found for i, line in enumerate(lines) if len(found := _cells(line)) in (4, 5)}
     words = {i: about(found[0].replace("\\|", "|")) for i, found in cells.items()}
     for i, found in cells.items() if any(words.values()) else ():
@@ -104,7 +104,7 @@ def reworded(study: str, docs: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(docs: Path, studies: dict[str, Study]) -> list[Path]:
+def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
     """Write the tables into docs/verdicts.md, and each claim's word into the reproductions; the paths written.
 
     ValueError where marks, or what a row names, are not there, or two claims name the same line.
@@ -114,21 +114,25 @@ def write(docs: Path, studies: dict[str, Study]) -> list[Path]:
     if len(re.findall(f"^{BEGIN}$.*^{END}$", text, flags=re.M | re.S)) != 1:
         raise ValueError(f"{page}: give it one pair of lines, {BEGIN} and {END}")
     for name in studies:
-        pages.replace(name, docs, reworded(name, docs))
+        pages.replace(name, docs, text_with_words(name, docs))
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{tables(docs, studies)}\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{BEGIN}\n{verdict_tables(docs, studies)}\n{END}{after}", encoding="utf-8")
     return list(dict.fromkeys([page, *(pages.page_of(name, docs) for name in studies)]))
 
 
-def tables(docs: Path, studies: dict[str, Study]) -> str:
+def verdict_tables(docs: Path, studies: dict[str, Study]) -> str:
     """A heading, a count and a table for every paper, as Markdown. ValueError where `faults` finds one."""
     if found := faults(docs, studies):
         raise ValueError(f"docs/verdicts.toml: {'; '.join(found)}")
     parts = []
-    for paper in read(docs).values():
+    for paper in read_verdicts(docs).values():
         claims = paper["claim"]
         counts = "; ".join(f"{n} {word}" for word in WORDS if (n := sum(row.verdict == word for row in claims)))
-        table = [_line(HEADINGS), _line(["---"] * len(HEADINGS)), *(_line(cells(row, docs, studies)) for row in claims)]
+        table = [
+            _line(HEADINGS),
+            _line(["---"] * len(HEADINGS)),
+            *(_line(verdict_cells(row, docs, studies)) for row in claims),
+        ]
         parts.append(f"## {paper['title']}\n\n{len(claims)} claims. {counts}.\n\n" + "\n".join(table))
     return "\n\n".join(parts)
 
@@ -142,7 +146,7 @@ OF_PRIVATE_ALGORITHMS = "Lemma 5.1"  # a bound on regret, of algorithms that are
 def faults(docs: Path, studies: dict[str, Study]) -> list[str]:
     """What rows leave out of what their papers number and our pages name, and where they go against their lines."""
     lines = {name: [x for x in lines_of(name, docs) if x[1] not in (CLAIM_COLUMNS[1], "---")] for name in studies}
-    records, found, covered = read(docs), list[str](), set[str]()
+    records, found, covered = read_verdicts(docs), list[str](), set[str]()
     claims = [row for record in records.values() for row in record["claim"]]
     for paper, record in records.items():
         rows, file = record["claim"], f"{paper.replace('-', '_')}.md"
@@ -204,7 +208,7 @@ def numbers_of(text: str) -> set[str]:
     return found | ({f"{kind} {ends[1]}{n}" for n in range(int(ends[2]), int(ends[3]) + 1)} if ends else set())
 
 
-def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
+def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     """The cells of a row, as Markdown with line breaks and pictures. ValueError where it names what is not there."""
     if row.verdict not in WORDS:
         raise ValueError(f"{row.number}: verdict = {row.verdict!r}: give one of {', '.join(WORDS)}")
@@ -217,7 +221,7 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
             raise ValueError(f"{row.number}: there is no study {row.study!r}")
         if not row.about(row.study, row.statement):
             raise ValueError(f"{row.number}: rows leave out {row.study}: {row.statement!r}, which it shows")
-        measured.append(_measured(row, docs) + (_seeds(studies[row.study]) if row.drawn else ""))
+        measured.append(_quote_measurement(row, docs) + (_seed_range(studies[row.study]) if row.drawn else ""))
         measured.append(f"`jaxbandits reproduce {row.study} --full`")
         if row.picture:
             paper, figure = row.study.split("/")
@@ -264,7 +268,7 @@ def evidence(row: Verdict, docs: Path) -> str:
 
 def lines_of(study: str, docs: Path) -> list[list[str]]:
     """The first four cells of every line of a study's table."""
-    return [cells[:4] for cells in map(_cells, pages.written(study, docs).splitlines()) if len(cells) >= 4]
+    return [cells[:4] for cells in map(_cells, pages.study_text(study, docs).splitlines()) if len(cells) >= 4]
 
 
 def useful_from(bound: Callable[[int], float]) -> int:
@@ -278,7 +282,7 @@ def useful_from(bound: Callable[[int], float]) -> int:
     return high
 
 
-def _measured(row: Verdict, docs: Path) -> str:
+def _quote_measurement(row: Verdict, docs: Path) -> str:
     """What the page of a study says about the row's statement."""
     for statement, _, measured, _ in lines_of(row.study, docs):
         if statement == row.statement:
@@ -295,7 +299,7 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _seeds(study: Study) -> str:
+def _seed_range(study: Study) -> str:
     """How many seeds the sweeps of a study have at full size, in brackets: the fewest and the most."""
     given = [one.settings["seeds"] for one in study.sweeps(True).values()]
     numbers = [x if isinstance(x, int) else len(x) for x in given]
@@ -313,4 +317,4 @@ def _audit(row: Verdict, docs: Path) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(map(str, write(Path(__file__).resolve().parent, papers.all_studies()))))
+    print("\n".join(map(str, write_verdicts(Path(__file__).resolve().parent, papers.all_studies()))))

@@ -44,10 +44,10 @@ class ProvenanceRecord(NamedTuple):
     def quote_claim(self, claim: str) -> str:
         """What a table may say under "the paper says": the claim and its range, nothing where it is ours, else "-".
 
-        >>> records()["batched_exp4"].said("at most what is named")
+        >>> records()["batched_exp4"].quote_claim("at most what is named")
         'at most what is named (ε ≤ 1, δ ≤ 1)'
-        >>> records()["dp_se"].said("at most what is named"), records()["ldp_ucb"].said("at most what is named")
-        ('-', '')
+        >>> [records()[name].quote_claim("at most what is named") for name in ("dp_se", "ldp_ucb")]
+        ['-', '']
         """
         if not self.read:
             return "" if self.kind == "ours" else UNKNOWN
@@ -56,7 +56,7 @@ class ProvenanceRecord(NamedTuple):
     def kind_and_source(self) -> str:
         """Kind and source in a few words.
 
-        >>> records()["fed_ucb_rounds"].known_from()
+        >>> records()["fed_ucb_rounds"].kind_and_source()
         'recalled: Dubey and Pentland 2020'
         """
         return f"{self.kind}: {self.source}" if self.source else self.kind

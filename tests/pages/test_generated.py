@@ -17,12 +17,16 @@ DOCS, FIGURES = ROOT / "docs", ROOT / "docs" / "figures"
 def generated():
     """(page, text, what writes it): verdicts, studies, quotes of them, and the tables of the benchmarks."""
     known = papers.all_studies()
-    yield DOCS / "verdicts.md", f"{verdicts.BEGIN}\n{verdicts.tables(DOCS, known)}\n{verdicts.END}", "make verdicts"
+    yield (
+        DOCS / "verdicts.md",
+        f"{verdicts.BEGIN}\n{verdicts.verdict_tables(DOCS, known)}\n{verdicts.END}",
+        "make verdicts",
+    )
     for name in known:
         begin, end = study_tables.marks(name)
-        yield study_tables.page_of(name, DOCS), f"{begin}{verdicts.reworded(name, DOCS)}{end}", "make verdicts"
+        yield study_tables.page_of(name, DOCS), f"{begin}{verdicts.text_with_words(name, DOCS)}{end}", "make verdicts"
     for name, (page, *_) in study_tables.QUOTED.items():
-        yield DOCS / page, study_tables.quoted(name, DOCS), f"make reproductions STUDY={name}"
+        yield DOCS / page, study_tables.quotation(name, DOCS), f"make reproductions STUDY={name}"
     yield DOCS / "privacy.md", privacy.markdown(privacy.table()), "print(jb.privacy.markdown(jb.privacy.table()))"
     peers, comparison, audit = map(importlib.import_module, ("peers", "comparison", "audit"))
     rows = json.loads((FIGURES / "peers.json").read_text())

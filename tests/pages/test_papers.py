@@ -478,7 +478,7 @@ def test_the_pages_keep_the_rule_of_verdicts(page):
     assert rows
     of_page = {name: study for name, study in papers.all_studies().items() if pages.page_of(name, DOCS) == page}
     drawless = [name for name, study in of_page.items() if not study.sweeps(True) and not study.searches(True)]
-    enumerated = {row[0] for name in drawless for row in rows_of(pages.written(name, DOCS))}
+    enumerated = {row[0] for name in drawless for row in rows_of(pages.study_text(name, DOCS))}
     for statement, paper, measured, verdict in rows:
         assert verdict in (("yes", "**no**", "-") if paper else ("",)), statement
         if verdict in ("yes", "**no**"):
@@ -501,9 +501,9 @@ def test_a_page_is_written_between_the_marks_of_its_study(full, tmp_path):
     begin, end = pages.marks("a-paper/one")
     page.write_text(f"# Title\n\n{begin}\nwas here before\n{end}\n\nwords \\1\n")
     done, run = full
-    paths = pages.write("a-paper/one", done, tmp_path)
+    paths = pages.write_study("a-paper/one", done, tmp_path)
     assert paths == [page, figures / "one-curve.csv", figures / "one-curve.png"]
-    table = pages.written("a-paper/one", tmp_path)
+    table = pages.study_text("a-paper/one", tmp_path)
     assert page.read_text() == f"# Title\n\n{begin}{table}{end}\n\nwords \\1\n" and "before" not in table
     assert rows_of(table) == [["regret", "finite", done.claims[0].measured, "yes"]]
     command = "`jaxbandits reproduce a-paper/one --full`"
@@ -513,7 +513,7 @@ def test_a_page_is_written_between_the_marks_of_its_study(full, tmp_path):
     again = reproduce(small_study(), run, full=True, progress=False)  # from the store
     assert again.seconds == done.seconds
     first = page.read_text()
-    pages.write("a-paper/one", again, tmp_path)
+    pages.write_study("a-paper/one", again, tmp_path)
     assert page.read_text() == first
 
 
@@ -535,7 +535,7 @@ def test_every_study_has_its_place_on_a_page_and_its_pictures_beside_it():
     for name, study in papers.all_studies().items():
         paper, figure = name.split("/")
         text = pages.page_of(name, DOCS).read_text()
-        assert rows_of(pages.written(name, DOCS)), name
+        assert rows_of(pages.study_text(name, DOCS)), name
         for key in study.figures:
             pictures.add(f"{paper}/{figure}-{key}.png")
             assert f"](../figures/{paper}/{figure}-{key}.png)" in text, f"{name}: {key} is not shown"
@@ -554,7 +554,7 @@ def test_the_page_of_verdicts_explains_every_word():
 
 def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
     """Every fault is planted: `verdicts.verdict_tables` refuses to write what has one."""
-    known, record = papers.all_studies(), verdicts.read(DOCS)
+    known, record = papers.all_studies(), verdicts.read_verdicts(DOCS)
     row = next(row for row in record["byzantine"]["claim"] if row.verdict == verdicts.NOT_CONTRADICTED)
     no = [f"{name}: {line[0]}" for name in known for line in verdicts.lines_of(name, DOCS) if line[3] == "**no**"]
     yes = [f"{name}: {line[0]}" for name in known for line in verdicts.lines_of(name, DOCS) if line[3] == "yes"]
@@ -580,21 +580,21 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
     row = verdicts.Verdict("Theorem 1", "c", verdicts.PROVED, "g", rows=("byzantine/rate: *",))
     row = row._replace(study="byzantine/rate", statement="none such")
     with pytest.raises(ValueError, match=r"Theorem 1: .*byzantine.md has no row 'none such' of byzantine/rate"):
-        verdicts.cells(row, DOCS, known)
+        verdicts.verdict_cells(row, DOCS, known)
     with pytest.raises(ValueError, match="rows leave out byzantine/rate: 'none such'"):
-        verdicts.cells(row._replace(rows=()), DOCS, known)
+        verdicts.verdict_cells(row._replace(rows=()), DOCS, known)
     with pytest.raises(ValueError, match="no study 'byzantine/none'"):
-        verdicts.cells(row._replace(study="byzantine/none"), DOCS, known)
+        verdicts.verdict_cells(row._replace(study="byzantine/none"), DOCS, known)
     with pytest.raises(ValueError, match="no audit of 'nobody'"):
-        verdicts.cells(row._replace(study="", audited="nobody"), DOCS, known)
+        verdicts.verdict_cells(row._replace(study="", audited="nobody"), DOCS, known)
     with pytest.raises(ValueError, match="verdict = 'maybe'"):
-        verdicts.cells(row._replace(verdict="maybe"), DOCS, known)
+        verdicts.verdict_cells(row._replace(verdict="maybe"), DOCS, known)
     for word, change in (("fails", ""), (verdicts.PROVED, "a figure")):
         with pytest.raises(ValueError, match=f"Theorem 1: {word}, would_change = {change!r}"):
-            verdicts.cells(row._replace(verdict=word, would_change=change), DOCS, known)
+            verdicts.verdict_cells(row._replace(verdict=word, would_change=change), DOCS, known)
     (tmp_path / "verdicts.md").write_text("no marks")
     with pytest.raises(ValueError, match="one pair of lines"):
-        verdicts.write(tmp_path, known)
+        verdicts.write_verdicts(tmp_path, known)
 
 
 @pytest.mark.parametrize(
@@ -636,14 +636,14 @@ def test_two_claims_of_one_line_are_refused_and_a_changed_word_reaches_the_page(
     claim = '[[paper.claim]]\nnumber = "{}"\nclaim = "c"\nverdict = "{}"\nground = "g"\nrows = ["byzantine/rate: {}"]\n'
     for word in ("fails", "not settled"):
         (tmp_path / "verdicts.toml").write_text(head + claim.format("Lemma 1", word, "a|b"))
-        written = verdicts.reworded("byzantine/rate", tmp_path)
+        written = verdicts.text_with_words("byzantine/rate", tmp_path)
         assert f"| a\\|b | p | m | - | Lemma 1: {word} |" in written and "| other |  | m |  |  |" in written
         (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}{written}{end}\n")
     (tmp_path / "verdicts.toml").write_text(
         head + claim.format("Lemma 1", "fails", "a*") + claim.format("Lemma 2", "fails", "*b")
     )
     with pytest.raises(ValueError, match=r"Lemma 1, Lemma 2 name byzantine/rate: 'a\|b'"):
-        verdicts.reworded("byzantine/rate", tmp_path)
+        verdicts.text_with_words("byzantine/rate", tmp_path)
 
 
 # ---- quick sizes, and what the pages show of the full ones
@@ -710,7 +710,7 @@ def test_quick_sizes(tmp_path, name, forgotten):
     done = reproduce(study, tmp_path, formats=(), progress=False)
     assert len(done.claims) >= 3 and all(claim.measured for claim in done.claims)
     labels = labels_of(study)
-    here, there = rows_of(claims_table(done.claims)), rows_of(pages.written(name, DOCS))
+    here, there = rows_of(claims_table(done.claims)), rows_of(pages.study_text(name, DOCS))
     assert {shape(row[0], labels) for row in here} == {shape(row[0], labels) for row in there}
     assert {shape(row[1], labels) for row in here} <= {shape(row[1], labels) for row in there}
     paper, figure = name.split("/")

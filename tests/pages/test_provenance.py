@@ -136,7 +136,7 @@ def test_every_record_names_things_that_are_there(record: ProvenanceRecord):
 
 def rows_of(study: str) -> list[dict[str, str]]:
     """The rows of a study's table on its page."""
-    lines = [line for line in pages.written(study, DOCS).splitlines() if line.startswith("|")]
+    lines = [line for line in pages.study_text(study, DOCS).splitlines() if line.startswith("|")]
     return [{"statement": re.split(r"(?<!\\)\|", line)[1].strip()} for line in lines[2:]]
 
 
@@ -150,7 +150,7 @@ def test_every_private_algorithm_has_a_record_and_its_printed_form_is_one():
 
 def test_figures_in_words_are_those_of_the_table():
     """What the privacy page says of the comparators' constants stands in the table of across/named-epsilon."""
-    spent = pages.written("across/named-epsilon", DOCS)
+    spent = pages.study_text("across/named-epsilon", DOCS)
     text = (DOCS / "privacy.md").read_text()
     for beginning in ("- **`ldp_linucb`, `jdp_linucb`, `shuffle_linucb`.**", "- **`byzantine_ucb`.** The paper does"):
         bullet = re.split(r"\n(?=[-\n])", text.split(beginning)[1])[0]
@@ -168,5 +168,7 @@ def test_figures_in_words_are_those_of_the_table():
 def test_failure_prob_says_how_often_the_truth_leaves_the_default_sets(name, beginning):
     text = getattr(algorithms, name).__doc__.split("failure_prob : ")[1].split(" : ")[0]
     (said,) = re.findall(r"([\d,]+)\s+of\s+1,000\s+runs", text)
-    rows = re.findall(rf"^\| {beginning}.*outside in (\d+) of 1000", pages.written("across/coverage", DOCS), flags=re.M)
+    rows = re.findall(
+        rf"^\| {beginning}.*outside in (\d+) of 1000", pages.study_text("across/coverage", DOCS), flags=re.M
+    )
     assert int(said.replace(",", "")) == max(map(int, rows))

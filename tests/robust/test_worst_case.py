@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
+import study_tables
 import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits import theory
-from jaxbandits.papers import Claim, Search, Study, pages, reproduce
+from jaxbandits.papers import Claim, Search, Study, reproduce
 from jaxbandits.papers.across import worst_case as study
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.searching import methods
@@ -290,7 +291,7 @@ def small_study():
 def test_a_study_searches_and_goes_on(tmp_path, monkeypatch):
     done = reproduce(small_study(), tmp_path, progress=False)
     assert done.results["ucb"].trials.sizes["trial"] == 2 and done.claims[0].measured
-    assert "attacks chosen among 2 on seeds 0 to 15" in pages.how_it_was_run("across/worst-case", done)
+    assert "attacks chosen among 2 on seeds 0 to 15" in study_tables.how_it_was_run("across/worst-case", done)
     from jaxbandits.sweeps.engines.local import Local
 
     monkeypatch.setattr(Local, "run", lambda *args, **kwargs: pytest.fail("computed again"), raising=True)
