@@ -5,6 +5,7 @@ A public factory without a case here fails a test.
 
 from collections.abc import Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +18,17 @@ from jaxbandits import environments as e
 from jaxbandits.formatting import nearest
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import algorithm_for
-from jaxbandits.typing import EnvironmentFactory
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import plays_on
 
 
 class SmallSweep(NamedTuple):
     """Arguments of a small `sweep`."""
 
-    algorithm: Any
-    environment: Any
-    reward_adversary: Any = None
-    message_adversary: Any = None
+    algorithm: AlgorithmFactory
+    environment: EnvironmentFactory
+    reward_adversary: "AdversaryFactory | None" = None
+    message_adversary: "AdversaryFactory | None" = None
     horizon: int = 96
 
 
@@ -43,7 +44,7 @@ contexts = partial(e.contextual_linear, num_arms=6, dim=3)
 federated = partial(e.federated_linear, num_agents=5, num_arms=4, dim=3)
 
 
-def experts(num_experts: int = 6, means: Any = (0.2, 0.5, 0.7)) -> Environment:
+def experts(num_experts: int = 6, means: Vector = (0.2, 0.5, 0.7)) -> Environment:
     """Experts over Bernoulli losses."""
     return e.rotating_experts(losses=e.bernoulli_losses(means=means), num_experts=num_experts, rotation=20)
 
@@ -80,7 +81,7 @@ def natural(kind: str, arguments: Mapping[str, Any]) -> EnvironmentFactory:
     return partial(environment, **sizes) if sizes else environment
 
 
-def _resolve_factory(given: Any, module: Any) -> Any:
+def _resolve_factory(given: Any, module: ModuleType) -> Any:
     """A factory of a module: given by its name, or as {"name": ..., arguments}, or a list of such."""
     if isinstance(given, list):
         return [_resolve_factory(one, module) for one in given]
@@ -166,7 +167,7 @@ ADVERSARIES: dict[str, SmallSweep] = {
 EVERYTHING: dict[str, SmallSweep] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}
 
 
-def case(name: str, **changes: Any) -> tuple[Algorithm, Environment]:
+def case(name: str, **changes: object) -> tuple[Algorithm, Environment]:
     """An algorithm of the catalogue and its environment; changes: of its arguments. ValueError for an unknown name.
 
     >>> case("ldp_ucb")[0].guarantee.model

@@ -21,6 +21,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
 from jaxbandits.recipe import unwrap
+from jaxbandits.typing import Array
 
 # Functions of these packages, and of the standard library, are not a user's own.
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
@@ -36,7 +37,7 @@ class ContractError(ValueError):
 
 
 @functools.lru_cache(maxsize=1024)
-def runs_own_code(part: Any) -> bool:
+def runs_own_code(part: object) -> bool:
     """Whether a user wrote any function that a part holds, also deep inside a closure.
 
     part: a Program, World or Attack, or one function. Whether only a trace says what it computes is another question
@@ -80,7 +81,7 @@ def of_author(path: str) -> bool:
     return not inside and not path.startswith("<frozen")
 
 
-def place_of(*about: Any) -> str:
+def place_of(*about: object) -> str:
     """The author's line of the first of these that has one: where an error was raised, or what raised it was called.
 
     Of a frame, the line that it runs; of an operation of a traced program, the line that made it; of a function, or of
@@ -95,7 +96,7 @@ def place_of(*about: Any) -> str:
     return ""
 
 
-def _frames(x: Any) -> Iterable[tuple[str, int | None]]:
+def _frames(x: object) -> Iterable[tuple[str, int | None]]:
     """The files and lines of an error, a frame, an operation or a function, the innermost first."""
     if isinstance(x, BaseException):
         return [(frame.filename, frame.lineno) for frame in reversed(traceback.extract_tb(x.__traceback__))]
@@ -124,7 +125,7 @@ def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
         for x, moves in zip(variables, moving, strict=True)
     ]
 
-    def lane(*inputs: Any) -> Any:
+    def lane(*inputs: Array) -> Any:
         return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, inputs[:number]))(*inputs[number:])
 
     try:
@@ -164,7 +165,7 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
     return jax.make_jaxpr(operation.expand)(*operation.in_avals)
 
 
-def is_program(x: Any) -> bool:
+def is_program(x: object) -> bool:
     """Whether something is a traced program, open or closed."""
     return isinstance(x, ClosedJaxpr | Jaxpr)
 
@@ -172,7 +173,7 @@ def is_program(x: Any) -> bool:
 # ---- how errors about parts name shapes, values and lines
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: object) -> bool:
     """Whether it has a shape and a type."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, type)
 
@@ -191,7 +192,7 @@ def shape_text(tree: Any) -> str:
     return what(tree)
 
 
-def what(x: Any) -> str:
+def what(x: object) -> str:
     """A value as a message names it."""
     if x is None:
         return "None"
@@ -210,13 +211,13 @@ def a_kind(kind: type) -> str:
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def at_line(*about: Any) -> str:
+def at_line(*about: object) -> str:
     """` (file:line)` of the first of these that has a place, as the end of a message; nothing where none has."""
     place = place_of(*about)
     return f" ({place})" if place else ""
 
 
-def not_traced(label: str, error: BaseException, where: Any) -> ValueError:
+def not_traced(label: str, error: BaseException, where: object) -> ValueError:
     """The error about a part that fails while it is traced, to be raised."""
     return ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {first_line(error)}{at_line(where)}")
 

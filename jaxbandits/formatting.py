@@ -89,12 +89,12 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """A grid value as the messages and tables show it: on one line."""
     return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
@@ -115,7 +115,7 @@ def nearest(name: str, known: Iterable[Any], number: int = 1) -> str:
     return f" (did you mean {', '.join(repr(others[match]) for match in matches)}?)" if matches else ""
 
 
-def inert(value: Any) -> Any:
+def inert(value: object) -> Any:
     """A text that no spreadsheet takes for a formula; anything else as it is.
 
     >>> inert("=1+1"), inert("exp3"), inert(-1.0)

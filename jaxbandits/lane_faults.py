@@ -29,7 +29,7 @@ class Faults(NamedTuple):
     state: Any
 
 
-def begin(arms: int | None, own_world: bool, own_program: bool, state: Any) -> Faults:
+def begin(arms: int | None, own_world: bool, own_program: bool, state: object) -> Faults:
     """Before the first play. own_world, own_program: a user wrote them. A state that begins with NaN is not watched."""
     never = jnp.int32(NEVER)
     return Faults(
@@ -58,7 +58,7 @@ def rewards(faults: Faults, t: Int[Array, " P"], reward: Float[Array, "P ..."], 
     return faults._replace(reward=_first(faults.reward, jnp.isnan(reward), play, t))
 
 
-def _first(before: Any, bad: Any, play: Any, t: Any) -> Any:
+def _first(before: Array, bad: Array, play: Array, t: Array) -> Array:
     """The first play that is bad, or the one noted before. bad: of plays or of the whole window, or of agents."""
     bad = bad.any(axis=1) if bad.ndim == 2 else bad
     rows = len(bad)
@@ -72,11 +72,11 @@ def spoils(reward: Float[Array, "P ..."], play: Bool[Array, " P"]) -> Bool[Array
 
 def state(
     faults: Faults,
-    sent: Any,
-    received: Any,
-    after: Any,
+    sent: object,
+    received: object,
+    after: object,
     last: Int[Array, ""],
-    used: Any,
+    used: int | Array,
     spoiled: Callable[[], Bool[Array, ""]],
     attacked: bool = False,
 ) -> Faults:
@@ -101,12 +101,12 @@ def state(
     )
 
 
-def has_nan(tree: Any) -> Bool[Array, ""]:
+def has_nan(tree: object) -> Bool[Array, ""]:
     """Whether any floating-point number of a tree is NaN."""
     return ~_all(tree, lambda x: ~jnp.isnan(x))
 
 
-def _all(tree: Any, holds: Callable[[Any], Any]) -> Bool[Array, ""]:
+def _all(tree: object, holds: Callable[[Any], Any]) -> Bool[Array, ""]:
     """Whether something holds of every floating-point number of a tree."""
     dtypes = [(x, x.dtype if hasattr(x, "dtype") else np.result_type(x)) for x in jax.tree.leaves(tree)]
     every = [holds(x).all() for x, dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)]

@@ -293,15 +293,15 @@ def _brief(value: Any) -> str:
 class Score(NamedTuple):
     """What the recorder keeps of a window. `regret` None: regret follows exactly from the pull counts and the means."""
 
-    arm: Any = None  # int32 [P] in [0, World.num_arms): pulls to count, where arms are finite
-    regret: Any = None  # float [P] | [P, N]: regret, or loss where `World.baseline` is subtracted
+    arm: Array | None = None  # int32 [P] in [0, World.num_arms): pulls to count, where arms are finite
+    regret: Array | None = None  # float [P] | [P, N]: regret, or loss where `World.baseline` is subtracted
 
 
 class Truth(NamedTuple):
     """What an omniscient adversary may read of the environment; None where there is no such thing."""
 
     means: Any = None  # [A] | [P, A] | [P, N, A]
-    theta: Any = None  # [d]
+    theta: Array | None = None  # [d]
 
 
 class WorldInit(Protocol):
@@ -377,10 +377,10 @@ class Environment(NamedTuple):
 class AdversaryView(NamedTuple):
     """What an omniscient adversary sees."""
 
-    t: Any
+    t: Array
     context: Any
-    action: Any
-    play: Any
+    action: Array
+    play: Array
     truth: Truth
     params: Any
     state: Any
@@ -447,22 +447,22 @@ class Case(NamedTuple):
 class Report(NamedTuple):
     """A message of one report a play. Attacks on reports rely on these names."""
 
-    value: Any  # [P]
-    arm: Any  # [P]
-    present: Any  # [P] bool
+    value: Array  # [P]
+    arm: Array  # [P]
+    present: Array  # [P] bool
 
 
 class Moments(NamedTuple):
     """A federated message: sums over a window. Attacks on messages rely on these names."""
 
-    gram: Any  # [N, d, d]
-    vector: Any  # [N, d]
+    gram: Array  # [N, d, d]
+    vector: Array  # [N, d]
 
 
 class Loss(NamedTuple):
     """A window's summed loss."""
 
-    total: Any  # []
+    total: Array  # []
 
 
 # ---- names of 0.1

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.numerics import columns, fixed_sum, inverse_cdf, materialize, materialize_all
-from jaxbandits.typing import Array, Bool, Float, Int, UInt32
+from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric, UInt32
 from jaxbandits.validation import declare
 
 # The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
@@ -54,7 +54,7 @@ def _rounds_after_the_first(keys, x0, x1):
     return x0, x1
 
 
-def to_uniform(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
+def to_uniform(bits: UInt32[Array, "..."], dtype: DType = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> uniform in (0, 1), never 0 or 1."""
     if dtype == jnp.float64:
         return (bits.astype(jnp.float64) + 0.5) * 2.0**-32
@@ -62,7 +62,7 @@ def to_uniform(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Ar
     return one_to_two - np.float32(1 - 2.0**-24)  # exact: (k + 1/2) 2^-23; (b >> 8) 2^-24 + 2^-25 would round to 1
 
 
-def to_normal(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
+def to_normal(bits: UInt32[Array, "..."], dtype: type[Any] = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> standard normal by the inverse distribution function."""
     return dtype(math.sqrt(2)) * jax.lax.erf_inv(2 * to_uniform(bits, dtype) - 1)
 
@@ -73,12 +73,12 @@ def _exponential_of_31(bits31, dtype):
     return -jnp.log(jnp.clip(u, dtype(2.0**-32), dtype(top)))
 
 
-def to_exponential(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
+def to_exponential(bits: UInt32[Array, "..."], dtype: DType = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> exponential of mean 1, never 0 or inf."""
     return _exponential_of_31(bits >> np.uint32(1), dtype)
 
 
-def to_laplace(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
+def to_laplace(bits: UInt32[Array, "..."], dtype: DType = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> Laplace of scale 1: the low bit is the sign, the other 31 the exponential magnitude."""
     magnitude = _exponential_of_31(bits >> np.uint32(1), dtype)
     return jnp.where((bits & np.uint32(1)) == 1, -magnitude, magnitude)
@@ -115,8 +115,8 @@ class Draws:
 
     seed: jax.Array
     path: str = ""
-    dtype: Any = jnp.float32
-    shift: Any = None
+    dtype: type[Any] = jnp.float32
+    shift: Array | None = None
     long: bool = False
 
     def child(self, name: str) -> "Draws":
@@ -149,14 +149,14 @@ class Draws:
         position = position.reshape((1,) * t.ndim + shape)
         return threefry2x32(self._key(), (t.reshape(t.shape + (1,) * len(shape)), position))
 
-    def words_at(self, t: Int[Array, "..."], position: Any) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
+    def words_at(self, t: Int[Array, "..."], position: Array) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
         """Both uint32 words at one (possibly traced) position: shapes of t and position broadcast."""
         plays, position = self._play(t), jnp.asarray(position).astype(jnp.uint32)
         rank = max(plays.ndim, position.ndim)
         counter = jax.lax.broadcast_to_rank(plays, rank), jax.lax.broadcast_to_rank(position, rank)
         return threefry2x32(self._key(), counter)
 
-    def at(self, t: Int[Array, "..."], position: Any) -> UInt32[Array, "..."]:
+    def at(self, t: Int[Array, "..."], position: Array) -> UInt32[Array, "..."]:
         """The first of `words_at`."""
         return self.words_at(t, position)[0]
 
@@ -208,7 +208,7 @@ class Draws:
         """Laplace of scale 1."""
         return to_laplace(self.bits(t, shape), self.dtype)
 
-    def bernoulli(self, t: Int[Array, "..."], probability: Any, shape: tuple[int, ...] = ()) -> Bool[Array, "..."]:
+    def bernoulli(self, t: Int[Array, "..."], probability: Numeric, shape: tuple[int, ...] = ()) -> Bool[Array, "..."]:
         """True with the given probability (broadcast against the draw)."""
         return self.uniform(t, shape) < probability
 
@@ -216,7 +216,7 @@ class Draws:
         """Index drawn by inverse CDF: the lowest i whose cumulative probability exceeds the uniform."""
         return inverse_cdf(probabilities, self.uniform(t))
 
-    def multinomial(self, t: Int[Array, ""], number: Any, probabilities: Float[Array, " n"]) -> Int[Array, " n"]:
+    def multinomial(self, t: Int[Array, ""], number: Numeric, probabilities: Float[Array, " n"]) -> Int[Array, " n"]:
         """How often each of n outcomes comes up in `number` trials at one t: int32 [n].
 
         At most `MAX_TRIALS` trials. By binomials of what is left (`jax.random.binomial`, float32), one after

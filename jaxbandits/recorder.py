@@ -33,13 +33,13 @@ class Window(NamedTuple):
     t: Int[Array, " P"]
     # bool [P]: whether a play was made; where rewards are tallied int32 [V]: how often each value was paid
     play: Array
-    used: Any  # how many plays were made
+    used: int | Array  # how many plays were made
     action: Int[Array, "P ..."]
     reward: Float[Array, "P ..."]
     message: Any  # after adversaries and the trusted third party
     released: Any  # what the server releases
     arm: Any  # [P] | [1] | None
-    regret: Any  # [P] | None
+    regret: Array | None  # [P] | None
 
 
 def empty_record(window: Window, num_arms: int, checkpoints: int) -> Record:

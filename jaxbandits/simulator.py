@@ -16,9 +16,11 @@ from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
 from jaxbandits.numerics import SHORT, count
 from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Program
+from jaxbandits.random import Draws
 from jaxbandits.recorder import Record, Times, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
 from jaxbandits.traced_once import shapes, trace_once
+from jaxbandits.typing import Numeric
 from jaxbandits.window import Lane, Parts, nonfinite_before, offer, play_without_record, streams
 
 WindowKind: TypeAlias = tuple[int, bool, bool]  # (slots, full, whole) of a span: static
@@ -62,7 +64,7 @@ def case_of(
     )
 
 
-def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
+def begin(parts: Parts, case: Case, seed: Array, checkpoints: int) -> Lane:
     """A lane before its first play."""
     lane = begin_without_record(parts, case, seed)
     window = shapes(play_without_record, parts, case, seed, 1, lane, jnp.int32(0), None)[1]
@@ -70,7 +72,7 @@ def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
 
 
 @trace_once
-def begin_without_record(parts: Parts, case: Case, seed: Any) -> Lane:
+def begin_without_record(parts: Parts, case: Case, seed: Array) -> Lane:
     """A lane without its record."""
     root, alg = streams(parts, seed), streams(parts, seed).child("alg")
 
@@ -91,7 +93,7 @@ def begin_without_record(parts: Parts, case: Case, seed: Any) -> Lane:
     )
 
 
-def attack_state(attack: Attack, params: Any, draws: Any, arms: int | None) -> Any:
+def attack_state(attack: Attack, params: Any, draws: Draws, arms: int | None) -> Any:
     """The state of an attack before the first play."""
     state = attack.init(params, draws)
     if attack.per_arm is None:
@@ -103,7 +105,7 @@ def attack_state(attack: Attack, params: Any, draws: Any, arms: int | None) -> A
     return attack.per_arm(state, arms)
 
 
-def _advance_single(parts: Parts, over: OverLanes, lane: Lane, times: Any, segment: Segment) -> tuple[Lane, Any]:
+def _advance_single(parts: Parts, over: OverLanes, lane: Lane, times: Times, segment: Segment) -> tuple[Lane, Any]:
     """Full windows of one play. The outer loop is over checkpoints, so that no play tests whether it is at one."""
     low, high = segment.before, jnp.minimum(segment.before + segment.windows, times[-1])
 
@@ -128,7 +130,7 @@ def _advance_single(parts: Parts, over: OverLanes, lane: Lane, times: Any, segme
 
 
 def _advance_full(
-    parts: Parts, slots: int, over: OverLanes, lane: Lane, times: Any, segment: Segment
+    parts: Parts, slots: int, over: OverLanes, lane: Lane, times: Times, segment: Segment
 ) -> tuple[Lane, Any]:
     """Full windows of several plays. Play indices are the same for all lanes; a window may hold several checkpoints."""
 
@@ -177,7 +179,7 @@ def _rest(parts: Parts, params: Any, state: Any) -> Any:
     return rest(params, state)
 
 
-def moves(parts: Parts, case: Case, lane: Lane, horizon: Any) -> Any:
+def moves(parts: Parts, case: Case, lane: Lane, horizon: Numeric) -> Any:
     """Whether a lane has plays to make."""
     arm = resting(parts, case, lane)
     return (lane.plays < horizon) & (True if arm is None else arm == UNDECIDED)
@@ -194,7 +196,7 @@ def count_rest(parts: Parts, case: Case, lane: Lane, times: Times) -> Lane:
 
 
 def one_counted(
-    parts: Parts, kind: WindowKind, case: Case, seed: Any, lane: Lane, times: Times, rests: bool = True
+    parts: Parts, kind: WindowKind, case: Case, seed: Array, lane: Lane, times: Times, rests: bool = True
 ) -> tuple[Lane, Window]:
     """Play a window whose length the algorithm decides. It ends at the next checkpoint, unless it is needed whole.
 
@@ -240,7 +242,7 @@ def advance_full(parts: Parts, slots: int, over: OverLanes, lane: Lane, times: T
 
 
 def nth_window(
-    parts: Parts, kind: WindowKind, case: Case, seed: Any, lane: Lane, times: Times, start: Any, length: Any, w: Any
+    parts: Parts, kind: WindowKind, case: Case, seed: Array, lane: Lane, times: Times, start: Any, length: Any, w: Any
 ) -> tuple[Lane, Window]:
     """Play every play of the w-th window of a span alone. Full windows are not written into the record."""
     slots, full, _ = kind
@@ -250,7 +252,7 @@ def nth_window(
     return offer(parts, case, seed, slots, lane, before, plays_of_window(left, slots, before, times[-1]))
 
 
-def close(parts: Parts, case: Case, seed: Any, lane: Lane) -> Lane:
+def close(parts: Parts, case: Case, seed: Array, lane: Lane) -> Lane:
     """End a span with the algorithm's work at the end of a batch (filters, designs), for every lane at once."""
     state = _close_program(parts, case.algorithm, seed, lane.algorithm, lane.plays)
     faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: nonfinite_before(lane))
@@ -258,7 +260,7 @@ def close(parts: Parts, case: Case, seed: Any, lane: Lane) -> Lane:
 
 
 @trace_once
-def _close_program(parts: Parts, params: Any, seed: Any, state: Any, plays: Any) -> Any:
+def _close_program(parts: Parts, params: Any, seed: Array, state: Any, plays: Array) -> Any:
     return parts.program.close(params, state, streams(parts, seed).child("alg").child("close"), plays)
 
 
@@ -272,7 +274,7 @@ def diagnoses(parts: Parts) -> bool:
     return parts.reward_attack is not None or any(map(gives_diagnostics, (parts.program, parts.message_attack)))
 
 
-def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict[str, Any]]:
+def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record | tuple[()], dict[str, Any]]:
     """The record and the diagnostics of a finished lane. ValueError where two parts give one of the same name."""
     return lane.record, _diagnose_parts(parts, case, lane._replace(record=()))
 

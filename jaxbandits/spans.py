@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.protocol import Span
+from jaxbandits.typing import Array
 
 
 class Segment(NamedTuple):
@@ -49,14 +50,14 @@ def windows_offered(span: Span, checkpoints: int = 0) -> int:
     return span.repeats + (0 if span.whole else checkpoints)
 
 
-def place_of_window(window: Any, start: Any, length: Any, slots: int) -> tuple[Any, Any]:
+def place_of_window(window: int | Array, start: int | Array, length: int | Array, slots: int) -> tuple[Any, Any]:
     """Plays made before a window of a full span that starts after `start` plays, and plays left of its batch."""
     per_batch = windows_per_batch(length, slots)
     batch, part = window // per_batch, window % per_batch
     return start + batch * length + part * slots, length - part * slots
 
 
-def plays_of_window(left: Any, slots: int, before: Any, horizon: Any) -> Any:
+def plays_of_window(left: int | Array, slots: int, before: int | Array, horizon: int | Array) -> Array:
     """Plays that a window makes: at most its slots, to the end of its batch, not beyond the horizon."""
     return jnp.minimum(jnp.clip(left, 0, slots), jnp.maximum(horizon - before, 0))
 

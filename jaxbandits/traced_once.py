@@ -16,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxbandits.contract import is_array, is_program
 from jaxbandits.garbage import pause_collection
 from jaxbandits.jax_internals import dce_jaxpr
+from jaxbandits.typing import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,7 +60,7 @@ def trace(function: Callable[..., Any], *args: Any) -> Trace:
     leaves, structure = jax.tree.flatten(args)
     arrays, form = _split_arrays(leaves)[0], list[Any]()
 
-    def call_flat(*arrays: Any) -> list[Any]:
+    def call_flat(*arrays: Array) -> list[Any]:
         remaining = iter(arrays)
         given = [next(remaining) if is_array(x) else x for x in leaves]
         results, structure_of_results = jax.tree.flatten(function(*jax.tree.unflatten(structure, given)))

@@ -32,6 +32,9 @@ Tensor: TypeAlias = Sequence[Any] | np.ndarray[Any, Any] | jax.Array
 Numeric: TypeAlias = float | np.floating[Any] | np.integer[Any] | np.ndarray[Any, Any] | jax.Array
 """A number or an array of numbers: theory functions take both."""
 
+DType: TypeAlias = str | type[Any] | np.dtype[Any]
+"""The type of an array's entries, as JAX and NumPy take it."""
+
 AlgorithmFactory: TypeAlias = "Callable[..., Algorithm]"
 EnvironmentFactory: TypeAlias = "Callable[..., Environment]"
 AdversaryFactory: TypeAlias = "Callable[..., Adversary]"

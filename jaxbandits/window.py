@@ -15,6 +15,7 @@ from jaxbandits.protocol import AdversaryView, Attack, Case, Program, World
 from jaxbandits.random import Draws
 from jaxbandits.recorder import Window
 from jaxbandits.traced_once import Traces, trace_once
+from jaxbandits.typing import Array
 
 
 class Parts(NamedTuple):
@@ -27,7 +28,7 @@ class Parts(NamedTuple):
     world: World
     reward_attack: Attack | None
     message_attack: Attack | None
-    dtype: Any
+    dtype: type[Any]
     arms: int | None = None  # actions lie in 0 .. arms - 1; None: the environment does not say
     traced: str = ""  # for a user's own parts: a hash of what they compute now (`sweeps.identity`)
     traces: Traces | None = None  # for sweeps: the traces that name a group (`sweeps.identity`) and make its programs
@@ -50,12 +51,14 @@ class Lane(NamedTuple):
     faults: Any  # lane_faults.Faults
 
 
-def streams(parts: Parts, seed: Any) -> Draws:
+def streams(parts: Parts, seed: Array) -> Draws:
     """The random streams of a lane."""
     return parts.draws(seed, "", parts.dtype, long=parts.long)
 
 
-def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
+def offer(
+    parts: Parts, case: Case, seed: Array, slots: int, lane: Lane, before: Any, limit: Any
+) -> tuple[Lane, Window]:
     """Play a window of `slots` plays after `before`, at most `limit` (None: all); the record takes no part."""
     after, window = play_without_record(parts, case, seed, slots, lane._replace(record=()), before, limit)
     return after._replace(record=lane.record), window
@@ -63,7 +66,7 @@ def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: A
 
 @trace_once
 def play_without_record(
-    parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any
+    parts: Parts, case: Case, seed: Array, slots: int, lane: Lane, before: Any, limit: Any
 ) -> tuple[Lane, Window]:
     """`offer` for a lane without its record."""
     root = streams(parts, seed)
@@ -95,7 +98,7 @@ def play_without_record(
     hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
 
-    def adversary_view(stream: Draws, encode: Any = None) -> AdversaryView:
+    def adversary_view(stream: Draws, encode: Callable[..., Any] | None = None) -> AdversaryView:
         known, again = truth(), stream.child("reward")
         return AdversaryView(
             t=t, context=context, action=action, play=play, truth=known, params=params, state=lane.algorithm, note=note,
@@ -116,7 +119,7 @@ def play_without_record(
     sent = message = program.encode(params, note, alg.child("encode"), t, context, action, reward, play)
     if parts.message_attack is not None:
 
-        def honest(draws: Draws, rewards: Any) -> Any:
+        def honest(draws: Draws, rewards: Array) -> Any:
             return program.encode(params, note, draws, t, context, action, rewards, play)
 
         message, hit, message_state = parts.message_attack.corrupt(
@@ -127,7 +130,7 @@ def play_without_record(
     message = program.relay(params, alg.child("relay"), last, message, play)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
 
-    def nonfinite_pay() -> Any:
+    def nonfinite_pay() -> Array:
         return nonfinite_before(lane) if tally else lane_faults.spoils(reward, play) | nonfinite_before(lane)
 
     attacked = parts.message_attack is not None
@@ -149,7 +152,7 @@ def play_without_record(
     )  # fmt: skip
 
 
-def nonfinite_before(lane: Lane) -> Any:
+def nonfinite_before(lane: Lane) -> Array:
     """Whether an adversary paid anything that is not finite before: what follows is no fault of the algorithm."""
     return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else lane.nonfinite > 0
 

@@ -6,11 +6,16 @@ import settings  # first: it sets the environment, which JAX reads once
 import contextlib
 import gc
 import importlib
+import os
 
 import jax
 import pytest
+from jaxtyping import install_import_hook
 
 pytest_plugins = ["compilations", "dealt", "cases", "quick", "planting"]
+
+if os.environ.get("CHECK_ANNOTATIONS"):  # imports take seven times as long: in `make exhaustive` alone
+    install_import_hook("jaxbandits", "checked_annotations.check")
 
 # Tracing makes millions of small objects, and few of them in circles, which take time to look for.
 gc.set_threshold(20_000, 50, 100)

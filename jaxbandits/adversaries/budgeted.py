@@ -28,8 +28,8 @@ from jaxbandits.numerics import (
     rounded,
     two_sum,
 )
-from jaxbandits.protocol import Adversary, Attack
-from jaxbandits.typing import Array, Float, Scalar
+from jaxbandits.protocol import Adversary, AdversaryView, Attack
+from jaxbandits.typing import Array, Float, Numeric, Scalar
 from jaxbandits.validation import factory
 
 Kind: TypeAlias = Literal["lower_best", "raise_worst", "swap", "empirical_best"]
@@ -41,29 +41,29 @@ End = Annotated[Scalar, Ge(-math.inf), Le(math.inf)]
 
 
 class Params(NamedTuple):
-    total: Any
-    size: Any
-    low: Any
-    high: Any
-    margin: Any
-    start: Any  # plays start + 1 .. stop may be corrupted, int32
-    stop: Any
-    rate: Any  # after t plays at most rate * t is charged
+    total: Numeric
+    size: Numeric
+    low: Numeric
+    high: Numeric
+    margin: Numeric
+    start: Numeric  # plays start + 1 .. stop may be corrupted, int32
+    stop: Numeric
+    rate: Numeric  # after t plays at most rate * t is charged
 
 
 class Aim(NamedTuple):
     """Which rewards of a window an attack changes, and how."""
 
-    hit: Any  # [P], whether the arm that is played is attacked, and pays a finite reward
-    needed: Any  # [P] or a number: a change of more than this is of no use
+    hit: Array  # [P], whether the arm that is played is attacked, and pays a finite reward
+    needed: Numeric  # [P] or a number: a change of more than this is of no use
     difference: Any = ()  # [P], "swap": from the reward to that of the mirrored arm
 
 
 class State(NamedTuple):
-    spent: Any  # what was charged so far
-    spent_low: Any  # what that sum lost by rounding
-    regret: Any = ()  # weak: regret in corrupted means
-    regret_low: Any = ()
+    spent: Array  # what was charged so far
+    spent_low: Array  # what that sum lost by rounding
+    regret: Array | tuple[()] = ()  # weak: regret in corrupted means
+    regret_low: Array | tuple[()] = ()
     counts: Any = ()  # [K] int32, empirical_best: rewards delivered of each arm
     sums: Any = ()  # [K], and their sum
 
@@ -84,7 +84,7 @@ def spending_before(wants: Float[Array, " P"], bounds: Float[Array, " P"]) -> Fl
     return jnp.concatenate([nothing[:1], jnp.minimum(wants, bounds)[:-1]])
 
 
-def refuse(kind: str, payload: Any, view: Any) -> None:
+def refuse(kind: str, payload: object, view: AdversaryView) -> None:
     """Raise ValueError where the attack does not fit what it is to corrupt."""
     if view.encode is not None or not hasattr(payload, "ndim"):
         raise ValueError("budgeted corrupts rewards: use it as reward_adversary, and huber or byzantine for messages")
@@ -101,7 +101,7 @@ def refuse(kind: str, payload: Any, view: Any) -> None:
         )
 
 
-def attack_rewards(kind: str, params: Params, aim: Aim, x: Float[Array, " P"], cap: Any) -> Float[Array, " P"]:
+def attack_rewards(kind: str, params: Params, aim: Aim, x: Float[Array, " P"], cap: Array) -> Float[Array, " P"]:
     """The rewards x after an attack that changes each by `cap` at most."""
     cap = jnp.minimum(cap, aim.needed)
     if kind == "swap":
@@ -117,7 +117,7 @@ def attack_rewards(kind: str, params: Params, aim: Aim, x: Float[Array, " P"], c
     return jnp.where(aim.hit & (cap > 0), new, x)
 
 
-def gaps_under_attack(kind: str, params: Params, cap: Float[Array, " P"], best: Any, view: Any) -> Float[Array, " P"]:
+def gaps_under_attack(kind: str, params: Params, cap: Float[Array, " P"], best: Array, view: Any) -> Float[Array, " P"]:
     """By how much the best arm's mean exceeds the played arm's when the attack is made on the means, [P]."""
     means = jnp.broadcast_to(view.truth.means, (*cap.shape, view.truth.means.shape[-1]))
     action, worst, top = view.action, argmin(view.truth.means), jnp.max(view.truth.means, axis=-1)
@@ -133,7 +133,7 @@ def gaps_under_attack(kind: str, params: Params, cap: Float[Array, " P"], best: 
     return of_best - mean_under_attack(action, pick(means, action))
 
 
-def ahead_of_rivals(weak: bool, params: Params, state: State, best: Any, t: Any) -> Array:
+def ahead_of_rivals(weak: bool, params: Params, state: State, best: Array, t: Array) -> Array:
     """Empirical best: x plus this is what brings the best arm's mean with a reward x down to its rivals'.
 
     The rivals' is the largest mean that was delivered of another arm, less the margin: -inf without one. A weak
@@ -150,7 +150,7 @@ def ahead_of_rivals(weak: bool, params: Params, state: State, best: Any, t: Any)
     return materialize(jnp.where(some, pick(state.sums, best) - product, -jnp.inf))
 
 
-def aim_attack(kind: str, x: Float[Array, " P"], finite: Any, best: Any, needed: Any, view: Any) -> Aim:
+def aim_attack(kind: str, x: Float[Array, " P"], finite: Array, best: Array, needed: Any, view: AdversaryView) -> Aim:
     """What an attack of this kind is aimed at."""
     if kind == "swap":
         per_play = jnp.broadcast_to(view.truth.means, (*x.shape, view.truth.means.shape[-1]))
@@ -210,7 +210,7 @@ def attack_in_budget(kind: str, strength: str) -> Attack:
     return Attack(init, corrupt, diagnose=diagnose, per_arm=per_arm if watches else None)
 
 
-def with_rewards(state: State, new: Float[Array, " P"], finite: Any, view: Any) -> State:
+def with_rewards(state: State, new: Float[Array, " P"], finite: Array, view: AdversaryView) -> State:
     """The state after rewards were delivered; finite: which of them were before the attack."""
     told = one_hot(view.action, view.truth.means.shape[0]) & (view.play & finite)[:, None]
     counts = state.counts + count(told, axis=0)

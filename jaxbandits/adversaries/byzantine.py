@@ -15,9 +15,9 @@ import numpy as np
 
 from jaxbandits.declared import Doc, Probability, Remedy, Share
 from jaxbandits.numerics import count, fixed_sum, matvec, pick, rounded
-from jaxbandits.protocol import Adversary, Attack
-from jaxbandits.random import to_normal
-from jaxbandits.typing import Array, Bool, Scalar
+from jaxbandits.protocol import Adversary, AdversaryView, Attack
+from jaxbandits.random import Draws, to_normal
+from jaxbandits.typing import Array, Bool, Numeric, Scalar
 from jaxbandits.validation import factory
 
 Kind: TypeAlias = Literal[
@@ -27,20 +27,20 @@ HALF = 0.5 + 1e-4  # in floor(corruption * N + 1/2), whichever way a product suc
 Minority = Annotated[Share, Remedy("no server can tell a majority of attackers from honest agents")]
 
 
-def attackers(corruption: Any, num_agents: int) -> Bool[Array, " N"]:
+def attackers(corruption: Numeric, num_agents: int) -> Bool[Array, " N"]:
     """The floor(corruption N + 1/2) lowest-numbered agents; below corruption 1/2 that is at most N / 2."""
     index = jnp.arange(num_agents, dtype=jnp.int32)
     return index < jnp.minimum(jnp.floor(corruption * num_agents + HALF).astype(jnp.int32), num_agents // 2)
 
 
 class Params(NamedTuple):
-    corruption: Any
+    corruption: Numeric
     scale: Any
-    prob: Any
+    prob: Numeric
 
 
 def fake(
-    kind: str, params: Params, draws: Any, when: Any, message: Any, honest: Bool[Array, " N"], view: Any
+    kind: str, params: Params, draws: Draws, when: Array, message: Any, honest: Bool[Array, " N"], view: AdversaryView
 ) -> tuple[Any, Any]:
     """What an attacker sends: gram [N, d, d] and vector [N, d], or shapes that broadcast to them."""
     gram, vector = message.gram, message.vector
@@ -147,8 +147,8 @@ def byzantine(
 
 
 class PoisonParams(NamedTuple):
-    corruption: Any
-    prob: Any
+    corruption: Numeric
+    prob: Numeric
 
 
 @cache

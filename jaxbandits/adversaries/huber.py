@@ -20,8 +20,9 @@ from jax import lax, tree
 from jaxbandits.declared import LATER, Doc, Ge, NonNegative, Probability
 from jaxbandits.formatting import show
 from jaxbandits.numerics import UNROLL, argmax, count, fixed_sum, pick
-from jaxbandits.protocol import Adversary, Attack, Loss, Moments, Report
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.protocol import Adversary, AdversaryView, Attack, Loss, Moments, Report, Truth
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory, number
 
 Kind: TypeAlias = Literal[
@@ -38,10 +39,10 @@ POINT_MASS_KINDS = ("fixed", "swapped", "sign_flip", "random_sign", "target")
 
 
 class Params(NamedTuple):
-    corruption: Any
-    value: Any
-    scale: Any
-    batch: Any
+    corruption: Numeric
+    value: Numeric
+    scale: Numeric
+    batch: Numeric
 
 
 def mirror_arm(means: Float[Array, "... A"], action: Int[Array, "..."]) -> Int[Array, "..."]:
@@ -77,7 +78,7 @@ def below_threshold(state: Any, share: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.sqrt(jnp.maximum(state.threshold - state.mean_square, 0) / jnp.maximum(share, 1e-6))
 
 
-def most_misleading(params: Params, draws: Any, arm: Any, view: Any) -> Array:
+def most_misleading(params: Params, draws: Draws, arm: Array, view: AdversaryView) -> Array:
     """Of some honest reports about a low reward of the best arm, or a high one of another, the lowest or highest.
 
     A loss is the other way round.
@@ -95,7 +96,7 @@ def most_misleading(params: Params, draws: Any, arm: Any, view: Any) -> Array:
     return jnp.where(lowest, jnp.min(values, axis=0), jnp.max(values, axis=0))
 
 
-def swap_rewards(x: Array, arm: Any, view: Any, loss: bool) -> Array:
+def swap_rewards(x: Array, arm: Array, view: AdversaryView, loss: bool) -> Array:
     """Fresh rewards of the arms of mirrored rank, or losses."""
     # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
     means = jnp.broadcast_to(view.truth.means, (*view.action.shape, view.truth.means.shape[-1]))
@@ -123,7 +124,7 @@ def blind_values(kind: str, params: Params, draw: Callable[..., Array], x: Array
     return jnp.broadcast_to(value, x.shape)
 
 
-def values_for_arm(kind: str, params: Params, x: Array, arm: Any, view: Any, loss: bool) -> Array:
+def values_for_arm(kind: str, params: Params, x: Array, arm: Array, view: AdversaryView, loss: bool) -> Array:
     """What replaces the rewards, reports or losses x of an arm, for the kinds that look at the arm."""
     if view.truth.means is None:
         raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
@@ -138,7 +139,7 @@ def values_for_arm(kind: str, params: Params, x: Array, arm: Any, view: Any, los
     return worse * jnp.abs(value)
 
 
-def replace_entries(kind: str, params: Params, draws: Any, t: Any, payload: Any, view: Any) -> Any:
+def replace_entries(kind: str, params: Params, draws: Draws, t: Array, payload: Any, view: AdversaryView) -> Any:
     """A message of several numbers: where it is hit each of them is replaced."""
     if kind not in BLIND:
         raise ValueError(
@@ -157,7 +158,7 @@ def replace_entries(kind: str, params: Params, draws: Any, t: Any, payload: Any,
     return tree.unflatten(structure, [replace_leaf(i, x) for i, x in enumerate(leaves)])
 
 
-def point_law(kind: str, params: Params, values: Array, probabilities: Array, truth: Any) -> tuple[Array, Array]:
+def point_law(kind: str, params: Params, values: Array, probabilities: Array, truth: Truth) -> tuple[Array, Array]:
     """Rewards' values [V] and the arms' probabilities [K, V] with the point masses that a kind of POINTS adds."""
     share, value = jnp.asarray(params.corruption, values.dtype), jnp.asarray(params.value, values.dtype)
     arms = probabilities.shape[0]

@@ -53,7 +53,7 @@ def epsilon_lower(
     true_positives: Numeric, false_positives: Numeric,
     trials: Annotated[Numeric, Kind("int or array"), Doc("Runs on each of the two inputs.")],
     delta: Annotated[float, Doc("In [0, 1).")], confidence: float,
-) -> Any:  # fmt: skip
+) -> Numeric:  # fmt: skip
     """The largest epsilon that an event, fixed beforehand, refutes at a delta.
 
     Args:

@@ -141,7 +141,7 @@ def _here(subject: Subject) -> Iterator[str | Finding]:
             break
 
 
-def findings_of(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
+def findings_of(rule: Callable[..., Any], *arguments: object) -> list[Finding]:
     """Run a rule: what it yields, and the error that it stopped with, a SystemExit too, as findings."""
     findings = []
     try:
@@ -164,7 +164,7 @@ def look_up_part(slot: str, part: Any) -> Any:
     return factory if example is None else example.reward_adversary or example.message_adversary
 
 
-def small_environment(algorithm: Any) -> EnvironmentFactory:
+def small_environment(algorithm: object) -> EnvironmentFactory:
     """A small environment of the kind that an algorithm plays on, with the numbers that its factory binds."""
     try:
         kind, recipe = plays_on(algorithm), recipe_of(algorithm)

@@ -22,6 +22,7 @@ from jaxbandits.sweeps.arguments import NAMED, PARTS, call_factory, factory_of, 
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import build_algorithm, parts_in, with_horizon
+from jaxbandits.sweeps.simulate import History
 
 # The rules in their order. A sweep looks at the first two, too: `sweeps.part_checks`.
 __all__ = [
@@ -45,7 +46,7 @@ _WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()
 
 
 def _report_errors(
-    subject: Subject, look: Callable[..., Any], *arguments: Any, about: Any = None, head: str = ""
+    subject: Subject, look: Callable[..., Any], *arguments: object, about: object = None, head: str = ""
 ) -> Generator[tuple[str, str], None, Any]:
     """Call what raises an error about a part, as sweeps do before they run: its message, and the place that it names,
     else the part. Returns what the call gives, None where it fails.
@@ -289,7 +290,7 @@ def bad_rewards(subject: Subject) -> Faults:
             return
 
 
-def _out_of_range(subject: Subject, history: Any) -> Faults:
+def _out_of_range(subject: Subject, history: History) -> Faults:
     environment, played = subject.cell.environment, np.asarray(history.action)
     num_arms = environment.world.num_arms or environment.facts.get("num_arms", 0)
     for at in map(tuple, np.argwhere((played < 0) | (played >= num_arms))[: 1 if num_arms else 0]):
@@ -297,7 +298,7 @@ def _out_of_range(subject: Subject, history: Any) -> Faults:
         yield text, subject.cell.algorithm.program.act
 
 
-def _with_nan(state: Any) -> list[str]:
+def _with_nan(state: object) -> list[str]:
     leaves = jax.tree_util.tree_flatten_with_path(state)[0]
     floats = [(path, np.asarray(x)) for path, x in leaves if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
     return ["state" + jax.tree_util.keystr(path) for path, x in floats if np.isnan(x).any()]

@@ -18,6 +18,7 @@ from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.part_checks.examination import Examination
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, parts_in, plan, stack_cases
 from jaxbandits.sweeps.simulate import History, history_of_windows
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 
 CHECKPOINTS = 8
 MAX_WINDOW_SIZES = 6  # so many sizes of windows are traced at most
@@ -30,10 +31,10 @@ class Subject:
     Nothing is built, traced or played before a rule asks for it, and nothing twice.
     """
 
-    algorithm: Any  # these four as `jaxbandits.sweep` takes them: one factory, or a partial of one, each
-    environment: Any
-    reward_adversary: Any = None
-    message_adversary: Any = None
+    algorithm: AlgorithmFactory  # these four as `jaxbandits.sweep` takes them: one factory, or a partial of one, each
+    environment: EnvironmentFactory
+    reward_adversary: "AdversaryFactory | None" = None
+    message_adversary: "AdversaryFactory | None" = None
     _: KW_ONLY
     horizon: int = 256
     seeds: int = 8

@@ -54,7 +54,7 @@ def example(name: str) -> Algorithm | Environment | Adversary:
     if kind == "environments":
         return catalogue.ENVIRONMENTS[name].environment()
     row = catalogue.ADVERSARIES[name]
-    return (row.reward_adversary or row.message_adversary)()
+    return next(filter(None, (row.reward_adversary, row.message_adversary)))()
 
 
 def structure(name: str) -> str:
@@ -209,7 +209,7 @@ def page(name: str) -> str:
     return "\n".join(lines)
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     """A value as one would write it."""
     if isinstance(value, functools.partial):
         function, keywords, _ = unwrap(value)

@@ -14,7 +14,7 @@ from jaxbandits.random import to_uniform
 from jaxbandits.typing import Array, Float, UInt32
 
 
-def on_circle(bits: UInt32[Array, "..."], dtype: Any) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def on_circle(bits: UInt32[Array, "..."], dtype: type[Any]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Both coordinates of a point uniform on the unit circle, from a uint32 word.
 
     The low 30 bits give the angle from the nearest axis, the two others the axis. In float32 sine and cosine are
@@ -32,7 +32,7 @@ def on_circle(bits: UInt32[Array, "..."], dtype: Any) -> tuple[Float[Array, "...
     return jnp.where(across, sine, cosine), jnp.where(across, cosine, sine)
 
 
-def direction(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any) -> list[Array]:
+def direction(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: type[Any]) -> list[Array]:
     """`dim` components of directions uniform on the unit sphere of R^dim.
 
     words(k): both words of every direction's counter block k.
@@ -63,7 +63,7 @@ def direction(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any)
     return [inner * z for z in first] + [outer * z for z in second]
 
 
-def gaussian(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any) -> list[Array]:
+def gaussian(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: type[Any]) -> list[Array]:
     """`dim` independent standard normal components, by the method of Box and Muller.
 
     words(k): both words of every vector's counter block k.
@@ -71,7 +71,7 @@ def gaussian(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any) 
     return [math.sqrt(2) * z for z in _half_variance(words, dim, dtype)[0]]
 
 
-def many_features(length: Any, angle: Any, dim: int, dtype: Any, unit: bool) -> Float[Array, "... dim"]:
+def many_features(length: Array, angle: Array, dim: int, dtype: type[Any], unit: bool) -> Float[Array, "... dim"]:
     """Directions, or independent normal components of many dimensions, as one array: first all cosines, then all sines.
 
     length, angle: the words [..., blocks] of every vector's counter blocks, used as `direction` and `gaussian` do.

@@ -12,7 +12,7 @@ from jaxbandits.declared import Axes, Doc, Ge, Le, NonNegative
 from jaxbandits.environments import moments
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.typing import Array, Scalar, Vector
+from jaxbandits.typing import Array, Numeric, Scalar, Vector
 from jaxbandits.validation import factory
 
 Means = Annotated[Vector, Axes(1, "array_like of shape (K,)"), Doc("Each arm's mean reward; at least two arms.")]
@@ -22,8 +22,9 @@ ArmsEnvironment = Annotated[
 
 
 class ArmsParams(NamedTuple):
-    means: Any  # [K]
-    scale: Any  # what else the law needs: a noise scale, or a tuple of numbers; Bernoulli arms do not use it
+    means: Numeric  # [K]
+    # what else the law needs: a noise scale, or a tuple of numbers; Bernoulli arms do not use it
+    scale: Numeric | tuple[Numeric, ...]
 
 
 def no_state(params, draws):

@@ -27,13 +27,14 @@ from jaxbandits.numerics.packed import (
 )
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Int
+from jaxbandits.typing import Array, Int, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    noise_scale: Any  # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
-    spread: Any  # how far apart the arms of a play are, from 0 (all alike) to below 1; () where they are independent
+    # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
+    noise_scale: Numeric | tuple[Numeric, ...]
+    spread: Numeric | tuple[()]  # how far apart a play's arms are, from 0 (all alike) to below 1; () where independent
 
 
 class State(NamedTuple):
@@ -41,8 +42,8 @@ class State(NamedTuple):
 
     theta: Vector  # d numbers, in the layout of `numerics.packed`
     arms: Any  # d features [A], likewise; () where contexts are redrawn
-    means: Any  # [A]; () where contexts are redrawn
-    best: Any  # the largest of the means; () where contexts are redrawn
+    means: Array | tuple[()]  # [A]; () where contexts are redrawn
+    best: Array | tuple[()]  # the largest of the means; () where contexts are redrawn
 
 
 def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit: bool = True) -> Vector:
@@ -64,7 +65,7 @@ def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit
     return materialize_vector(x) if isinstance(x, tuple) else x
 
 
-def mix_features(spread: Any, own: Vector, common: Vector, unit: bool) -> Vector:
+def mix_features(spread: Numeric, own: Vector, common: Vector, unit: bool) -> Vector:
     """spread * own + (1 - spread) * common, scaled to norm 1 (`unit`), or to the variance that both have."""
     mixed = map_features(lambda u, c: spread * u + (1 - spread) * c, own, common)
     square = inner(mixed, mixed) if unit else spread * spread + (1 - spread) * (1 - spread)
@@ -72,7 +73,7 @@ def mix_features(spread: Any, own: Vector, common: Vector, unit: bool) -> Vector
     return materialize_vector(map_features(lambda x: x * scale, mixed))
 
 
-def with_constant(x: Vector, value: Any) -> Vector:
+def with_constant(x: Any, value: Any) -> Vector:
     """Vectors with a constant feature after their own."""
     last = jnp.full(stack_features(x).shape[:-1], value, x[0].dtype)
     return (*x, last) if isinstance(x, tuple) else jnp.concatenate([x, last[..., None]], -1)

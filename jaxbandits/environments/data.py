@@ -14,7 +14,7 @@ from jaxbandits.declared import LATER, STATIC
 from jaxbandits.environments.labelled_rows import INTEGER, few, labels_of, read_features
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Int, Matrix, Vector
+from jaxbandits.typing import Array, Int, Matrix, Numeric, Vector
 from jaxbandits.validation import factory, integer
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def pass_order(seed: int, turn: int, n: int) -> np.ndarray:
 class Params(NamedTuple):
     """The rows of the data."""
 
-    features: Any  # [n, m]: scaled principal components, norms at most 1
-    labels: Any  # [n] int32
+    features: Numeric  # [n, m]: scaled principal components, norms at most 1
+    labels: Numeric  # [n] int32
 
 
 @cache
@@ -186,7 +186,7 @@ def classification(
     return Environment(classification_world(n, num_arms, dim // num_arms), params, facts, None, config, version=2)
 
 
-def _same_index(features: Any, labels: Any) -> None:
+def _same_index(features: object, labels: object) -> None:
     """Raise ValueError where pandas would not put these labels beside these rows."""
     rows: Any = getattr(features, "index", None)
     marks: Any = getattr(labels, "index", None)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandits.declared import LATER, STATIC, Doc, Ge, Le, Probability
 from jaxbandits.environments.losses import Losses
 from jaxbandits.protocol import Environment, Score, World
-from jaxbandits.typing import Tensor
+from jaxbandits.typing import Numeric, Tensor
 from jaxbandits.validation import array, factory, integer, numbers
 
 CHUNK = 1 << 20  # entries of a temporary array on the host
@@ -20,9 +20,9 @@ CHUNK = 1 << 20  # entries of a temporary array on the host
 
 class Params(NamedTuple):
     losses: Any  # params of the loss environment
-    spread: Any  # rho: the share of an expert's probability that is spread evenly
-    rotation: Any  # int32: plays between two moves of a rotating expert
-    advice: Any  # [N, K] or [T, N, K]; () where experts rotate
+    spread: Numeric  # rho: the share of an expert's probability that is spread evenly
+    rotation: Numeric  # int32: plays between two moves of a rotating expert
+    advice: Numeric | tuple[()]  # [N, K] or [T, N, K]; () where experts rotate
 
 
 def _rotating_arm(num_arms: int, num_experts: int, turn: Any) -> Any:

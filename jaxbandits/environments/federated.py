@@ -19,13 +19,13 @@ from jaxbandits.environments.arms import no_state
 from jaxbandits.numerics import features, lanes_last, materialize, materialize_all, picked, played, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws, to_normal, to_uniform
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory, number
 
 
 class Params(NamedTuple):
-    theta: Any  # [d]
-    noise_scale: Any
+    theta: Numeric  # [d]
+    noise_scale: Numeric
 
 
 def at_plays(draws: Draws, t: Int[Array, "P ..."]) -> tuple[Draws, Int[Array, "P 1 ..."]]:

@@ -19,7 +19,7 @@ from jaxbandits.environments import moments
 from jaxbandits.environments.arms import ArmsEnvironment, Means, make_arms, noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.random import Draws, to_exponential
-from jaxbandits.typing import Array, Float, Int, Scalar, Vector
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar, Vector
 from jaxbandits.validation import factory, number
 
 # The ranges of Student's degrees of freedom, of Pareto's exponent, and of the deviation of a logarithm.
@@ -52,7 +52,7 @@ def _exp_minus_one(x, t):
     return jnp.where(x < 0.125, series, rounded(jnp.exp(x), t) - 1)
 
 
-def standard_student(df: Any, draws: Draws, t: Int[Array, "..."]) -> Float[Array, "..."]:
+def standard_student(df: Numeric, draws: Draws, t: Int[Array, "..."]) -> Float[Array, "..."]:
     """Student's t of the plays t, from both words of a block."""
     # Bailey 1994: sqrt(df (U^(-2/df) - 1)) cos(2 pi V) is Student's t for every df > 0; -log U is exponential
     first, second = draws.words(t)
@@ -177,7 +177,7 @@ class TailNumbers(TypedDict, total=False):
     sigma: Annotated[LogDeviation, Default(1.0)]
 
 
-def numbers_of(law: str, arguments: dict[str, float]) -> Any:
+def numbers_of(law: str, arguments: dict[str, float]) -> Numeric | tuple[Numeric, ...]:
     """What a world needs to draw the noise; arguments: `noise_scale` and those of `TailNumbers`."""
     scale, sigma, shape = (arguments[key] for key in ("noise_scale", "sigma", "shape"))
     numbers = {

@@ -29,7 +29,7 @@ class Named(np.ndarray[Any, Any]):
         alike = isinstance(source, Named) and source.ndim == self.ndim and source.shape[1:] == self.shape[1:]
         self.names = source.names if alike else None
 
-    def __array_wrap__(self, result: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(self, result: object, context: object = None, return_scalar: bool = False) -> Any:
         return np.asarray(result)[()] if return_scalar else np.asarray(result)
 
     def __getitem__(self, key: Any) -> Any:
@@ -84,7 +84,7 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndar
     return np.array([code[value] for value in values], np.int64), tuple(map(str, distinct))
 
 
-def _name(mark: Any) -> str:
+def _name(mark: object) -> str:
     return (str(mark, "utf-8", "backslashreplace") if isinstance(mark, bytes) else str(mark)).strip()
 
 
@@ -107,7 +107,7 @@ def _file_marks(table: Table, column: Any) -> list[Any]:
     return marks
 
 
-def read_features(features: Any) -> tuple[np.ndarray[Any, Any], list[str]]:
+def read_features(features: object) -> tuple[np.ndarray[Any, Any], list[str]]:
     """Features [n, p] in float64, and what messages call their columns."""
     if is_frame(features):
         table = of_frame(features, "features")
@@ -157,7 +157,7 @@ def _labels_as_array(marks: list[Any]) -> np.ndarray[Any, Any]:
     return x if exact else np.array([_name(mark) for mark in marks])
 
 
-def _row_of(labels: Any) -> Callable[[int], str]:
+def _row_of(labels: object) -> Callable[[int], str]:
     """How messages call a row of labels; a pandas Series knows its place in the index and its column."""
     index, name = getattr(labels, "index", None), getattr(labels, "name", None)
     if index is None or callable(index):  # `index` of a list is a method

@@ -10,7 +10,7 @@ from jaxbandits.declared import Axes, Remedy
 from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments.arms import arms_world
 from jaxbandits.protocol import Environment, World
-from jaxbandits.typing import Matrix, Vector
+from jaxbandits.typing import Matrix, Numeric, Vector
 from jaxbandits.validation import array, factory
 
 # A norm may exceed 1 by this much: unit vectors given in float32 have norms up to 1 + 6e-8.
@@ -20,8 +20,8 @@ THETA_SHAPE = "theta has one entry for each column of actions"
 
 class Params(NamedTuple):
     means: Any  # [K]: actions @ theta
-    theta: Any  # [d]
-    noise_scale: Any  # the scale, with what else the law needs where tails are heavy
+    theta: Numeric  # [d]
+    noise_scale: Numeric | tuple[Numeric, ...]  # the scale, with what else the law needs where tails are heavy
 
 
 @cache

@@ -23,7 +23,7 @@ from jaxbandits.lane_faults import NEVER
 from jaxbandits.numerics import UNROLL, count
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import to_uniform
-from jaxbandits.typing import Array, Matrix, Scalar
+from jaxbandits.typing import Array, Matrix, Numeric, Scalar
 from jaxbandits.validation import array, factory, integer, number
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def losses_world(num_arms: int, losses: Losses) -> World:
     )  # fmt: skip
 
 
-def loss_environment(num_arms: int, losses: Losses, params: Any, **facts: Any) -> Environment:
+def loss_environment(num_arms: int, losses: Losses, params: Any, **facts: object) -> Environment:
     """An environment of a loss sequence in [0, 1]."""
     facts = {"num_arms": num_arms, "losses": losses, "reward_range": (0.0, 1.0), **facts}
     return Environment(losses_world(num_arms, losses), params, facts, None, {})
@@ -89,7 +89,7 @@ def _check_gap(gap: Scalar, base: Scalar) -> float:
 
 
 class GivenLosses(NamedTuple):
-    losses: Any  # [K]: mean losses, or the table [T, K]
+    losses: Numeric  # [K]: mean losses, or the table [T, K]
 
 
 def _constant_mean(params, t, action):
@@ -191,11 +191,11 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc
 
 
 class Switching(NamedTuple):
-    cuts: Any  # [S] int32: plays done when each segment starts
-    arms: Any  # [S] int32: the best arm of each segment
-    base: Any
-    gap: Any
-    losses: Any  # [K] zeros: they tell the host the number of arms
+    cuts: Numeric  # [S] int32: plays done when each segment starts
+    arms: Numeric  # [S] int32: the best arm of each segment
+    base: Numeric
+    gap: Numeric
+    losses: Numeric  # [K] zeros: they tell the host the number of arms
 
 
 def _switching_mean(params, t, action):
@@ -252,9 +252,9 @@ def switching_losses(
 
 
 class Sinusoid(NamedTuple):
-    limbs: Any  # [4]: 1 / period modulo 1 as a 64-bit binary fraction, 16 bits a limb, most significant first
-    period: Any
-    losses: Any  # [K]: .5 + .2 i / (K - 1), the part that does not move
+    limbs: Numeric  # [4]: 1 / period modulo 1 as a 64-bit binary fraction, 16 bits a limb, most significant first
+    period: Numeric
+    losses: Numeric  # [K]: .5 + .2 i / (K - 1), the part that does not move
 
 
 def _turns(limbs, t):
@@ -322,8 +322,8 @@ def sinusoid_losses(
 class Lemma51(NamedTuple):
     """The numbers of the two sequences of Lemma 5.1."""
 
-    change: Any  # int32: the last play of the common part; NEVER where the sequence does not change
-    losses: Any  # [2]: the losses of the common part
+    change: Numeric  # int32: the last play of the common part; NEVER where the sequence does not change
+    losses: Numeric  # [2]: the losses of the common part
 
 
 def _lemma51_mean(params, t, action):

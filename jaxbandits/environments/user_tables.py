@@ -42,7 +42,7 @@ def few(items: Sequence[str]) -> str:
     return ", ".join(items)
 
 
-def is_missing(x: Any) -> bool:
+def is_missing(x: object) -> bool:
     """Whether it is None, NaN, or what pandas has for a missing value."""
     return x is None or type(x).__name__ in ("NAType", "NaTType") or (isinstance(x, Real | Decimal) and x != x)
 
@@ -73,7 +73,7 @@ class Table(NamedTuple):
         rest = [j for j in range(len(self.names)) if j != at]
         return self._replace(names=[self.names[j] for j in rest], frame=self.frame.iloc[:, rest])
 
-    def clean_cell(self, cell: Any) -> Any:
+    def clean_cell(self, cell: object) -> Any:
         """A cell without the blanks around it, None where it is missing."""
         cell = cell.strip() if isinstance(cell, str) else cell
         return None if is_missing(cell) or (self.words is not None and cell in self.words) else cell
@@ -101,7 +101,7 @@ class Table(NamedTuple):
             raise ValueError(f"{self.where(i, self.names[j])}: {float(x[i, j])!r} must be {need}")
         return x
 
-    def _value(self, row: int, name: str, cell: Any) -> float:
+    def _value(self, row: int, name: str, cell: object) -> float:
         """A cell as a number, NaN where it is missing."""
         text = self.clean_cell(cell)
         if text is None:
@@ -116,7 +116,7 @@ class Table(NamedTuple):
             )
         return float(value)
 
-    def complete_rows(self, names: Sequence[str], is_empty: np.ndarray[Any, Any], missing: str) -> Any:
+    def complete_rows(self, names: Sequence[str], is_empty: np.ndarray[Any, Any], missing: str) -> np.ndarray[Any, Any]:
         """The rows [n] without a missing cell; where there is another one, an error, or a warning if they are dropped.
 
         names: of the columns that are used. is_empty: [n, names] whether the cell is missing.
@@ -137,7 +137,7 @@ class Table(NamedTuple):
         return complete
 
 
-def table_of(source: Any, words: Any, label: str | int | None = None) -> Table:
+def table_of(source: object, words: object, label: str | int | None = None) -> Table:
     """The cells of a file or a DataFrame. In an NPZ file `label` is an array of its own, which becomes a column."""
     if isinstance(words, str) or not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
         raise ValueError(f"missing_words = {show(words)} must be a list of texts, such as ['', '?']")

@@ -52,7 +52,7 @@ def top_eigenvector(
     return lax.fori_loop(0, lanes // size, tile, jnp.zeros_like(mean))
 
 
-def _elementwise(weights: Any, directions: Any, mean: Any, wanted: Any) -> Float[Array, "d L"]:
+def _elementwise(weights: Array, directions: Array, mean: Array, wanted: Array) -> Float[Array, "d L"]:
     """`top_eigenvector` without tiles and without matrix products."""
     d = mean.shape[0]
 
@@ -75,7 +75,7 @@ def _elementwise(weights: Any, directions: Any, mean: Any, wanted: Any) -> Float
     return v / materialize(jnp.sqrt(jnp.maximum(sum_by_halves(v * v), tiny)))[None]
 
 
-def _by_lane(weights: Any, directions: Float[Array, "L K d"], mean: Any, wanted: Any) -> Float[Array, "d L"]:
+def _by_lane(weights: Array, directions: Float[Array, "L K d"], mean: Array, wanted: Array) -> Float[Array, "d L"]:
     """`top_eigenvector` for many features: eight lanes at a time, of those that are wanted."""
     tiny = jnp.finfo(mean.dtype).tiny
     weights, mean = weights.T, mean.T
@@ -104,10 +104,10 @@ def _square_until_pure(
     square: Callable[[Any], Any],
     trace: Callable[[Any], Any],
     over: Callable[[Any], Any],
-    matrix: Any,
+    matrix: Array,
     largest: Float[Array, " L"],
     wanted: Bool[Array, " L"],
-) -> Any:
+) -> Array:
     """Powers of the matrices, squared until those of all lanes have rank one.
 
     A lane that is done keeps its power: how long others take must not show in its bits. `largest` is the largest
@@ -146,7 +146,7 @@ def _diagonal(x: Float[Array, "d d L"]) -> Float[Array, "d L"]:
     return x.reshape(d * d, -1)[:: d + 1]
 
 
-def _second(weights: Any, directions: Any) -> Float[Array, "d d L"]:
+def _second(weights: Array, directions: Array) -> Float[Array, "d d L"]:
     """The moments sum_a weights_a u_a u_a', eight arms at a time so that no array of size K d^2 is formed."""
     num_arms, d, lanes = directions.shape
     blocks = -(-num_arms // 8)

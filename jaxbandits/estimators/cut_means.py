@@ -1,14 +1,14 @@
 """Means of values that are cut at a bound: truncated, around the fullest of some bins, and of private bits."""
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 
 from jaxbandits.declared import LATER, TRACED, Doc, Epsilon, Ge, Positive
 from jaxbandits.estimators._inputs import Sample, floats, of_axes
 from jaxbandits.numerics import argmax, fixed_sum
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar, Vector
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar, Vector
 from jaxbandits.validation import declare, number
 
 
@@ -20,7 +20,7 @@ class HistogramMean(NamedTuple):
 
 
 def bin_index(
-    rewards: Float[Array, "..."], first_edge: Any, width: Any, num_bins: Any
+    rewards: Float[Array, "..."], first_edge: Numeric, width: Numeric, num_bins: Numeric
 ) -> tuple[Int[Array, "..."], Bool[Array, "..."]]:
     """The bin of each reward, and whether it has one; infinities and NaN have none.
 

@@ -5,7 +5,7 @@ design does not depend on how many lanes run beside it.
 Axes: [K] arms, [d] features.
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jax import lax
 from jaxbandits.declared import TRACED, NonNegative
 from jaxbandits.estimators._inputs import floats, of_axes
 from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
-from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Vector
+from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Numeric, Vector
 from jaxbandits.validation import declare
 
 SMALL_FEATURE = (
@@ -114,7 +114,7 @@ def leverages(
 
 
 def design_on(
-    actions: Float[Array, "K d"], active: Bool[Array, " K"], basis: Basis, slack: Any, max_steps: Any
+    actions: Float[Array, "K d"], active: Bool[Array, " K"], basis: Basis, slack: Numeric, max_steps: Numeric
 ) -> Design:
     """The design from a basis. `slack` and `max_steps` may be traced."""
     num_arms, d = actions.shape
@@ -192,7 +192,7 @@ def g_optimal_design(
 
 
 @jax.jit
-def _solve(actions: Any, active: Any, slack: Any, max_steps: Any) -> Design:
+def _solve(actions: Array, active: Array, slack: Numeric, max_steps: Numeric) -> Design:
     sizes = jnp.max(jnp.where(active[:, None], jnp.abs(actions), 0), axis=0)  # of every feature
     top = jnp.max(sizes)
     # leverages do not change with units: a feature much smaller than the largest one would be lost to rounding

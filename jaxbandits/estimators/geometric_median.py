@@ -20,7 +20,7 @@ from jaxbandits.declared import STATIC, TRACED, Doc, Ge, Kind, NonNegative
 from jaxbandits.estimators._inputs import Points, cloud
 from jaxbandits.numerics import count, fixed_sum, materialize, safe_norm
 from jaxbandits.numerics.device_forms import lane_kernel
-from jaxbandits.typing import Array, Bool, Float, Vector
+from jaxbandits.typing import Array, Bool, DType, Float, Numeric, Vector
 from jaxbandits.validation import array, declare
 
 SMOOTHING = 1e-4  # nu_s, in units of the median distance: smaller distances count as this much
@@ -119,7 +119,7 @@ def _warm(iterations: int):
     return lane_kernel(solve)
 
 
-def warm_start(num_points: int, dim: int, dtype: Any, present: Bool[Array, " N"] | None = None) -> Warm:
+def warm_start(num_points: int, dim: int, dtype: DType, present: Bool[Array, " N"] | None = None) -> Warm:
     """What comes before the first median: equal weights of the present points, value 0."""
     weights = jnp.ones(num_points, dtype) if present is None else present.astype(dtype)
     return Warm(weights / fixed_sum(weights), jnp.zeros(dim, dtype))
@@ -196,7 +196,7 @@ def _reach(d, weights):
 
 
 def certificate(
-    points: Float[Array, "N p ..."], weights: Float[Array, "N ..."], z: Float[Array, "p ..."], smoothing: Any
+    points: Float[Array, "N p ..."], weights: Float[Array, "N ..."], z: Float[Array, "p ..."], smoothing: Numeric
 ) -> Float[Array, "..."]:
     """A bound on g(z) - min g, for weights of sum 1 (`docs/formulas/byzantine.md#certificates`).
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxbandits.declared import TRACED, Doc, Inside, Positive
 from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.numerics import count, fixed_sum
-from jaxbandits.typing import Array, Bool, Float
+from jaxbandits.typing import Array, Bool, Float, Numeric
 from jaxbandits.validation import declare
 
 Roots: TypeAlias = Float[Array, "..."]
@@ -21,8 +21,8 @@ def decreasing_root(
     start: Roots,
     low: Roots,
     high: Roots,
-    scale: Any,
-    wanted: Any = True,
+    scale: Numeric,
+    wanted: Numeric = True,
 ) -> Roots:
     """Roots in [low, high] of decreasing functions, by Newton steps.
 
@@ -62,7 +62,7 @@ def influence(y: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array,
     return jnp.sign(y) * jnp.log1p(inner), (1 + size) / (1 + inner)
 
 
-def catoni_scale(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."]:
+def catoni_scale(pulls: Numeric, variance: Numeric, log_term: Numeric) -> Float[Array, "..."]:
     """The scale a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))) for n > 2 l pulls, l = ln(1 / failure_prob)."""
     return jnp.sqrt(2 * log_term / (pulls * variance * (1 + 2 * log_term / (pulls - 2 * log_term))))
 
@@ -99,7 +99,7 @@ def catoni_mean(
 
 
 @jax.jit
-def _root(x: Any, variance: Any, log_term: Any) -> Float[Array, ""]:
+def _root(x: Array, variance: Numeric, log_term: Numeric) -> Float[Array, ""]:
     enough = x.shape[0] >= log_term * 3.9999
     a = jnp.where(enough, catoni_scale(x.shape[0], variance, jnp.where(enough, log_term, 0)), jnp.nan)
 
@@ -113,7 +113,7 @@ def _root(x: Any, variance: Any, log_term: Any) -> Float[Array, ""]:
 # ---- Huber 1964
 
 
-def location(x: Float[Array, " n"], present: Bool[Array, " n"], clip: Any, start: Any) -> Float[Array, ""]:
+def location(x: Float[Array, " n"], present: Bool[Array, " n"], clip: Numeric, start: Array) -> Float[Array, ""]:
     """The location of those values of x that are present: the middle of all minimisers, searched from `start`."""
     low = jnp.min(jnp.where(present, x, jnp.inf))
     high = jnp.max(jnp.where(present, x, -jnp.inf))
@@ -154,5 +154,5 @@ def huber_location(
 
 
 @jax.jit
-def _of_all(x: Any, clip: Any) -> Float[Array, ""]:
+def _of_all(x: Array, clip: Numeric) -> Float[Array, ""]:
     return location(x, jnp.ones(x.shape, bool), clip, jnp.median(x))

@@ -1,7 +1,7 @@
 """The middle of points: medians of means of random groups, medians of coordinates, and Krum's point."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,11 @@ from jaxbandits.declared import Doc, Ge
 from jaxbandits.estimators._inputs import Points, cloud, finite, floats, of_axes
 from jaxbandits.estimators.geometric_median import geometric_median
 from jaxbandits.numerics import argmin, count, fixed_sum, pick
-from jaxbandits.typing import Array, Bool, Float, Int, Vector
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Vector
 from jaxbandits.validation import declare, integer
 
 
-def middle(ordered: Float[Array, "..."], number: Any, axis: int = -1) -> Float[Array, "..."]:
+def middle(ordered: Float[Array, "..."], number: Numeric, axis: int = -1) -> Float[Array, "..."]:
     """Median of the first `number` entries along one axis, which are in rising order.
 
     Of an even number it is the mean of the middle two. number: an int, or data.
@@ -108,7 +108,7 @@ def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
     return groups_of(drawn, integer("num_groups", num_groups, 1, most, remedy="a group has at least one point"))
 
 
-def groups_of(uniforms: Float[Array, " N"], num_groups: Any) -> Int[Array, " N"]:
+def groups_of(uniforms: Float[Array, " N"], num_groups: Numeric) -> Int[Array, " N"]:
     """`random_groups` without checks, where the int32 number of groups may be traced."""
     index = jnp.arange(len(uniforms), dtype=jnp.int32)
     row, column = (uniforms[None], index[None]), (uniforms[:, None], index[:, None])
@@ -169,7 +169,7 @@ def krum(
     return _most_central(finite(points), attacked)
 
 
-def krum_scores(squares: Float[Array, "... N"], own: Bool[Array, "... N"], neighbours: Any) -> Float[Array, "..."]:
+def krum_scores(squares: Float[Array, "... N"], own: Bool[Array, "... N"], neighbours: Numeric) -> Float[Array, "..."]:
     """The sum of the `neighbours` least squared distances, a point's own left out. A lower score is better.
 
     neighbours: how many, as an int or as data; at most N - 1, and at most N where N is 1.

@@ -28,7 +28,7 @@ from jaxbandits.estimators._top_eigenvector import top_eigenvector
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, tree_where
 from jaxbandits.numerics.device_forms import with_form
 from jaxbandits.random import Draws, to_uniform
-from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Vector
+from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Numeric, Vector
 from jaxbandits.validation import declare
 
 MIN_LANES = 8  # fewer lanes are filled up to this number, from which on bits do not depend on how many there are
@@ -83,7 +83,7 @@ def _of_rows(rows: Float[Array, "bs ..."]) -> _Sums:
     return _Sums(size, mean, materialize(sum_by_halves(apart * apart)))
 
 
-def uniform_of(stream: Any, t: Any, step: Any) -> Float[Array, " L"]:
+def uniform_of(stream: Draws, t: Array, step: Array) -> Float[Array, " L"]:
     """The uniform variable of one removal, for every lane."""
     if isinstance(stream, Draws):
         return to_uniform(stream.at(t, step), stream.dtype)
@@ -107,8 +107,8 @@ class _Loop(NamedTuple):
 
 def whole_batch(
     history: int,
-    stream: Any,
-    t: Any,
+    stream: Draws,
+    t: Array,
     values: Float[Array, "L nb bs"],
     present: Bool[Array, "L nb bs"],
     block_arm: Int[Array, "L nb"],
@@ -238,14 +238,14 @@ def _filter_under_vmap(history: int) -> Callable[..., FilteredBlocks]:
 
 def filter_blocks(
     stream: Draws | Float[Array, " m"],
-    t: Any,
+    t: int | Array,
     values: Float[Array, "nb bs"],
     present: Bool[Array, "nb bs"],
     block_arm: Int[Array, " nb"],
     directions: Float[Array, "K d"],
-    bound: Any,
+    bound: Numeric,
     *,
-    max_removals: Any = None,
+    max_removals: Numeric | None = None,
     history: int = 0,
 ) -> FilteredBlocks:
     """The filter on reports that lie in blocks of one arm each; see `spectral_filter`.
@@ -325,7 +325,7 @@ def spectral_filter(
 
 
 @partial(jax.jit, static_argnames="most")
-def _filter_by_arm(stream: Any, reports: Any, arms: Any, directions: Any, bound: Any, most: int) -> Filtered:
+def _filter_by_arm(stream: Draws, reports: Array, arms: Array, directions: Array, bound: Any, most: int) -> Filtered:
     """`spectral_filter` on checked arrays; `most` bounds the removals."""
     n, num_arms = reports.shape[0], directions.shape[0]
     norm = jnp.sqrt(fixed_sum(directions * directions))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxbandits.declared import TRACED, Doc, Remedy, Share
 from jaxbandits.estimators._inputs import Sample, sample
 from jaxbandits.numerics import argmin, fixed_sum
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import declare
 
 GUARD = 1e-6  # relative: share * n counts as the integer that it is but for rounding
@@ -22,7 +22,7 @@ def count_to_trim(pulls: Int[Array, "..."], share: Float[Array, ""]) -> Int[Arra
     return jnp.ceil(product * (1 - GUARD)).astype(jnp.int32)
 
 
-def middle_mean(ordered: Float[Array, "..."], first: Any, stop: Any, axis: int = -1) -> Float[Array, "..."]:
+def middle_mean(ordered: Float[Array, "..."], first: Numeric, stop: Numeric, axis: int = -1) -> Float[Array, "..."]:
     """Mean of ordered[first:stop] over one axis: ends that are data or ints, with at least one value between them."""
     place = jnp.arange(ordered.shape[axis], dtype=jnp.int32)
     place = place.reshape(-1, *(1,) * (ordered.ndim - 1 - axis % ordered.ndim))
@@ -90,5 +90,5 @@ def shorth_mean(
 
 
 @partial(jax.jit, static_argnums=0)
-def _of_all(mean: Callable[..., Any], x: Any, share: Any) -> Float[Array, ""]:
+def _of_all(mean: Callable[..., Any], x: Array, share: Numeric) -> Float[Array, ""]:
     return mean(jnp.sort(x), jnp.int32(x.shape[0]), share)

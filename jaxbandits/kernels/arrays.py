@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxbandits.kernels.scalars import Scalars
+from jaxbandits.kernels.scalars import ALWAYS, Scalars
 from jaxbandits.kernels.text import Assign, Entry, Let, Name, Number, Part, c_type, host_number, is_known, text_of
+from jaxbandits.typing import DType, Numeric
 
 Index: TypeAlias = Sequence[Any]
 Element: TypeAlias = Callable[[Any], Number]  # at an index
 LARGEST = 256  # elements of an array that is held apart
-ALWAYS = np.bool_(True)
 
 
 class Apart(np.ndarray[Any, np.dtype[np.object_]]):
@@ -40,7 +40,7 @@ class Looped:
     """
 
     def __init__(
-        self, shape: Iterable[int], dtype: Any, at: Element, *, cheap: bool = True, memory: Name | None = None,
+        self, shape: Iterable[int], dtype: DType, at: Element, *, cheap: bool = True, memory: Name | None = None,
         sources: Iterable[Name] = (),
     ) -> None:  # fmt: skip
         self.shape, self.dtype, self.at = tuple(shape), np.dtype(dtype), at
@@ -53,7 +53,7 @@ class Looped:
         return Looped(self.shape, self.dtype, self.at, cheap=self.cheap, sources=self.sources)
 
 
-Array: TypeAlias = Any  # Apart or Looped
+Array: TypeAlias = Apart | Looped
 
 
 def hold_apart(elements: Iterable[Number], shape: Sequence[int]) -> Apart:
@@ -73,7 +73,7 @@ def single(x: Number) -> Apart:
     return hold_apart([x], ())
 
 
-def constant(array: Any, variable: Any) -> Apart:
+def constant(array: Numeric, variable: Any) -> Apart:
     """A host array as known numbers of a variable's type."""
     array = np.asarray(array).astype(variable.aval.dtype)
     return hold_apart(array.reshape(-1), array.shape)
@@ -82,24 +82,24 @@ def constant(array: Any, variable: Any) -> Apart:
 # ---- indices
 
 
-def plus(a: Any, b: Any) -> Any:
+def plus(a: int | str | Part, b: int | str | Part) -> int | str | Part:
     """A sum of parts of an index."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     return b if a == 0 else a if b == 0 else Part(a, "+", b)
 
 
-def minus(a: Any, b: Any) -> Any:
+def minus(a: int | str | Part, b: int | str | Part) -> int | str | Part:
     """A difference of parts of an index."""
     return a - b if isinstance(a, int) and isinstance(b, int) else a if b == 0 else Part(a, "-", b)
 
 
-def times(a: Any, b: int) -> Any:
+def times(a: int | str | Part, b: int) -> int | str | Part:
     """A part of an index, multiplied."""
     return a * b if isinstance(a, int) else 0 if b == 0 else a if b == 1 else Part(a, "*", b)
 
 
-def linear(index: Index, shape: Sequence[int]) -> Any:
+def linear(index: Index, shape: Sequence[int]) -> int | str:
     """The place of an element in memory, row by row."""
     place: Any = 0
     for i, n in zip(index, shape, strict=True):
@@ -139,7 +139,7 @@ class Loops(Scalars):
         """The layout in which an array is read or written."""
         return self if isinstance(x, Looped) else self.unrolled
 
-    def view(self, place: str, shape: Iterable[int], dtype: Any) -> Looped:
+    def view(self, place: str, shape: Iterable[int], dtype: DType) -> Looped:
         """An array in memory: its name, or in that of others the place of an element, with {} for its number."""
         shape, memory = tuple(shape), place if isinstance(place, Name) else None
         more = " != 0" if np.dtype(dtype).kind == "b" else ""  # truth values of others are bytes of any value
@@ -197,15 +197,15 @@ class Loops(Scalars):
         self.forget(x.memory)
         return x
 
-    def as_index(self, x: Number) -> Any:
+    def as_index(self, x: Number) -> int | str:
         """A number as part of an index."""
         return int(x) if is_known(x) else str(self.convert(x, np.int32))
 
-    def of_index(self, i: Any, dtype: Any) -> Number:
+    def of_index(self, i: int | str, dtype: DType) -> Number:
         """Part of an index as a number."""
         return host_number(i, dtype) if isinstance(i, int) else self.convert(Name(str(i), np.int32), dtype)
 
-    def for_each_index(self, shape: Iterable[Any], what: Callable[[Any], None], *before: Any) -> None:
+    def for_each_index(self, shape: Iterable[Any], what: Callable[[Any], None], *before: int | str) -> None:
         """Something for all indices of a shape."""
         if not (left := list(shape)):
             what(list(before))
@@ -216,12 +216,12 @@ class Loops(Scalars):
         with self.loop(left[0]) as i:
             self.for_each_index(left[1:], what, *before, str(i))
 
-    def lazy(self, shape: Sequence[int], dtype: Any, element: Element, *read: Array, cheap: bool = False) -> Array:
+    def lazy(self, shape: Sequence[int], dtype: DType, element: Element, *read: Any, cheap: bool = False) -> Array:
         """The array with such elements, out of arrays that are read where the result is."""
         sources = [name for x in read for name in x.sources]
         return Looped(shape, dtype, element, cheap=cheap and all(x.cheap for x in read), sources=sources)
 
-    def each(self, shape: Sequence[int], dtype: Any, element: Element | None = None) -> Array:
+    def each(self, shape: Sequence[int], dtype: DType, element: Element | None = None) -> Looped:
         """The array with such elements, computed now, or one whose elements are all set later."""
         name = self.fresh("a", dtype)
         self.add_statement(Let(name, "", changing=True, size=max(1, prod(shape))))
@@ -243,32 +243,32 @@ class Loops(Scalars):
 
         self.layout(x).for_each_index(x.shape, write)
 
-    def prepare_writes(self, x: Array, *beside: Array) -> list[Array]:
+    def prepare_writes(self, x: Any, *beside: Any) -> list[Array]:
         """An array that is set from now on, and others, which do not change with it."""
         beside = tuple(
             self.copy_array(each) if x.memory in each.sources else self.compute_once(each) for each in beside
         )
         return [self.make_writable(x), *beside]
 
-    def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
+    def set(self, to: Any, index: Index, value: Number, where: Number = ALWAYS) -> None:
         """Set an element of an array of `each` or `prepare_writes`, where a condition holds."""
         if not is_known(where) or where:
             test = "" if is_known(where) else f"if ({where}) "
             self.add_statement(Assign(Entry(to.memory, linear(index, to.shape)), text_of(value), test))
 
-    def cell(self, start: Number) -> Array:
+    def cell(self, start: Number) -> Apart:
         """An array of shape () that is set again and again."""
         return single(self.variable(start, start.dtype))
 
-    def assign_cells(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
+    def assign_cells(self, cells: Sequence[Any], values: Sequence[Number]) -> None:
         """Set cells at once."""
         self.assign([cell[()] for cell in cells], values)
 
-    def fold_elements(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
+    def fold_elements(self, how: str, shape: Iterable[int], dtype: DType, element: Element) -> Number:
         """Elements added up from the first to the last, or folded otherwise."""
-        total = self.cell(host_number(EMPTY[how](np.dtype(dtype)), dtype))
-        self.for_each_index(shape, lambda index: self.assign_cells([total], [self.op(how, total[()], element(index))]))
-        return total[()]
+        cell = self.cell(host_number(EMPTY[how](np.dtype(dtype)), dtype))
+        self.for_each_index(shape, lambda index: self.assign_cells([cell], [self.op(how, cell.at(()), element(index))]))
+        return cell.at(())
 
     def read_at(self, element: Element, starts: Sequence[Number], tops: Sequence[int]) -> Number:
         """The element at a position, moved into 0 .. top."""
@@ -291,26 +291,26 @@ class Unrolled:
         for index in np.ndindex(*shape):
             what(index)
 
-    def each(self, shape: Any, dtype: Any, element: Element = lambda _: None, *read: Any, cheap: bool = False) -> Array:
+    def each(self, shape: Any, dtype: Any, element: Any = lambda _: None, *read: Any, cheap: bool = False) -> Array:
         return fill_apart(shape, element)
 
     lazy = each
 
-    def prepare_writes(self, x: Array, *beside: Array) -> list[Array]:
+    def prepare_writes(self, x: Any, *beside: Any) -> list[Array]:
         return [x.copy(), *beside]
 
-    def set(self, to: Array, index: Index, value: Number, where: Number = ALWAYS) -> None:
+    def set(self, to: Any, index: Index, value: Number, where: Number = ALWAYS) -> None:
         if not is_known(where) or where:
             index = tuple(index)
             to[index] = self.run.select(where, value, to[index])
 
     cell = staticmethod(single)
 
-    def assign_cells(self, cells: Sequence[Array], values: Sequence[Number]) -> None:
+    def assign_cells(self, cells: Sequence[Any], values: Sequence[Number]) -> None:
         for cell, value in zip(cells, values, strict=True):
             cell[()] = value
 
-    def fold_elements(self, how: str, shape: Iterable[int], dtype: Any, element: Element) -> Number:
+    def fold_elements(self, how: str, shape: Iterable[int], dtype: DType, element: Element) -> Number:
         found = [element(index) for index in np.ndindex(*shape)]
         return reduce(partial(self.run.op, how), found) if found else host_number(EMPTY[how](np.dtype(dtype)), dtype)
 

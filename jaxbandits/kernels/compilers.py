@@ -11,6 +11,7 @@ import re
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class Missing(RuntimeError):
 
 
 @cache
-def library() -> Any:
+def library() -> ctypes.CDLL:
     """NVRTC, from the wheels for CUDA 12 or 13, or where the system finds it."""
     spec = importlib.util.find_spec("nvidia")
     folders = map(Path, (spec.submodule_search_locations or []) if spec else [])
@@ -49,7 +50,7 @@ def ptx(text: str, capability: int) -> str:
     target = max(x for x in VERSIONS if x <= capability)
     nvrtc, program = library(), ctypes.c_void_p()
 
-    def text_by(size_of: Any, get: Any) -> str:
+    def text_by(size_of: Callable[..., Any], get: Callable[..., Any]) -> str:
         size = ctypes.c_size_t()
         size_of(program, ctypes.byref(size))
         found = ctypes.create_string_buffer(size.value)

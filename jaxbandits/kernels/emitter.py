@@ -182,7 +182,7 @@ def _scan_looped(
     return [*state.arrays, *(run.hold_by_size(x) for x in outputs)]
 
 
-def _row(run: Emitter, x: Looped, k: Any) -> Array:
+def _row(run: Emitter, x: Array, k: Any) -> Array:
     return run.hold_by_size(run.lazy(x.shape[1:], x.dtype, lambda i: x.at([k, *i]), x, cheap=True))
 
 

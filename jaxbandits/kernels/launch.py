@@ -21,6 +21,7 @@ import numpy as np
 from jaxbandits.jax_internals import triton_calls
 from jaxbandits.kernels import compilers
 from jaxbandits.kernels.source import BLOCK, Source, kernel
+from jaxbandits.typing import Array
 
 PlayForm = Literal["kernel", "cc", "scan"]  # in which windows are played that can be kernels
 Target = tuple[str, dict[str, Any]]  # what XLA calls, and what that is told
@@ -104,12 +105,12 @@ def force_form(form: PlayForm) -> Iterator[None]:
         _form_override = before
 
 
-def has_kernels(device: Any) -> bool:
+def has_kernels(device: jax.Device) -> bool:
     """Whether kernels are made for a device: a GPU that takes PTX."""
     return device.platform in ("gpu", "cuda") and "rocm" not in device.client.platform_version.lower()
 
 
-def form_on(device: Any) -> PlayForm:
+def form_on(device: jax.Device) -> PlayForm:
     """The form on a device: kernels on a GPU that runs them, elsewhere the scan over plays."""
     return _form_override or ("kernel" if has_kernels(device) and here() else "scan")
 
@@ -177,7 +178,7 @@ def _runs(gpu: Gpu, device: jax.Device) -> bool:
     x = np.arange(3 * BLOCK - 5, dtype=np.int32)
     limits = np.array([len(x), 1], np.int32)
 
-    def run_trial(limits: Any, x: Any) -> Any:
+    def run_trial(limits: Array, x: Array) -> Array:
         return call_kernel(trial_kernel(), (len(x), 1), [limits, x], [jax.ShapeDtypeStruct(x.shape, x.dtype)], {}, gpu)[
             0
         ]

@@ -17,9 +17,10 @@ from jaxbandits.kernels import launch
 from jaxbandits.kernels.emitter import Emitter, read_only
 from jaxbandits.kernels.schedule import Fitted, fit_kernel
 from jaxbandits.kernels.source import INPUT, RESULT, pointers
+from jaxbandits.typing import Array
 
 
-def one_lane(function: Callable[..., Any], *args: Any) -> Fitted:
+def one_lane(function: Callable[..., Any], *args: object) -> Fitted:
     """Trace a function and write its kernel. args: trees of one lane's arrays, or of their shapes."""
     leaves, treedef = jax.tree.flatten(args)
     shapes = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves)
@@ -28,7 +29,7 @@ def one_lane(function: Callable[..., Any], *args: Any) -> Fitted:
 
 @lru_cache(maxsize=256)
 def _one_lane(function: Callable[..., Any], shapes: tuple[Any, ...], treedef: Any, precision: Any) -> Fitted:
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: object) -> list[Any]:
         return jax.tree.leaves(function(*jax.tree.unflatten(treedef, leaves)))
 
     traced = read_only(jax.make_jaxpr(flat)(*shapes))
@@ -71,7 +72,7 @@ def form(
     if one.reason or prod(lanes) >= 2**31:
         return None
 
-    def call_over_lanes(*leaves: Any) -> list[Any]:
+    def call_over_lanes(*leaves: Array) -> list[Any]:
         flat = [x.reshape(*x.shape[: x.ndim - depth], -1) for x in leaves]
         return [x.reshape(*x.shape[:-1], *lanes) for x in by_kernel(one, flat, kind)]
 

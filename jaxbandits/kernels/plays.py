@@ -250,7 +250,7 @@ class Stretch:
         row, horizon = self._as_lane(self.state.arrays).next[()], single(Name("horizon", np.int32))
         with run.block(f"ONCE for (int window = windows * {traced.split}; window > 0; --window)"):
             [moves] = run.write_function(traced.moves, [*self.case, *lend_arrays(self.state.arrays), horizon])
-            run.add_statement(f"if (!{text_of(moves[()])}) break;")
+            run.add_statement(f"if (!{text_of(moves.at(()))}) break;")
             stop = horizon[()]
             if traced.ahead is not None:
                 place = f"{row} + {traced.ahead} < checkpoints ? {row} + {traced.ahead} : checkpoints - 1"

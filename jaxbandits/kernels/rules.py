@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from jax import lax
+from jax.extend.core import JaxprEqn
 
 from jaxbandits.kernels.arrays import (
     ALWAYS,
@@ -16,6 +17,7 @@ from jaxbandits.kernels.arrays import (
     Array,
     Index,
     Layout,
+    Loops,
     linear,
     minus,
     plus,
@@ -31,12 +33,12 @@ Rule = Callable[..., Any]  # of a layout, an equation, and arrays; gives an arra
 Place = Callable[[Any, int, Index], Index]
 
 
-def _out(eqn: Any) -> Any:
+def _out(eqn: JaxprEqn) -> Any:
     """The shape and type of the first result."""
     return eqn.outvars[0].aval
 
 
-def _elementwise(function: Callable[..., Number], lay: Layout, eqn: Any, *x: Array) -> Array:
+def _elementwise(function: Callable[..., Number], lay: Layout, eqn: JaxprEqn, *x: Array) -> Array:
     out = _out(eqn)
 
     def element(i: Index) -> Number:
@@ -61,7 +63,7 @@ def _move_elements(place: Place, lay: Layout, eqn: Any, x: Array) -> list[Array]
     return list(map(move_part, range(len(outs)), outs))
 
 
-def _join_operands(place: Place, lay: Layout, eqn: Any, *x: Array) -> Array:
+def _join_operands(place: Place, lay: Layout, eqn: JaxprEqn, *x: Array) -> Array:
     """A result in which the elements of operands lie somewhere."""
     found = lay.each(_out(eqn).shape, _out(eqn).dtype)
     for k, each in enumerate(x):
@@ -91,7 +93,7 @@ def _reverse(eqn: Any, k: int, i: Index) -> Index:
     return [minus(n - 1, j) if d in turned else j for d, (j, n) in enumerate(zip(i, shape, strict=True))]
 
 
-def _slice(eqn: Any, k: int, i: Index) -> Index:
+def _slice(eqn: JaxprEqn, k: int, i: Index) -> Index:
     starts, steps = eqn.params["start_indices"], eqn.params["strides"] or [1] * len(i)
     return [plus(times(j, step), b) for j, step, b in zip(i, steps, starts, strict=True)]
 
@@ -119,12 +121,12 @@ JOINED = {"concatenate": _concatenate, "stack": MOVED["unstack"]}
 # ---- others
 
 
-def _iota(lay: Layout, eqn: Any) -> Array:
+def _iota(lay: Layout, eqn: JaxprEqn) -> Array:
     p = eqn.params
     return lay.lazy(p["shape"], p["dtype"], lambda i: lay.run.of_index(i[p["dimension"]], p["dtype"]), cheap=True)
 
 
-def _pad(lay: Layout, eqn: Any, x: Array, value: Array) -> Array:
+def _pad(lay: Layout, eqn: JaxprEqn, x: Array, value: Array) -> Array:
     run, out, config = lay.run, _out(eqn), [tuple(map(int, each)) for each in eqn.params["padding_config"]]
     found = lay.each(out.shape, out.dtype, lambda _: value.at(()))
 
@@ -140,7 +142,7 @@ def _pad(lay: Layout, eqn: Any, x: Array, value: Array) -> Array:
 # ---- folds
 
 
-def _fold_axes(how: str, lay: Layout, eqn: Any, x: Array) -> Array:
+def _fold_axes(how: str, lay: Layout, eqn: JaxprEqn, x: Array) -> Array:
     axes, out = eqn.params["axes"], _out(eqn)
     shape = [x.shape[d] for d in axes]
 
@@ -160,19 +162,19 @@ def _reduce(lay: Layout, eqn: Any, *x: Array) -> list[Array]:
 
         def add(j: Index) -> None:
             new = [single(each.at(weave_index(i, axes, j))) for each in arrays]
-            before = [single(total[()]) for total in totals]
+            before = [single(total.at(())) for total in totals]
             after = lay.run.write_jaxpr(eqn.params["jaxpr"], eqn.params.get("consts", ()), [*before, *new])
-            lay.assign_cells(totals, [each[()] for each in after])
+            lay.assign_cells(totals, [each.at(()) for each in after])
 
         lay.for_each_index([arrays[0].shape[d] for d in axes], add)
         for to, total in zip(found, totals, strict=True):
-            lay.set(to, i, total[()])
+            lay.set(to, i, total.at(()))
 
     lay.for_each_index(outs[0].shape, reduce_at)
     return found
 
 
-def _cumulative(how: str, lay: Layout, eqn: Any, x: Array) -> Array:
+def _cumulative(how: str, lay: Layout, eqn: JaxprEqn, x: Array) -> Array:
     axis, length, out = [eqn.params["axis"]], x.shape[eqn.params["axis"]], _out(eqn)
     found = lay.each(out.shape, out.dtype)
 
@@ -192,7 +194,7 @@ def _cumulative(how: str, lay: Layout, eqn: Any, x: Array) -> Array:
     return found
 
 
-def _position(loses: str, lay: Layout, eqn: Any, x: Array) -> Array:
+def _position(loses: str, lay: Layout, eqn: JaxprEqn, x: Array) -> Array:
     """Where the largest or smallest element is: the first of equals, and the first NaN before all numbers."""
     run, axes, out = lay.run, eqn.params["axes"], _out(eqn)
 
@@ -201,19 +203,19 @@ def _position(loses: str, lay: Layout, eqn: Any, x: Array) -> Array:
 
         def compare_next(k: Index) -> None:
             here = plus(k[0], 1)
-            new, old = x.at(weave_index(i, axes, [here])), best[()]
+            new, old = x.at(weave_index(i, axes, [here])), best.at(())
             wins = run.op("not", run.op(loses, new, old))
             wins = run.op("and", wins, run.op("eq", old, old)) if old.dtype.kind == "f" else wins
-            after = run.select(wins, run.of_index(here, out.dtype), place[()])
+            after = run.select(wins, run.of_index(here, out.dtype), place.at(()))
             lay.assign_cells([best, place], [run.select(wins, new, old), after])
 
         lay.for_each_index([x.shape[axes[0]] - 1], compare_next)
-        return place[()]
+        return place.at(())
 
     return lay.each(out.shape, out.dtype, first_extreme)
 
 
-def _dot_general(lay: Layout, eqn: Any, x: Array, y: Array) -> Array:
+def _dot_general(lay: Layout, eqn: JaxprEqn, x: Array, y: Array) -> Array:
     (summed, with_), (batch, beside) = eqn.params["dimension_numbers"]
     x, y, out, free = lay.run.compute_once(x), lay.run.compute_once(y), _out(eqn), x.ndim - len(summed)
     shape = [x.shape[d] for d in summed]
@@ -295,13 +297,13 @@ class Slices:
         return place
 
 
-def _inside(run: Any, start: Number, top: int) -> Number:
+def _inside(run: Loops, start: Number, top: int) -> Number:
     """Whether a start lies in 0 .. top."""
     low = run.op("ge", start, host_number(0, start.dtype))
     return run.op("and", low, run.op("le", start, host_number(top, start.dtype)))
 
 
-def _dynamic_slice(lay: Layout, eqn: Any, x: Array, *starts: Array) -> Array:
+def _dynamic_slice(lay: Layout, eqn: JaxprEqn, x: Array, *starts: Array) -> Array:
     out, slices = _out(eqn), Slices(x.shape, _out(eqn).shape)
 
     def slice_element(i: Index) -> Number:
@@ -310,7 +312,7 @@ def _dynamic_slice(lay: Layout, eqn: Any, x: Array, *starts: Array) -> Array:
     return lay.lazy(out.shape, out.dtype, slice_element, x, cheap=True)
 
 
-def _gather(lay: Layout, eqn: Any, x: Array, index: Array) -> Array:
+def _gather(lay: Layout, eqn: JaxprEqn, x: Array, index: Array) -> Array:
     run, out, x, index = lay.run, _out(eqn), lay.run.compute_once(x), lay.run.compute_once(index)
     slices, outside = Slices(x.shape, out.shape, eqn.params["dimension_numbers"]), eqn.params["fill_value"]
     if outside is None:  # NaN, the lowest integer, or the highest one without a sign
@@ -326,7 +328,7 @@ def _gather(lay: Layout, eqn: Any, x: Array, index: Array) -> Array:
     return lay.lazy(out.shape, out.dtype, gather_element, x, index)
 
 
-def _scatter(how: str | None, lay: Layout, eqn: Any, x: Array, index: Array, new: Array) -> Array:
+def _scatter(how: str | None, lay: Layout, eqn: JaxprEqn, x: Array, index: Array, new: Array) -> Array:
     slices = Slices(x.shape, new.shape, eqn.params["dimension_numbers"])
     return _write_slices(lay, how, slices, eqn.params["mode"] == lax.GatherScatterMode.CLIP, x, new, index)
 

@@ -5,14 +5,16 @@ and without sign, f floats. {0}, {1} ... are the operands, {t} their type, {u} a
 of the same size, {s} how their functions end in `source.py`, {n} their bits. What is known is computed at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+from jax.extend.core import JaxprEqn
 
 from jaxbandits.kernels.source import FUNCTIONS, OF_TWO
 from jaxbandits.kernels.text import Number, Unsupported, Writer, c_type, ending, host_number, is_known, text_of
+from jaxbandits.typing import DType
 
 WRAPPED = "({{t}})(({{u}}){{0}} {0} ({{u}}){{1}})"  # integers wrap around, which C promises for unsigned ones only
 SHIFTED = "({{u}}){{1}} < {{n}}u ? ({{t}})(({{u}}){{0}} {0} {{1}}) : ({{t}})0"
@@ -52,6 +54,7 @@ EXPRESSIONS: dict[str, dict[str, str]] = {
     "population_count": {"iu": "({t})COUNT_ONES(({u}){0})"},
     "clz": {"iu": "({t})(LEADING_ZEROS((unsigned long long)({u}){0}) - 64 + {n})"},
 }  # fmt: skip
+ALWAYS: Number = np.bool_(True)
 ANSWERS = {"eq", "ne", "lt", "le", "gt", "ge", "before", "is_finite"}  # give truth values
 HOST_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
@@ -101,15 +104,15 @@ class Scalars(Writer):
             return chosen
         return self.let(f"{condition} ? {text_of(chosen)} : {text_of(other)}", chosen.dtype)
 
-    def all_of(self, conditions: Any) -> Number:
+    def all_of(self, conditions: Iterable[Number]) -> Number:
         """Whether all conditions hold."""
-        return reduce(partial(self.op, "and"), conditions, np.bool_(True))
+        return reduce(partial(self.op, "and"), conditions, ALWAYS)
 
     def clip_to_top(self, x: Number, top: int) -> Number:
         """An integer moved into 0 .. top."""
         return self.op("min", self.op("max", x, host_number(0, x.dtype)), host_number(top, x.dtype))
 
-    def convert(self, x: Number, dtype: Any) -> Number:
+    def convert(self, x: Number, dtype: DType) -> Number:
         """A number of another type: floats are cut off, and stay inside of the type."""
         dtype = np.dtype(dtype)
         cut = x.dtype.kind == "f" and dtype.kind in "iu"
@@ -130,7 +133,7 @@ class Scalars(Writer):
             )
         return self.let(f"{x} != 0" if dtype.kind == "b" else f"({c_type(dtype)}){x}", dtype)
 
-    def of_bits(self, x: Number, dtype: Any) -> Number:
+    def of_bits(self, x: Number, dtype: DType) -> Any:
         """The number whose bits are those of x."""
         dtype = np.dtype(dtype)
         if is_known(x):
@@ -158,11 +161,11 @@ class Scalars(Writer):
 # ---- primitives that act on each element alone
 
 
-def _op_rule(name: str) -> Any:
+def _op_rule(name: str) -> Callable[..., Number]:
     return lambda run, eqn, *x: run.op(name, *x)
 
 
-def _select_n(run: Any, eqn: Any, which: Number, *cases: Number) -> Number:
+def _select_n(run: Scalars, eqn: JaxprEqn, which: Number, *cases: Number) -> Number:
     found = cases[0]
     for k, case in enumerate(cases[1:], 1):
         here = which if which.dtype.kind == "b" else run.op("eq", which, host_number(k, which.dtype))
@@ -170,7 +173,7 @@ def _select_n(run: Any, eqn: Any, which: Number, *cases: Number) -> Number:
     return found
 
 
-def _reduce_precision(run: Any, eqn: Any, x: Number) -> Number:
+def _reduce_precision(run: Scalars, eqn: JaxprEqn, x: Number) -> Number:
     if np.finfo(x.dtype).nmant != eqn.params["mantissa_bits"]:
         raise Unsupported("reduce_precision")
     return x

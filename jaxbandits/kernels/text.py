@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from jaxbandits.typing import DType
+
 TYPES = {
     "bool": "bool", "int8": "signed char", "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short",
     "int32": "int", "uint32": "unsigned", "int64": "long long", "uint64": "unsigned long long", "float32": "float",
@@ -35,36 +37,36 @@ class Name(str):
 
     dtype: np.dtype[Any]
 
-    def __new__(cls, text: str, dtype: Any) -> "Name":
+    def __new__(cls, text: str, dtype: DType) -> "Name":
         name = super().__new__(cls, text)
         name.dtype = np.dtype(dtype)
         return name
 
 
-Number: TypeAlias = Any  # a Name or a NumPy number
+Number: TypeAlias = Name | np.generic
 
 
-def is_known(x: Number) -> bool:
+def is_known(x: object) -> bool:
     """Whether a number is known while the program is written."""
     return isinstance(x, np.generic)
 
 
-def host_number(value: Any, dtype: Any) -> Any:
+def host_number(value: object, dtype: DType) -> Any:
     """A known number."""
     return np.asarray(value).astype(dtype)[()]
 
 
-def c_type(dtype: Any) -> str:
+def c_type(dtype: DType) -> str:
     """The type in C."""
     return TYPES[str(np.dtype(dtype))]
 
 
-def ending(dtype: Any) -> str:
+def ending(dtype: np.dtype[Any]) -> str:
     """How functions of a type end in `source.py`."""
     return f"{dtype.kind}{8 * dtype.itemsize}"
 
 
-def text_of(x: Number) -> str:
+def text_of(x: Any) -> str:
     """A number as it stands in the text. Floats are written in base 16, so that none is rounded."""
     if not is_known(x):
         return str(x)
@@ -154,12 +156,12 @@ class Writer:
         if self._written > self.most:
             raise TooLong
 
-    def fresh(self, letter: str, dtype: Any) -> Name:
+    def fresh(self, letter: str, dtype: DType) -> Name:
         """A name that was not given yet."""
         self._numbered += 1
         return Name(f"{letter}{self._numbered}", dtype)
 
-    def let(self, text: str | Entry, dtype: Any) -> Name:
+    def let(self, text: str | Entry, dtype: DType) -> Name:
         """A variable for an expression."""
         key = text, np.dtype(dtype)
         if key not in self._seen:
@@ -173,7 +175,7 @@ class Writer:
             for key in [key for key in seen if isinstance(key[0], Entry) and key[0].array == array]:
                 del seen[key]
 
-    def variable(self, start: Number, dtype: Any) -> Name:
+    def variable(self, start: Number | None, dtype: DType) -> Name:
         """A variable that is assigned later. start: its first value, or None."""
         name = self.fresh("v", dtype)
         self.add_statement(Let(name, "" if start is None else text_of(start), changing=True))

@@ -8,6 +8,7 @@ from jax.typing import DTypeLike
 from jaxbandits.learners.learner import Dim, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.learners.transformations import begin, check_transformation, step
 from jaxbandits.numerics import safe_norm, tree_where
+from jaxbandits.typing import Array
 from jaxbandits.validation import declare
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class State(NamedTuple):
     """What the learner carries from round to round."""
 
-    point: Any  # [d] in the ball
+    point: Array  # [d] in the ball
     inner: Any  # the transformation's own
 
 

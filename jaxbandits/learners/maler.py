@@ -31,7 +31,7 @@ from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, triangle
 from jaxbandits.numerics.sums import contraction
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, DType, Float, Int, Numeric
 from jaxbandits.validation import declare, integer
 
 CURVATURE = 25 / 56  # b = min(1 / (4 G_l diam), 1) / 2 with G_l = 7 / (25 diam)
@@ -72,7 +72,7 @@ def steps(n: int) -> np.ndarray[Any, Any]:
     return 0.1 * 2.0 ** -np.arange(n)
 
 
-def log_priors(n: int, num_rounds: Any, dtype: Any) -> Float[Array, " E"]:
+def log_priors(n: int, num_rounds: Numeric, dtype: DType) -> Float[Array, " E"]:
     """Log priors of the experts of n pairs, for T = num_rounds, a number or an integer array.
 
     The convex expert has 1/3, every other one c / (3 (i + 1) (i + 2)) with c = 1 + 1 / (n_T + 1). Pair i is

@@ -5,7 +5,7 @@ that needs no gradient bound. Written out and not by optax, which has no step by
 (`scale_by_rss` keeps a sum a coordinate); `from_optax` takes the steps that it has.
 """
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ class State(NamedTuple):
     """What gradient descent keeps from round to round."""
 
     point: Float[Array, " d"]
-    clock: Any  # step "adanorm": the sum of squared gradients; otherwise how many updates there were, int32
+    clock: Array  # step "adanorm": the sum of squared gradients; otherwise how many updates there were, int32
 
 
 @declare(

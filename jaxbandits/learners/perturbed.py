@@ -4,15 +4,13 @@ Axes: [K] arms, [N] panels, [8] nodes of a panel, [...] lanes, last, so that eve
 vectors.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxbandits.numerics import UNROLL, columns, fixed_sum, lanes_last, materialize
 from jaxbandits.numerics.few import at_the_few
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.typing import Array, Bool, DType, Float, Int
 
 # Above 0, the least gap, panels lie between these; beyond the last the integrand is nothing.
 EDGES = np.array([0, 0.75, 1.5, 3, 5, 9, 18])
@@ -49,7 +47,7 @@ def below_zero(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
     return z, half * WEIGHTS[None] / z
 
 
-def array_of_literals(x: np.ndarray, dtype: Any) -> Array:
+def array_of_literals(x: np.ndarray, dtype: DType) -> Array:
     """An array out of scalar literals: an array that is itself a constant breaks `custom_vmap` inside of `lax.cond`."""
     return jnp.stack([jnp.full((), value, dtype) for value in x.ravel().tolist()]).reshape(x.shape)
 

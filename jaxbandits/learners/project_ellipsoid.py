@@ -6,7 +6,6 @@ it (Moré and Sorensen 1983).
 """
 
 from functools import reduce
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,7 @@ from jaxbandits.numerics.eliminations import cholesky_solver
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import pairs, symmetric_product
 from jaxbandits.numerics.sums import contraction, inner_products
-from jaxbandits.typing import Array, Bool, Float, Matrix, Scalar, Vector
+from jaxbandits.typing import Array, Bool, Float, Matrix, Numeric, Scalar, Tensor, Vector
 from jaxbandits.validation import array, declare, number
 
 ITERATIONS = 16  # Newton steps of the public function; 8 leave an error of 4e-6 at condition number 1e3
@@ -214,7 +213,7 @@ def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float
     return jnp.where(inside, y, x)
 
 
-def _check_arguments(y: Any, A: Any, radius: Any) -> tuple[Array, Array, Array]:
+def _check_arguments(y: Tensor, A: Tensor, radius: Numeric) -> tuple[Array, Array, Array]:
     """The arguments as arrays of one float type, checked where their values can be seen."""
     traced = [isinstance(a, jax.core.Tracer) for a in (y, A, radius)]
     if not traced[0]:

@@ -31,7 +31,7 @@ CALL_PRIMITIVES = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call",
 OPTAX_REMEDY = "give one that needs the gradient and the point only, such as optax.sgd(0.1) or optax.adam(0.1)"
 
 
-def is_transformation(x: Any) -> bool:
+def is_transformation(x: object) -> bool:
     """Whether x is an optax transformation: a NamedTuple of the functions `init` and `update`."""
     return isinstance(x, tuple) and getattr(x, "_fields", ()) == ("init", "update") and all(map(callable, x))
 
@@ -47,7 +47,7 @@ def maker(transformation: optax.GradientTransformation) -> str:
 
 
 def check_transformation(
-    name: str, transformation: Any, dim: int, known: Sequence[str] = ()
+    name: str, transformation: object, dim: int, known: Sequence[str] = ()
 ) -> optax.GradientTransformation:
     """The transformation, if it can step a point of `dim` numbers by its gradient alone.
 
@@ -113,7 +113,7 @@ def begin(transformation: optax.GradientTransformation, point: jax.Array) -> Any
 
 
 def step(
-    transformation: optax.GradientTransformation, gradient: jax.Array, state: Any, point: jax.Array
+    transformation: optax.GradientTransformation, gradient: jax.Array, state: object, point: jax.Array
 ) -> tuple[jax.Array, Any]:
     """The point [d] after one step down the gradient [d], and the state after it, in the dtypes that they had.
 

@@ -10,15 +10,13 @@ ln sum exp(-2 y_i) is convex and falls: Newton's steps from v = A, where the sum
 Formulas: `docs/formulas/robust_frontier.md#robust-frontier-hybrid`.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from jaxbandits.numerics import columns, fixed_sum, materialize
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, DType, Float, Int, Numeric
 
 
-def iterations(n: int, dtype: Any) -> int:
+def iterations(n: int, dtype: DType) -> int:
     """Newton steps over n arms to a relative error of at most 2e-6 (one low arm).
 
     float64 takes one step more, which squares the error.
@@ -51,7 +49,7 @@ def weights(gaps: Float[Array, " n"], tail_index: float = 2.0) -> Float[Array, "
 
 
 def draw(
-    gaps: columns.Columns, uniform: Float[Array, ""], tail_index: float = 2.0, mixing: Any = 0.0
+    gaps: columns.Columns, uniform: Float[Array, ""], tail_index: float = 2.0, mixing: Numeric = 0.0
 ) -> tuple[Int[Array, ""], Float[Array, ""]]:
     """An arm drawn from (1 - mixing) x + mixing / n, and its probability. `mixing` the host number 0.0 costs nothing.
 

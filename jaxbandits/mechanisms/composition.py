@@ -60,7 +60,7 @@ class Event(NamedTuple):
 Events = Annotated[Iterable[Event], Kind("iterable of Event"), Doc("The releases that one unit enters.")]
 
 
-def _ratio(sensitivity: Any, scale: Any) -> float:
+def _ratio(sensitivity: Scalar, scale: Scalar) -> float:
     if sensitivity == 0:
         return 0.0
     return float(sensitivity) / float(scale) if scale > 0 and math.isfinite(sensitivity) else math.inf
@@ -273,23 +273,23 @@ def _spend(events: Callable[[Any], Any], delta: Callable[[Any], float], params: 
     return compose(events(params), delta(params))
 
 
-def _pure(params: Any) -> float:
+def _pure(params: object) -> float:
     return 0.0
 
 
-def scale_mechanism(params: Any, scale: Any) -> Any:
+def scale_mechanism(params: Any, scale: Numeric) -> Any:
     """Params of a conversion's base with their privacy noise multiplied by `scale`, where there is any."""
     if not hasattr(params, "mechanism_scale"):
         return params
     return params._replace(mechanism_scale=params.mechanism_scale * scale)
 
 
-def view_message(message: Any, released: Any, action: Any) -> Any:
+def view_message(message: Any, released: object, action: object) -> Any:
     """The view of the local and the shuffle model: what clients send."""
     return message
 
 
-def view_released(message: Any, released: Any, action: Any) -> Any:
+def view_released(message: object, released: Any, action: object) -> Any:
     """The view of the central and the federated model: what the server releases; actions follow from it."""
     return released
 

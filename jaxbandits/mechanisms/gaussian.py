@@ -6,13 +6,13 @@ Phi(g/2 - epsilon/g) - e^epsilon Phi(-g/2 - epsilon/g) <= delta.
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from jaxbandits import declared
 from jaxbandits.declared import Doc, Ge, Gt, Le, NonNegative, Remedy
-from jaxbandits.typing import Scalar
+from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import declare, number
 
 Sensitivity = Annotated[Scalar, Gt(0), Doc("Largest L2 change of the release between neighbouring inputs.")]
@@ -25,7 +25,7 @@ MAX_RATIO = 1e50
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
-def _mills(x: Any) -> Any:
+def _mills(x: Numeric) -> Numeric:
     """Phi(-x) / phi(x)."""
     from scipy.special import erfcx
 

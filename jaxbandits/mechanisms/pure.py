@@ -1,13 +1,13 @@
 """Pure privacy: the scale of Laplace noise, which `jaxbandits.random.Draws.laplace` draws, and randomized response."""
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax.numpy as jnp
 
 from jaxbandits.declared import Doc, Kind, Positive
 from jaxbandits.mechanisms.gaussian import Epsilon
-from jaxbandits.typing import Array, Float, Scalar
+from jaxbandits.typing import Array, Float, Numeric, Scalar
 from jaxbandits.validation import declare
 
 
@@ -29,7 +29,7 @@ def laplace_scale(sensitivity: Positive, epsilon: Epsilon) -> Annotated[float, D
     return 0.0 if math.isinf(epsilon) else float(sensitivity / epsilon)
 
 
-ArrayOrFloat = Annotated[Any, Kind("array or float")]
+ArrayOrFloat = Annotated[Numeric, Kind("array or float")]
 
 
 @declare(check=False, source="Warner 1965")

@@ -15,7 +15,7 @@ from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative
 from jaxbandits.mechanisms.gaussian import Delta as GaussianDelta
 from jaxbandits.mechanisms.gaussian import Deviation, Sensitivity, gaussian_epsilon
 from jaxbandits.random import to_normal
-from jaxbandits.typing import Array, Float, Scalar, UInt32
+from jaxbandits.typing import Array, Float, Numeric, Scalar, UInt32
 from jaxbandits.validation import declare
 
 BINOMIAL_SHARE = 0.25  # p of the binomial noise
@@ -92,7 +92,7 @@ def encode(code: VectorCode, uniform: Float[Array, "..."], value: Float[Array, "
     return low + (uniform < z - low).astype(z.dtype)
 
 
-def batch_noise(trials: Any, bits: UInt32[Array, "..."], dtype: Any) -> Float[Array, "..."]:
+def batch_noise(trials: Numeric, bits: UInt32[Array, "..."], dtype: type[Any]) -> Float[Array, "..."]:
     """Bin(trials, 1/4) less its mean, for all users of a batch at once: one value a word of `bits`.
 
     0 trials give exactly 0.
@@ -111,7 +111,7 @@ def batch_noise(trials: Any, bits: UInt32[Array, "..."], dtype: Any) -> Float[Ar
     return jnp.where(trials > 0, jnp.clip(drawn, -mean, trials - mean), 0)
 
 
-def decode(code: VectorCode, total: Float[Array, "..."], users: Any) -> Float[Array, "..."]:
+def decode(code: VectorCode, total: Float[Array, "..."], users: Numeric) -> Float[Array, "..."]:
     """A coordinate's sum over `users` from the sum of their integers, less the noise's mean.
 
     >>> code = VectorCode(1.0, 4.0, 0.0)

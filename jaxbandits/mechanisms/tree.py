@@ -112,7 +112,7 @@ def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", 
     return Tree(lambda dtype: jnp.zeros((levels + 1, *shape), dtype), release, noise)
 
 
-def _lowest_bit(n: Any) -> Any:
+def _lowest_bit(n: Array) -> Array:
     """The number of the lowest bit that is set."""
     return lax.population_count((n & -n) - 1)
 

@@ -12,10 +12,11 @@ Axes: [K] arms.
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import core, lax
 from jax.extend.core import ClosedJaxpr, Primitive
 
@@ -23,20 +24,29 @@ from jaxbandits.jax_internals import lower_fun, primitive_batchers, register_low
 from jaxbandits.numerics import choice
 from jaxbandits.numerics.fusion import lanes_at, materialize
 from jaxbandits.numerics.sums import UNROLL, fixed_sum
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric
 
-# K scalars, an array [K], or `Kept`
-Columns = Any
 KEPT = 64  # up to so many arms `Kept` is faster than an array
 
 
+# docs/decisions.md#kept-columns
+class Kept(NamedTuple):
+    """Numbers of which a play changes one arm's alone. Lanes lie behind the arms while they play (`lanes_behind`)."""
+
+    rows: Array  # [K]
+
+
+# K scalars, an array [K], or `Kept`
+Columns: TypeAlias = tuple[Array, ...] | Array | Kept
+
+
 # docs/decisions.md#columns
-def full(number: int, value: Any, dtype: Any) -> Columns:
+def full(number: int, value: Numeric, dtype: DType) -> Columns:
     """The same value for every arm."""
     return from_array(jnp.full(number, value, dtype))
 
 
-def full_for_single_writes(number: int, value: Any, dtype: Any) -> Columns:
+def full_for_single_writes(number: int, value: Numeric, dtype: DType) -> Columns:
     """The same value for every arm, where a play changes that of one arm alone."""
     x = jnp.full(number, value, dtype)
     return Kept(x) if number <= KEPT else x
@@ -48,7 +58,7 @@ def from_array(x: Columns) -> Columns:
     return x if isinstance(x, tuple) or len(x) > UNROLL else tuple(x[i] for i in range(len(x)))
 
 
-def _read(x: Columns) -> Columns:
+def _read(x: Columns) -> tuple[Array, ...] | Array:
     """As those see it who read it: `Kept` as columns."""
     return tuple(x.rows[i] for i in range(len(x.rows))) if isinstance(x, Kept) else x
 
@@ -59,7 +69,7 @@ def together(x: Columns) -> Array:
     return jnp.stack(x) if isinstance(x, tuple) else x
 
 
-def dtype(x: Columns) -> Any:
+def dtype(x: Columns) -> np.dtype[Any]:
     """The type of the entries."""
     return x.rows.dtype if isinstance(x, Kept) else x[0].dtype if isinstance(x, tuple) else x.dtype
 
@@ -84,7 +94,7 @@ def entry(x: Columns, arm: Int[Array, ""]) -> Array:
     if not isinstance(x, tuple):
         return x[arm]
 
-    def entry_by(how: Any, arm: Array, *x: Array) -> Array:
+    def entry_by(how: Callable[..., Any], arm: Array, *x: Array) -> Array:
         return reduce(lambda value, i: jnp.where(how(arm, i), x[i], value), range(1, len(x)), x[0])
 
     # a CPU asks the same questions as `marks`, once; the conditions of all arms are more than a GPU can hold at once
@@ -100,7 +110,7 @@ def entry_at_marks(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
     return reduce(lambda value, i: jnp.where(marks[i], x[i], value), range(1, len(x)), x[0])
 
 
-def replace_entry(x: Columns, arm: Int[Array, ""], value: Any, *, add: bool = False) -> Columns:
+def replace_entry(x: Columns, arm: Int[Array, ""], value: Numeric, *, add: bool = False) -> Columns:
     """x with another entry for one arm, or with something added to it."""
     if isinstance(x, Kept):
         return Kept(_bind_write(x.rows, jnp.asarray(arm, jnp.int32), jnp.asarray(value, x.rows.dtype), add=add))
@@ -171,28 +181,22 @@ def inverse_cdf(x: Columns, u: Float[Array, ""]) -> Int[Array, ""]:
     return arm
 
 
-# ---- numbers of which a play changes one: docs/decisions.md#kept-columns
+# ---- numbers of which a play changes one
 
 
-class Kept(NamedTuple):
-    """Numbers of which a play changes one arm's alone. Lanes lie behind the arms while they play (`lanes_behind`)."""
-
-    rows: Array  # [K]
-
-
-def lanes_behind(tree: Any, *, back: bool = False) -> Any:
+def lanes_behind(tree: object, *, back: bool = False) -> Any:
     """A tree with the lanes of all `Kept` behind the arms; `back`: in front of them again."""
     at, to = (0, -1) if back else (-1, 0)
     return _each_kept(lambda x: Kept(jnp.moveaxis(x.rows, at, to)), lambda x: x, tree)
 
 
-def axes_of_lanes(tree: Any, behind: int) -> Any:
+def axes_of_lanes(tree: object, behind: int) -> Any:
     """The axes of lanes for `vmap`: the first axis, of `Kept` the axis `behind`."""
     return _each_kept(lambda x: behind, lambda x: 0, tree)
 
 
-def _each_kept(those: Callable[[Kept], Any], others: Callable[[Any], Any], tree: Any) -> Any:
-    def is_kept(x: Any) -> bool:
+def _each_kept(those: Callable[[Kept], Any], others: Callable[[Any], Any], tree: object) -> Any:
+    def is_kept(x: object) -> bool:
         return isinstance(x, Kept)
 
     return jax.tree.map(lambda x: those(x) if is_kept(x) else others(x), tree, is_leaf=is_kept)

@@ -31,7 +31,7 @@ def force_device_form(form: Literal["cc", "xla"] | None) -> Any:
     return _forced(form)
 
 
-def with_form(module: str, about: Hashable, function: Callable[..., Any], *args: Any) -> Any:
+def with_form(module: str, about: Hashable, function: Callable[..., Any], *args: object) -> object:
     """`function(*args)`, for which another device takes the form that a module of `jaxbandits.kernels` gives.
 
     The module's `form(about, shapes, platform, kind)` returns a function from the leaves of `args` to the leaves of the
@@ -68,8 +68,8 @@ def lane_kernel(function: F) -> F:
     """
 
     @cache
-    def at_depth(depth: int) -> Any:
-        def call_with_form(*args: Any) -> Any:
+    def at_depth(depth: int) -> Callable[..., Any]:
+        def call_with_form(*args: object) -> object:
             if depth == 0:
                 return function(*args)
             about = function, depth, jax.tree.structure(args)

@@ -78,7 +78,7 @@ def eliminate_symmetric(
     return done, reciprocals
 
 
-def _block_of_rows(a: Float[Array, "... n m"], first: Any) -> list[Float[Array, "... m"]]:
+def _block_of_rows(a: Float[Array, "... n m"], first: int | Array) -> list[Float[Array, "... m"]]:
     """`PIVOT_BLOCK` rows, each a slice: of one slice that is read several times XLA makes no vectors."""
     return [lax.dynamic_index_in_dim(a, first + j, axis=-2, keepdims=False) for j in range(PIVOT_BLOCK)]
 
@@ -103,17 +103,17 @@ def _unit_factor(
 # ---- inverses
 
 
-def off_zero(pivot: Any, floor: Any) -> Any:
+def off_zero(pivot: Array, floor: Array) -> Array:
     """A pivot, moved to the floor where it vanishes."""
     return jnp.where(jnp.abs(pivot) < floor, jnp.where(pivot < 0, -floor, floor), pivot)
 
 
-def pivot_floor(top: Any) -> Any:
+def pivot_floor(top: Array) -> Array:
     """What a vanishing pivot is moved to, of a matrix with this largest diagonal entry."""
     return jnp.maximum(top * jnp.finfo(top.dtype).eps, jnp.sqrt(jnp.finfo(top.dtype).tiny))
 
 
-def symmetric_inverse(matrix: Symmetric, dim: int) -> Symmetric:
+def symmetric_inverse(matrix: Symmetric, dim: int) -> Any:
     """Inverse of a symmetric matrix that need not be definite, finite for finite entries.
 
     `linear_algebra.sweep_inverse` does the same for definite matrices [d, d], and
@@ -130,7 +130,7 @@ def symmetric_inverse(matrix: Symmetric, dim: int) -> Symmetric:
     return [-a[pair] for pair in _swept(a, dim, pivot_floor(top))]
 
 
-def _swept(a: dict[tuple[int, int], Any], dim: int, floor: Any) -> dict[tuple[int, int], Any]:
+def _swept(a: dict[tuple[int, int], Any], dim: int, floor: Array) -> dict[tuple[int, int], Any]:
     """The entries (i, j), i <= j, of minus the inverse, written out."""
 
     def upper_place(i, j):
@@ -193,17 +193,17 @@ def _factor(packed: Entries, dim: int, reciprocal_root: Callable[[Any], Any]) ->
     return low, pivots, scale
 
 
-def _less(value: Any, products: Iterable[tuple[Any, Any]]) -> Any:
+def _less(value: Array, products: Iterable[tuple[Any, Any]]) -> Array:
     """A number less products, one after the other."""
     return reduce(lambda left, pair: left - pair[0] * pair[1], products, value)
 
 
-def _root_or_zero(pivot: Any) -> Any:
+def _root_or_zero(pivot: Array) -> Array:
     """1 / sqrt(pivot), 0 where the pivot is not above 0."""
     return jnp.where(pivot > 0, lax.rsqrt(jnp.where(pivot > 0, pivot, 1)), 0)
 
 
-def cholesky(matrix: Symmetric, dim: int) -> Any:
+def cholesky(matrix: Symmetric, dim: int) -> Symmetric:
     """C' of C C' = a symmetric matrix: [d, d], or its upper triangle by rows. Columns of C of pivots not above 0 are 0.
 
     For products C z with a matrix that noise may have made indefinite. To solve with a definite one,

@@ -1,6 +1,6 @@
 """What XLA computes together, and what it computes once: layout of lanes, values stored, rare work."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import jax
@@ -35,7 +35,7 @@ def _of_one_lane(function: F, before: Callable[..., Any], after: Callable[[Any],
     return cast(F, mapped)
 
 
-def in_front(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
+def in_front(axis_size: int, batched: Iterable[Any], args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments of a rule for `vmap`, all with the axis of the lanes in front."""
 
     def every(has, x):
@@ -44,12 +44,12 @@ def in_front(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
     return jax.tree.map(every, tuple(batched), args)
 
 
-def with_lanes(out: Any) -> Any:
+def with_lanes(out: object) -> tuple[Any, ...]:
     """Results of a rule for `vmap`, and that all have the axis of the lanes."""
     return out, jax.tree.map(lambda _: True, out)
 
 
-def move_lanes_last(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
+def move_lanes_last(axis_size: int, batched: Iterable[Any], args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments of a rule for `vmap`, the axis of the lanes moved from the front to the end, or appended."""
 
     def move_or_append(moves, x):
@@ -58,7 +58,7 @@ def move_lanes_last(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
     return jax.tree.map(move_or_append, tuple(batched), args)
 
 
-def leading(out: Any) -> Any:
+def leading(out: object) -> tuple[Any, ...]:
     """Results of a rule for `vmap`, the axis of the lanes moved from the end to the front, and that all have it."""
     return with_lanes(jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out))
 
@@ -131,7 +131,7 @@ register_lowering(_materialize, lower_fun(_store_by_reduction, multiple_results=
 
 
 # docs/decisions.md#cond-any
-def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *args: Any) -> Tree:
+def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *args: object) -> Tree:
     """`function(x, *args)` where `wanted`, else x: for rare and costly work in a step.
 
     Under vmap `lax.cond` computes both branches for every lane. Here the function runs, for all lanes, only

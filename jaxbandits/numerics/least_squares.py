@@ -19,7 +19,7 @@ from jaxbandits.numerics.sums import added, contraction, dot
 from jaxbandits.typing import Array, Float
 
 
-def rank_one(inverse: Symmetric, theta: Vector, rest: Any, x: Vector, y: Any) -> tuple[Any, Any, Any]:
+def rank_one(inverse: Any, theta: Any, rest: Any, x: Vector, y: Array) -> tuple[Any, Any, Any]:
     """(P, theta) of least squares after one more play (x, y), and what rounding left out of both.
 
     By Sherman and Morrison. rest: () where what rounding leaves out is not kept (`numerics.left_out`).
@@ -35,7 +35,12 @@ def rank_one(inverse: Symmetric, theta: Vector, rest: Any, x: Vector, y: Any) ->
 
 
 def weighted_rank_one(
-    inverse: Float[Array, "d d"], theta: Float[Array, " d"], rest: Any, x: Float[Array, " d"], y: Any, weight: Any = ()
+    inverse: Float[Array, "d d"],
+    theta: Float[Array, " d"],
+    rest: Any,
+    x: Float[Array, " d"],
+    y: Array,
+    weight: Any = (),
 ) -> tuple[Any, Any, Any, Any]:
     """`rank_one` of arrays, of a play that has a weight w; (): 1.
 
@@ -49,7 +54,7 @@ def weighted_rank_one(
     return inverse, theta, rest, (v, shrink, error)
 
 
-def ridge_estimate(gram: Symmetric, vector: Vector, ridge: Any) -> tuple[Symmetric, Vector]:
+def ridge_estimate(gram: Any, vector: Vector, ridge: Any) -> tuple[Symmetric, Vector]:
     """(P, theta) from V and u: P = (V + ridge I)^-1, theta = P u."""
     dim = len(vector)
     if not isinstance(vector, list | tuple):
@@ -62,7 +67,7 @@ def ridge_estimate(gram: Symmetric, vector: Vector, ridge: Any) -> tuple[Symmetr
     return tuple(stored[:-dim]), tuple(stored[-dim:])
 
 
-def ridge_scores(gram: Symmetric, vector: Vector, ridge: Any, x: Vector) -> tuple[Any, Any]:
+def ridge_scores(gram: Any, vector: Vector, ridge: Any, x: Any) -> tuple[Any, Any]:
     """<x, theta> and x' P x of `ridge_estimate`, of vectors x: of few in an array without an inverse."""
     if isinstance(vector, list | tuple):
         inverse, theta = ridge_estimate(gram, vector, ridge)

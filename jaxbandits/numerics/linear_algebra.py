@@ -21,15 +21,13 @@ written out does (40 s at d = 10). Those of `packed` take a matrix in the layout
 pivots are eliminated together above. No two agree to the last bit, and none replaces another where results are pinned.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.numerics.fusion import lanes_last
 from jaxbandits.numerics.sums import fixed_sum
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Float, Numeric
 
 
 def safe_norm(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
@@ -129,7 +127,7 @@ def symmetric_eigen(matrix: Float[Array, "d d"], sweeps: int = 8) -> tuple[Float
     return jnp.diagonal(a)[rows] * scale, vectors[rows][:, :d].T
 
 
-def inverse_above_floor(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d d"]:
+def inverse_above_floor(matrix: Float[Array, "d d"], floor: Numeric) -> Float[Array, "d d"]:
     """Inverse of a symmetric matrix [d, d] after raising its eigenvalues to `floor`.
 
     Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition,

@@ -25,15 +25,15 @@ from jax import lax
 
 from jaxbandits.numerics.fusion import materialize, materialize_all
 from jaxbandits.numerics.sums import contraction, dot, inner_products, matvec, product
-from jaxbandits.typing import Array, Float, Tensor
+from jaxbandits.typing import Array, DType, Float, Tensor
 from jaxbandits.validation import declare
 
 Entries: TypeAlias = Sequence[Any]
 """Numbers, or arrays of one shape: d of a vector, or d (d + 1) / 2, the upper triangle of a matrix by rows."""
 
 # Entries apart, or an array with the features in its last axis, or its last two
-Vector: TypeAlias = Any
-Symmetric: TypeAlias = Any
+Vector: TypeAlias = Array | list[Array] | tuple[Array, ...]
+Symmetric: TypeAlias = Vector
 
 MAX_UNROLLED_DIM = 8  # the largest d that is written out: an inverse has 540 operations
 
@@ -41,7 +41,7 @@ MAX_UNROLLED_DIM = 8  # the largest d that is written out: an inverse has 540 op
 # ---- the layout
 
 
-def split_features(x: Float[Array, "... d"]) -> Vector:
+def split_features(x: Float[Array, "... d"]) -> tuple[Array, ...] | Array:
     """Vectors in the layout of their d: each feature apart, or the array as it is."""
     return tuple(x[..., j] for j in range(x.shape[-1])) if x.shape[-1] <= MAX_UNROLLED_DIM else x
 
@@ -51,7 +51,7 @@ def stack_features(x: Vector) -> Float[Array, "... d"]:
     return jnp.stack(x, -1) if isinstance(x, list | tuple) else x
 
 
-def map_features(function: Callable[..., Any], x: Vector, *others: Vector) -> Vector:
+def map_features(function: Callable[..., Any], x: Vector, *others: Vector) -> tuple[Array, ...] | Array:
     """A function of one feature, for every feature."""
     if isinstance(x, list | tuple):
         return tuple(function(*entries) for entries in zip(x, *others, strict=True))
@@ -71,7 +71,7 @@ def identity_times(dim: int, scale: Array) -> Symmetric:
     return tuple(scale if i == j else zero for i, j in pairs(dim))
 
 
-def zero_vector(dim: int, dtype: Any) -> Vector:
+def zero_vector(dim: int, dtype: DType) -> Vector:
     """A vector of zeros."""
     return (jnp.zeros((), dtype),) * dim if dim <= MAX_UNROLLED_DIM else jnp.zeros(dim, dtype)
 
@@ -81,7 +81,7 @@ def number_of_entries(dim: int) -> int:
     return dim * (dim + 1) // 2 + dim
 
 
-def join_matrix_vector(matrix: Symmetric, vector: Vector) -> Float[Array, "... n"]:
+def join_matrix_vector(matrix: Symmetric, vector: Any) -> Float[Array, "... n"]:
     """The numbers of a matrix, by the rows of its upper triangle, and of a vector."""
     if isinstance(matrix, list | tuple):
         return jnp.stack([*matrix, *vector], -1)
@@ -89,7 +89,7 @@ def join_matrix_vector(matrix: Symmetric, vector: Vector) -> Float[Array, "... n
     return jnp.concatenate([matrix[..., rows, columns], vector], -1)
 
 
-def split_matrix_vector(numbers: Any, dim: int) -> tuple[Symmetric, Vector]:
+def split_matrix_vector(numbers: Vector, dim: int) -> tuple[Any, Any]:
     """The matrix and the vector that `join_matrix_vector` joined, which are an array, or apart already."""
     if isinstance(numbers, list | tuple):
         return tuple(numbers[:-dim]), tuple(numbers[-dim:])
@@ -192,14 +192,14 @@ def unpack(packed: Tensor) -> Float[Array, "... d d"]:
 # ---- products
 
 
-def inner(x: Vector, y: Vector) -> Any:
+def inner(x: Vector, y: Any) -> Any:
     """<x, y>, feature by feature; arrays are of shapes that broadcast."""
     if isinstance(x, list | tuple):
         return sum(x[j] * y[j] for j in range(len(x)))
     return dot(x, y)
 
 
-def inners(*pairs: tuple[Vector, Vector]) -> Any:
+def inners(*pairs: tuple[Any, Any]) -> Any:
     """<x, y> of each pair; of arrays all in one sum, which compiles in the time of one, and stored."""
     if isinstance(pairs[0][0], list | tuple):
         return [inner(x, y) for x, y in pairs]
@@ -220,7 +220,7 @@ def quadratic_form(matrix: Symmetric, x: Vector) -> Any:
     return total
 
 
-def symmetric_product(matrix: Symmetric, x: Vector) -> Vector:
+def symmetric_product(matrix: Any, x: Vector) -> Any:
     """P x: of an array x [..., d], one for every vector."""
     if isinstance(x, list | tuple):
         d, place = len(x), triangle(len(x))

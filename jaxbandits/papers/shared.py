@@ -131,7 +131,7 @@ def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, An
     return ratio, ratio + low, ratio + high
 
 
-def times(numerator: Any, denominator: Any, digits: int = 2) -> str:
+def times(numerator: Tensor, denominator: Tensor, digits: int = 2) -> str:
     """The ratio of two means over seeds with its 95% interval in brackets, in words."""
     ratio, low, high = (f"{float(x):.{digits}f}" for x in ratio_interval(numerator, denominator))
     return f"{ratio} [{low}, {high}]"

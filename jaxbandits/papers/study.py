@@ -50,7 +50,7 @@ class Sweep(NamedTuple):
 
 
 def swept(
-    algorithms: Any, environment: Any, horizon: Any, seeds: Any, *, tuning: Tuning | None = None, **more: Any
+    algorithms: object, environment: object, horizon: object, seeds: Any, *, tuning: Tuning | None = None, **more: Any
 ) -> Sweep:
     """A sweep that records regret at its end, unless `more`, which is for `jb.sweep`, says otherwise."""
     settings = {"algorithms": algorithms, "environment": environment, "horizon": horizon, "seeds": seeds}

@@ -32,8 +32,8 @@ class State(NamedTuple):
     """The algorithm's state, and what was measured."""
 
     inner: Any
-    largest: Any  # error over radius, over all sets so far
-    first: Any  # that of the first set; NaN before
+    largest: Array  # error over radius, over all sets so far
+    first: Array  # that of the first set; NaN before
 
 
 def _note_ratio(state: State, inner: Any, ratio: Any) -> State:
@@ -88,7 +88,7 @@ def watching(
     """A factory with the arguments of `base`, whose algorithms are watched. closed: of an algorithm, its measure."""
 
     @wraps(base)
-    def make_algorithm(**given: Any) -> Algorithm:
+    def make_algorithm(**given: object) -> Algorithm:
         plain = base(**given)
         return watch(plain, truth, updated=updated, closed=None if closed is None else closed(plain))
 
@@ -96,7 +96,7 @@ def watching(
     return factory(make_algorithm)
 
 
-def _norm(error: Any, inverse: Any) -> Any:
+def _norm(error: Array, inverse: Array) -> Array:
     """The norm of an error [d] in the matrix whose inverse is given [d, d]."""
     return jnp.sqrt(jnp.maximum(error @ jnp.linalg.solve(inverse, error), 0))
 

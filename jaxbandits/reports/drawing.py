@@ -118,7 +118,7 @@ def over_seeds(ds: xr.Dataset, bands: str) -> str:
     return f"{bands}; {said}" if said else bands
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A value of a grid key, for a title or a message."""
     return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
 

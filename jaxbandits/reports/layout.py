@@ -21,6 +21,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from annotated_doc import Doc
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -83,7 +84,7 @@ class Plot(NamedTuple):
         return render(self.figure, "png"), {"width": wide, "height": tall}
 
 
-def style(**more: Any) -> AbstractContextManager[None]:
+def style(**more: object) -> AbstractContextManager[None]:
     """matplotlib's settings while a figure is drawn: `SETTINGS`, and `more` of them."""
     return mpl.rc_context(SETTINGS | more)
 
@@ -384,7 +385,7 @@ def _partly_linear(linear: float) -> tuple[Callable[[float], float], Callable[[f
     return go, back
 
 
-def _locator(axis: Any, ticks: list[float], log: bool, linear: float | None) -> Any:
+def _locator(axis: Any, ticks: list[float], log: bool, linear: float | None) -> Locator:
     """Ticks that are these between the limits of now, and a few round ones between others."""
     first = tuple(axis.get_view_interval())
 
@@ -408,7 +409,7 @@ def key_words(key: Any) -> str:
     return KEY_NAMES.get(key, str(key).replace("_", " ").replace(".", ": "))
 
 
-def _grid(axes: Any) -> tuple[int, int]:
+def _grid(axes: Axes) -> tuple[int, int]:
     """Rows and columns of the panels that axes are one of; a user's own axes may stand alone."""
     spec = axes.get_subplotspec()
     return (1, 1) if spec is None else (spec.get_gridspec().nrows, spec.get_gridspec().ncols)
@@ -442,7 +443,7 @@ def _ticks(low: float, high: float, log: bool, linear: float | None = None) -> l
 
 
 def _thin(
-    ticks: list[float], labels: dict[float, str], place: Callable[[float], float], axes: Any, regular: bool
+    ticks: list[float], labels: dict[float, str], place: Callable[[float], float], axes: Axes, regular: bool
 ) -> list[float]:
     """Ticks whose labels do not touch: every n-th of a regular series, else all that fit, from the left."""
     inches = 0.72 * axes.figure.figure.get_figwidth() / _grid(axes)[1]  # what margins leave of a panel's column

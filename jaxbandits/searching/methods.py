@@ -7,6 +7,7 @@ Axes: [O] points of the grid at which a setting is chosen, [N] settings of an al
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -312,7 +313,7 @@ def by_optuna(
     return Tried({label: settings[label] for label in dimensions}, {label: regret[label] for label in dimensions})
 
 
-def import_optuna() -> Any:
+def import_optuna() -> ModuleType:
     """The package optuna, which is not always installed."""
     try:
         import optuna
@@ -323,7 +324,7 @@ def import_optuna() -> Any:
     return optuna
 
 
-def _law(optuna: Any, d: Dimension) -> Any:
+def _law(optuna: ModuleType, d: Dimension) -> Any:
     """What optuna draws from. A list of increasing numbers is drawn by position, so that neighbours are alike."""
     kinds = optuna.distributions
     if d.kind == "int":

@@ -125,7 +125,7 @@ def below(store: Path | None, name: str) -> Path | None:
 
 
 def parts_of_space(
-    space: Any, algorithms: Mapping[str, Recipe]
+    space: object, algorithms: Mapping[str, Recipe]
 ) -> tuple[dict[str, tuple[Dimension, ...]], dict[tuple[str, str], tuple[str, ...]]]:
     """Each algorithm's part of the space, with keys without its label, and its tied keys.
 
@@ -151,7 +151,7 @@ def parts_of_space(
     return {label: tuple(of_label) for label, of_label in found.items()}, tied
 
 
-def _find_algorithms(key: Any, algorithms: Mapping[str, Recipe]) -> dict[str, str]:
+def _find_algorithms(key: object, algorithms: Mapping[str, Recipe]) -> dict[str, str]:
     """The algorithms that a key reaches, and the key inside each of them."""
     if not isinstance(key, str) or not key:
         raise ValueError(f"space key {show(key)} must be an argument's name, or a tuple of names that move together")
@@ -220,7 +220,7 @@ def unfold_points(ds: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
     return ds.transpose("algorithm", *names, "seed", ..., missing_dims="ignore")
 
 
-def disjoint(seeds: Any, report_seeds: Any, what: str) -> tuple[range, range]:
+def disjoint(seeds: object, report_seeds: Any, what: str) -> tuple[range, range]:
     """Both as ranges: a count of report seeds begins after the seeds that are searched.
 
     ValueError where they meet. what: what is chosen on the first ones, such as `the attack`.

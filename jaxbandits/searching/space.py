@@ -33,7 +33,7 @@ class Dimension(NamedTuple):
         return self.kind != "values"
 
 
-def dimensions_of(space: Any) -> tuple[Dimension, ...]:
+def dimensions_of(space: object) -> tuple[Dimension, ...]:
     """The dimensions of a space {key: (low, high), (low, high, kind), list of values or {name: value}}.
 
     ValueError, with the key, the value and the remedy, for anything else.
@@ -49,7 +49,7 @@ def dimensions_of(space: Any) -> tuple[Dimension, ...]:
     return tuple(_dimension(key, given) for key, given in space.items())
 
 
-def _dimension(key: Any, given: Any) -> Dimension:
+def _dimension(key: object, given: object) -> Dimension:
     name = f"space[{key!r}]"
     if isinstance(given, Mapping):
         return _list_dimension(name, key, list(given.values()), list(given))
@@ -73,7 +73,7 @@ def _dimension(key: Any, given: Any) -> Dimension:
     return Dimension(key, kind, *ends)
 
 
-def _list_dimension(name: str, key: Any, values: list[Any], labels: list[Any]) -> Dimension:
+def _list_dimension(name: str, key: object, values: list[Any], labels: list[Any]) -> Dimension:
     if not values:
         raise ValueError(f"{name} is empty: give at least one value")
     for label in labels:
@@ -102,7 +102,7 @@ def value_at(dimension: Dimension, coordinate: float) -> Any:
     return low + coordinate * (high - low)
 
 
-def coordinate_of(dimension: Dimension, value: Any) -> float:
+def coordinate_of(dimension: Dimension, value: object) -> float:
     """The coordinate of a value. ValueError where the dimension does not hold it.
 
     >>> coordinate_of(Dimension("x", "log", 0.1, 10.0), 1.0)

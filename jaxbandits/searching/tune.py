@@ -185,7 +185,7 @@ def tune(
 
 
 def build_problem(
-    algorithms: Any, environment: Any, space: Any, over: Any, unknown: Any, settings: dict[str, Any]
+    algorithms: object, environment: object, space: object, over: object, unknown: Any, settings: dict[str, Any]
 ) -> population.Problem:
     """What is tuned, with the errors of its arguments."""
     factories = label_algorithms(algorithms)

@@ -143,7 +143,7 @@ def choices(tried: Tried, judge: Callable[[Any], Any]) -> dict[str, list[Choice]
     return found
 
 
-def at_edge(dimension: Dimension, value: Any) -> bool:
+def at_edge(dimension: Dimension, value: object) -> bool:
     """Whether a value lies at an end of its range, or is the smallest or largest number of its list."""
     if dimension.kind == "int" and value in (dimension.low, dimension.high):
         return True
@@ -153,11 +153,11 @@ def at_edge(dimension: Dimension, value: Any) -> bool:
     return len(numbers) > 1 and _is_number(value) and value in (min(numbers), max(numbers))
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     return isinstance(x, int | float | np.number) and not isinstance(x, bool)
 
 
-def label_of(dimensions: Sequence[Dimension], key: str, value: Any) -> Any:
+def label_of(dimensions: Sequence[Dimension], key: str, value: object) -> object:
     """A value as tables show it: itself, or its name where the space names it."""
     dimension = next(d for d in dimensions if d.key == key)
     if dimension.is_range:

@@ -231,7 +231,7 @@ def _space_dimensions(
     return dimensions, start
 
 
-def _own_coordinate(dimension: Dimension, value: Any, built: Adversary, name: str) -> float:
+def _own_coordinate(dimension: Dimension, value: object, built: Adversary, name: str) -> float:
     """Where the adversary's own value lies. A None that stands for a number is the number it was built with."""
     key = dimension.key
     if value is None and (dimension.is_range or None not in dimension.values):

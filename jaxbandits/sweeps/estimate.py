@@ -129,7 +129,7 @@ class Meter:
         self.bar.set_description_str(text, refresh=self.bar.mininterval < 1)  # a log gets no line for it
 
 
-def progress_bar(lines: list[str], **settings: Any) -> Any:
+def progress_bar(lines: list[str], **settings: object) -> Any:
     """The lines of the announcement and a bar: of a terminal below them, or both together in an output of a notebook.
 
     settings: those of tqdm.

@@ -163,7 +163,7 @@ def _bits(*arrays: np.ndarray[Any, Any]) -> str:
     return sha.hexdigest()
 
 
-def _sha(x: Any) -> str:
+def _sha(x: object) -> str:
     return hashlib.sha256(json.dumps(x, separators=(",", ":")).encode()).hexdigest()
 
 

@@ -15,7 +15,7 @@ UPDATE_SECONDS = 0.5  # seconds between two updates
 class NotebookBar(tqdm):
     """A bar whose lines, about the size and the time of a run, stand above it in the same output."""
 
-    def __init__(self, lines: list[str], **settings: Any) -> None:
+    def __init__(self, lines: list[str], **settings: object) -> None:
         self.lines = list(lines)
         self.handle: Any = None
         self.ended = False

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.recorder import Record
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.sweeps import arguments, assumptions, plan
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
@@ -20,7 +21,7 @@ from jaxbandits.sweeps.engines.one_lane import play_lane
 from jaxbandits.sweeps.identity import digest_of_group
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.traced_once import Traces
-from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, DType, EnvironmentFactory, Int, Numeric, Vector
 from jaxbandits.validation import declare, integer
 from jaxbandits.window import Parts, Window
 
@@ -32,20 +33,20 @@ class History(NamedTuple):
     plays.
     """
 
-    t: Any  # [T]
-    action: Any  # [T] | [T, N]
-    reward: Any  # [T] | [T, N], after contamination
+    t: np.ndarray[Any, Any] | Array  # [T]
+    action: np.ndarray[Any, Any] | Array  # [T] | [T, N]
+    reward: np.ndarray[Any, Any] | Array  # [T] | [T, N], after contamination
     message: Any  # one entry a window
     released: Any  # one entry a window
-    play: Any  # [T] bool
+    play: np.ndarray[Any, Any] | Array  # [T] bool
 
 
 class Run(NamedTuple):
     """One simulated lane."""
 
-    regret: Any  # [C], cumulative; float64 where nothing is traced
-    t: Any  # [C], plays at the checkpoints
-    pulls: Any  # [K] int32 | None where arms are not finite
+    regret: np.ndarray[Any, Any] | Array  # [C], cumulative; float64 where nothing is traced
+    t: np.ndarray[Any, Any] | Array  # [C], plays at the checkpoints
+    pulls: np.ndarray[Any, Any] | Array | None  # [K] int32 | None where arms are not finite
     state: Any  # the algorithm's, at the horizon
     diagnostics: dict[str, Any]
     history: History | None = None
@@ -89,7 +90,7 @@ def simulate(
     seed: int | Int[Array, ""] = 0,
     checkpoints: int | Vector = 200,
     history: bool = False,
-    dtype: Any = "float32",
+    dtype: DType = "float32",
 ) -> Run:
     """Play one run, for teaching, debugging and use inside `jax.jit` or `jax.vmap`.
 
@@ -237,7 +238,7 @@ def build_parts(
     return algorithm_for(algorithm, environment), environment
 
 
-def _is_traced(tree: Any) -> bool:
+def _is_traced(tree: object) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
@@ -257,11 +258,11 @@ def history_of_windows(windows: Sequence[Window], traced: bool) -> History:
     return parts[0] if len(parts) == 1 else jax.tree.map(lambda *xs: join(xs), *parts)
 
 
-def _rows(tree: Any, marked: Any) -> Any:
+def _rows(tree: object, marked: Any) -> Any:
     return jax.tree.map(lambda x: np.asarray(x)[marked], tree)
 
 
-def _regret(record: Any, environment: Environment, parts: Parts, seed: Any, times: Any, traced: bool) -> Any:
+def _regret(record: Record, environment: Environment, parts: Parts, seed: Numeric, times: Any, traced: bool) -> Any:
     """Regret at the checkpoints: from pull counts where it follows from them, otherwise the recorded sums."""
     if record.regret_at:
         high, low = record.regret_at

@@ -18,7 +18,7 @@ from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import Prepared, SweepRun, check_sweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
-from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, DType, EnvironmentFactory, Vector
 from jaxbandits.validation import Arguments, choice, declare, path_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def sweep(
     reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
     message_adversary: "Adversary | AdversaryFactory | str | None" = None,
     checkpoints: int | Vector = 200,
-    dtype: Any = "float32",
+    dtype: DType = "float32",
     memory: float | str | None = None,
     store: str | os.PathLike[str] | None = None,
     engine: Literal["local", "ray"] = "local",
@@ -194,7 +194,7 @@ def _part_as_json(part: Any, brief: bool) -> dict[str, Any] | None:
     return written | ({"changed": True} if changed else {})
 
 
-def parse_memory(memory: Any) -> int | None:
+def parse_memory(memory: object) -> int | None:
     """Bytes from a number or text such as "200KB" or "2GB"."""
     if memory is None:
         return None

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +94,7 @@ def format_toml(raw: dict[str, Any]) -> str:
     """The text of a TOML file, without what is None. ValueError for what TOML cannot write."""
     import tomlkit
 
-    def plain_value(x: Any) -> Any:
+    def plain_value(x: object) -> Any:
         if isinstance(x, dict):
             return {key: plain_value(value) for key, value in x.items() if value is not None}
         if isinstance(x, list | tuple):
@@ -168,7 +169,7 @@ def config_for_directory(file: Path, directory: Path, seeds: int | None = None) 
     return f"{first}{tomlkit.dumps(document)}".encode()
 
 
-def _names_files(x: Any) -> bool:
+def _names_files(x: object) -> bool:
     """Whether tables name data of the user's (`path`), or a module that may lie beside the file."""
     if isinstance(x, dict):
         return "path" in x or any(map(_names_files, x.values()))
@@ -220,7 +221,7 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     return arguments
 
 
-def _seeds_from_toml(seeds: Any, path: Path) -> range | Until:
+def _seeds_from_toml(seeds: object, path: Path) -> range | Until:
     """A list of two numbers is the range [a, b), a table the rule of `until`; anything else is as in Python."""
     if isinstance(seeds, dict):
         _refuse_others(f"{path}: seeds has no key", seeds, UNTIL_KEYS)
@@ -284,7 +285,7 @@ def _flat(grid: dict[Any, Any], path: ConfigSource, prefix: str = "", where: str
     return out
 
 
-def _part_from_table(table: Any, module: Any, where: str, path: ConfigSource) -> functools.partial[Any]:
+def _part_from_table(table: object, module: ModuleType, where: str, path: ConfigSource) -> functools.partial[Any]:
     """A factory with its arguments bound, from {name = ..., ...}."""
     if isinstance(table, str):
         table = {"name": table}

@@ -1,7 +1,7 @@
 """`jb.until`: seeds are added until comparisons of algorithms are decided."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jaxbandits.formatting import nearest, show
 from jaxbandits.validation import declare, integer, number
@@ -121,7 +121,7 @@ def until(comparisons: Sequence[Sequence[str]], error: float = 0.05, most: int =
     )
 
 
-def refuse_until(seeds: Any, where: str, remedy: str) -> None:
+def refuse_until(seeds: object, where: str, remedy: str) -> None:
     """ValueError where seeds come from `until` and cannot."""
     if isinstance(seeds, Until):
         raise ValueError(f"{where} = until(...) adds seeds until a sweep has decided: {remedy}")

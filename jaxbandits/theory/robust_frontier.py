@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from jaxbandits.declared import Axes, Doc, Ge, Le, NonNegative, Positive, Probability, Remedy, Share
 from jaxbandits.theory.quantities import Arms, FailureProb, Length, Means, NoiseScale, Order, Plays, RegretBound
-from jaxbandits.typing import Float, Scalar, Vector
+from jaxbandits.typing import Float, Scalar, Tensor, Vector
 from jaxbandits.validation import array, declare
 
 AtLeastTwo = Annotated[Plays, Ge(2)]
@@ -21,7 +21,7 @@ CorruptionBudget = Annotated[
 ]
 
 
-def _gaps(means: Any, horizon: int, failure_prob: Scalar | None) -> tuple[Any, float]:
+def _gaps(means: Tensor, horizon: int, failure_prob: Scalar | None) -> tuple[Any, float]:
     """Gaps of all arms [K] and K / failure_prob."""
     return np.max(means) - means, len(means) / float(1 / horizon if failure_prob is None else failure_prob)
 

@@ -15,7 +15,7 @@ from jaxbandits.learners.observed_loss import unit_loss
 from jaxbandits.mechanisms.composition import delta_of_params, guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Scalar
+from jaxbandits.typing import Array, Float, Numeric, Scalar
 from jaxbandits.validation import factory
 
 # The most plays of one window, whose advice is [P, N, K]: 8 was fastest of 4, 8, 12, 16 and 32 at 64 experts.
@@ -23,12 +23,12 @@ MAX_WINDOW_PLAYS = 8
 
 
 class Params(NamedTuple):
-    learning_rate: Any
-    mixing: Any
+    learning_rate: Numeric
+    mixing: Numeric
     window: Any  # tau: plays of a batch
-    noise_scale: Any  # b: scale of the Laplace noise on an expert's mean
-    delta: Any  # of the guarantee; no play reads it
-    mechanism_scale: Any
+    noise_scale: Numeric  # b: scale of the Laplace noise on an expert's mean
+    delta: Numeric  # of the guarantee; no play reads it
+    mechanism_scale: Numeric
 
 
 class State(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from jaxbandits import theory
 from jaxbandits.formatting import show
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Int
+from jaxbandits.typing import Array, Int, Numeric
 from jaxbandits.validation import array, integer, number
 
 RING_STEP = 16  # rings are so many slots long and one, or twice as many, ...: delays that differ little share a program
@@ -29,25 +29,25 @@ DELAY_REMEDY = (
 class Fixed(NamedTuple):
     """Every play's feedback is equally late, so that at most one message arrives at a play."""
 
-    delay: Any  # plays of delay, int32
-    most: Any  # feedback that is later is lost, int32
-    horizon: Any  # T, int32
+    delay: Numeric  # plays of delay, int32
+    most: Numeric  # feedback that is later is lost, int32
+    horizon: Numeric  # T, int32
 
 
 class Drawn(NamedTuple):
     """A delay of `low` and more for every play: uniform over `values` integers, or geometric."""
 
-    low: Any
-    values: Any  # integers that a uniform delay may take; 0: it is geometric
-    inverse_log: Any  # 1 / ln p of P(d = k) = (1 - p) p^k; 0 where the mean is 0
-    most: Any
+    low: Numeric
+    values: Numeric  # integers that a uniform delay may take; 0: it is geometric
+    inverse_log: Numeric  # 1 / ln p of P(d = k) = (1 - p) p^k; 0 where the mean is 0
+    most: Numeric
 
 
 class Listed(NamedTuple):
     """A delay for each play, given in advance."""
 
-    delays: Any  # [T] int32
-    most: Any
+    delays: Numeric  # [T] int32
+    most: Numeric
 
 
 Law = Fixed | Drawn | Listed

@@ -14,7 +14,7 @@ from jaxbandits.declared import LATER, STATIC, Base, Example, Ge, Horizon, NumAr
 from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Int, Scalar, UInt32
+from jaxbandits.typing import Array, Int, Numeric, Scalar, UInt32
 from jaxbandits.validation import base_algorithm, base_arguments, factory
 
 ForBase = Annotated[int, STATIC, LATER] | None  # an argument that the base checks, if it has it
@@ -25,7 +25,7 @@ class Params(NamedTuple):
 
     base: Any
     law: Any  # the law of the delay, of `delay_laws`
-    mechanism_scale: Any
+    mechanism_scale: Numeric
 
 
 class Counts(NamedTuple):

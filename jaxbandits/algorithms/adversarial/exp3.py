@@ -13,11 +13,12 @@ from jaxbandits.learners.exponential import reweigh
 from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    learning_rate: Any  # eta: how far a loss moves the log weight of its arm
+    learning_rate: Numeric  # eta: how far a loss moves the log weight of its arm
     mixing: Any  # the probability with which a play draws a uniform arm
 
 

@@ -2,20 +2,20 @@
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from jaxbandits.algorithms.adversarial.batch_tuning import no_tuning, tuned_in_batches
 from jaxbandits.algorithms.adversarial.exp3 import program as exp3_program
 from jaxbandits.declared import Example, Ge, Horizon, Le, NumArms, Positive, Remedy
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Scalar
+from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    learning_rate: Any
-    mixing: Any  # the implicit exploration: added to the played arm's probability where a loss is divided by it
+    learning_rate: Numeric
+    mixing: Numeric  # the implicit exploration: added to the played arm's probability where a loss is divided by it
 
 
 @cache

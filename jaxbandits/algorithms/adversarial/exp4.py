@@ -11,13 +11,13 @@ from jaxbandits.learners.exponential import LARGEST_STEP
 from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import combine, fixed_sum, inverse_cdf, materialize, pick
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, DType, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    learning_rate: Any
-    mixing: Any
+    learning_rate: Numeric
+    mixing: Numeric
 
 
 class State(NamedTuple):
@@ -27,7 +27,7 @@ class State(NamedTuple):
     weights: Float[Array, " N"]  # their exponentials, stored so that a play need not compute them again
 
 
-def equal_weights(num_experts: int, dtype: Any) -> State:
+def equal_weights(num_experts: int, dtype: DType) -> State:
     """Equal weights."""
     return State(jnp.zeros(num_experts, dtype), jnp.ones(num_experts, dtype))
 

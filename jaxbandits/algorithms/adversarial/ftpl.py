@@ -14,14 +14,14 @@ from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, columns, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.random import to_laplace
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    learning_rate: Any
-    tries: Any  # the most resampling tries of an update
-    failed_tries: Any  # what multiplies the loss where none of them matched
+    learning_rate: Numeric
+    tries: Numeric  # the most resampling tries of an update
+    failed_tries: Numeric  # what multiplies the loss where none of them matched
 
 
 @cache

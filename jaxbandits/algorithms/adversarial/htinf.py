@@ -6,7 +6,7 @@ For losses of either sign whose tail_index-th absolute moment is at most tail_sc
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 
@@ -15,7 +15,7 @@ from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Tails
-from jaxbandits.typing import Array, Int, Scalar
+from jaxbandits.typing import Array, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 # Losses are divided by a weight of at least this: smaller than what a uniform of 32 bits can draw, and the quotient
@@ -24,7 +24,7 @@ MIN_WEIGHT = 1e-12
 
 
 class Params(NamedTuple):
-    tail_scale: Any  # sigma
+    tail_scale: Numeric  # sigma
 
 
 class State(NamedTuple):

@@ -2,7 +2,7 @@
 
 import math
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -13,16 +13,16 @@ from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
     """A = sqrt(t + first) and b = sqrt((share total + second) / ln K), total the sum of outstanding counts."""
 
-    first: Any  # eta_0
-    second: Any  # gamma_0
-    share: Any  # 2 of the simple tuning, 1 of that for both worlds
+    first: Numeric  # eta_0
+    second: Numeric  # gamma_0
+    share: Numeric  # 2 of the simple tuning, 1 of that for both worlds
 
 
 class State(NamedTuple):

@@ -14,13 +14,14 @@ from jaxbandits.learners.observed_loss import unit_loss
 from jaxbandits.mechanisms.composition import Event, guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
     base: Any  # Params of EXP3
-    noise_scale: Any  # 1 / epsilon, 0 without noise
-    mechanism_scale: Any
+    noise_scale: Numeric  # 1 / epsilon, 0 without noise
+    mechanism_scale: Numeric
 
 
 def events(params: Params) -> tuple[Event, ...]:

@@ -1,7 +1,7 @@
 """LDP-EXP4 (Asi, Raman and Talwar 2025, Algorithm 6): exponential weights over experts, noise on every loss."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import program as exp4_program
@@ -9,14 +9,15 @@ from jaxbandits.algorithms.adversarial.ldp_exp3 import GUARANTEE, noisy_loss
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms, NumExperts, Positive, Probability
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    learning_rate: Any
-    mixing: Any
-    noise_scale: Any  # 1 / epsilon, 0 without noise
-    mechanism_scale: Any
+    learning_rate: Numeric
+    mixing: Numeric
+    noise_scale: Numeric  # 1 / epsilon, 0 without noise
+    mechanism_scale: Numeric
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxbandits.numerics import materialize
@@ -39,7 +40,7 @@ def play_of(slot: Int[Array, ""], t: Int[Array, ""], slots: int) -> Int[Array, "
 # ---- messages: one row of words each, so that a play touches one place of a lane's memory
 
 
-def tree_to_words(tree: Any) -> UInt32[Array, " W"]:
+def tree_to_words(tree: object) -> UInt32[Array, " W"]:
     """A tree of arrays as words: the bits are kept."""
     return jnp.concatenate([_words(jnp.asarray(leaf)).reshape(-1) for leaf in jax.tree.leaves(tree)])
 
@@ -61,7 +62,7 @@ def _words(x: Array) -> UInt32[Array, "..."]:
     return x.astype(jnp.uint32) if narrow else lax.bitcast_convert_type(x, jnp.uint32)
 
 
-def _from_words(words: UInt32[Array, "..."], dtype: Any) -> Array:
+def _from_words(words: UInt32[Array, "..."], dtype: np.dtype[Any]) -> Array:
     return words.astype(dtype) if dtype.itemsize < 4 else lax.bitcast_convert_type(words, dtype)
 
 

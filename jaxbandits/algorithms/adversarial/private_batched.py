@@ -21,15 +21,15 @@ from jaxbandits.numerics import fixed_sum, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.recipe import unwrap
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import base_algorithm, factory, integer
 
 
 class Params(NamedTuple):
     base: Any
-    window: Any  # tau: plays of a batch
-    noise_scale: Any  # 1 / (tau epsilon), 0 without noise
-    mechanism_scale: Any
+    window: Numeric  # tau: plays of a batch
+    noise_scale: Numeric  # 1 / (tau epsilon), 0 without noise
+    mechanism_scale: Numeric
 
 
 class State(NamedTuple):

@@ -1,7 +1,7 @@
 """Tsallis-INF (Zimmert and Seldin 2021), alpha = 1/2, importance-weighted losses: not private."""
 
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 
@@ -12,13 +12,13 @@ from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import encode_loss
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Int, Scalar
+from jaxbandits.typing import Array, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    learning_rate: Any
-    mixing: Any
+    learning_rate: Numeric
+    mixing: Numeric
 
 
 class State(NamedTuple):

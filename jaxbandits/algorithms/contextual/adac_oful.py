@@ -26,20 +26,20 @@ from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materi
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import split_features, stack_features, symmetric_product
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    ridge: Any
-    growth: Any  # a release follows once the log-determinant has grown by more than this
-    deviation: Any  # of the noise of one release
-    radius_scale: Any
-    noise_scale: Any
+    ridge: Numeric
+    growth: Numeric  # a release follows once the log-determinant has grown by more than this
+    deviation: Numeric  # of the noise of one release
+    radius_scale: Numeric
+    noise_scale: Numeric
     shrinkage: Any  # sqrt(ridge) theta_bound
-    failure_prob: Any  # of all confidence sets together
-    delta: Any  # of the claim in (epsilon, delta); no play reads it
-    mechanism_scale: Any  # multiplies the noise, not what the widths allow for
+    failure_prob: Numeric  # of all confidence sets together
+    delta: Numeric  # of the claim in (epsilon, delta); no play reads it
+    mechanism_scale: Numeric  # multiplies the noise, not what the widths allow for
 
 
 class Released(NamedTuple):
@@ -63,7 +63,7 @@ class State(NamedTuple):
     rest: Any  # what rounding left out of the first three, in a long run; otherwise ()
 
 
-def _largest_eigenvalues(_: Any, entries: Float[Array, "n L"]) -> Float[Array, "1 L"]:
+def _largest_eigenvalues(_: object, entries: Float[Array, "n L"]) -> Float[Array, "1 L"]:
     """Of positive definite matrices, n = d^2, to 1e-5 d: the mean eigenvalue, weighted by its 2^16th power."""
     dim = math.isqrt(entries.shape[0])
     matrix = entries.reshape(dim, dim, -1)
@@ -87,7 +87,7 @@ def largest_eigenvalue(wanted: Bool[Array, " L"], matrix: Float[Array, "d d L"])
     return at_the_few(wanted.reshape(-1), _largest_eigenvalues, ones, entries).reshape(wanted.shape)
 
 
-def width_of(params: Params, log_det: Any, releases: Any, largest: Any, dim: int) -> Any:
+def width_of(params: Params, log_det: Array, releases: Array, largest: Array, dim: int) -> Array:
     """The radius of the confidence set; `largest` is the largest eigenvalue of V^-1."""
     own = params.noise_scale * jnp.sqrt(-2 * jnp.log(params.failure_prob / 2) + log_det)
     tail = jnp.sqrt(2 * (2 * jnp.log(math.pi * jnp.maximum(releases, 1)) - jnp.log(3 * params.failure_prob)))

@@ -38,6 +38,7 @@ from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
 from jaxbandits.theory import linear_widths
 from jaxbandits.theory.exact_presets import exact_joint, exact_local, exact_scale, running_sums
+from jaxbandits.typing import Scalar
 
 TREE_OF = {"exact": "blt", "reference": "simplified", "theory": "binary"}  # a preset's own form of the running sums
 CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
@@ -135,8 +136,8 @@ class Part(NamedTuple):
 
 
 def setting(
-    num_arms: int, dim: int, horizon: int, *, epsilon: Any, delta: Any, preset: str | None, feature_norm: Any,
-    theta_bound: Any = None, **_: Any,
+    num_arms: int, dim: int, horizon: int, *, epsilon: Any, delta: Scalar | None, preset: str | None, feature_norm: Any,
+    theta_bound: Any = None, **_: object,
 ) -> LinearSetting:  # fmt: skip
     """The arguments that every linear bandit over users has, with their defaults in place of None."""
     bound = 1 / feature_norm if theta_bound is None else theta_bound

@@ -37,7 +37,7 @@ from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
-from jaxbandits.typing import AlgorithmFactory, Array, Float, Scalar
+from jaxbandits.typing import AlgorithmFactory, Array, Float, Numeric, Scalar
 from jaxbandits.validation import base_arguments, factory, number
 
 POWER = 0.125  # the paper's k: lambda_i are multiples of T^-k, and so is what bases compare them with
@@ -50,27 +50,27 @@ class Params(NamedTuple):
     """The bases' params, and the constants by which they are compared."""
 
     bases: Any  # doubling's Params, every leaf [M, ...]
-    growth: Any  # [M] C_i
-    exponent: Any  # [M] alpha_i
-    penalty: Any  # [M] R_i / T
-    spread: Any  # 1 + sigma^2
-    log_term: Any  # log(T^3 M (1 + sigma^2) / beta)
-    mechanism_scale: Any
+    growth: Numeric  # [M] C_i
+    exponent: Numeric  # [M] alpha_i
+    penalty: Numeric  # [M] R_i / T
+    spread: Numeric  # 1 + sigma^2
+    log_term: Numeric  # log(T^3 M (1 + sigma^2) / beta)
+    mechanism_scale: Numeric
 
 
 class State(NamedTuple):
     """The bases' states, and what each base was paid."""
 
     bases: Any  # every leaf [M, ...]
-    plays: Any  # int32: n_i
+    plays: Array  # int32: n_i
     mean: Float[Array, " M"]  # of the noisy responses, and what rounding left out of it
     mean_rest: Float[Array, " M"]
     deficit: Float[Array, " M"]  # sum of (mean before a response - that response), and what rounding left out of it
     deficit_rest: Float[Array, " M"]
-    active: Any  # bool
+    active: Array  # bool
 
 
-def deviation_bound(params: Params, growth: Any, exponent: Any, n: Any) -> Any:
+def deviation_bound(params: Params, growth: Numeric, exponent: Numeric, n: Numeric) -> Numeric:
     """W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), n >= 1."""
     log = jnp.maximum(params.log_term + jnp.log(jnp.log(jnp.maximum(n, 2))), 0)
     return growth * jnp.exp(exponent * jnp.log(n)) + jnp.sqrt(n * params.spread * log)

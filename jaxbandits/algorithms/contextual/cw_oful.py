@@ -11,20 +11,20 @@ from jaxbandits.algorithms.contextual.linucb import Contexts, FailureProb, Ridge
 from jaxbandits.declared import Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.theory.linear import radius_and_weight
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Float, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
     """Numbers of CW-OFUL; V is what `linucb` calls P^-1."""
 
-    radius_scale: Any
-    ridge: Any
+    radius_scale: Numeric
+    ridge: Numeric
     radius: Any  # beta, of the confidence set
-    threshold: Any  # alpha: plays with ||x|| of V^-1 above it weigh less; inf without corruption
+    threshold: Numeric  # alpha: plays with ||x|| of V^-1 above it weigh less; inf without corruption
 
 
-def _width(params: Params, time: Any) -> Any:
+def _width(params: Params, time: Array) -> Array:
     return params.radius_scale * params.radius
 
 

@@ -15,7 +15,7 @@ from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
-from jaxbandits.typing import AlgorithmFactory
+from jaxbandits.typing import AlgorithmFactory, Numeric
 from jaxbandits.validation import base_algorithm, base_arguments, factory
 
 UNREACHED = 2**31 - 1  # plays before an epoch that no run reaches
@@ -26,7 +26,7 @@ class Params(NamedTuple):
 
     base: Any  # every leaf [E, ...]
     starts: Any  # [E] int32: plays before each epoch; the first is 0
-    mechanism_scale: Any
+    mechanism_scale: Numeric
 
 
 @cache

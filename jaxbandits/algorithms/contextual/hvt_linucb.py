@@ -23,21 +23,21 @@ from jaxbandits.learners.project_ellipsoid import into_unit_ball, onto_ball
 from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, pick
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, symmetric_product
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Scalar
+from jaxbandits.typing import Array, Float, Numeric, Scalar
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    radius_scale: Any  # beta_t = offset + slope t^power, times radius_scale
-    offset: Any
-    slope: Any
-    power: Any
-    ridge: Any
-    least_scale: Any  # the noise's scale, or the least one where that is larger
-    corruption: Any  # C / sqrt(kappa), and 0 without corruption
-    growth: Any
-    tau_0: Any
-    theta_norm: Any
+    radius_scale: Numeric  # beta_t = offset + slope t^power, times radius_scale
+    offset: Numeric
+    slope: Numeric
+    power: Numeric
+    ridge: Numeric
+    least_scale: Numeric  # the noise's scale, or the least one where that is larger
+    corruption: Numeric  # C / sqrt(kappa), and 0 without corruption
+    growth: Numeric
+    tau_0: Numeric
+    theta_norm: Numeric
 
 
 class State(NamedTuple):

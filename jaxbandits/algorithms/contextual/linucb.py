@@ -27,7 +27,7 @@ from jaxbandits.numerics.least_squares import weighted_rank_one
 from jaxbandits.numerics.packed import Vector, inner, quadratic_form, split_features, stack_features
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 TIE = 1e-5  # indices within this share of the largest are tied: unit-norm arms all tie at t = 1, up to rounding
@@ -38,11 +38,11 @@ class Params(NamedTuple):
     """Width of play t: radius_scale (base + slope sqrt(offset + log(1 + growth t)))."""
 
     radius_scale: Any
-    ridge: Any
-    base: Any
-    slope: Any
-    offset: Any
-    growth: Any
+    ridge: Numeric
+    base: Numeric
+    slope: Numeric
+    offset: Numeric
+    growth: Numeric
 
 
 class State(NamedTuple):
@@ -52,15 +52,15 @@ class State(NamedTuple):
     inverse: Float[Array, "d d"]
     theta: Float[Array, " d"]
     # Fixed arms only, otherwise (): <x, theta> and x' P x of every arm, [A], as of the play before the last ...
-    score: Any
-    square: Any
+    score: Array | tuple[()]
+    square: Array | tuple[()]
     # ... and what the last play added: P x of the played arm, [d]; w / (1 + w x' P x); the error times that
     last: Any
     # what rounding left out of inverse and theta, in a long run; otherwise ()
     rest: Any
 
 
-def features_of_sets(context: Any, dim: int) -> Vector:
+def features_of_sets(context: Array, dim: int) -> Vector:
     """The features of decision sets [P, A, dim], in their layout; ValueError where contexts are something else."""
     shape: tuple = getattr(context, "shape", ())
     if len(shape) != 3 or shape[2] != dim:
@@ -89,17 +89,17 @@ def scores_and_squares(state: Any, x: Vector) -> tuple[Array, Array]:
     return inner(x, state.theta), quadratic_form(state.inverse, x)
 
 
-def most_optimistic_arm(score: Array, square: Array, width: Any) -> Int[Array, ""]:
+def most_optimistic_arm(score: Array, square: Array, width: Array) -> Int[Array, ""]:
     """The arm of the largest score + width sqrt(square), the lowest of those within `TIE`."""
     return materialize(argmax(score + width * jnp.sqrt(jnp.maximum(square, 0)), TIE))
 
 
-def feature_of_play(dim: int, context: Any, action: Int[Array, " P"]) -> Float[Array, " d"]:
+def feature_of_play(dim: int, context: Array, action: Int[Array, " P"]) -> Float[Array, " d"]:
     """The feature of the arm played in a window of one play."""
     return stack_features(jax.tree.map(lambda x: x[action[0]], first_play(features_of_sets(context, dim))))
 
 
-def plain_width(params: Params, time: Any) -> Any:
+def plain_width(params: Params, time: Array) -> Array:
     """The width of play `time`."""
     return params.radius_scale * (
         params.base + params.slope * jnp.sqrt(params.offset + jnp.log1p(params.growth * time))

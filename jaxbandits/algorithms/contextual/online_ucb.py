@@ -53,7 +53,7 @@ from jaxbandits.numerics.packed import (
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
 from jaxbandits.random import bits_of_streams, to_normal
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
-from jaxbandits.typing import Array, Float, Scalar
+from jaxbandits.typing import Array, Float, Numeric, Scalar
 from jaxbandits.validation import choice, factory, integer
 
 if TYPE_CHECKING:
@@ -70,18 +70,18 @@ MAX_SQUARED_NORM = 1e22
 
 
 class Params(NamedTuple):
-    radius_scale: Any
-    width: Any  # w before radius_scale
-    theta_bound: Any  # D
-    gradient_bound: Any  # G: gradients are clipped to it, and the learner is told
-    strong_convexity: Any  # mu = 2 (lambda_min + Delta^2), for step="strong"
-    perturbation: Any  # Delta: of the features, beyond privacy; its square is not in the loss
-    feature_noise: Any  # sigma on features: Sigma = feature_noise^2 I in the loss; 0 where they are public
-    reward_noise: Any  # sigma on the reward
-    mechanism_scale: Any
-    feature_norm: Any  # L: features are clipped to it at the client
-    horizon: Any  # T, for Maler's step sizes
-    delta: Any
+    radius_scale: Numeric
+    width: Numeric  # w before radius_scale
+    theta_bound: Numeric  # D
+    gradient_bound: Numeric  # G: gradients are clipped to it, and the learner is told
+    strong_convexity: Numeric  # mu = 2 (lambda_min + Delta^2), for step="strong"
+    perturbation: Numeric  # Delta: of the features, beyond privacy; its square is not in the loss
+    feature_noise: Numeric  # sigma on features: Sigma = feature_noise^2 I in the loss; 0 where they are public
+    reward_noise: Numeric  # sigma on the reward
+    mechanism_scale: Numeric
+    feature_norm: Numeric  # L: features are clipped to it at the client
+    horizon: Numeric  # T, for Maler's step sizes
+    delta: Numeric
 
 
 class State(NamedTuple):

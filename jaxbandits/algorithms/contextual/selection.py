@@ -20,7 +20,7 @@ from jaxbandits.numerics.eliminations import cholesky
 from jaxbandits.numerics.packed import Vector, inner, lower_product, map_features, materialize_vector, split_features
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 
 
 class Params(NamedTuple):
@@ -28,18 +28,18 @@ class Params(NamedTuple):
 
     statistics: Any
     selection: Any
-    mechanism_scale: Any
+    mechanism_scale: Numeric
 
 
 class UcbParams(NamedTuple):
     """Width of play t: radius_scale (base + quartic t^(1/4) + slope sqrt(offset + log(1 + growth t)))."""
 
     radius_scale: Any
-    base: Any
-    quartic: Any
-    slope: Any
-    offset: Any
-    growth: Any
+    base: Numeric
+    quartic: Numeric
+    slope: Numeric
+    offset: Numeric
+    growth: Numeric
 
 
 def ucb_width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -58,7 +58,7 @@ def ucb(
 
 
 class ThompsonParams(NamedTuple):
-    posterior: Any  # v: theta is drawn from N(theta, v^2 P)
+    posterior: Numeric  # v: theta is drawn from N(theta, v^2 P)
 
 
 def thompson(
@@ -76,7 +76,7 @@ def thompson(
 
 
 class GreedyParams(NamedTuple):
-    rate: Any  # c K: a play explores with probability min(1, rate / t)
+    rate: Numeric  # c K: a play explores with probability min(1, rate / t)
 
 
 def greedy(

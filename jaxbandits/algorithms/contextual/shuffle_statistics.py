@@ -35,7 +35,7 @@ from jaxbandits.numerics import fixed_sum, materialize
 from jaxbandits.numerics.packed import join_matrix_vector, number_of_entries, split_matrix_vector
 from jaxbandits.theory.exact_presets import batch_of, exact_local, exact_scale, exact_vector
 from jaxbandits.theory.linear_widths import amplified_tuning, moment_sensitivity, vector_tuning
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Float, Numeric
 from jaxbandits.validation import choice, integer
 
 
@@ -43,12 +43,12 @@ class VectorParams(NamedTuple):
     """Numbers of the vector protocol, and ridge rho_t = ridge + ridge_root sqrt(t)."""
 
     code: VectorCode
-    feature_norm: Any  # L: the client scales down features above it
-    gram_unit: Any  # what one unit of the code stands for, in x x' and in x y
-    vector_unit: Any
-    ridge: Any
-    ridge_root: Any
-    delta: Any  # of the guarantee; no function here reads it
+    feature_norm: Numeric  # L: the client scales down features above it
+    gram_unit: Numeric  # what one unit of the code stands for, in x x' and in x y
+    vector_unit: Numeric
+    ridge: Numeric
+    ridge_root: Numeric
+    delta: Numeric  # of the guarantee; no function here reads it
 
 
 class Integers(NamedTuple):
@@ -65,7 +65,7 @@ class Total(NamedTuple):
     """What the shuffler relays."""
 
     total: Float[Array, " n"]  # sum of integers and noise
-    users: Any  # B, or 0: nothing was relayed
+    users: Array  # B, or 0: nothing was relayed
 
 
 @cache
@@ -130,7 +130,7 @@ def estimate_with_inverse(single: Statistics) -> Callable[..., Estimate]:
 # ---- host side: numbers and guarantee, for batches of `window` users
 
 
-def batch(window: Any, s: arguments.LinearSetting) -> int:
+def batch(window: int | None, s: arguments.LinearSetting) -> int:
     """A checked number of users of a batch. None: 20, and with the preset "exact" as many as there are batches."""
     if window is None:
         return batch_of(s.horizon) if s.preset == "exact" else min(20, s.horizon)

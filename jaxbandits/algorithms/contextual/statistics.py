@@ -24,7 +24,8 @@ from jax import lax
 from jaxbandits.mechanisms.counters.form import GivenDraw
 from jaxbandits.mechanisms.tree import tree, tree_levels
 from jaxbandits.numerics import added, fixed_sum, least_squares, left_out, packed, safe_norm
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, DType, Float, Int, Numeric
 
 
 class Estimate(NamedTuple):
@@ -48,7 +49,7 @@ class Regression(NamedTuple):
 
     gram: packed.Symmetric
     vector: packed.Vector
-    ridge: Any
+    ridge: Numeric
 
     def to_estimate(self) -> Estimate:
         """The estimate."""
@@ -81,26 +82,26 @@ class Sums(NamedTuple):
     """Users' reports [P], or what the server holds: (x x', x y) or (V, u)."""
 
     gram: packed.Symmetric
-    vector: packed.Vector
+    vector: Any
     rest: Any = ()  # what rounding left out of sums over a long run; otherwise ()
 
 
 class NoParams(NamedTuple):
     """The number of the statistics without noise."""
 
-    ridge: Any
+    ridge: Numeric
 
 
 class PrivateParams(NamedTuple):
     """Standard deviations of one draw of noise, and ridge rho_t = ridge + ridge_root sqrt(t)."""
 
-    diagonal: Any
-    off_diagonal: Any
-    vector: Any
-    ridge: Any
-    ridge_root: Any
-    feature_norm: Any  # L: the client scales down features above it
-    delta: Any  # of the guarantee; no function here reads it
+    diagonal: Numeric
+    off_diagonal: Numeric
+    vector: Numeric
+    ridge: Numeric
+    ridge_root: Numeric
+    feature_norm: Numeric  # L: the client scales down features above it
+    delta: Numeric  # of the guarantee; no function here reads it
     sums: Any = ()  # of a form of `mechanisms.counter`: its own numbers
 
 
@@ -111,7 +112,7 @@ class JointState(NamedTuple):
     source: Any  # what the noise is made from
 
 
-def clip_pair(feature: packed.Vector, reward: Array, norm: Any) -> tuple[packed.Vector, Array]:
+def clip_pair(feature: packed.Vector, reward: Array, norm: Numeric) -> tuple[packed.Vector, Array]:
     """(x, y) as a client whose privacy is calibrated reports them: ||x|| <= norm, y in [0, 1], not finite is 0."""
     feature = packed.map_features(lambda x: jnp.where(jnp.isfinite(x), x, 0), feature)
     size = safe_norm(packed.stack_features(feature))
@@ -121,12 +122,12 @@ def clip_pair(feature: packed.Vector, reward: Array, norm: Any) -> tuple[packed.
     )
 
 
-def normals_in_layout(draws: Any, t: Int[Array, "..."], number: int, dim: int) -> Any:
+def normals_in_layout(draws: Draws, t: Int[Array, "..."], number: int, dim: int) -> Any:
     """Standard normals, in the layout of what has `dim` features."""
     return draws.normals(t, number) if dim <= packed.MAX_UNROLLED_DIM else draws.normal(t, (number,))
 
 
-def noisy(params: PrivateParams, scale: Any, noise: Any, sums: Sums, dim: int) -> Sums:
+def noisy(params: PrivateParams, scale: Any, noise: Array, sums: Sums, dim: int) -> Sums:
     """Sums plus n standard normals times their scales; no noise at scale 0."""
     entry, (own, drawn) = scale * params.vector, packed.split_matrix_vector(noise, dim)
     if not isinstance(own, tuple):
@@ -138,7 +139,7 @@ def noisy(params: PrivateParams, scale: Any, noise: Any, sums: Sums, dim: int) -
     return Sums(gram, tuple(u + entry * drawn[j] for j, u in enumerate(sums.vector)))
 
 
-def zeros(dim: int, draws: Any) -> Sums:
+def zeros(dim: int, draws: Draws) -> Sums:
     """Sums of nothing, at the start of a run with these draws."""
     both = packed.identity_times(dim, jnp.zeros((), draws.dtype)), packed.zero_vector(dim, draws.dtype)
     return Sums(*both, left_out(both, draws.long))
@@ -149,7 +150,7 @@ def pair_products(feature: packed.Vector, reward: Array) -> Sums:
     return Sums(packed.outer(feature), packed.map_features(lambda x: x * reward, feature))
 
 
-def add(sums: Sums, message: Sums, used: Any) -> Sums:
+def add(sums: Sums, message: Sums, used: int | Array) -> Sums:
     """Sums with the first `used` plays of a window."""
 
     def sum_used_plays(new):
@@ -167,7 +168,7 @@ def add_total(sums: Sums, new: Sums) -> Sums:
     return Sums(gram, vector, rest)
 
 
-def ridge_at(params: Any, t: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
+def ridge_at(params: Any, t: Int[Array, ""], dtype: DType) -> Float[Array, ""]:
     """The ridge rho_t of play t."""
     return params.ridge + params.ridge_root * jnp.sqrt(t.astype(dtype))
 

@@ -14,7 +14,7 @@ from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materia
 from jaxbandits.numerics.packed import quadratic_form
 from jaxbandits.protocol import Moments
 from jaxbandits.theory.federated import terms
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar
+from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric, Scalar
 from jaxbandits.validation import integer
 
 ConstantsKind: TypeAlias = Literal["geometric_median", "dp", "median_of_means"]
@@ -52,21 +52,21 @@ class EpisodeConstants(NamedTuple):
 
     ridge_scale: Any
     radius_scale: Any
-    window: Any = 0.0
-    shift: Any = 0.0
-    growth: Any = 0.0
-    lead: Any = 0.0
-    numerator: Any = 0.0
-    excess: Any = 0.0
-    tail: Any = 0.0
-    slope: Any = 0.0
-    offset: Any = 1.0
-    dim: Any = 1.0
-    rate: Any = 0.0
+    window: Numeric = 0.0
+    shift: Numeric = 0.0
+    growth: Numeric = 0.0
+    lead: Numeric = 0.0
+    numerator: Numeric = 0.0
+    excess: Numeric = 0.0
+    tail: Numeric = 0.0
+    slope: Numeric = 0.0
+    offset: Numeric = 1.0
+    dim: Numeric = 1.0
+    rate: Numeric = 0.0
 
 
 def constants_as_printed(
-    kind: ConstantsKind, *, dim: int, window: int, ridge_scale: Any, radius_scale: Any, **setting: Any
+    kind: ConstantsKind, *, dim: int, window: int, ridge_scale: Numeric, radius_scale: Numeric, **setting: Any
 ) -> EpisodeConstants:
     """Host-side constants of `theory.byzantine_ridge` and `byzantine_radius`, and their scales."""
     printed = terms(kind, dim=dim, window=window, **setting)
@@ -103,7 +103,7 @@ def window_of(horizon: int, window: int | None) -> int:
     return integer("window", window, 1, horizon, remedy="an episode lies within the horizon")
 
 
-def bytes_of(dim: int, episodes: Any, dtype: Any) -> Float[Array, ""]:
+def bytes_of(dim: int, episodes: Any, dtype: DType) -> Float[Array, ""]:
     """Bytes an agent sends in all episodes but the last, whose message is not used.
 
     A message is float32: d (d + 1) / 2 packed entries and d more. The result is a float, which is exact up to
@@ -112,12 +112,12 @@ def bytes_of(dim: int, episodes: Any, dtype: Any) -> Float[Array, ""]:
     return 4 * (dim * (dim + 1) // 2 + dim) * (jnp.asarray(episodes, dtype) - 1)
 
 
-def ridge(c: EpisodeConstants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
+def ridge(c: EpisodeConstants, episode: Int[Array, ""], dtype: DType) -> Float[Array, ""]:
     """lambda_k of episode k >= 1."""
     return c.ridge_scale * (c.shift + jnp.maximum(c.window, c.growth * jnp.sqrt(episode.astype(dtype))))
 
 
-def episode_radius(c: EpisodeConstants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
+def episode_radius(c: EpisodeConstants, episode: Int[Array, ""], dtype: DType) -> Float[Array, ""]:
     """beta_k of episode k >= 1."""
     level, earlier = ridge(c, episode, dtype), (episode - 1).astype(dtype)
     optimism = c.lead * jnp.sqrt(level) + (c.numerator * jnp.sqrt(earlier) + c.excess) / jnp.sqrt(level) + c.tail
@@ -188,7 +188,7 @@ class Accepted(NamedTuple):
     good: Bool[Array, " N"]  # whether a message was not counted as zero
 
 
-def accept(message: Any, limit: Any) -> Accepted:
+def accept(message: Any, limit: Numeric) -> Accepted:
     """The server's check of messages with fields `gram` and `vector` (`docs/formulas/byzantine.md#message-check`).
 
     An agent's message that is not finite or not symmetric becomes zero as a whole. Then both parts are cut
@@ -207,7 +207,7 @@ def _accept(gram, vector, limit):
     return (gram + jnp.swapaxes(gram, 1, 2)) / 2, cut(jnp.where(good[:, None], vector, 0), limit), good
 
 
-def zero_large_messages(accepted: Accepted, limit: Any) -> Accepted:
+def zero_large_messages(accepted: Accepted, limit: Numeric) -> Accepted:
     """The check under privacy: a message whose matrix or vector has norm above `limit` becomes zero as a whole.
 
     L equal unit vectors give a matrix of norm L exactly, which rounding may exceed: up to L (1 + 1e-5) a part

@@ -15,15 +15,15 @@ from jaxbandits.estimators.geometric_median import warm_median, warm_start
 from jaxbandits.estimators.middle_points import group_mean, krum_scores, median_of_coordinates
 from jaxbandits.estimators.trimmed_mean import middle_mean
 from jaxbandits.numerics import argmin, fixed_sum, one_hot
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 
 
 class Crowd(NamedTuple):
     """What a rule may know of the agents."""
 
-    num_attacked: Any  # N_1, the believed number of attackers: a number
-    num_groups: Any  # P >= 1: a number
-    group: Any  # int32 [N], the group of each agent in [0, P); () where no rule asks
+    num_attacked: Numeric  # N_1, the believed number of attackers: a number
+    num_groups: Numeric  # P >= 1: a number
+    group: Array | tuple[()]  # int32 [N], the group of each agent in [0, P); () where no rule asks
 
 
 class Rule(NamedTuple):
@@ -35,7 +35,7 @@ class Rule(NamedTuple):
     grouped: bool = False  # whether it reads `Crowd.group`
 
 
-def whole(number: Any) -> Int[Array, ""]:
+def whole(number: Numeric) -> Int[Array, ""]:
     """A number of agents as int32, whatever type the parameters came in."""
     return jnp.asarray(number).astype(jnp.int32)
 

@@ -36,7 +36,8 @@ from jaxbandits.numerics import added, count, left_out, matvec, tree_where
 from jaxbandits.numerics.linear_algebra import inverse_above_floor, log_determinant, sweep_inverse
 from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory, number
 
 Aggregate: TypeAlias = Literal[
@@ -48,14 +49,14 @@ MAX_NODE_SCALE = 1e15  # squared distances between noise of this scale stay belo
 
 class Params(NamedTuple):
     constants: agents.EpisodeConstants
-    num_attacked: Any  # N_1, the believed number of attackers
-    num_groups: Any  # P
-    episodes: Any  # K
-    node_scale: Any  # s
-    mechanism_scale: Any
-    delta: Any
+    num_attacked: Numeric  # N_1, the believed number of attackers
+    num_groups: Numeric  # P
+    episodes: Numeric  # K
+    node_scale: Numeric  # s
+    mechanism_scale: Numeric
+    delta: Numeric
     sums: Any = ()  # of a form of `mechanisms.counter`: its own numbers
-    threshold: Any = ()  # of schedule="determinant"
+    threshold: Numeric | tuple[()] = ()  # of schedule="determinant"
 
 
 class Unsent(NamedTuple):
@@ -71,9 +72,9 @@ class State(NamedTuple):
     gram: Float[Array, "N p"]  # sums of accepted messages
     vector: Float[Array, "N d"]
     rest: Any  # what rounding left out of both, in a long run; otherwise ()
-    noise: Any  # of the mechanism: [levels, N, p + d] | [N, p + d] | () | of a counter [size, N, p + d]
+    noise: Array | tuple[()]  # of the mechanism: [levels, N, p + d] | [N, p + d] | () | of a counter [size, N, p + d]
     memory: tuple[Any, Any]  # of the aggregation rule: for matrices and for vectors
-    group: Any  # int32 [N] | ()
+    group: Array | tuple[()]  # int32 [N] | ()
     theta: Float[Array, " d"]
     inverse: Float[Array, "d d"]  # Lambda_k^-1
     episode: Int[Array, ""]  # k in [1, K]
@@ -144,7 +145,7 @@ def program(
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def _begin(setup: Setup, params: Params, draws: Any) -> State:
+def _begin(setup: Setup, params: Params, draws: Draws) -> State:
     """The state before the first play."""
     num_agents, dim, dtype = setup.num_agents, setup.dim, draws.dtype
     level, eye = agents.ridge(params.constants, jnp.int32(1), dtype), jnp.eye(dim, dtype=dtype)
@@ -195,7 +196,7 @@ def _refresh(setup: Setup, params: Params, state: State, draws: Any, t: Any, gra
 
 
 def _publish_sums(
-    setup: Setup, params: Params, state: State, draws: Any, t: Any, gram: Any, vector: Any
+    setup: Setup, params: Params, state: State, draws: Draws, t: Array, gram: Array, vector: Array
 ) -> tuple[tuple[Any, Any], Any]:
     """The sums, under privacy with noise on every agent's, and the mechanism's state."""
     if not setup.noise:
@@ -206,7 +207,7 @@ def _publish_sums(
     return (gram + scale * total[:, : setup.packed], vector + scale * total[:, setup.packed :]), noise
 
 
-def _where_asked(setup: Setup, params: Params, state: State, after: State, gram: Any) -> tuple[State, Any]:
+def _where_asked(setup: Setup, params: Params, state: State, after: State, gram: Array) -> tuple[State, Any]:
     """The state `after` a round where an agent asks for it, else the one that waits; and whether one asked.
 
     An agent asks when its own plays since the last round would change the determinant by enough.
@@ -379,7 +380,7 @@ def _refuse(
         raise ValueError(f"{wrong} adds no noise without privacy: give privacy='counter', 'tree' or 'increment'")
 
 
-def _attackers(aggregate: str, corruption_bound: Any, num_agents: int) -> int:
+def _attackers(aggregate: str, corruption_bound: Scalar, num_agents: int) -> int:
     """N_1, or a ValueError where its groups cannot be formed."""
     attacked = agents.count_attackers(corruption_bound, num_agents)
     if aggregate == "median_of_means":

@@ -23,15 +23,15 @@ from jaxbandits.algorithms.federated.agents import (
 from jaxbandits.numerics import added, fixed_sum, left_out, matvec
 from jaxbandits.numerics.linear_algebra import inverse_above_floor
 from jaxbandits.protocol import Moments, Program
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 
 
 class Params(NamedTuple):
     """Numbers of LinUCB for the mean over the agents N_1, ..., N - 1."""
 
     constants: EpisodeConstants
-    num_attacked: Any  # N_1
-    episodes: Any  # K
+    num_attacked: Numeric  # N_1
+    episodes: Numeric  # K
 
 
 class Message(NamedTuple):
@@ -108,7 +108,7 @@ def abbasi_yadkori(
     failure_prob: Scalar,
     ridge_scale: Scalar,
     radius_scale: Scalar,
-    **_: Any,
+    **_: object,
 ) -> EpisodeConstants:
     """The width of Abbasi-Yadkori et al. 2011 for the mean over `averaged` agents, after t = L (k - 1) plays.
 

@@ -17,7 +17,7 @@ from jaxbandits.declared import Example, Gt, Horizon, Inside, Le, Remedy, Stated
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Scalar
+from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import factory
 
 
@@ -26,11 +26,11 @@ class Own(NamedTuple):
 
     spread: Any  # [B], 2 L s^2
     private_spread: Any  # [B], 2 L times the variance of the noise
-    target: Any  # [B], the half-width that a batch is to reach
-    delta: Any  # of the guarantee; no play reads it
+    target: Numeric  # [B], the half-width that a batch is to reach
+    delta: Numeric  # of the guarantee; no play reads it
 
 
-def fewest_plays(spread: Any, private_spread: Any, target: Any) -> Any:
+def fewest_plays(spread: Numeric, private_spread: Numeric, target: Numeric) -> Numeric:
     """The least n with spread / n + private_spread / n^2 <= target^2, before it is rounded up."""
     return (spread + jnp.hypot(spread, 2 * target * jnp.sqrt(private_spread))) / (2 * target * target)
 

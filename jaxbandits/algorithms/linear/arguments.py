@@ -14,7 +14,7 @@ from jaxbandits.declared import STATIC, Axes, Default, Doc, Epsilon, Example, Ge
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
-from jaxbandits.typing import Matrix, Scalar
+from jaxbandits.typing import Matrix, Scalar, Tensor
 
 MAX_STORED_REPORTS = 2**16  # of a batch, in a lane
 TABLE_LENGTH = 32  # of a table by batch, so that horizons share a program: doubling batches exceed any horizon by then
@@ -27,7 +27,7 @@ def slots(horizon: int) -> int:
     return min(128, max(8, 2 ** round(math.log2(max(horizon, 1) / 512))))
 
 
-def schedule(horizon: int, most_plays: Any) -> tuple[Span, ...]:
+def schedule(horizon: int, most_plays: np.ndarray[Any, Any]) -> tuple[Span, ...]:
     """One span a batch, closed by the elimination, then what is left. most_plays: of each batch.
 
     The first span is empty: its close makes the first design (in `init` it would be compiled twice).
@@ -152,13 +152,13 @@ def rewards_for_noise(noise_scale: float) -> Rewards:
     return Rewards(-1.0, 1.0) if noise_scale > 0 else Rewards()
 
 
-def column(values: Any) -> np.ndarray:
+def column(values: Tensor) -> np.ndarray:
     """A table by batch, of TABLE_LENGTH rows: the last value is repeated."""
     table = np.asarray(values, np.float64)[:TABLE_LENGTH]
     return np.pad(table, (0, TABLE_LENGTH - len(table)), mode="edge")
 
 
-def room(most_plays: Any, horizon: int) -> int:
+def room(most_plays: np.ndarray[Any, Any], horizon: int) -> int:
     """Reports that a lane has room for: of the longest batch and a window, rounded up so that few shapes compile."""
     longest = min(math.ceil(max(most_plays) * COUNT_ROUNDING), horizon)
     if longest > MAX_STORED_REPORTS:
@@ -205,7 +205,7 @@ def elimination_algorithm(
     rules: BatchRules,
     horizon: int,
     given: Designed,
-    most_plays: Any,
+    most_plays: np.ndarray[Any, Any],
     own: Any,
     claim: Guarantee,
     *,

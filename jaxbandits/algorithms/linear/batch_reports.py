@@ -17,7 +17,8 @@ from jaxbandits.algorithms.linear.formulas import ClientModel
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
 from jaxbandits.numerics import count, fixed_sum, materialize, matvec, sweep_inverse, two_sum
 from jaxbandits.protocol import Report
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric
 
 MISSING = 3e38  # stored for a report that is not finite: no number of the state is NaN or infinite
 
@@ -67,7 +68,7 @@ def block_ends(counts: Int[Array, " K"], most: Int[Array, ""]) -> Int[Array, " K
 
 
 def block_sums(
-    values: Array, arm: Int[Array, " P"], counts: Int[Array, " K"], position: Int[Array, ""], used: Any
+    values: Array, arm: Int[Array, " P"], counts: Int[Array, " K"], position: Int[Array, ""], used: int | Array
 ) -> Array:
     """Sum of values [P] by arm [K], in a fixed order: runs of equal arms are added by doubling strides."""
     slots, stride = values.shape[0], 1
@@ -110,7 +111,7 @@ def answers(
     return mean, own, last, there & play[0]
 
 
-def clamp_reports(value: Float[Array, "..."], clamp: Any) -> Float[Array, "..."]:
+def clamp_reports(value: Float[Array, "..."], clamp: Numeric) -> Float[Array, "..."]:
     """Reports as they are stored."""
     return jnp.where(jnp.isfinite(value), jnp.clip(value, -clamp, clamp), MISSING).astype(value.dtype)
 
@@ -171,8 +172,8 @@ def estimate_theta(
     whiten: Float[Array, "d d"],
     actions: Float[Array, "K d"],
     threshold: Float[Array, ""] | None,
-    draws: Any,
-    t: Any,
+    draws: Draws,
+    t: Array,
     refit: bool,
 ) -> BatchEstimate:
     """theta from the mean of X_j = u_a r_j over what sieve and filter leave.
@@ -200,14 +201,14 @@ def estimate_theta(
     return BatchEstimate(from_mean(mean, whiten), removed, reports.lost, jnp.any(present))
 
 
-def no_sums(num_arms: int, dtype: Any) -> ArmSums:
+def no_sums(num_arms: int, dtype: DType) -> ArmSums:
     """Sums before the first report."""
     zero = jnp.zeros(num_arms, dtype)
     return ArmSums(zero, zero, jnp.int32(0))
 
 
 def add_reports(
-    sums: ArmSums, message: Report, counts: Int[Array, " K"], position: Int[Array, ""], used: Any, clamp: Any
+    sums: ArmSums, message: Report, counts: Int[Array, " K"], position: Int[Array, ""], used: int | Array, clamp: Any
 ) -> ArmSums:
     """Sums after a window's reports. While exploiting the counts are zero, and so is every sum."""
     good = message.present & jnp.isfinite(message.value)

@@ -4,7 +4,7 @@ Axes: [K] arms, [d] features, [H] batches of doubling length. No draws.
 """
 
 import math
-from typing import Annotated, Any, NamedTuple, Unpack
+from typing import Annotated, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,14 +13,14 @@ from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import BatchRules
 from jaxbandits.declared import Doc, Example, Gt, Horizon, Inside, Le, NonNegative
 from jaxbandits.protocol import Guarantee
-from jaxbandits.typing import Scalar
+from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
-    sizes: Any  # [H], m_h
-    slack: Any  # [H]: an arm goes when its estimate is further below the best
-    weight_floor: Any
+    sizes: Numeric  # [H], m_h
+    slack: Numeric  # [H]: an arm goes when its estimate is further below the best
+    weight_floor: Numeric
 
 
 def _counts_with_floor(params, memory, design):

@@ -21,7 +21,7 @@ from jaxbandits.validation import declare
 ClientModel: TypeAlias = Literal["M1", "M2"]
 """Who is a client: of one reward, or of one action."""
 
-FloatLike = Annotated[Any, Kind("float")]  # of the host, or traced
+FloatLike = Annotated[float | Array, Kind("float")]  # of the host, or traced
 OfModel = Annotated[ClientModel, Doc("A client a reward, or a client an action.")]
 Size = Annotated[FloatLike, Doc("The size m of the batch.")]
 WeightFloor = Annotated[FloatLike, Doc("The least weight of an arm of the design in model M2.")]

@@ -4,7 +4,7 @@ Axes: [K] arms, [d] features, [B] batches, [n] reports of a batch, [G] buckets. 
 Laplace a play).
 """
 
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -17,16 +17,16 @@ from jaxbandits.declared import Horizon
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.estimators.geometric_median import plain_median
 from jaxbandits.numerics import fixed_sum, matvec
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 BUCKETS_AT_ONCE = 16  # solved side by side: no array has size G K
 
 
 class Own(NamedTuple):
-    sizes: Any  # [B], m_i
+    sizes: Numeric  # [B], m_i
     radius: Radius
-    corruption_bound: Any
+    corruption_bound: Numeric
 
 
 def run_sums(values: Float[Array, " n"], run: Int[Array, " n"]) -> Float[Array, " n"]:

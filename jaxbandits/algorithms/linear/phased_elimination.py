@@ -4,7 +4,7 @@ Axes: [K] arms, [d] features, [L] phases. Draws: `encode/noise` (one Laplace a p
 """
 
 import math
-from typing import Annotated, Any, NamedTuple, Unpack
+from typing import Annotated, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,12 +12,13 @@ import numpy as np
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import BatchRules
 from jaxbandits.declared import Doc, Epsilon, Example, Horizon, Inside
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
-    plays: Any  # [L]: plays of a phase, for each unit of the largest leverage
-    slack: Any  # [L]: an arm goes when its estimate is further below the best
+    plays: Numeric  # [L]: plays of a phase, for each unit of the largest leverage
+    slack: Numeric  # [L]: an arm goes when its estimate is further below the best
 
 
 def _counts_of_phase(params, memory, design):

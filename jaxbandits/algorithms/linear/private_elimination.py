@@ -7,7 +7,7 @@ Draws: `close/sums` (Laplace) or `close/means` (normal), one an arm at the last 
 """
 
 import math
-from typing import Annotated, Any, Literal, NamedTuple, Unpack
+from typing import Annotated, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jax import lax
@@ -18,7 +18,7 @@ from jaxbandits.declared import LATER, STATIC, Doc, Epsilon, Example, Ge, Horizo
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
-from jaxbandits.typing import Array, Bool, Float
+from jaxbandits.typing import Array, Bool, Float, Numeric
 from jaxbandits.validation import factory, integer, number
 
 
@@ -28,11 +28,11 @@ class Own(NamedTuple):
     sqrt(spread * variance + private_spread * squares) + private_tail k r / m_i.
     """
 
-    sizes: Any  # [B], m_i
-    spread: Any
-    private_spread: Any
-    private_tail: Any
-    delta: Any  # of the guarantee, 0 with Laplace noise; no play reads it
+    sizes: Numeric  # [B], m_i
+    spread: Numeric
+    private_spread: Numeric
+    private_tail: Numeric
+    delta: Numeric  # of the guarantee, 0 with Laplace noise; no play reads it
 
 
 class Influence(NamedTuple):

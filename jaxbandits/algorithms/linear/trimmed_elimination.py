@@ -3,7 +3,7 @@
 Axes: [K] arms, [d] features, [B] batches, [n] reports of a batch. Draws: `encode/noise` (one Laplace a play).
 """
 
-from typing import Annotated, Any, Literal, NamedTuple, Unpack
+from typing import Annotated, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jax import lax
@@ -14,14 +14,14 @@ from jaxbandits.algorithms.linear.batches import BatchRules, Radius
 from jaxbandits.declared import Ge, Horizon, Lt
 from jaxbandits.estimators.trimmed_mean import count_to_trim
 from jaxbandits.numerics import count
-from jaxbandits.typing import Scalar
+from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
-    sizes: Any  # [B], m_i
+    sizes: Numeric  # [B], m_i
     radius: Radius
-    trim: Any  # the share of an arm's reports that is left out at each end
+    trim: Numeric  # the share of an arm's reports that is left out at each end
 
 
 def _location_judge(median: bool):

@@ -17,13 +17,13 @@ from jaxbandits.algorithms.stochastic.plain_reports import cut_report, encode_re
 from jaxbandits.estimators.m_estimators import catoni_scale, decreasing_root, influence
 from jaxbandits.numerics import argmax, fixed_sum
 from jaxbandits.protocol import Program
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 
 BLOCK_SIZE = 256  # rewards that one step of a pass reads
 
 
 class Params(NamedTuple):
-    moment_bound: Any  # u: bounds the second moment of a reward
+    moment_bound: Numeric  # u: bounds the second moment of a reward
 
 
 class State(NamedTuple):

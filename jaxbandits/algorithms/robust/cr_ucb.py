@@ -5,7 +5,7 @@ Axes: [K] arms, [S] places for rewards.
 
 import math
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -15,16 +15,16 @@ from jaxbandits.declared import Example, NonNegative, NumArms
 from jaxbandits.estimators.trimmed_mean import shorth, trim_and_average
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 ESTIMATORS = {"trimmed": trim_and_average, "shorth": shorth}
 
 
 class Params(NamedTuple):
-    share: Any  # corruption_bound
-    width: Any  # noise_scale / (1 - 2 corruption_bound)
-    bias: Any  # corruption_width corruption_bound sqrt(ln T)
+    share: Numeric  # corruption_bound
+    width: Numeric  # noise_scale / (1 - 2 corruption_bound)
+    bias: Numeric  # corruption_width corruption_bound sqrt(ln T)
 
 
 class State(NamedTuple):

@@ -4,7 +4,7 @@ Axes: [K] arms, [S] places for rewards, [G] gaps.
 """
 
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,7 @@ from jaxbandits.declared import Example, NumArms, Positive
 from jaxbandits.numerics import argmin
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory import contaminated_divergence
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 # The largest gap that is told apart, in standard deviations, and entries of the table for a gap of 1.
@@ -24,8 +24,8 @@ FINENESS = 100
 
 
 class Params(NamedTuple):
-    divergence: Any  # [G] d_eps at the gaps 0, 0.01, ..., 40
-    noise_scale: Any
+    divergence: Numeric  # [G] d_eps at the gaps 0, 0.01, ..., 40
+    noise_scale: Numeric
 
 
 class State(NamedTuple):

@@ -4,7 +4,7 @@ Axes: [K] arms, [S] places for rewards.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -14,15 +14,15 @@ from jaxbandits.declared import Example, NonNegative, NumArms, Positive
 from jaxbandits.estimators.m_estimators import location
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    noise_scale: Any
-    clip: Any  # b
-    bias: Any  # 2 b corruption_bound / (1 - 2 corruption_bound)
-    min_pulls_scale: Any
+    noise_scale: Numeric
+    clip: Numeric  # b
+    bias: Numeric  # 2 b corruption_bound / (1 - 2 corruption_bound)
+    min_pulls_scale: Numeric
 
 
 class State(NamedTuple):

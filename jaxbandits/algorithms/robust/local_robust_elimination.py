@@ -7,7 +7,7 @@ Draws: `alg/encode/bit`, one uniform a play.
 import math
 import warnings
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,13 +31,13 @@ VACUOUS = 1e30  # a radius that no difference of estimates exceeds
 class Params(NamedTuple):
     """Numbers of the algorithm, and tables [B] with one entry for each batch."""
 
-    sizes: Any  # int32: pulls of a block
-    clip: Any  # M, where clients truncate
-    bound: Any  # c M, the size of an honest report
-    ceiling: Any  # a power of two, at least the bound
-    radius: Any
-    noise_scale: Any  # 1 / epsilon, 0 without noise; no table
-    mechanism_scale: Any  # multiplies the noise of the clients, not what the server believes; no table
+    sizes: Numeric  # int32: pulls of a block
+    clip: Numeric  # M, where clients truncate
+    bound: Numeric  # c M, the size of an honest report
+    ceiling: Numeric  # a power of two, at least the bound
+    radius: Numeric
+    noise_scale: Numeric  # 1 / epsilon, 0 without noise; no table
+    mechanism_scale: Numeric  # multiplies the noise of the clients, not what the server believes; no table
 
 
 class Memory(NamedTuple):

@@ -9,7 +9,7 @@ Axes: [K] arms, [S] places for rewards, [H] blocks.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -18,11 +18,11 @@ from jaxbandits.algorithms.stochastic.plain_reports import cut_report, encode_re
 from jaxbandits.estimators.middle_points import middle
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Program
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 
 
 class Params(NamedTuple):
-    moment_bound: Any  # u: bounds the second moment of a reward
+    moment_bound: Numeric  # u: bounds the second moment of a reward
 
 
 class State(NamedTuple):

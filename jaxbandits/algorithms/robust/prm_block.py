@@ -15,24 +15,24 @@ from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.estimators.cut_means import bin_index
 from jaxbandits.numerics import argmax, cond_any, materialize
 from jaxbandits.random import Draws, to_laplace
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric
 
 
 class Bins(NamedTuple):
     """The histogram's bins: numbers, which may be traced."""
 
-    num_bins: Any
-    first_edge: Any
-    width: Any
+    num_bins: Numeric
+    first_edge: Numeric
+    width: Numeric
 
 
 class BlockConstants(NamedTuple):
     """The numbers that measure a block of a given number of pulls. They may be traced."""
 
-    clip: Any  # M: values farther from the centre are rejected
-    ceiling: Any  # a power of two, at least twice M: a window may have 256 plays
-    noise_scale: Any  # Laplace scale of the mean
-    count_scale: Any  # Laplace scale of a bin's share
+    clip: Numeric  # M: values farther from the centre are rejected
+    ceiling: Numeric  # a power of two, at least twice M: a window may have 256 plays
+    noise_scale: Numeric  # Laplace scale of the mean
+    count_scale: Numeric  # Laplace scale of a bin's share
 
 
 class RewardBlock(NamedTuple):
@@ -40,11 +40,11 @@ class RewardBlock(NamedTuple):
 
     position: Int[Array, ""]  # pulls made so far
     sum: integer_sums.Sum  # of x - J over the rewards that truncation leaves
-    counts: Any  # int32 [B]; () with raw moments
+    counts: Array | tuple[()]  # int32 [B]; () with raw moments
     left_edge: Float[Array, ""]  # J; 0 with raw moments
 
 
-def empty_block(bins: int, dtype: Any) -> RewardBlock:
+def empty_block(bins: int, dtype: DType) -> RewardBlock:
     """A block before its first pull. `bins` is 0 with raw moments."""
     zero = jnp.zeros((), dtype)
     return RewardBlock(jnp.int32(0), integer_sums.nothing(dtype), jnp.zeros(bins, jnp.int32) if bins else (), zero)
@@ -61,9 +61,9 @@ def plays_left(block: RewardBlock, pulls: Int[Array, ""], bins: int) -> Int[Arra
 def extend_block(
     block: RewardBlock,
     pulls: Int[Array, ""],
-    used: Any,
+    used: Array,
     value: Float[Array, " P"],
-    play: Any,
+    play: Array,
     constants: BlockConstants,
     bins: int,
     histogram: Bins,
@@ -108,15 +108,15 @@ def extend_block(
     return RewardBlock(jnp.where(full, 0, position), total, counts, left_edge), full
 
 
-def _count_bins(counts: Any, value: Any, play: Any, fresh: Any, histogram: Bins) -> Any:
+def _count_bins(counts: Array, value: Array, play: Array, fresh: Array, histogram: Bins) -> Array:
     """Counts of the bins after a window of the first half."""
     index, inside = bin_index(value, histogram.first_edge, histogram.width, histogram.num_bins)
     return jnp.where(fresh, 0, counts).at[index].add(jnp.where(inside, play.astype(jnp.int32), 0))
 
 
 def _search_bins(
-    left_edge: Any, half_done: Any, counts: Any, n: Any, share_scale: Any, histogram: Bins, draws: Draws, t: Any
-) -> Any:
+    left_edge: Array, half_done: Array, counts: Array, n: Array, share_scale: Any, histogram: Bins, draws: Draws, t: Any
+) -> Array:
     """J where the first half has just ended: the left edge of the bin of largest noisy share."""
     dtype, position = left_edge.dtype, jnp.arange(counts.shape[0], dtype=jnp.int32)
     noise = to_laplace(draws.at(t, position), draws.dtype)

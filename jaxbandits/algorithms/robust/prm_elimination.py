@@ -22,7 +22,7 @@ from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, count, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Hints, Program, Report, Rewards, Span
 from jaxbandits.random import MAX_TRIALS
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric
 from jaxbandits.validation import array, factory
 
 UNSEEN = 1e30  # the estimate of an arm before its first one: greedy exploration takes such arms first, in index order
@@ -31,17 +31,17 @@ UNSEEN = 1e30  # the estimate of an arm before its first one: greedy exploration
 class Params(NamedTuple):
     """Numbers of the algorithm, and tables [B] with one entry for each batch."""
 
-    sizes: Any  # int32 [B]: pulls of a block
-    forced: Any  # how many batches explore
-    clip: Any  # [B]; see `Constants`
-    ceiling: Any
-    radius: Any
-    noise_scale: Any
-    count_scale: Any
+    sizes: Numeric  # int32 [B]: pulls of a block
+    forced: Numeric  # how many batches explore
+    clip: Numeric  # [B]; see `Constants`
+    ceiling: Numeric
+    radius: Numeric
+    noise_scale: Numeric
+    count_scale: Numeric
     bins: Bins
-    greedy_prob: Any
-    forced_arms: Any  # int32 [n], for tests; [0] where it is not used
-    mechanism_scale: Any
+    greedy_prob: Numeric
+    forced_arms: Numeric  # int32 [n], for tests; [0] where it is not used
+    mechanism_scale: Numeric
 
 
 class State(NamedTuple):

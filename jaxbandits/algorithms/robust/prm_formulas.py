@@ -28,7 +28,7 @@ from jaxbandits.declared import (
 )
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.protocol import Tails
-from jaxbandits.typing import Float, Int, Scalar
+from jaxbandits.typing import Float, Int, Numeric, Scalar
 from jaxbandits.validation import number
 
 MAX_BINS = 2**16  # of a histogram: every lane stores their counts
@@ -192,7 +192,7 @@ def check_prm(horizon: int, sampling_scale: Any, privacy_scale: Any, corruption_
     return prm
 
 
-def fold(prm: Prm, pulls: Any) -> Any:
+def fold(prm: Prm, pulls: Numeric) -> Any:
     """How many rewards n the released mean of `pulls` pulls rests on.
 
     With central moments these are half of them; an odd last one is dropped.
@@ -227,7 +227,7 @@ def prm_tables(prm: Prm, pulls: Int[np.ndarray, " B"]) -> Tables:
     return Tables(s * clip, s * radius, s * clip * share, share if prm.central else np.zeros_like(n))
 
 
-def _explicit(prm: Prm, n: Any, inner: Any, shift: float) -> Any:
+def _explicit(prm: Prm, n: Numeric, inner: Numeric, shift: float) -> Any:
     """The radius with its constants, in units of s.
 
     Its terms are Bernstein's inequality at delta / 2, the biases of tail and mixture, and the Laplace tail at delta
@@ -275,7 +275,7 @@ def bins_to_offer(num_bins: int) -> int:
     return 1 << (num_bins - 1).bit_length()
 
 
-def events(central: bool, pulls: Any, params: Any) -> tuple[Any, ...]:
+def events(central: bool, pulls: Numeric, params: Any) -> tuple[Any, ...]:
     """The releases that one reward of a block of `pulls` [B] pulls enters.
 
     It enters the block's mean or, with central moments, either that or the shares of the bins. Later blocks forget

@@ -17,7 +17,7 @@ from jaxbandits.estimators.cut_means import bin_index
 from jaxbandits.numerics import argmax, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.random import to_laplace
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 # A program has at least this many bins: their width depends on the share of contamination, which a grid varies.
@@ -30,18 +30,18 @@ BINS_PER_WINDOW = 32
 class Params(NamedTuple):
     """Numbers of the algorithm, and tables [B] with one entry for each length of an episode."""
 
-    pulls: Any  # int32 [B]: pulls of an episode
-    first: Any  # int32: row of an arm's first episode
-    clip: Any  # [B]
-    ceiling: Any  # [B]: power of two, at least the clip
-    radius: Any  # [B]
-    noise_scale: Any  # [B]: Laplace scale of the mean
-    count_scale: Any  # [B]: Laplace scale of each bin's share
-    num_bins: Any  # int32
-    first_edge: Any
-    bin_width: Any
-    thompson_scale: Any
-    mechanism_scale: Any
+    pulls: Numeric  # int32 [B]: pulls of an episode
+    first: Numeric  # int32: row of an arm's first episode
+    clip: Numeric  # [B]
+    ceiling: Numeric  # [B]: power of two, at least the clip
+    radius: Numeric  # [B]
+    noise_scale: Numeric  # [B]: Laplace scale of the mean
+    count_scale: Numeric  # [B]: Laplace scale of each bin's share
+    num_bins: Numeric  # int32
+    first_edge: Numeric
+    bin_width: Numeric
+    thompson_scale: Numeric
+    mechanism_scale: Numeric
 
 
 class BinSearch(NamedTuple):
@@ -63,7 +63,7 @@ class Memory(NamedTuple):
 
     estimate: Float[Array, " K"]
     episodes: Int[Array, " K"]  # finished episodes
-    search: Any  # a `BinSearch`; () with raw moments
+    search: BinSearch | tuple[()]  # a `BinSearch`; () with raw moments
 
 
 @cache

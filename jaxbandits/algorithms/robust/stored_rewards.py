@@ -3,12 +3,12 @@
 They store all rewards, so their horizon is bounded.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax.numpy as jnp
 
 from jaxbandits.declared import STATIC, Doc, Horizon, Remedy, Share
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, DType, Float
 
 MAX_HORIZON = 2**14  # every play reads an arm's rewards again, so time grows with the square of the horizon
 
@@ -49,7 +49,7 @@ def insert_in_order(row: Float[Array, " S"], value: Float[Array, ""]) -> Float[A
     return jnp.maximum(below, jnp.minimum(row, value))
 
 
-def tie(dtype: Any) -> float:
+def tie(dtype: DType) -> float:
     """Indices within this share of the largest are tied.
 
     Sums of the same rewards in another order differ by rounding.

@@ -9,7 +9,7 @@ Axes: [K] arms, [W] watched samples.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -18,14 +18,14 @@ from jaxbandits.algorithms.stochastic.arm_means import UNPLAYED
 from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Program
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 
 WATCHED_PER_ARM = 32  # at T = 10^5 at most 23 samples of size sqrt(u) will leave before the horizon
 
 
 class Params(NamedTuple):
-    moment_bound: Any  # u: bounds the second moment of a reward
-    last: Any  # ln T^2
+    moment_bound: Numeric  # u: bounds the second moment of a reward
+    last: Numeric  # ln T^2
 
 
 class State(NamedTuple):

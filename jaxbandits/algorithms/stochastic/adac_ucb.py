@@ -12,16 +12,16 @@ from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    index_scale: Any  # beta
-    inverse_rho: Any  # 1 / rho, 0 without noise
+    index_scale: Numeric  # beta
+    inverse_rho: Numeric  # 1 / rho, 0 without noise
     deviation: Any  # standard deviation of the noise on a sum, 1 / sqrt(2 rho)
-    mechanism_scale: Any
-    delta: Any
+    mechanism_scale: Numeric
+    delta: Numeric
 
 
 def adac_index(params, mean, samples, log_t):

@@ -13,14 +13,14 @@ from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    index_scale: Any  # alpha
+    index_scale: Numeric  # alpha
     inverse_epsilon: Any  # 1 / epsilon, 0 without noise
-    mechanism_scale: Any
+    mechanism_scale: Numeric
 
 
 class Memory(NamedTuple):

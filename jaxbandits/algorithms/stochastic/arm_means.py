@@ -9,12 +9,12 @@ only where an arm is updated: a fourth number of every arm would cost 13% of the
 `columns` are the form that is fastest for many lanes. Axes: [K] arms.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from jaxbandits.numerics import columns, materialize_all, moved_mean
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, DType, Float, Int
 
 # The mean, or the index, of an arm before its first play: each arm is played once, in index order.
 UNPLAYED = 1e30
@@ -37,7 +37,7 @@ class Arm(NamedTuple):
     pulls: Int[Array, ""]  # N
 
 
-def no_plays(num_arms: int, dtype: Any, mean: float = UNPLAYED) -> Means:
+def no_plays(num_arms: int, dtype: DType, mean: float = UNPLAYED) -> Means:
     """Of arms that were not played. mean: what stands for a mean until an arm's first play, which replaces it."""
     return Means(
         mean=columns.full_for_single_writes(num_arms, mean, dtype),

@@ -6,7 +6,7 @@ Draws: `act/arm`, a uniform a play.
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 
@@ -14,7 +14,7 @@ from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.declared import Example, FailureProb, Ge, Horizon, Le, NumArms
 from jaxbandits.numerics import fixed_sum, inverse_cdf, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Program, Report, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 LONGEST_EPOCH = 2.0**31 - 128  # a float32: no horizon is longer, so an epoch of this length never ends
@@ -22,7 +22,7 @@ LEAST_LENGTH_SCALE = 1e-9  # far below what is of use: gaps of later epochs and 
 
 
 class Params(NamedTuple):
-    pulls_scale: Any  # lambda: expected pulls, in an epoch, of an arm whose gap is 1
+    pulls_scale: Numeric  # lambda: expected pulls, in an epoch, of an arm whose gap is 1
 
 
 class State(NamedTuple):

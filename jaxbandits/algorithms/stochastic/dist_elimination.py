@@ -7,7 +7,7 @@ b = 1, 2, ... having 2^b plays of every arm. Draws: `alg/encode/round`, one unif
 
 import math
 from functools import cache, partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,7 @@ from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.theory import skellam_epsilon
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar, UInt32
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar, UInt32
 from jaxbandits.validation import factory
 
 # Of every table: the last batch is longer than any horizon, so that all horizons share a program.
@@ -32,23 +32,23 @@ class Params(NamedTuple):
     """Numbers of the algorithm, and tables [B] with one entry for each batch."""
 
     # int32: plays of a block
-    sizes: Any
+    sizes: Numeric
     # g: a reward of 1 becomes the integer g
-    levels: Any
+    levels: Numeric
     # int32: tau, beyond which the noise of a block rarely is
-    margin: Any
+    margin: Numeric
     # int32: m, the modulus of the sums
-    modulus: Any
+    modulus: Numeric
     # of a sum's noise: g / epsilon, or its standard deviation's square before rounding
-    spread: Any
+    spread: Numeric
     # [B, K] by the number of active arms less one: an arm is dropped when the best mean exceeds its own by more
-    slack: Any
+    slack: Numeric
     # of the claim; no table
-    epsilon: Any
-    precision_scale: Any
-    delta: Any
+    epsilon: Numeric
+    precision_scale: Numeric
+    delta: Numeric
     # multiplies the noise, not what the server believes; no table
-    mechanism_scale: Any
+    mechanism_scale: Numeric
 
 
 class Memory(NamedTuple):
@@ -60,12 +60,12 @@ class Memory(NamedTuple):
     sum: UInt32[Array, ""]
 
 
-def two_sided_geometric(spread: Any, plus: Any, minus: Any) -> Float[Array, ""]:
+def two_sided_geometric(spread: Numeric, plus: Numeric, minus: Numeric) -> Float[Array, ""]:
     """Discrete Laplace noise, P(z) proportional to exp(-|z| / spread), from two exponentials; 0 gives exactly 0."""
     return jnp.floor(spread * plus) - jnp.floor(spread * minus)
 
 
-def skellam(variance: Any, normal: Float[Array, ""]) -> Float[Array, ""]:
+def skellam(variance: Numeric, normal: Float[Array, ""]) -> Float[Array, ""]:
     """The difference of two Poisson numbers of mean variance / 2, from one normal; 0 gives exactly 0.
 
     A normal, corrected for the law's kurtosis and for the rounding. Total variation to the law, measured: 7e-4 at

@@ -20,7 +20,7 @@ from jaxbandits.declared import Doc, Epsilon, Example, Ge, Gt, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Rewards
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 # Tables are as long as the next power of two above this, so that horizons share a program.
@@ -37,10 +37,10 @@ IndexForm = Annotated[
 
 
 class Params(NamedTuple):
-    epsilon: Any  # the privacy budget; `UNBOUNDED` without noise
-    noise_scale: Any  # 1 / epsilon, 0 without noise
-    targets: Any  # [m] pulls of an arm at the end of its batches
-    mechanism_scale: Any
+    epsilon: Numeric  # the privacy budget; `UNBOUNDED` without noise
+    noise_scale: Numeric  # 1 / epsilon, 0 without noise
+    targets: Numeric  # [m] pulls of an arm at the end of its batches
+    mechanism_scale: Numeric
 
 
 class Memory(NamedTuple):

@@ -13,7 +13,7 @@ from jaxbandits.declared import Budget, Example, FailureProb, Horizon, NumArms
 from jaxbandits.mechanisms.composition import Event, laplace_event
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import Algorithm, Rewards
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 # The tables have this many rows, or a multiple: at least as many as a run can begin, so that horizons share a program.
@@ -23,12 +23,12 @@ TABLE_ROWS = 16
 class Params(NamedTuple):
     """Tables [E, K]: the row is the epoch less one, the column the number of active arms less one."""
 
-    pulls: Any  # int32: pulls of each active arm
-    clip: Any  # values of larger size are rejected, unless rewards are clipped to [0, 1]
-    ceiling: Any  # a power of two, at least the clip
+    pulls: Numeric  # int32: pulls of each active arm
+    clip: Numeric  # values of larger size are rejected, unless rewards are clipped to [0, 1]
+    ceiling: Numeric  # a power of two, at least the clip
     noise_scale: Any
-    slack: Any  # an arm is dropped when the best estimate exceeds its own by more than this
-    mechanism_scale: Any  # multiplies all privacy noise; no table
+    slack: Numeric  # an arm is dropped when the best estimate exceeds its own by more than this
+    mechanism_scale: Numeric  # multiplies all privacy noise; no table
 
 
 class Memory(NamedTuple):

@@ -5,7 +5,7 @@ Draws: `alg/act` itself, a normal variable of every arm at every play.
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 
@@ -17,17 +17,17 @@ from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 C0 = 2 * math.sqrt(2 * math.pi * math.e)
 
 
 class Params(NamedTuple):
-    deviation: Any  # sqrt(v): standard deviation of a draw from the mean of one reward
-    budget: Any  # phi: draws of an epoch's mean
-    mechanism_scale: Any
-    delta: Any
+    deviation: Numeric  # sqrt(v): standard deviation of a draw from the mean of one reward
+    budget: Numeric  # phi: draws of an epoch's mean
+    mechanism_scale: Numeric
+    delta: Numeric
 
 
 class State(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from jaxbandits.algorithms.stochastic.plain_reports import encode_reward
 from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import UNDECIDED, Program
-from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric
 
 DROPPED = -np.inf  # the mean of an arm that was dropped
 
@@ -65,7 +65,7 @@ def by_rounds(
 
 
 def after_block(
-    active: Bool[Array, " K"], estimate: Float[Array, " K"], arm: Int[Array, ""], slack: Any
+    active: Bool[Array, " K"], estimate: Float[Array, " K"], arm: Int[Array, ""], slack: Numeric
 ) -> tuple[Bool[Array, " K"], Bool[Array, ""], Int[Array, ""]]:
     """Which arms are left after a block of `arm`, whether its round ended, and the arm to be played next.
 

@@ -5,7 +5,7 @@ Draws: `alg/act` itself, a normal variable of every arm at every play.
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 
@@ -18,15 +18,16 @@ from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    pre_pulls: Any  # b: plays of every arm in advance
-    deviation: Any  # sqrt(c): standard deviation of the posterior of an arm that was not played
-    draws: Any  # draws of one arm that depend on a reward, at most
-    mechanism_scale: Any
-    delta: Any
+    pre_pulls: Numeric  # b: plays of every arm in advance
+    deviation: Numeric  # sqrt(c): standard deviation of the posterior of an arm that was not played
+    draws: Numeric  # draws of one arm that depend on a reward, at most
+    mechanism_scale: Numeric
+    delta: Numeric
 
 
 @cache

@@ -13,12 +13,12 @@ from jaxbandits.declared import STATIC, Doc, Example, Horizon, NumArms, Positive
 from jaxbandits.learners.transformations import GradientTransformation, begin, check_transformation, step
 from jaxbandits.numerics import SUMMED, fixed_sum, inverse_cdf, materialize, moved_mean, one_hot, tree_where, two_sum
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Float, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    learning_rate: Any  # alpha of plain ascent; not read where there is an optimizer
+    learning_rate: Numeric  # alpha of plain ascent; not read where there is an optimizer
 
 
 class State(NamedTuple):

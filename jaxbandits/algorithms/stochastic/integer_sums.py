@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.numerics import UNROLL, fixed_sum, materialize, one_hot
-from jaxbandits.typing import Array, Float, Int, Numeric
+from jaxbandits.typing import Array, DType, Float, Int, Numeric
 
 # The most plays of one window. That many units of 2^23 still fit in 31 bits; with a ceiling twice as large 256 fit.
 MAX_PLAYS = 128
@@ -36,13 +36,13 @@ def _integers(dtype):
     return jnp.finfo(dtype).nmant, jnp.int64 if dtype == jnp.float64 else jnp.int32
 
 
-def nothing(dtype: Any, shape: tuple[int, ...] = ()) -> Sum:
+def nothing(dtype: DType, shape: tuple[int, ...] = ()) -> Sum:
     """The sum of no rewards, or as many sums as `shape` says."""
     zero = jnp.zeros(shape, _integers(dtype)[1])
     return Sum(zero, zero)
 
 
-def add_rewards(total: Sum, value: Float[Array, " P"], ceiling: Any, plays: Int[Array, " V"] | None = None) -> Sum:
+def add_rewards(total: Sum, value: Float[Array, " P"], ceiling: Numeric, plays: Int[Array, " V"] | None = None) -> Sum:
     """`total` plus the rewards of a window.
 
     value: in [-ceiling, ceiling], 0 where nothing was played. plays: how often each value was paid, up to 2^14 times
@@ -62,7 +62,7 @@ def add_rewards(total: Sum, value: Float[Array, " P"], ceiling: Any, plays: Int[
     return Sum(high + (low >> bits), low & (2**bits - 1))
 
 
-def add_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Any, arm: Int[Array, " P"]) -> Sum:
+def add_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Numeric, arm: Int[Array, " P"]) -> Sum:
     """`total` of every arm [K] plus the rewards of a window in which each play has an arm of its own."""
     bits, integer = _integers(value.dtype)
     units = materialize(jnp.round(value * (2.0**bits / ceiling)).astype(integer))
@@ -74,7 +74,7 @@ def add_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Any, arm: Int[Arr
     return Sum(high + (low >> bits), low & (2**bits - 1))
 
 
-def sum_as_float(total: Sum, ceiling: Any, dtype: Any) -> Float[Array, ""]:
+def sum_as_float(total: Sum, ceiling: Numeric, dtype: np.dtype[Any]) -> Float[Array, ""]:
     """The sum, rounded to a float."""
     bits, _ = _integers(dtype)
     return (total.high.astype(dtype) + total.low.astype(dtype) * dtype.type(2.0**-bits)) * ceiling

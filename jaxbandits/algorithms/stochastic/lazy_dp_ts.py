@@ -6,7 +6,7 @@ Draws: `alg/act/gamma` and `alg/act/again/...` (Beta posterior), `alg/encode` it
 
 import math
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -17,16 +17,16 @@ from jaxbandits.declared import HOST, Doc, Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 LOGARITHMS = {"binary": 1 / math.log(2), "natural": 1.0}
 
 
 class Params(NamedTuple):
-    inverse_epsilon: Any  # 1 / epsilon, 0 without noise
-    optimism: Any  # 3 / (epsilon log b): optimism a unit of ln t
-    mechanism_scale: Any
+    inverse_epsilon: Numeric  # 1 / epsilon, 0 without noise
+    optimism: Numeric  # 3 / (epsilon log b): optimism a unit of ln t
+    mechanism_scale: Numeric
 
 
 class State(NamedTuple):

@@ -6,7 +6,7 @@ Draws: `alg/encode` itself (one Laplace variable, or one uniform, a play).
 
 import math
 from functools import cache, partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -18,16 +18,17 @@ from jaxbandits.mechanisms.composition import guarantee, laplace_event, response
 from jaxbandits.mechanisms.pure import randomized_response, response_bound
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 UNREADY = 1e30  # the index of an arm without enough pulls. Of several such arms the lowest is played.
 
 
 class Params(NamedTuple):
-    noise_scale: Any  # 1 / epsilon: the Laplace scale; the probability of a flip follows from it too
-    radius_scale: Any  # the radius is radius_scale sqrt(ln t / N)
-    min_pulls: Any  # an arm is ready once N >= min_pulls ln t and N >= 1
-    mechanism_scale: Any
+    noise_scale: Numeric  # 1 / epsilon: the Laplace scale; the probability of a flip follows from it too
+    radius_scale: Numeric  # the radius is radius_scale sqrt(ln t / N)
+    min_pulls: Numeric  # an arm is ready once N >= min_pulls ln t and N >= 1
+    mechanism_scale: Numeric
 
 
 def _events(mechanism, params):

@@ -11,17 +11,18 @@ from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    bonus_scale: Any
-    log_share: Any  # ln(T / K)
+    bonus_scale: Numeric
+    log_share: Numeric  # ln(T / K)
 
 
 class State(NamedTuple):
     means: arm_means.Means
-    index: columns.Columns  # it changes with its own arm's plays only, so that a play computes one
+    index: Any  # it changes with its own arm's plays only, so that a play computes one
 
 
 @cache

@@ -6,7 +6,7 @@ Draws: `act/layer`, a word a play.
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -15,7 +15,7 @@ from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.declared import STATIC, Example, FailureProb, Ge, Horizon, NumArms
 from jaxbandits.numerics import columns, count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 LEAST_WIDTH_SCALE = 1e-6  # far below what is of use: its square stays a float32 number
@@ -24,8 +24,8 @@ LEAST_WIDTH_SCALE = 1e-6  # far below what is of use: its square stays a float32
 class Params(NamedTuple):
     """The numbers of the race, so that the width of n pulls is sqrt(`square` / n) + `linear` / n."""
 
-    square: Any  # width_scale^2 Lambda, Lambda = ln(4 K T L / failure_prob)
-    linear: Any  # width_scale Lambda
+    square: Numeric  # width_scale^2 Lambda, Lambda = ln(4 K T L / failure_prob)
+    linear: Numeric  # width_scale Lambda
 
 
 class State(NamedTuple):

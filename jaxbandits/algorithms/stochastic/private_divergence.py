@@ -4,7 +4,7 @@ Azize, Wu, Honda, Orabona, Ito and Basu 2025. Indices of a mean q are on the sca
 1 stay apart in float32. `epsilon` is finite here: `UNBOUNDED` stands for none.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import lax
@@ -12,7 +12,7 @@ from jax.scipy.special import xlog1py, xlogy
 
 from jaxbandits.algorithms.stochastic.bernoulli_index import LEAST_ROOM, largest_mean, rise
 from jaxbandits.numerics import materialize
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Float, Numeric
 
 # So much privacy budget that no noise is left, while products with it stay below float32's 3e38.
 UNBOUNDED = 1e20
@@ -24,20 +24,20 @@ def kl(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
     return xlogy(x, x) - xlogy(x, y) + xlog1py(1 - x, -x) - xlog1py(1 - x, -y)
 
 
-def _log_thinning(y: Float[Array, "..."], rate: Any) -> Float[Array, "..."]:
+def _log_thinning(y: Float[Array, "..."], rate: Numeric) -> Float[Array, "..."]:
     """log(1 - y (1 - e^-rate)): the second form is for rates whose e^-rate vanishes beside 1."""
     small = jnp.log1p(y * jnp.expm1(-jnp.minimum(rate, 10.0)))
     return jnp.where(rate < 10, small, jnp.logaddexp(jnp.log1p(-y), jnp.log(y) - rate))
 
 
-def divergence(x: Float[Array, "..."], y: Float[Array, "..."], epsilon: Any) -> Float[Array, "..."]:
+def divergence(x: Float[Array, "..."], y: Float[Array, "..."], epsilon: Numeric) -> Float[Array, "..."]:
     """d_eps(x, y), the least eps |z - x| + kl(z, y) for z between x <= y, both in [0, 1]; 0 where x >= y."""
     apart = jnp.log(y) + jnp.log1p(-x) - jnp.log(x) - jnp.log1p(-y)  # logit y - logit x
     far = -epsilon * x - _log_thinning(y, epsilon)
     return jnp.where(x < y, jnp.maximum(jnp.where(apart <= epsilon, kl(x, y), far), 0), 0)
 
 
-def upper_index(p: Float[Array, "..."], level: Float[Array, "..."], epsilon: Any) -> Float[Array, "..."]:
+def upper_index(p: Float[Array, "..."], level: Float[Array, "..."], epsilon: Numeric) -> Float[Array, "..."]:
     """-log(1 - q) for the largest q in [p, 1] with d_eps(p, q) <= level; inf where that is 1."""
     left = epsilon * (1 - p) - level
     risen = rise(p, level)
@@ -49,7 +49,7 @@ def upper_index(p: Float[Array, "..."], level: Float[Array, "..."], epsilon: Any
     return materialize(jnp.where((p < 1) & (left > 0), index, jnp.inf), long=True)
 
 
-def _largest_value(function: Any, like: Float[Array, "..."]) -> Float[Array, "..."]:
+def _largest_value(function: Callable[[Array], Array], like: Float[Array, "..."]) -> Float[Array, "..."]:
     """The largest value of a function on (0, 1) that rises, then falls, elementwise: golden sections."""
     ratio = (5**0.5 - 1) / 2
 
@@ -68,7 +68,7 @@ def divergence_with_noises(
     y: Float[Array, "..."],
     pulls: Float[Array, "..."],
     noises: Float[Array, "..."],
-    epsilon: Any,
+    epsilon: Numeric,
 ) -> Float[Array, "..."]:
     """D_m(x, y; n) of n pulls whose sum carries m Laplace draws, from Chernoff's bound; 0 where x >= y."""
 
@@ -82,7 +82,7 @@ def divergence_with_noises(
 
 def upper_index_with_noises(
     p: Float[Array, "..."], level: Float[Array, "..."], pulls: Float[Array, "..."], noises: Float[Array, "..."],
-    epsilon: Any,
+    epsilon: Numeric,
 ) -> Float[Array, "..."]:  # fmt: skip
     """-log(1 - q) for the largest q in [p, 1] with D_m(p, q; n) <= n level."""
 

@@ -5,7 +5,7 @@ SE-WR where the budget is known and PE-WR where it is not. Axes: [K] arms, [P] p
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +16,7 @@ from jaxbandits.algorithms.stochastic.plain_reports import cut_report
 from jaxbandits.declared import Example, FailureProb, NonNegative, NumArms, Remedy
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import Algorithm, Rewards, Span
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar
+from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
 PHASES = 32  # of the tables: as many phases as the longest horizon has, so that all horizons share a program
@@ -27,15 +27,15 @@ MOST_PLAYS = 32
 class Widths(NamedTuple):
     """The numbers of the form whose budget is known."""
 
-    width: Any  # noise_scale sqrt(2 ln(2 K T / failure_prob))
-    corruption_budget: Any
+    width: Numeric  # noise_scale sqrt(2 ln(2 K T / failure_prob))
+    corruption_budget: Numeric
 
 
 class Phases(NamedTuple):
     """The numbers of the form whose budget is not known: tables [H]; the last entries repeat."""
 
-    pulls: Any  # int32: fresh pulls of each active arm
-    slack: Any  # an arm is dropped when the best mean exceeds its own by more than this: 2 r_h
+    pulls: Numeric  # int32: fresh pulls of each active arm
+    slack: Numeric  # an arm is dropped when the best mean exceeds its own by more than this: 2 r_h
 
 
 class Memory(NamedTuple):

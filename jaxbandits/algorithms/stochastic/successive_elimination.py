@@ -4,7 +4,7 @@ The form is that of Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -13,12 +13,13 @@ from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import Example, FailureProb, Horizon, NonNegative, NumArms
 from jaxbandits.numerics import count
 from jaxbandits.protocol import Algorithm, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    noise_scale: Any
-    log_term: Any  # ln(4 K / failure_prob)
+    noise_scale: Numeric
+    log_term: Numeric  # ln(4 K / failure_prob)
 
 
 def radius(params, pulls, t):

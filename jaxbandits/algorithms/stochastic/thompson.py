@@ -5,7 +5,7 @@ Draws: `alg/act/gamma` and `alg/act/again/...` (Beta posterior), `alg/act` itsel
 """
 
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -17,12 +17,12 @@ from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.random import Draws, to_exponential, to_normal
-from jaxbandits.typing import Array, Float, Int
+from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    noise_scale: Any  # standard deviation of a reward under the Gaussian posterior
+    noise_scale: Numeric  # standard deviation of a reward under the Gaussian posterior
 
 
 def _attempt(shape, first, second):

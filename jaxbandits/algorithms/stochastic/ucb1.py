@@ -1,7 +1,7 @@
 """UCB1 (Auer, Cesa-Bianchi and Fischer 2002): play the arm of largest mean + sqrt(2 log t / N)."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -10,11 +10,12 @@ from jaxbandits.algorithms.stochastic.plain_reports import encode_reward, finite
 from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
-    bonus_scale: Any
+    bonus_scale: Numeric
 
 
 @cache

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
+from jaxbandits.typing import Array, Numeric, Tensor
 
 # Four gaps 1 - theta_i, then four 1 - zeta_i, of the least error at 2^k releases, a row for every k from the first on:
 # computed anew for the form of Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024. Between rows logarithms are
@@ -194,16 +195,16 @@ def gaps_of(releases: int, buffers: int, error: str, participations: int = 1, se
 class Params(NamedTuple):
     """One row for each decaying sum."""
 
-    gap: Any  # 1 - decay [d + 1]; the first is 0
-    weight: Any  # [d + 1]
+    gap: Numeric  # 1 - decay [d + 1]; the first is 0
+    weight: Numeric  # [d + 1]
 
 
-def column(values: Any, like: Any) -> Any:
+def column(values: Tensor, like: Array) -> Array:
     """Numbers [n] as an array [n, 1, ...] beside `like` [n, ...], of its type."""
     return jnp.asarray(values, like.dtype).reshape((-1,) + (1,) * (like.ndim - 1))
 
 
-def sum_rows(rows: Any) -> Any:
+def sum_rows(rows: Array) -> Array:
     """The sum over the first axis, in its order."""
     total = rows[0]
     for i in range(1, rows.shape[0]):

@@ -14,7 +14,7 @@ from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.mechanisms.counters.k_ary import k_ary
 from jaxbandits.mechanisms.counters.nodes import honaker, tree_form
 from jaxbandits.mechanisms.counters.unknown_horizon import unknown_horizon
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import declare, integer
 
 OF_ANY_HORIZON = ("blt", "honaker", "tree")
@@ -22,7 +22,7 @@ MOST_MESSAGES = 2**30
 
 
 class Params(NamedTuple):
-    horizon: Any  # messages after which nothing is added
+    horizon: Numeric  # messages after which nothing is added
     form: Any  # the form's own
 
 

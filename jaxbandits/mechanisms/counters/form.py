@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.typing import Array
+
 
 class Form(NamedTuple):
     """The noise of running sums, without the sums.
@@ -37,8 +39,8 @@ def rows_of_zeros(number: int) -> Callable[..., Any]:
 class GivenDraw(NamedTuple):
     """In place of `Draws`: the normal draw that a message was given already."""
 
-    fresh: Any
+    fresh: Array
 
-    def normal(self, t: Any, shape: Any) -> Any:
+    def normal(self, t: Array, shape: tuple[int, ...]) -> Array:
         """That draw."""
         return self.fresh

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.numerics import fixed_sum
+from jaxbandits.typing import Array
 
 ARITIES = range(3, 64, 2)
 SEARCHED_RELEASES = 1 << 20  # up to so many releases all are looked at to choose the base
@@ -24,7 +25,7 @@ def height(releases: int, arity: int) -> int:
     return h
 
 
-def digit_sum(t: Any, arity: int, h: int) -> np.ndarray:
+def digit_sum(t: Array | np.ndarray[Any, Any], arity: int, h: int) -> np.ndarray:
     """The sum of the digits' sizes of t [...]."""
     shifted = np.asarray(t, np.int64) + (arity**h - 1) // 2
     return sum(np.abs(shifted // arity**level % arity - (arity - 1) // 2) for level in range(h))

@@ -11,12 +11,13 @@ from jax import lax
 from jaxbandits.mechanisms.counters.blt import column, sum_rows
 from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 from jaxbandits.mechanisms.tree import tree as binary_tree
+from jaxbandits.typing import Array
 
 # Above so many releases the exact column norm of Honaker's noise would take too long, and a bound is used.
 EXACT_RELEASES = 1 << 20
 
 
-def bits_of(t: Any, levels: int) -> np.ndarray:
+def bits_of(t: Array, levels: int) -> np.ndarray:
     """Which bits of t [...] are set [..., levels]."""
     return (np.asarray(t, np.int64)[..., None] >> np.arange(levels)) & 1
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxbandits.mechanisms.counters.blt import column, column_norm
 from jaxbandits.mechanisms.counters.form import Form, rows_of_zeros
 from jaxbandits.numerics import fixed_sum
+from jaxbandits.typing import Numeric
 
 MOST_RELEASES = 1024  # of `square_root`, which keeps every draw
 
@@ -19,7 +20,7 @@ MOST_RELEASES = 1024  # of `square_root`, which keeps every draw
 class Params(NamedTuple):
     """The coefficients of (1 - x)^(-1/2) that are needed."""
 
-    coefficient: Any
+    coefficient: Numeric
 
 
 def coefficients(number: int) -> np.ndarray:

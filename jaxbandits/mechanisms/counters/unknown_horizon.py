@@ -15,7 +15,7 @@ from jax import lax, tree
 
 from jaxbandits.mechanisms.counters import blt, nodes
 from jaxbandits.mechanisms.counters.form import Form, GivenDraw
-from jaxbandits.typing import Scalar
+from jaxbandits.typing import Array, Numeric, Scalar
 
 EPOCHS = 31  # the messages that an int32 can count
 
@@ -23,8 +23,8 @@ EPOCHS = 31  # the messages that an int32 can count
 class Params(NamedTuple):
     """What the counter of every epoch and the totals are multiplied by."""
 
-    total_scale: Any  # 1 / sqrt(share)
-    counter_scale: Any  # column norm of an epoch's counter over sqrt(1 - share) [EPOCHS]
+    total_scale: Numeric  # 1 / sqrt(share)
+    counter_scale: Numeric  # column norm of an epoch's counter over sqrt(1 - share) [EPOCHS]
     counters: Any  # the counters' own params, epoch by epoch
 
 
@@ -65,7 +65,7 @@ def epoch_functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     return begin, move, noise
 
 
-def _fill_lower_bits(t: Any) -> Any:
+def _fill_lower_bits(t: Array) -> Array:
     """All bits up to the highest one of t."""
     for shift in (1, 2, 4, 8, 16):
         t = t | (t >> shift)

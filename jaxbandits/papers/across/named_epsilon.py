@@ -23,7 +23,7 @@ from jaxbandits.papers.study import Claim, Claims, Evidence, Exact, Interval, Re
 from jaxbandits.protocol import Algorithm, Environment, World
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
-from jaxbandits.typing import Matrix, Vector
+from jaxbandits.typing import AlgorithmFactory, Matrix, Vector
 from jaxbandits.validation import array, factory
 
 DELTA = 1e-3  # of every claim that has one, but where a case says otherwise
@@ -54,11 +54,11 @@ def _mechanism(record: str, changes: Callable[[float], dict[str, Any]], *environ
     return Mechanism(provenance.records()[record], changes, *environment)
 
 
-def _pure(record: str, *environment: Any, **more: Any) -> Mechanism:
+def _pure(record: str, *environment: Any, **more: object) -> Mechanism:
     return _mechanism(record, lambda epsilon: {"epsilon": epsilon, **more}, *environment)
 
 
-def _approximate(record: str, **more: Any) -> Mechanism:
+def _approximate(record: str, **more: object) -> Mechanism:
     return _pure(record, delta=DELTA, **more)
 
 
@@ -67,7 +67,7 @@ def _batches(epsilon: float) -> dict[str, Any]:
     return {"epsilon": epsilon} | ({"window": 1} if epsilon > 1 else {})
 
 
-def _user(epsilon: float) -> Any:
+def _user(epsilon: float) -> AlgorithmFactory:
     return partial(a.online_ucb, epsilon=epsilon, delta=DELTA, calibration="exact", learner="ogd")
 
 

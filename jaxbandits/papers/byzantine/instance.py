@@ -1,7 +1,7 @@
 """The instance of this paper's studies: ten agents, ten fresh unit arms a play in four dimensions."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import xarray as xr
 
@@ -28,7 +28,7 @@ def honest(corruption, prob=1.0, num_agents: int = NUM_AGENTS) -> float:
     return num_agents - prob * int(corruption * num_agents + 0.5)
 
 
-def an_agent(ds: xr.Dataset, agents: Any) -> xr.Dataset:
+def an_agent(ds: xr.Dataset, agents: float | Callable[..., float]) -> xr.Dataset:
     """The Dataset with regret an honest agent; agents: how many, or a function of the share of corrupted ones."""
     if callable(agents):
         share = ds["corruption_bound"]

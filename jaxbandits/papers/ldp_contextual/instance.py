@@ -18,7 +18,7 @@ CONTEXTUAL = partial(e.contextual_linear, num_arms=NUM_ARMS, dim=DIM)
 DELTA = 0.1  # the paper's
 
 
-def private_rivals(**settings: Any) -> dict[str, partial[Any]]:
+def private_rivals(**settings: object) -> dict[str, partial[Any]]:
     """The comparators with the constants of published code, and some settings."""
     published = partial(partial, preset="reference", **settings)
     return {

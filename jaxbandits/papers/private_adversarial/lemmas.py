@@ -13,6 +13,7 @@ from jaxbandits.formatting import format_number
 from jaxbandits.mechanisms.composition import composed_epsilon
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, nothing
 from jaxbandits.reports import plot
+from jaxbandits.typing import Numeric
 
 ROUNDING = 1e-9  # of a ratio
 MECHANISMS = 200  # finite ones that are tried
@@ -123,7 +124,7 @@ def group_ratio(rng: np.random.Generator, records: int = 4, outputs: int = 5) ->
     return float((loss / np.maximum(apart * epsilon, 1e-300))[apart > 0].max())
 
 
-def norm_limit(experts: Any, plays: Any) -> Any:
+def norm_limit(experts: Numeric, plays: Numeric) -> Numeric:
     """Lemma B.3: 10 log^2(N T), the limit of a squared norm in units of the noise's squared scale."""
     return 10 * np.log(np.asarray(experts) * plays) ** 2
 

@@ -56,7 +56,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {name: along_both(PRM | RIVALS, PARETO, attack, full) for name, attack in attacks.items()}
 
 
-def along_both(algorithms: Any, environment: Any, attack: Any, full: bool) -> Sweep:
+def along_both(algorithms: object, environment: object, attack: object, full: bool) -> Sweep:
     """Every epsilon with every share of contaminated rewards, which the learner knows."""
     horizon, seeds = (100_000, 200) if full else (2000, 16)
     epsilons, shares = ([0.1, 0.5, 1.0], [0.0, 0.02, 0.05, 0.1]) if full else ([0.5, 1.0], [0.0, 0.05])

@@ -154,7 +154,7 @@ def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Data
     return ds, f"The page has room for {listing(parts)}." if parts else ""
 
 
-def _chart(ds: xr.Dataset, bands: Sequence[Any], x: Any, key: str | None = None, **said: Any) -> Chart:
+def _chart(ds: xr.Dataset, bands: Sequence[Any], x: Any, key: str | None = None, **said: object) -> Chart:
     """A chart from arrays `[algorithm, <keys but `key`...>, x]`: centres and, where there are, lows and highs.
 
     said: what page.js reads, beside or in place of `USUAL`.

@@ -72,7 +72,7 @@ def runs(given: Any) -> list[ReportRun]:
     return [_run(" ".join(str(label).split()) or ALONE, one) for label, one in named.items()]
 
 
-def _name(directory: Any) -> str:
+def _name(directory: object) -> str:
     try:
         path = path_of(directory).resolve()
         return path.stem if path.suffix in (".nc", ".zarr") else path.name or ALONE
@@ -145,7 +145,7 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _walk_values(x: Any) -> Iterator[Any]:
+def _walk_values(x: object) -> Iterator[Any]:
     """A value of a configuration and all that lie inside it."""
     yield x
     if isinstance(x, dict | list):
@@ -153,12 +153,12 @@ def _walk_values(x: Any) -> Iterator[Any]:
             yield from _walk_values(inside)
 
 
-def _names(x: Any) -> Iterator[str]:
+def _names(x: object) -> Iterator[str]:
     """The names of all parts in a configuration."""
     return (part["name"] for part in _walk_values(x) if isinstance(part, dict) and isinstance(part.get("name"), str))
 
 
-def is_own(table: Any) -> bool:
+def is_own(table: object) -> bool:
     """Whether a part of a file, or one inside it, is not of the package."""
     known = {*algorithms.__all__, *environments.__all__, *adversaries.__all__}
     references = {x for x in _walk_values(table) if isinstance(x, str) and ":" in x}
@@ -236,7 +236,7 @@ def _describe_part(part: dict[str, Any]) -> str:
     )
 
 
-def _describe_value(value: Any) -> str:
+def _describe_value(value: object) -> str:
     if isinstance(value, list):
         few = len(value) <= SHOWN_VALUES and not any(isinstance(x, list | dict) for x in value)
         return f"[{', '.join(map(format_value, value))}]" if few else f"{len(value)} values"

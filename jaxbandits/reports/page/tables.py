@@ -238,7 +238,7 @@ def _maker(column: str) -> Callable[[Any], TableCell]:
     return table_cell
 
 
-def table_cell(x: Any) -> TableCell:
+def table_cell(x: object) -> TableCell:
     """A number or a text as a cell."""
     if isinstance(x, bool | np.bool_):
         return TableCell("yes" if x else "no", float(x))
@@ -247,7 +247,7 @@ def table_cell(x: Any) -> TableCell:
     return TableCell(cut(" ".join(str(x).split())))
 
 
-def _order(x: Any) -> float | None:
+def _order(x: float | np.number[Any]) -> float | None:
     x = float(x)
     return None if math.isnan(x) else max(min(x, 1e300), -1e300)
 

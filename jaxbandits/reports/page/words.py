@@ -19,7 +19,7 @@ def key_name(key: str) -> str:
     return layout.plain_text(layout.key_words(key))
 
 
-def number_words(x: Any) -> str:
+def number_words(x: float | np.number[Any]) -> str:
     """Four significant digits; a dash for what is not there."""
     x = float(x)
     if math.isnan(x):

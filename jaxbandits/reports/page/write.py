@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jinja2
 import numpy as np
@@ -83,7 +83,7 @@ def report(
     return path
 
 
-def _writable(given: Any) -> Path:
+def _writable(given: object) -> Path:
     """The path, if a page can be written there: said before the work, not after it."""
     path = path_of(given, "report: path")
     if path.suffix.lower() != ".html":

@@ -90,7 +90,7 @@ def verdict(
     return ContractError("; ".join(sentences)) if sentences else None
 
 
-def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> str:
+def _sentence(cell: Cell, fault: Fault, times: np.ndarray[Any, Any], dtype: str, lanes: int) -> str:
     """How a lane broke the contract, as part of the error's text."""
     play, arm = _witness(cell, fault, times, dtype) or (0, 0)
     inside = f"arms are 0..{(simulator.arms_of(cell.environment) or 0) - 1}"
@@ -108,7 +108,7 @@ def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> s
     return f"{cell.label}{said} (seed {fault.seed}{first}; nothing of it is kept)"
 
 
-def _witness(cell: Cell, fault: Fault, times: Any, dtype: str) -> tuple[int, int] | None:
+def _witness(cell: Cell, fault: Fault, times: np.ndarray[Any, Any], dtype: str) -> tuple[int, int] | None:
     """Play a lane again until its fault: the play and the arm that was played or counted; None where none is seen."""
     # compiled anew: a value that a user's function reads may have changed since it was compiled
     parts = parts_in(cell, dtype)._replace(traced=uuid.uuid4().hex)

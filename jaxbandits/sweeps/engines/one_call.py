@@ -26,8 +26,9 @@ from jaxbandits.sweeps.engines.calls import Call, blocks
 from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, find_faults
 from jaxbandits.sweeps.plan import Plan, host_case, stack_cases
 from jaxbandits.sweeps.storage.store import BegunCall, Store
+from jaxbandits.typing import Array
 from jaxbandits.validation import same
-from jaxbandits.window import Parts
+from jaxbandits.window import Lane, Parts
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
 FIRST_SEGMENT = 256  # windows of a call's first segment, before its speed is known
@@ -55,8 +56,9 @@ class Progress(NamedTuple):
 class Outcome(NamedTuple):
     """What a call gives back, on the host."""
 
-    regret: Any  # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
-    pulls: Any  # [S, M, K] int32 | None
+    # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
+    regret: Any
+    pulls: np.ndarray[Any, Any] | None  # [S, M, K] int32 | None
     diagnostics: dict[str, Any]  # name -> [S, M]
     faults: tuple[Fault, ...] = ()
 
@@ -129,7 +131,7 @@ class Programs(NamedTuple):
 
     run: Compiled
     case: Any
-    times: Any  # [C] int32
+    times: Array  # [C] int32
 
 
 def programs_of_calls(plan: Plan, number: int, cells: tuple[int, ...], device: jax.Device) -> Programs:
@@ -175,20 +177,20 @@ class Player:
     def begin(self) -> Any:
         return self.run("begin", self.device, self.case, self.seeds)
 
-    def advance(self, lane: Any, number: int, start: int, first: int, count: int) -> Any:
+    def advance(self, lane: Lane, number: int, start: int, first: int, count: int) -> Lane:
         """Play `count` windows of a span from the one numbered `first`."""
         span = self.group.schedule[number]
         where = segment(span, start, first, count, self.group.times)
         return self.run("advance", self.device, self.case, self.seeds, lane, self.times, where, kind=span.kind)
 
-    def close(self, lane: Any) -> Any:
+    def close(self, lane: Lane) -> Lane:
         return self.run("close", self.device, self.case, self.seeds, lane)
 
-    def finish(self, lane: Any) -> Any:
+    def finish(self, lane: Lane) -> Any:
         lane = lane._replace(record=Record((), (), (), ()))  # otherwise all of it would be copied
         return self.run("finish", self.device, self.case, lane)
 
-    def others(self, lane: Any) -> dict[Any, Callable[[], Any]]:
+    def others(self, lane: Lane) -> dict[Any, Callable[[], Any]]:
         """What has to be run beside `begin`, by name. lane: shapes."""
         functions: dict[Any, Callable[[], Any]] = {}
         for number, span in enumerate(self.group.schedule):
@@ -231,7 +233,7 @@ class Player:
             faults=find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
         )  # fmt: skip
 
-    def _play_span(self, number: int, lane: Any, start: int, done: int) -> Any:
+    def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Lane:
         """The lanes after a span of which `done` windows are done.
 
         A segment without a play does not show that the algorithm has ended the span: it may be working between two
@@ -270,7 +272,7 @@ class Player:
         self.report(Progress(self.call, new * lanes, seconds, restored))
 
 
-def of_call(tree: Any, call: Call) -> Any:
+def of_call(tree: object, call: Call) -> Any:
     """What lanes hold, [S, M, ...] on the host, of the call's seeds."""
 
     def on_host(x: Any) -> np.ndarray[Any, Any]:
@@ -280,7 +282,7 @@ def of_call(tree: Any, call: Call) -> Any:
     return jax.tree.map(on_host, tree)
 
 
-def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:
+def _on_host(tree: object) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(x) for x in jax.tree.leaves(tree)]
 
 

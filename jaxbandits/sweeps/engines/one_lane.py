@@ -6,12 +6,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxbandits import simulator, spans
 from jaxbandits.protocol import Case, Span
-from jaxbandits.recorder import Record
+from jaxbandits.recorder import Record, Times
 from jaxbandits.traced_once import without_unread
+from jaxbandits.typing import Array, Numeric
 from jaxbandits.window import Lane, Parts, Window
 
 
@@ -28,8 +30,8 @@ finish_lane = _piece(simulator.finish, (0,))
 
 @partial(_piece, static=(0, 1, 2))
 def watch_windows(
-    parts: Parts, kind: simulator.WindowKind, windows: int, case: Case, seed: Any, lane: Lane, times: Any, start: Any,
-    length: Any, first: Any,
+    parts: Parts, kind: simulator.WindowKind, windows: int, case: Case, seed: Array, lane: Lane, times: Times,
+    start: Any, length: Any, first: Any,
 ) -> tuple[Lane, Window]:  # fmt: skip
     """Play windows of a span from the `first` on, one by one, and return all of them, stacked."""
 
@@ -43,8 +45,8 @@ def watch_lane(
     parts: Parts,
     schedule: Sequence[Span],
     case: Case,
-    seed: Any,
-    times: Any,
+    seed: Numeric,
+    times: np.ndarray[Any, Any],
     lane: Lane | None = None,
     most: int = 2**31,
 ) -> Iterator[tuple[Lane, Window]]:
@@ -68,7 +70,7 @@ def watch_lane(
 
 
 def play_lane(
-    parts: Parts, schedule: Sequence[Span], history: bool, case: Case, seed: Any, times: Any
+    parts: Parts, schedule: Sequence[Span], history: bool, case: Case, seed: Numeric, times: np.ndarray[Any, Any]
 ) -> tuple[Record, Lane, dict[str, Any], list[Window]]:
     """The record, the lane and the diagnostics at the horizon, and with `history` the windows of each span."""
     windows = [seen for _, seen in watch_lane(parts, schedule, case, seed, times)] if history else []

@@ -136,7 +136,7 @@ def _describe() -> tuple[str, int]:
     return platform, default_memory(platform)
 
 
-def _pickle_with_modules(x: Any) -> bytes:
+def _pickle_with_modules(x: object) -> bytes:
     """Pickle x together with users' own modules: a node need not have their files."""
     from ray import cloudpickle
 
@@ -150,7 +150,7 @@ def _pickle_with_modules(x: Any) -> bytes:
             cloudpickle.unregister_pickle_by_value(sys.modules[name])
 
 
-def _functions(x: Any) -> Iterator[Any]:
+def _functions(x: object) -> Iterator[Any]:
     """The functions in a tree of arguments, also those inside partials."""
     if isinstance(x, functools.partial):
         yield from _functions([x.func, *x.args, *x.keywords.values()])

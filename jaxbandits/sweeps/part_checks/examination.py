@@ -27,6 +27,7 @@ from jaxbandits.selection import SPENT
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.fields import calls_of, check_claim
 from jaxbandits.traced_once import trace
+from jaxbandits.typing import Array
 from jaxbandits.window import Parts, offer
 
 # Of functions that return several values: their names, and what to return where there is nothing to say.
@@ -84,7 +85,7 @@ class Examination:
         # message, released and actions, as shapes
         self.shown = jax.eval_shape(self._window, case, np.uint32(0), np.int32(0), np.int32(slots))
 
-    def _window(self, case: Case, seed: Any, before: Any, limit: Any) -> Any:
+    def _window(self, case: Case, seed: Array, before: Any, limit: Any) -> Any:
         parts = self.parts
         lane = as_arrays(simulator.begin_without_record(parts, case, seed))
         watched = parts._replace(draws=partial(LoggedDraws, note=self.addresses.append)) if self.checked else parts
@@ -101,7 +102,7 @@ class Examination:
         fields = [field for field in calls_of(part.__class__) if getattr(part, field) is not None]
         return part._replace(**{field: partial(self.examine, part, field, slot) for field in fields})
 
-    def examine(self, part: Any, field: str, slot: str, *args: Any) -> Any:
+    def examine(self, part: Any, field: str, slot: str, *args: object) -> Any:
         """What a function of a part returns, after a look at its form, at its results and by `FUNCTION_RULES`."""
         if (type(part), field, slot) in self.seen:  # an attack asks what another arm would pay
             return getattr(part, field)(*args)
@@ -112,7 +113,7 @@ class Examination:
 class PartCall:
     """A function of a part in a window, what it is given and what it returned, which its rules have looked at."""
 
-    def __init__(self, of: Examination, part: Any, field: str, slot: str, args: Any) -> None:
+    def __init__(self, of: Examination, part: Any, field: str, slot: str, args: tuple[Any, ...]) -> None:
         self.of, self.part, self.field, self.slot, self.args = of, part, field, slot, args
         self.kind, self.function = type(part).__name__, getattr(part, field)
         self.name, self.takes = f"{self.kind}.{field}", calls_of(part.__class__)[field]  # and its arguments' names
@@ -126,7 +127,7 @@ class PartCall:
         shape = self.args[-1].shape
         return shape[1] if len(shape) == 2 else None
 
-    def require(self, holds: Any, text: str, name: str = "", function: Any = None) -> None:
+    def require(self, holds: object, text: str, name: str = "", function: object = None) -> None:
         """ValueError about this function, or another one, unless a rule holds: label, name, text, the author's line."""
         if not holds:
             place = at_line(function or self.function)
@@ -300,7 +301,7 @@ class LoggedDraws(Draws):
         return super().at(t, position)
 
 
-def is_scalar(x: Any, kind: Any) -> bool:
+def is_scalar(x: Any, kind: type) -> bool:
     """Whether it is one number of a kind, such as `jnp.integer`."""
     x = np.asarray(x) if isinstance(x, bool | int | float) else x
     return is_array(x) and x.shape == () and jnp.issubdtype(x.dtype, kind)
@@ -313,7 +314,7 @@ def fits(x: Any, slots: int, agents: int | None, many: bool) -> bool:
     return x.shape[0] in (slots, 1) and (not many or agents is None or x.shape[1] == agents)
 
 
-def as_arrays(tree: Any) -> Any:
+def as_arrays(tree: object) -> Any:
     """The tree with its numbers as arrays: what is carried from play to play becomes an array."""
     return jax.tree.map(lambda x: x if is_array(x) else jnp.asarray(x), tree)
 

@@ -71,17 +71,17 @@ class PartRules(NamedTuple):
     head: str
     function: Any  # whose line it is
 
-    def must(self, holds: Any, text: str, *values: Any) -> None:
+    def must(self, holds: object, text: str, *values: object) -> None:
         """ValueError of a text, with values in its braces, unless a rule holds."""
         if not holds:
             raise ValueError(f"{self.head}{text.format(*values)}{at_line(self.function)}")
 
-    def must_be(self, holds: Any, name: str, value: Any, words: str = "a function") -> None:
+    def must_be(self, holds: object, name: str, value: object, words: str = "a function") -> None:
         """ValueError unless a field is what `MUST_BE` says."""
         if not holds:
             self.must(False, "{} must be {}, not {}", name, MUST_BE.get(name, words), what(value))
 
-    def must_be_part(self, part: Any, kind: Any, name: str) -> None:
+    def must_be_part(self, part: Any, kind: type, name: str) -> None:
         """It is a part of the kind, with functions for its functions, of which one gives the line."""
         self.must_be(isinstance(part, kind), name, part, a_kind(kind))
         PartRules(f"{self.head}{name}: ", next(filter(inspect.isfunction, part), None)).types(part, calls_of(kind))
@@ -107,7 +107,7 @@ class PartRules(NamedTuple):
             self.must(_is_number(value), "{}{} = {!r} {}", name, jax.tree_util.keystr(path), value, remedy)
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     if isinstance(x, int | float | jax.Array):  # a traced number is a jax.Array
         return True
     return not (x is None or isinstance(x, str | bytes) or callable(x)) and np.asarray(x).dtype.kind in "biuf"

@@ -165,7 +165,7 @@ def _is_zarr(path: Path) -> bool:
 def _refuse_pickles(path: Path) -> None:
     """ValueError where a zarr directory asks for pickles to be read, which `save` never writes: they run code."""
 
-    def asks_for_pickle(x: Any) -> bool:
+    def asks_for_pickle(x: object) -> bool:
         if isinstance(x, dict) and any(x.get(key) in ("pickle", "numcodecs.pickle") for key in ("id", "name")):
             return True
         inside = x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()

@@ -300,7 +300,7 @@ def remedy(error: Exception) -> str:
     return "make room" if full else "see to the disk"
 
 
-def _only_horizons_differ(key: str, stored: Any, asked: Any) -> bool:
+def _only_horizons_differ(key: str, stored: object, asked: object) -> bool:
     """Whether only the list of horizons became longer or shorter: it is an axis, and axes may grow and shrink."""
     old, new = (set(x if isinstance(x, list) else [x]) for x in (stored, asked)) if key == "horizon" else ({0}, {1})
     return old <= new or old >= new
