@@ -568,7 +568,7 @@ def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
     ):  # fmt: skip
         claims = [row._replace(**changes) if one == row else one for one in record["byzantine"]["claim"]]
         changed = record | {"byzantine": record["byzantine"] | {"claim": claims}}
-        monkeypatch.setattr(verdicts, "read", lambda docs, changed=changed: changed)
+        monkeypatch.setattr(verdicts, "read_verdicts", lambda docs, changed=changed: changed)
         assert any(words in found for found in verdicts.faults(DOCS, known)), words
     assert verdicts.numbers_of("Lemmas A.3 and A.4") == {"Lemma A.3", "Lemma A.4"}
     assert verdicts.numbers_of("Theorem 6.5 and Corollary 6.6") == {"Theorem 6.5", "Corollary 6.6"}
