@@ -62,13 +62,20 @@ WORLDS: dict[str, Any] = {
     "experts": experts,
 }  # fmt: skip
 NATURAL = {
-    "arms": "arms", "decision set": "contexts", "fixed set": "bounded", "advice": "experts", "agents": "federated",
-}  # fmt: skip
+    "arms": "arms",
+    "decision set": "contexts",
+    "fixed set": "bounded",
+    "advice": "experts",
+    "agents": "federated",
+}
 # What of an algorithm's arguments that world must have, too.
 SIZES = {
-    "arms": ("num_arms",), "decision set": ("num_arms", "dim"), "fixed set": ("actions",),
-    "advice": ("num_arms", "num_experts"), "agents": ("num_agents", "num_arms", "dim"),
-}  # fmt: skip
+    "arms": ("num_arms",),
+    "decision set": ("num_arms", "dim"),
+    "fixed set": ("actions",),
+    "advice": ("num_arms", "num_experts"),
+    "agents": ("num_agents", "num_arms", "dim"),
+}
 
 
 def natural(kind: str, arguments: Mapping[str, Any]) -> EnvironmentFactory:
@@ -154,15 +161,17 @@ ENVIRONMENTS: dict[str, SmallSweep] = {
 ADVERSARIES: dict[str, SmallSweep] = {
     "huber": SmallSweep(a.ucb1, arms, reward_adversary=partial(v.huber, corruption=0.2, kind="fixed", value="inf")),
     "byzantine": SmallSweep(
-        partial(a.byzantine_ucb, window=8, aggregate="krum", corruption_bound=0.2), federated,
+        partial(a.byzantine_ucb, window=8, aggregate="krum", corruption_bound=0.2),
+        federated,
         message_adversary=partial(v.byzantine, corruption=0.4, kind="noise", scale=2.0, prob=0.5),
     ),
     "poison": SmallSweep(
-        partial(a.byzantine_ucb, window=8, aggregate="median_of_means", corruption_bound=0.2), federated,
+        partial(a.byzantine_ucb, window=8, aggregate="median_of_means", corruption_bound=0.2),
+        federated,
         reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
     ),
     "budgeted": SmallSweep(a.ucb1, arms, reward_adversary=partial(v.budgeted, total=4.0, size=0.5)),
-}  # fmt: skip
+}
 
 EVERYTHING: dict[str, SmallSweep] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}
 

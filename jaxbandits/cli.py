@@ -141,9 +141,11 @@ def parser() -> argparse.ArgumentParser:
     reporting.add_argument("--out", metavar="FILE", type=_path, help=f"where to write (default: {default})")
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
     auditing.add_argument(
-        "name", metavar="NAME", nargs="?",
+        "name",
+        metavar="NAME",
+        nargs="?",
         help="an algorithm, at the catalogue's size, your own as MODULE:FACTORY, or all of a sweep in FILE.toml",
-    )  # fmt: skip
+    )
     auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
     auditing.add_argument("--whole", action="store_true", help="look at whole runs, not at their beginning alone")
     auditing.add_argument("--adaptive", action="store_true", help="inputs react to the arms that were played")

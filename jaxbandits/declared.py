@@ -370,8 +370,10 @@ def _argument(name: str, annotation: Any, default: Any) -> Argument:
         return found
     kind = "array" if axes else "integer" if kinds == [int] else "number"
     low, high = (found.mark(Gt) or found.mark(Ge)), (found.mark(Lt) or found.mark(Le))
-    ends = [infinite if end is None else getattr(end, type(end).__name__.lower())
-            for end, infinite in ((low, -math.inf), (high, math.inf))]  # fmt: skip
+    ends = [
+        infinite if end is None else getattr(end, type(end).__name__.lower())
+        for end, infinite in ((low, -math.inf), (high, math.inf))
+    ]
     bottom, top = ends if kind == "integer" else map(float, ends)
     return found._replace(range=Range(kind, bottom, top, isinstance(low, Gt), isinstance(high, Lt)))
 

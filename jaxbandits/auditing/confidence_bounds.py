@@ -50,10 +50,12 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
 
 @declare(check=False)
 def epsilon_lower(
-    true_positives: Numeric, false_positives: Numeric,
+    true_positives: Numeric,
+    false_positives: Numeric,
     trials: Annotated[Numeric, Kind("int or array"), Doc("Runs on each of the two inputs.")],
-    delta: Annotated[float, Doc("In [0, 1).")], confidence: float,
-) -> Numeric:  # fmt: skip
+    delta: Annotated[float, Doc("In [0, 1).")],
+    confidence: float,
+) -> Numeric:
     """The largest epsilon that an event, fixed beforehand, refutes at a delta.
 
     Args:

@@ -96,9 +96,12 @@ def _laplace(negative, positive, columns) -> AuditScore:
 
 
 def choose_score(
-    scores: list[AuditScore], negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"], delta: float,
+    scores: list[AuditScore],
+    negative: Float[np.ndarray, "L F"],
+    positive: Float[np.ndarray, "L F"],
+    delta: float,
     confidence: float,
-) -> ThresholdTest:  # fmt: skip
+) -> ThresholdTest:
     """The score, side and threshold that refute the largest epsilon on runs [L, F] of each input."""
     confidence = 1 - (1 - confidence) / 100  # the best of many: rare events that came up by chance should not win
     steps = np.concatenate([np.geomspace(1e-3, 0.5, 200), 1 - np.geomspace(1e-3, 0.5, 200)])

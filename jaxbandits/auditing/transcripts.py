@@ -70,10 +70,14 @@ def clients_alone(program: Program) -> Program:
         return program.relay(clients.params, Draws(clients.seed, draws.path, draws.dtype), *args)
 
     return Program(
-        init=public(program.init), act=public(program.act), encode=encode, update=public(program.update),
-        relay=relay, close=public(program.close),
+        init=public(program.init),
+        act=public(program.act),
+        encode=encode,
+        update=public(program.update),
+        relay=relay,
+        close=public(program.close),
         hints=Hints(one_arm=program.hints.one_arm),
-    )  # fmt: skip
+    )
 
 
 class AuditSetting(NamedTuple):

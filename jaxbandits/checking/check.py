@@ -115,9 +115,13 @@ def check(
     chosen = small_environment(algorithm) if environment is None else look_up_part("environment", environment)
     others = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
     subject = Subject(
-        algorithm, chosen, **{slot: look_up_part(slot, part) for slot, part in others.items()},
-        horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
-    )  # fmt: skip
+        algorithm,
+        chosen,
+        **{slot: look_up_part(slot, part) for slot, part in others.items()},
+        horizon=integer("horizon", horizon, 1, 2**31 - 2),
+        seeds=integer("seeds", seeds, 1, 2**16),
+        audit=bool(audit),
+    )
     lines = _in_child(subject) or list(_here(subject))
     findings, rules = [x for x in lines if isinstance(x, Finding)], [x for x in lines if isinstance(x, str)]
     return Check(f"{unwrap(algorithm).name} on {unwrap(chosen).name}", tuple(findings), tuple(rules))

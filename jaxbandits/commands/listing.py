@@ -81,15 +81,18 @@ def record(name: str) -> dict[str, Any]:
         "summary": first_paragraph(factory),
         "arguments": [
             {
-                "name": row.name, "default": None if row.required else row.default, "static": row.static,
-                "range": row.range and _range_record(row.range), "required": row.required,
+                "name": row.name,
+                "default": None if row.required else row.default,
+                "static": row.static,
+                "range": row.range and _range_record(row.range),
+                "required": row.required,
                 "text": join_lines(row.about),
             }
             for row in rows
         ],
         "static": [row.name for row in rows if row.static],
         "paper": paper(factory),
-    }  # fmt: skip
+    }
     if isinstance(part, Algorithm):
         claim = part.guarantee
         facts |= {"model": claim.model, "unit": None if claim.model == "none" else claim.unit}

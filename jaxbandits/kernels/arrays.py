@@ -117,10 +117,13 @@ def weave_index(outer: Index, axes: Sequence[int], inner: Index) -> list[Any]:
 
 # What sums and the like begin with.
 EMPTY: dict[str, Callable[[Any], Any]] = {
-    "add": lambda dtype: 0, "mul": lambda dtype: 1, "or": lambda dtype: False, "and": lambda dtype: True,
+    "add": lambda dtype: 0,
+    "mul": lambda dtype: 1,
+    "or": lambda dtype: False,
+    "and": lambda dtype: True,
     "max": lambda dtype: -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min,
     "min": lambda dtype: np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max,
-}  # fmt: skip
+}
 
 
 class Loops(Scalars):

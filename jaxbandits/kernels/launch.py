@@ -65,8 +65,9 @@ def _by_jaxlib(gpu: Gpu, source: Source, lanes: tuple[int, int], inputs: int, ou
 
 
 ROUTES: dict[str, Callable[[Gpu, Source, tuple[int, int], int, int], Target]] = {
-    "XLA's target for PTX": _by_xla, "jaxlib's handler for PTX": _by_jaxlib,
-}  # fmt: skip
+    "XLA's target for PTX": _by_xla,
+    "jaxlib's handler for PTX": _by_jaxlib,
+}
 
 
 def call_kernel(
@@ -162,8 +163,9 @@ def _find_gpu() -> Gpu | None:
             failed.append(f"{route}: {(str(error).splitlines() or [type(error).__name__])[0]}")
     warnings.warn(
         f"no kernel runs on {devices[0].device_kind}, so plays are scanned, which is slower: {'; '.join(failed)}",
-        RuntimeWarning, stacklevel=2,
-    )  # fmt: skip
+        RuntimeWarning,
+        stacklevel=2,
+    )
     return None
 
 

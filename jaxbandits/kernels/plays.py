@@ -141,9 +141,11 @@ def longer_window(parts: Parts, case: Case, lane: Lane, kind: WindowKind, slots:
         return traced
     inside = recorder.CHECKPOINTS_INSIDE - 1 if one_arm else 0
     return traced._replace(
-        moves=read_only(jax.make_jaxpr(moves)(case, rowless, NUMBER)), ahead=None if whole else inside,
-        split=-(-kind[0] // slots), rest=partial(simulator.count_rest, parts),
-    )  # fmt: skip
+        moves=read_only(jax.make_jaxpr(moves)(case, rowless, NUMBER)),
+        ahead=None if whole else inside,
+        split=-(-kind[0] // slots),
+        rest=partial(simulator.count_rest, parts),
+    )
 
 
 # ---- their text

@@ -59,9 +59,12 @@ def census_of(body: list[Statement]) -> Census:
     made = [life.let for life in _lives(body)]
     again = [x for x in body if isinstance(x, Block) and x.length is None]  # all else is run once
     return Census(
-        operations=sum(not let.changing for let in made), alive=alive(body), memory=_memory(body),
-        loops=sum("for (" in line for line in indent_lines(body)), touched=_count_touches(again or body),
-    )  # fmt: skip
+        operations=sum(not let.changing for let in made),
+        alive=alive(body),
+        memory=_memory(body),
+        loops=sum("for (" in line for line in indent_lines(body)),
+        touched=_count_touches(again or body),
+    )
 
 
 def _count_touches(body: Iterable[Statement]) -> int:
@@ -129,10 +132,11 @@ def sharing_memory(body: list[Statement]) -> list[Statement]:
     arrays = [life for life in _lives(body) if life.let.size > 1]
     for array in sorted(arrays, key=lambda life: (-life.let.size, life.begin)):
         fitting = (
-            place for place, others in shared.items()
+            place
+            for place, others in shared.items()
             if others[0].let.name.dtype == array.let.name.dtype
             and all(x.end < array.begin or array.end < x.begin for x in others)
-        )  # fmt: skip
+        )
         place = places[array.let.name] = next(fitting, array.let.name)
         shared.setdefault(place, []).append(array)
     left = rewrite(body, lambda x: None if isinstance(x, Let) and x.name in places else rename(x, places))

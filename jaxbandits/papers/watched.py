@@ -77,9 +77,11 @@ def program(plain: Program, updated: Callable | None, closed: Callable | None) -
 def watch(algorithm: Algorithm, truth: Any, *, updated: Any = None, closed: Any = None) -> Algorithm:
     """`algorithm` with its confidence sets watched; it has no guarantee of its own."""
     return algorithm._replace(
-        program=program(algorithm.program, updated, closed), params=Params(algorithm.params, truth),
-        guarantee=Guarantee(), version=("watched", 1, algorithm.version),
-    )  # fmt: skip
+        program=program(algorithm.program, updated, closed),
+        params=Params(algorithm.params, truth),
+        guarantee=Guarantee(),
+        version=("watched", 1, algorithm.version),
+    )
 
 
 def watching(

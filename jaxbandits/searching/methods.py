@@ -302,8 +302,9 @@ def by_optuna(
                 _Optuna(optuna.create_study(sampler=make(seed + o)), ds, {d.key: _law(optuna, d) for d in ds}, [])
                 for o in range(points)
             ]
-            for label, ds in dimensions.items() if ds
-        }  # fmt: skip
+            for label, ds in dimensions.items()
+            if ds
+        }
         cost = lambda regret: means_of(judge(regret))
         found = by_generations(proposers, evaluate, seeds, cost, trials, size)
     finally:

@@ -130,9 +130,12 @@ def tune(
     [['exp3', 0.3]]
     """
     settings = {
-        "horizon": integer("horizon", horizon, 1, 2**31 - 2), "dtype": dtype, "memory": memory,
-        "reward_adversary": reward_adversary, "message_adversary": message_adversary,
-    }  # fmt: skip
+        "horizon": integer("horizon", horizon, 1, 2**31 - 2),
+        "dtype": dtype,
+        "memory": memory,
+        "reward_adversary": reward_adversary,
+        "message_adversary": message_adversary,
+    }
     problem = build_problem(algorithms, environment, space, over, unknown, settings)
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
@@ -268,8 +271,9 @@ def report_sweep(
             owners = {key: population.owner_of(key, problem.algorithms) for key in row}
             row |= {
                 f"{label}{DEFAULT}{key.removeprefix(label)}": row[key]
-                for key, label in owners.items() if label is not None and label in defaults
-            }  # fmt: skip
+                for key, label in owners.items()
+                if label is not None and label in defaults
+            }
             settings = {label: of_label[o].setting for label, of_label in chosen.items()}
             rows.append(row | population.sweep_keys(problem, settings))
     common = {"seeds": seeds, "checkpoints": checkpoints, "progress": progress} | problem.settings

@@ -178,9 +178,11 @@ def _row(problem: Problem, label: str, o: int, setting: TuneSetting) -> dict[str
 
 
 def best_table(
-    problem: Problem, chosen: Mapping[str, list[Choice]], regret: Mapping[str, np.ndarray[Any, Any]],
+    problem: Problem,
+    chosen: Mapping[str, list[Choice]],
+    regret: Mapping[str, np.ndarray[Any, Any]],
     defaults: Mapping[str, np.ndarray[Any, Any]],
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """The table `best`, from the values [O, S] on the report seeds of the chosen and of the default settings."""
     keys, rows = keys_of(problem), []
     for label, of_label in chosen.items():
@@ -248,11 +250,14 @@ def trials_dataset(
             "seeds": (dims, (~np.isnan(regret)).any(3).sum(-1).reshape(shape)),
         },
         {
-            "algorithm": labels, "trial": np.arange(1, number + 1), "seed": np.asarray(seeds),
-            **{axis.name: _column(axis.labels) for axis in [*problem.known, *problem.unknown]}, **family,
+            "algorithm": labels,
+            "trial": np.arange(1, number + 1),
+            "seed": np.asarray(seeds),
+            **{axis.name: _column(axis.labels) for axis in [*problem.known, *problem.unknown]},
+            **family,
         },
         dict(attrs),
-    )  # fmt: skip
+    )
     for key in keys_of(problem):
         column = _along(problem, key, tried.settings, number)
         constant = all(same(column[:, o], column[:, 0]) for o in range(column.shape[1]))
@@ -265,8 +270,10 @@ def _along(problem: Problem, key: str, settings: Mapping[str, TuneSettings], num
     """The values of a key [labels, O, number] as a coordinate has them."""
     values = [
         label_of(problem.dimensions[label], key, at[i][key]) if i < len(at) and key in at[i] else None
-        for label, of_label in settings.items() for at in of_label for i in range(number)
-    ]  # fmt: skip
+        for label, of_label in settings.items()
+        for at in of_label
+        for i in range(number)
+    ]
     return _column(values).reshape(len(settings), -1, number)
 
 

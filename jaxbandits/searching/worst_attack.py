@@ -166,9 +166,12 @@ def worst_case(
     report = final_regret(ds).isel(algorithm=0).transpose("seed").values
     mean, low, high = (float(x) for x in mean_interval(report))
     about = {
-        "algorithm": label, "adversary": recipe.name, "slot": slot, "horizon": int(horizon),
+        "algorithm": label,
+        "adversary": recipe.name,
+        "slot": slot,
+        "horizon": int(horizon),
         "command": _command(algorithms, environment, attack, part, int(horizon), reported),
-    }  # fmt: skip
+    }
     kept = _dataset(dimensions, tried, proposer.size, report, searched, reported).assign_attrs(about)
     return WorstCase(chosen, mean, (low, high), kept)
 
@@ -277,15 +280,18 @@ def _dataset(
         keys[key] = ("trial", np.asarray(labels if len(set(map(type, labels))) == 1 else list(map(str, labels))))
     return xr.Dataset(
         {
-            "search_value": ("trial", regrets[:, 0].mean(-1)), "regret": (("trial", "seed"), regrets[:, 0]),
+            "search_value": ("trial", regrets[:, 0].mean(-1)),
+            "regret": (("trial", "seed"), regrets[:, 0]),
             "report_regret": ("report_seed", report),
         },
         {
             "trial": np.arange(1, len(settings) + 1),
-            "generation": ("trial", 1 + np.arange(len(settings)) // size), **keys,
-            "seed": np.asarray(searched), "report_seed": np.asarray(reported),
+            "generation": ("trial", 1 + np.arange(len(settings)) // size),
+            **keys,
+            "seed": np.asarray(searched),
+            "report_seed": np.asarray(reported),
         },
-    )  # fmt: skip
+    )
 
 
 def python_text(x: Any) -> str:

@@ -223,9 +223,12 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             )
         beyond, lost = checked[key]
         for about, *doubt in itertools.chain(
-            beyond, doubts_of_federation(algorithm, environment), doubts_of_range(algorithm, environment),
-            doubts_of_spending(algorithm), lost,
-        ):  # fmt: skip
+            beyond,
+            doubts_of_federation(algorithm, environment),
+            doubts_of_range(algorithm, environment),
+            doubts_of_spending(algorithm),
+            lost,
+        ):
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():
         _, text, advice = max(doubts)

@@ -85,8 +85,11 @@ def exact_tuning(
         spend = epsilon_of_user(kind, scale, dim, float(delta), norm, users)
     numbers = {name: float(getattr(tuning, name)) for name in LinearTuning._fields[:-1]}
     return numbers | {
-        "base": tuning.width.base, "quartic": tuning.width.quartic, "trials": float(trials), "spend": float(spend),
-    }  # fmt: skip
+        "base": tuning.width.base,
+        "quartic": tuning.width.quartic,
+        "trials": float(trials),
+        "spend": float(spend),
+    }
 
 
 @cache
@@ -180,8 +183,10 @@ def exact_trials(dim: int, epsilon: float, delta: float, users: int) -> int:
     first = noise * noise / (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE) * users)
     return fewest(
         lambda b: vector_epsilon(VectorCode(1.0, levels, float(users * b)), moved, entries_of_pair(dim), delta),
-        epsilon, first, users,
-    )  # fmt: skip
+        epsilon,
+        first,
+        users,
+    )
 
 
 def fewest(spent: Callable[[int], float], epsilon: float, first: float, users: int) -> int:

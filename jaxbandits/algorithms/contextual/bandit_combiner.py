@@ -246,8 +246,9 @@ def default_bases(base: AlgorithmFactory, dim: int, horizon: int, epsilon: Scala
             f"horizon = {horizon}, dim = {dim}: every base but the first is tuned for a least eigenvalue of at least "
             f"{least[1]:.3g}, and features of norm 1 have at most 1 / dim = {1 / dim:.3g}; it takes "
             f"{(2 * dim) ** 8:.2g} plays for one that fits",
-            UserWarning, stacklevel=4,
-        )  # fmt: skip
+            UserWarning,
+            stacklevel=4,
+        )
     bases = []
     for value in least:
         own = {"epsilon": epsilon, "power": POWER}  # where the base's partial leaves them open

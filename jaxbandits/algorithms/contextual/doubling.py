@@ -147,7 +147,7 @@ def guarantee_of_epochs(base: Guarantee) -> Guarantee:
         spend=lambda params: one_of([base.spend(row) for row in params_of_epochs(params)]),
         events=lambda params: base.events(max(params_of_epochs(params), key=lambda row: base.spend(row)[0])),
         scales=("mechanism_scale",) if base.scales else (),
-    )  # fmt: skip
+    )
 
 
 OGD = {"name": "online_ucb", "epsilon": 4.0, "learner": "ogd"}

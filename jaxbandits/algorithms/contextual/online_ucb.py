@@ -294,9 +294,12 @@ def online_ucb(
     if curvature * MAX_BOUND < 1:
         raise ValueError(f"min_eigenvalue = {least:g} and power = {power:g} leave steps unbounded: lower power")
     largest = online_ucb_gradient_bound(
-        noise, sigma, theta_bound=theta_bound, perturbation=extra,
+        noise,
+        sigma,
+        theta_bound=theta_bound,
+        perturbation=extra,
         log=math.log(2 * horizon / failure) if gradient_bound == "theory" else None,
-    )  # fmt: skip
+    )
     radius = online_ucb_width(
         width, horizon, failure, epsilon=epsilon, delta=delta, theta_bound=theta_bound, perturbation=extra,
         gradient_bound=largest, curvature=curvature,
@@ -337,5 +340,6 @@ def _warn(calibration: str, epsilon: float, delta: float, change: float):
         warnings.warn(
             f"calibration = {calibration!r} at epsilon = {epsilon:g}: its noise has delta = {true:.3g}, where "
             f"{delta:g} is claimed; calibration='exact' adds the least noise that delivers the claim",
-            UserWarning, stacklevel=4,
-        )  # fmt: skip
+            UserWarning,
+            stacklevel=4,
+        )

@@ -91,9 +91,13 @@ def _events(params):
 
 
 GUARANTEE = guarantee(
-    "central", "reward", _events, lambda message, released, action: (released, action),
-    delta=lambda params: params.own.delta, bound=1.0,
-)  # fmt: skip
+    "central",
+    "reward",
+    _events,
+    lambda message, released, action: (released, action),
+    delta=lambda params: params.own.delta,
+    bound=1.0,
+)
 
 
 @factory(

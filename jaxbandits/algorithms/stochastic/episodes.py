@@ -111,14 +111,17 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
 
     rest = rules.rest
     return Program(
-        init, act, encode, update,
+        init,
+        act,
+        encode,
+        update,
         diagnose=lambda params, state: rules.diagnose(params, state.memory),
         hints=Hints(
             rest=None if rest is None else lambda params, state: rest(params, state.memory),
             one_arm=True,
-            tally=shortcut
+            tally=shortcut,
         ),
-    )  # fmt: skip
+    )
 
 
 def schedule(horizon: int, others: int, shortcut: bool = False, most: int = integer_sums.MAX_PLAYS) -> tuple[Span, ...]:

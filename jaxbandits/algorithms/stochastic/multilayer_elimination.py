@@ -94,8 +94,11 @@ def program(num_arms: int, layers: int) -> Program:
         largest = materialize(columns.largest_entry(lower))
         removed = columns.map_arms(
             lambda here, m, w, highest: jnp.where(here & (m + w < largest), layer, highest),
-            active, mean, widths, state.removed,
-        )  # fmt: skip
+            active,
+            mean,
+            widths,
+            state.removed,
+        )
         arms = state.arms.at[layer - 1, arm].set(jnp.stack([new, rest]))
         return State(arms, state.pulls.at[layer - 1, arm].set(number), removed), ()
 

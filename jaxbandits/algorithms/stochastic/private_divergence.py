@@ -81,9 +81,12 @@ def divergence_with_noises(
 
 
 def upper_index_with_noises(
-    p: Float[Array, "..."], level: Float[Array, "..."], pulls: Float[Array, "..."], noises: Float[Array, "..."],
+    p: Float[Array, "..."],
+    level: Float[Array, "..."],
+    pulls: Float[Array, "..."],
+    noises: Float[Array, "..."],
     epsilon: Numeric,
-) -> Float[Array, "..."]:  # fmt: skip
+) -> Float[Array, "..."]:
     """-log(1 - q) for the largest q in [p, 1] with D_m(p, q; n) <= n level."""
 
     def below_one(share):  # 1 - q

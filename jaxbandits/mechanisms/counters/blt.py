@@ -83,10 +83,12 @@ def weights(gaps: Gaps) -> np.ndarray:
 def strengths(gaps: Gaps) -> np.ndarray:
     """omega [d]: column coefficients are 1 and the sum of omega_i theta_i^(k - 1)."""
     theta, zeta = gaps
-    return np.array([
-        np.prod(zeta - own) / np.prod(np.delete(theta, i) - own) if len(theta) > 1 else float(zeta[0] - own)
-        for i, own in enumerate(theta)
-    ])  # fmt: skip
+    return np.array(
+        [
+            np.prod(zeta - own) / np.prod(np.delete(theta, i) - own) if len(theta) > 1 else float(zeta[0] - own)
+            for i, own in enumerate(theta)
+        ]
+    )
 
 
 def column_norm_squared(gaps: Gaps, releases: float) -> float:

@@ -133,9 +133,12 @@ def by_budget(results: Results):
 
 
 TRUST_PICTURE = against(
-    by_budget, "epsilon", names={"epsilon": "spent ε"}, width=6.0,
+    by_budget,
+    "epsilon",
+    names={"epsilon": "spent ε"},
+    width=6.0,
     caption=f"Bernoulli arms {INSTANCES['easy']}; at the same spent ε, Skellam noise at δ = {DELTA:g}",
-)  # fmt: skip
+)
 
 
 def trust_claims(results: Results) -> Claims:
@@ -147,6 +150,9 @@ def trust_claims(results: Results) -> Claims:
 
 
 TRUST = Study(
-    "Whom to trust: server, secure aggregation, nobody", "docs/formulas/private_frontier.md#secure-aggregation",
-    trust_sweeps, {"models": TRUST_PICTURE}, trust_claims,
-)  # fmt: skip
+    "Whom to trust: server, secure aggregation, nobody",
+    "docs/formulas/private_frontier.md#secure-aggregation",
+    trust_sweeps,
+    {"models": TRUST_PICTURE},
+    trust_claims,
+)

@@ -26,9 +26,11 @@ AGENTS = {
 KEPT = {"banded": partial(COUNTED, counter="banded"), "square root": partial(COUNTED, counter="square_root")}
 JOINT = partial(a.jdp_linucb, preset="reference", delta=DELTA)
 USERS = {
-    TREE: partial(JOINT, tree="binary"), "Honaker": partial(JOINT, tree="honaker"),
-    "banded": partial(JOINT, tree="banded"), "BLT, largest": partial(JOINT, tree="blt"),
-}  # fmt: skip
+    TREE: partial(JOINT, tree="binary"),
+    "Honaker": partial(JOINT, tree="honaker"),
+    "banded": partial(JOINT, tree="banded"),
+    "BLT, largest": partial(JOINT, tree="blt"),
+}
 LINEAR = partial(e.contextual_linear, num_arms=20, dim=5)
 HORIZON = 5000  # of the picture of users by epsilon
 

@@ -184,7 +184,8 @@ def place_claims(results: Results) -> Claims:
 
 
 PLACES = Study(
-    "Corruption before or after local privacy", "docs/formulas/private_frontier.md#local-privacy-and-corruption",
+    "Corruption before or after local privacy",
+    "docs/formulas/private_frontier.md#local-privacy-and-corruption",
     place_sweeps,
     {
         "ldp-ucb": partial(draw_place, "binary", LDP_UCB, "rewards of 0 and 1"),
@@ -193,4 +194,4 @@ PLACES = Study(
         "heavy": partial(draw_place, "heavy", TOLD, "Pareto rewards"),
     },
     place_claims,
-)  # fmt: skip
+)

@@ -196,9 +196,11 @@ WIDE = {
 }
 ONLINE = "OnlineUCB, reward only"
 PAIRS = (
-    ("arms", "HTINF in batches", "PRM elimination"), ("arms", "LDP-EXP3", "LDP-UCB"),
-    ("linear", "M1", ONLINE), ("linear", "M2", ONLINE),
-)  # fmt: skip
+    ("arms", "HTINF in batches", "PRM elimination"),
+    ("arms", "LDP-EXP3", "LDP-UCB"),
+    ("linear", "M1", ONLINE),
+    ("linear", "M2", ONLINE),
+)
 
 
 def compute_spending(full: bool) -> dict[str, Any]:

@@ -25,9 +25,11 @@ SIZES = (0.01, 1000.0, "log")
 REWARDS = {"kind": ["fixed", "swapped", "sign_flip", "random_sign", "target"], "value": SIZES}
 REPORTS = {"kind": ["fixed", "random_sign", "target", "in_range"], "value": SIZES}
 SPENT = {
-    "kind": ["lower_best", "raise_worst", "empirical_best"], "schedule": ["early", "late", "uniform", "burst"],
-    "size": (0.05, 1.0), "margin": (0.0, 0.2),
-}  # fmt: skip
+    "kind": ["lower_best", "raise_worst", "empirical_best"],
+    "schedule": ["early", "late", "uniform", "burst"],
+    "size": (0.05, 1.0),
+    "margin": (0.0, 0.2),
+}
 PER_PLAY = SPENT | {"kind": ["lower_best", "raise_worst"]}  # the other kind needs arms that stay
 AGENTS = {"kind": ["target", "sign_flip", "inner_product", "alie", "noise"], "scale": SIZES}
 

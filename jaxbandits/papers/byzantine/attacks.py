@@ -92,9 +92,12 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    __doc__, "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules", sweeps,
-    {"map": PICTURE}, claims,
-)  # fmt: skip
+    __doc__,
+    "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules",
+    sweeps,
+    {"map": PICTURE},
+    claims,
+)
 
 # ---- the radius (a tenth of the printed one, or none) and the attack (three of ten agents, or nobody) are crossed
 
@@ -194,15 +197,17 @@ def law_claims(results: Results) -> Claims:
     """Exponents of N, d and alpha at one horizon."""
     laws: dict[str, tuple[str, Any, dict[str, str]]] = {  # the letter, agents at a value, and what the paper says
         "agents": (
-            "N", lambda n: honest(SHARE, num_agents=int(n)),
+            "N",
+            lambda n: honest(SHARE, num_agents=int(n)),
             dict.fromkeys((BONUS, GREEDY), "N, hence 0 for one agent (Theorem 2)"),
         ),
         "dim": ("d", lambda dim: honest(SHARE), dict.fromkeys((BONUS, GREEDY), "d (Theorem 2)")),
         "share": (
-            "α", lambda share: honest(float(share), num_agents=20),
+            "α",
+            lambda share: honest(float(share), num_agents=20),
             {BONUS: "hidden in constants (Theorem 2)", MEDIANS: "1/4 at most, of what exceeds √T (Theorem 7)"},
         ),
-    }  # fmt: skip
+    }
     for name, (letter, of, papers) in laws.items():
         ds = results[name]
         (key,) = grid_dims(ds)
@@ -216,6 +221,9 @@ def law_claims(results: Results) -> Claims:
 
 
 PRICE = Study(
-    "What the bonus sets of the regret, and what the attack sets", "Theorems 2 and 7", price_sweeps,
-    {"horizon": draw_price}, price_claims,
-)  # fmt: skip
+    "What the bonus sets of the regret, and what the attack sets",
+    "Theorems 2 and 7",
+    price_sweeps,
+    {"horizon": draw_price},
+    price_claims,
+)

@@ -63,13 +63,19 @@ def share_claims(results: Results) -> Claims:
 
 
 SHARE_PICTURE = against(
-    by_share, "corruption_bound", names={"corruption_bound": "share of attacked agents"}, width=5.5,
+    by_share,
+    "corruption_bound",
+    names={"corruption_bound": "share of attacked agents"},
+    width=5.5,
     caption=f"{NUM_AGENTS} agents, regret of an honest one; {CAPTION}",
-)  # fmt: skip
+)
 CORRUPTION = Study(
-    "Regret against the share of attacked agents", "Theorem 2; docs/reproductions/byzantine.md", share_sweeps,
-    {"share": SHARE_PICTURE}, share_claims,
-)  # fmt: skip
+    "Regret against the share of attacked agents",
+    "Theorem 2; docs/reproductions/byzantine.md",
+    share_sweeps,
+    {"share": SHARE_PICTURE},
+    share_claims,
+)
 
 # ---- the length of an episode: how rarely may the agents communicate?
 
@@ -109,13 +115,19 @@ def episode_claims(results: Results) -> Claims:
 
 
 EPISODE_PICTURE = against(
-    by_episode, "window", names={"window": "plays L of an episode"}, width=5.5,
+    by_episode,
+    "window",
+    names={"window": "plays L of an episode"},
+    width=5.5,
     caption=f"regret of an honest agent; {CAPTION}",
-)  # fmt: skip
+)
 EPISODES = Study(
-    "How rarely the agents may communicate", "Theorem 2; docs/reproductions/byzantine.md", episode_sweeps,
-    {"window": EPISODE_PICTURE}, episode_claims,
-)  # fmt: skip
+    "How rarely the agents may communicate",
+    "Theorem 2; docs/reproductions/byzantine.md",
+    episode_sweeps,
+    {"window": EPISODE_PICTURE},
+    episode_claims,
+)
 
 # ---- the horizon. The three algorithms differ in their constants, too: ridge and radius are a tenth of the theorems'
 # for the medians and the theorems' for the mean, whose episodes have one play.
@@ -153,14 +165,19 @@ def horizon_claims(results: Results) -> Claims:
 
 
 HORIZON_PICTURE = against(
-    by_horizon, "horizon", width=5.5,
+    by_horizon,
+    "horizon",
+    width=5.5,
     caption=f"regret of an honest agent; {CAPTION}; scales of ridge and radius: {RATE:g} for the medians, 1 for the "
     "mean, whose episodes have one play",
-)  # fmt: skip
+)
 GROWTH = Study(
-    "The growth of robust regret with the horizon", "Theorems 2 and 7; docs/reproductions/byzantine.md",
-    horizon_sweeps, {"horizon": HORIZON_PICTURE}, horizon_claims,
-)  # fmt: skip
+    "The growth of robust regret with the horizon",
+    "Theorems 2 and 7; docs/reproductions/byzantine.md",
+    horizon_sweeps,
+    {"horizon": HORIZON_PICTURE},
+    horizon_claims,
+)
 
 # ---- Proposition 1: without communication the regret grows as alpha N T; with it, it does not. A share of the agents
 # has half of its rewards drawn from the instance -theta, so that the rewards of such an agent say nothing about theta.
@@ -178,10 +195,13 @@ def alone_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 ALONE_PICTURE = against(
-    "poisoned", "horizon", width=5.5, reference={"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20},
+    "poisoned",
+    "horizon",
+    width=5.5,
+    reference={"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20},
     caption=f"regret summed over {NUM_AGENTS} agents and the plays that were not attacked; "
     f"{SHARE:.0%} of the agents have half of their rewards from -θ",
-)  # fmt: skip
+)
 
 
 def alone_claims(results: Results) -> Claims:
@@ -204,9 +224,12 @@ def alone_claims(results: Results) -> Claims:
 
 
 ISOLATED = Study(
-    "Without communication the regret is linear", "Proposition 1; Theorem 2", alone_sweeps, {"horizon": ALONE_PICTURE},
+    "Without communication the regret is linear",
+    "Proposition 1; Theorem 2",
+    alone_sweeps,
+    {"horizon": ALONE_PICTURE},
     alone_claims,
-)  # fmt: skip
+)
 
 # ---- the price of privacy, for bounded rewards
 
@@ -247,6 +270,9 @@ def private_claims(results: Results) -> Claims:
 
 
 PRIVACY = Study(
-    "The price of privacy by calibration and length of an episode", "Theorem 6; docs/reproductions/byzantine.md",
-    private_sweeps, {"one": partial(draw_private, 1), "twenty": partial(draw_private, 20)}, private_claims,
-)  # fmt: skip
+    "The price of privacy by calibration and length of an episode",
+    "Theorem 6; docs/reproductions/byzantine.md",
+    private_sweeps,
+    {"one": partial(draw_private, 1), "twenty": partial(draw_private, 20)},
+    private_claims,
+)

@@ -130,6 +130,9 @@ def reach_claims(results: Results) -> Claims:
 
 REACH = Study(
     "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2",
-    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration", nothing, {"reach": draw_reach}, reach_claims,
+    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration",
+    nothing,
+    {"reach": draw_reach},
+    reach_claims,
     reach_computed,
-)  # fmt: skip
+)

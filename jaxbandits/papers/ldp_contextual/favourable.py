@@ -257,7 +257,9 @@ def combiner_claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    __doc__, "Corollary 3.6, Remark 3.1, Theorem 4.1", sweeps,
+    __doc__,
+    "Corollary 3.6, Remark 3.1, Theorem 4.1",
+    sweeps,
     {
         "spread": draw_spread,
         "epochs": draw_epochs,
@@ -265,5 +267,6 @@ STUDY = Study(
         "horizon-paper": partial(draw_horizon, "paper"),
         "combiner": draw_combiner,
     },
-    claims, compute_lambda_min,
-)  # fmt: skip
+    claims,
+    compute_lambda_min,
+)

@@ -109,7 +109,9 @@ def label_claims(whose: str, claims: Claims) -> Claims:
 
 
 STUDY = Study(
-    __doc__, "Figure 1; docs/formulas/ldp_contextual.md#figure-1", sweeps,
+    __doc__,
+    "Figure 1; docs/formulas/ldp_contextual.md#figure-1",
+    sweeps,
     {
         "printed": partial(draw, "as printed"),
         "printed-50": partial(draw, "as printed", trials=PAPER_TRIALS),
@@ -118,7 +120,7 @@ STUDY = Study(
         "reward-only-fixed": partial(draw, "reward only", contexts="fixed"),
     },
     claims,
-)  # fmt: skip
+)
 
 # ---- Algorithm 1 wholly as printed: with the perturbation that it adds to features where lambda_min is small, and the
 # derived bound G. The study above leaves both out, which is the most favourable reading.
@@ -160,9 +162,12 @@ def form_claims(results: Results) -> Claims:
 
 
 PRINTED_FORM = Study(
-    "Figure 1 with Algorithm 1 wholly as printed", "Figure 1, Algorithm 1", form_sweeps, {"curves": draw_printed},
+    "Figure 1 with Algorithm 1 wholly as printed",
+    "Figure 1, Algorithm 1",
+    form_sweeps,
+    {"curves": draw_printed},
     form_claims,
-)  # fmt: skip
+)
 
 # ---- Does any width make the printed algorithm keep the orders, from none at all to a hundred times the default? The
 # study `map` has three widths. Here features and reward are perturbed, as Algorithm 1 has it, with the printed noise

@@ -22,9 +22,11 @@ def private_rivals(**settings: object) -> dict[str, partial[Any]]:
     """The comparators with the constants of published code, and some settings."""
     published = partial(partial, preset="reference", **settings)
     return {
-        "JDP": published(a.jdp_linucb), "SDP-Amp": published(a.shuffle_linucb, protocol="amplified"),
-        "SDP-Vec": published(a.shuffle_linucb, protocol="vector"), "LDP": published(a.ldp_linucb),
-    }  # fmt: skip
+        "JDP": published(a.jdp_linucb),
+        "SDP-Amp": published(a.shuffle_linucb, protocol="amplified"),
+        "SDP-Vec": published(a.shuffle_linucb, protocol="vector"),
+        "LDP": published(a.ldp_linucb),
+    }
 
 
 PRIVATE_RIVALS = private_rivals(delta=DELTA)

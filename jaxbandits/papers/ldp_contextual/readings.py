@@ -184,7 +184,10 @@ def rivals(ds) -> Claim:
 
 
 STUDY = Study(
-    __doc__, "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1", sweeps,
-    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")}, claims,
+    __doc__,
+    "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1",
+    sweeps,
+    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")},
+    claims,
     following=confirming_sweeps,
-)  # fmt: skip
+)

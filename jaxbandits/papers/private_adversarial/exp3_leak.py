@@ -54,9 +54,12 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         lost[0, 1] = 1.0
         algorithms = {label: partial(a.exp3, learning_rate=x, mixing=0.0) for label, x in rates(horizon).items()}
         declared[f"free-{horizon}"] = swept(
-            algorithms | {PRIVATE: private}, partial(e.loss_table, losses=none), horizon, seeds,
+            algorithms | {PRIVATE: private},
+            partial(e.loss_table, losses=none),
+            horizon,
+            seeds,
             grid={"environment.losses": dict(zip(TABLES, (lost, none), strict=True))},
-        )  # fmt: skip
+        )
     return declared
 
 

@@ -23,9 +23,11 @@ TRIED: dict[str, dict] = {
     "experts as arms": {"base.base.tail_scale": [0.15, 0.4, 1.0, 2.5], "base.window": [1, 10, 50, 250, 1000]},
     "local EXP4": {"learning_rate": [0.00006, 0.00025, 0.001, 0.004, 0.016, 0.064, 0.25], "mixing": [0.02, 0.1, 0.3]},
     "batched EXP4": {
-        "learning_rate": [0.06, 0.25, 1.0, 4.0, 16.0], "mixing": [0.1, 0.3, 0.7], "window": [200, 1000, 5000],
+        "learning_rate": [0.06, 0.25, 1.0, 4.0, 16.0],
+        "mixing": [0.1, 0.3, 0.7],
+        "window": [200, 1000, 5000],
     },
-}  # fmt: skip
+}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:

@@ -148,9 +148,12 @@ def worse(results: Results) -> xr.Dataset:
 
 
 PICTURE = against(
-    worse, "epsilon", reference=lambda ds: {"√(T/ε)": lambda xs: np.sqrt(int(ds.t[-1]) / xs)}, width=5.0,
+    worse,
+    "epsilon",
+    reference=lambda ds: {"√(T/ε)": lambda xs: np.sqrt(int(ds.t[-1]) / xs)},
+    width=5.0,
     caption="regret on the worst of l and the l'; theory tunings, and EXP3 with a larger rate",
-)  # fmt: skip
+)
 
 
 def draw_bound(results: Results) -> plot.Plot:

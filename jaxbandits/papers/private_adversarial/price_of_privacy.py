@@ -222,8 +222,11 @@ BOUNDS = picture(
 
 
 STUDY = Study(
-    __doc__, "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5", sweeps,
+    __doc__,
+    "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5",
+    sweeps,
     {f"{kind}_{key}": partial(figure, kind, key) for kind, key in product(("arms", "experts"), ("epsilon", "horizon"))}
     | {"bounds": BOUNDS},
-    claims, compute_bounds,
-)  # fmt: skip
+    claims,
+    compute_bounds,
+)

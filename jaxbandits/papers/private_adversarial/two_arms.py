@@ -96,9 +96,12 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    "Central against local privacy below epsilon = 1 / sqrt(T)", "Corollary 3.2 and the introduction", sweeps,
-    {"share": draw}, claims,
-)  # fmt: skip
+    "Central against local privacy below epsilon = 1 / sqrt(T)",
+    "Corollary 3.2 and the introduction",
+    sweeps,
+    {"share": draw},
+    claims,
+)
 
 # ---- the bounds with their constants, where they are below what uniform play costs. Theorem D.1 is about HTINF on
 # losses with Laplace noise of scale 1: the conversion at epsilon = 1, with batches of one play. Lemma E.4 is about FTPL
@@ -212,6 +215,8 @@ def constant_claims(results: Results) -> Claims:
 
 CONSTANTS = Study(
     "The bounds with their constants, where they are below what uniform play costs",
-    "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4", constant_sweeps, {"epsilon": draw_bounds},
+    "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4",
+    constant_sweeps,
+    {"epsilon": draw_bounds},
     constant_claims,
-)  # fmt: skip
+)

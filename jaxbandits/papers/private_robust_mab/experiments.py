@@ -87,9 +87,7 @@ def draw(key: str, at: Any, given: str, results: Results, select: Any = None, na
     """Final regret along epsilon or the share, with the bounds' orders."""
     name, reference = name or hardest_attack(results), order_lines(horizon_of(results), at)
     caption = f"Pareto rewards; {given.format(name)}"
-    return plot.against(
-        results[name], key, select=select, reference=reference, names=AXES, caption=caption, width=5.5
-    )  # fmt: skip
+    return plot.against(results[name], key, select=select, reference=reference, names=AXES, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> Claims:
@@ -200,9 +198,11 @@ def central_claims(results: Results) -> Claims:
 
 CENTRAL = Study(
     "Rewards far from zero: a bound on the means and a central moment",
-    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md", central_sweeps,
-    {"time": draw_central_time, "mean-bound": draw_bound}, central_claims,
-)  # fmt: skip
+    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md",
+    central_sweeps,
+    {"time": draw_central_time, "mean-bound": draw_bound},
+    central_claims,
+)
 
 # ---- E3: Bernoulli arms, as in papers on private bandits, with everything that a reader would compare; what knows no
 # epsilon runs once
@@ -245,15 +245,21 @@ def bernoulli_claims(results: Results) -> Claims:
 
 BERNOULLI_PICTURES = {"time": partial(draw_coins, "spread", 1.0)} | {
     instance.replace(" ", "-"): against(
-        "arms", "epsilon", select={"environment.means": instance}, caption=f"Bernoulli arms, {instance}: {means}",
+        "arms",
+        "epsilon",
+        select={"environment.means": instance},
+        caption=f"Bernoulli arms, {instance}: {means}",
         width=5.5,
     )
     for instance, means in COINS.items()
-}  # fmt: skip
+}
 BERNOULLI = Study(
-    "Bernoulli arms, as in papers on private bandits", "docs/reproductions/private_robust_mab.md", bernoulli_sweeps,
-    BERNOULLI_PICTURES, bernoulli_claims,
-)  # fmt: skip
+    "Bernoulli arms, as in papers on private bandits",
+    "docs/reproductions/private_robust_mab.md",
+    bernoulli_sweeps,
+    BERNOULLI_PICTURES,
+    bernoulli_claims,
+)
 
 # ---- E4: against epsilon and against the share, between the lower and the upper bound
 
@@ -294,16 +300,22 @@ def bound_claims(results: Results) -> Claims:
 
 
 BOUNDED = Study(
-    "Regret between the lower and the upper bound", "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
-    bound_sweeps, {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()}, bound_claims,
-)  # fmt: skip
+    "Regret between the lower and the upper bound",
+    "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
+    bound_sweeps,
+    {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()},
+    bound_claims,
+)
 
 # ---- rewards replaced by inf, NaN, a million or minus a million, of which the robust algorithms are told the share
 
 OUTLIERS = {
-    "inf": partial(v.huber, value="inf"), "NaN": partial(v.huber, value="nan"), "1e6": partial(v.huber, value=1e6),
-    "-1e6": partial(v.huber, value=-1e6), "swapped": partial(v.huber, kind="swapped"),
-}  # fmt: skip
+    "inf": partial(v.huber, value="inf"),
+    "NaN": partial(v.huber, value="nan"),
+    "1e6": partial(v.huber, value=1e6),
+    "-1e6": partial(v.huber, value=-1e6),
+    "swapped": partial(v.huber, kind="swapped"),
+}
 ALGORITHMS = {
     "PRM elimination": partial(a.prm_elimination, epsilon=1.0, corruption_bound=SHARE),
     "PRM-UCB": partial(a.prm_ucb, epsilon=1.0, corruption_bound=SHARE),
@@ -356,6 +368,9 @@ def outlier_claims(results: Results) -> Claims:
 
 
 BREAKING = Study(
-    "Five per cent of rewards replaced: who breaks", "docs/formulas/private_robust_mab.md#contamination",
-    outlier_sweeps, {}, outlier_claims,
-)  # fmt: skip
+    "Five per cent of rewards replaced: who breaks",
+    "docs/formulas/private_robust_mab.md#contamination",
+    outlier_sweeps,
+    {},
+    outlier_claims,
+)

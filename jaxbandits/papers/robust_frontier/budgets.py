@@ -76,14 +76,15 @@ def budget_claims(results: Results) -> Claims:
 ATTACKED = f"Bernoulli arms {MEANS}; the attack: "
 STUDY = Study(
     "Budgets of corruption: told, told wrongly, told nothing",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets", budget_sweeps,
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets",
+    budget_sweeps,
     {
         "early": against_budget("strong-early", f"{ATTACKED}strong, early"),
         "burst": against_budget("strong-burst", f"{ATTACKED}strong, burst"),
         "weak": against_budget("weak-early", f"{ATTACKED}weak, early"),
     },
     budget_claims,
-)  # fmt: skip
+)
 
 # ---- Tsallis-INF between stochastic and adversarial rewards: what a budget adds to its regret
 
@@ -116,13 +117,14 @@ def regime_claims(results: Results) -> Claims:
 
 REGIME = Study(
     "Tsallis-INF between stochastic and adversarial rewards",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets", regime_sweeps,
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets",
+    regime_sweeps,
     {
         x: against_budget(x, f"Bernoulli arms {MEANS}; the budget is {x} and spent early on the best arm")
         for x in STRENGTHS
     },
     regime_claims,
-)  # fmt: skip
+)
 
 # ---- a share: CRIMED, whose index knows it, against other robust indices, all told the true one
 
@@ -151,9 +153,12 @@ def share_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 SHARE_PICTURE = against(
-    "shares", SHARE, names={SHARE: "share of corrupted rewards"}, width=6.0,
+    "shares",
+    SHARE,
+    names={SHARE: "share of corrupted rewards"},
+    width=6.0,
     caption=f"Gaussian arms {NORMAL_MEANS}; a corrupted reward is {-SIZE:g} on the best arm and {SIZE:g} on others",
-)  # fmt: skip
+)
 
 
 def share_claims(results: Results) -> Claims:
@@ -167,9 +172,12 @@ def share_claims(results: Results) -> Claims:
 
 
 SHARES = Study(
-    "A share of corrupted rewards", "docs/formulas/robust_frontier.md#crimed", share_sweeps, {"shares": SHARE_PICTURE},
+    "A share of corrupted rewards",
+    "docs/formulas/robust_frontier.md#crimed",
+    share_sweeps,
+    {"shares": SHARE_PICTURE},
     share_claims,
-)  # fmt: skip
+)
 
 # ---- linear bandits: weights told C, told a wrong one, told nothing
 
@@ -197,10 +205,12 @@ def linear_sweeps(full: bool) -> dict[str, Sweep]:
 
 FRESH = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions"
 LINEAR = Study(
-    "Linear bandits under a budget of corruption", "docs/formulas/robust_frontier.md#cw-oful", linear_sweeps,
+    "Linear bandits under a budget of corruption",
+    "docs/formulas/robust_frontier.md#cw-oful",
+    linear_sweeps,
     {"linear": against_budget("linear", f"{FRESH}, Gaussian noise of {NOISE:g}")},
     lambda results: by_algorithm(results["linear"], BUDGET, "regret of {}, by C".format),
-)  # fmt: skip
+)
 
 # ---- heavy-tailed noise: clipped residuals against least squares, without an attack and with one that spends its
 # budget early on the best arm
@@ -209,8 +219,11 @@ ORDER = 1.5  # of the moment that the learners are told: the Student and Pareto 
 HEAVY_RADIUS = 1e-4  # the printed ones of Hvt-UCB play uniformly at these horizons
 SPENT = 50.0
 LAWS: dict[str, dict[str, Any]] = {
-    "gaussian": {}, "student": {"df": 1.8}, "pareto": {"shape": 1.8}, "lognormal": {"sigma": 2.0},
-}  # fmt: skip
+    "gaussian": {},
+    "student": {"df": 1.8},
+    "pareto": {"shape": 1.8},
+    "lognormal": {"sigma": 2.0},
+}
 
 
 def heavy_sweeps(full: bool) -> dict[str, Sweep]:
@@ -250,9 +263,12 @@ def heavy_claims(results: Results) -> Claims:
 
 HEAVY_PICTURES = {law: partial(draw_heavy, law) for law in ("gaussian", "student", "pareto")}
 HEAVY = Study(
-    "Linear bandits with heavy-tailed noise", "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb", heavy_sweeps,
-    HEAVY_PICTURES, heavy_claims,
-)  # fmt: skip
+    "Linear bandits with heavy-tailed noise",
+    "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb",
+    heavy_sweeps,
+    HEAVY_PICTURES,
+    heavy_claims,
+)
 
 # ---- late feedback: learners that do not know of it, and one that does
 
@@ -292,7 +308,9 @@ def late_claims(results: Results) -> Claims:
 
 
 DELAY = Study(
-    "Late feedback", "docs/formulas/robust_frontier.md#robust-frontier-delay", late_sweeps,
+    "Late feedback",
+    "docs/formulas/robust_frontier.md#robust-frontier-delay",
+    late_sweeps,
     {
         "fixed": partial(draw_late, "fixed", "delay"),
         "geometric": partial(draw_late, "geometric", "mean delay"),
@@ -301,4 +319,4 @@ DELAY = Study(
         ),
     },
     late_claims,
-)  # fmt: skip
+)

@@ -112,9 +112,11 @@ LARGEST_SHARE = 0.5  # where the right panel ends
 
 _RNG = np.random.default_rng(50)
 CENTER = partial(
-    e.linear_arms, actions=unit(_RNG.normal(size=(CENTER_ARMS, CENTER_DIM))), theta=unit(_RNG.normal(size=CENTER_DIM)),
+    e.linear_arms,
+    actions=unit(_RNG.normal(size=(CENTER_ARMS, CENTER_DIM))),
+    theta=unit(_RNG.normal(size=CENTER_DIM)),
     noise="rademacher",
-)  # fmt: skip
+)
 CENTER_MODELS = {"M1": M1, "M2": partial(M2, weight_floor=1 / CENTER_DIM)}  # the order of M2 is that of 1/d
 
 
@@ -182,9 +184,11 @@ def panel_right(results: Results) -> list[Curve]:
 
 
 WORDS = {
-    "epsilon": "privacy level ε", "horizon": "horizon T (plays)", "share": "share α of corrupted reports",
+    "epsilon": "privacy level ε",
+    "horizon": "horizon T (plays)",
+    "share": "share α of corrupted reports",
     "regret": "cumulative regret",
-}  # fmt: skip
+}
 PANELS: dict[str, tuple[Any, str, Any, dict[str, str], str]] = {  # lines, axis, its scale, what is dotted, caption
     "left": (
         panel_left, "epsilon", "y", {"private: √(dT)(1 + 1/ε)": "private", "not private: √(dT)": "not private"},
@@ -229,6 +233,9 @@ def figure_claims(results: Results) -> Claims:
 
 
 FIGURE_1 = Study(
-    "Figure 1: the orders that the paper draws, and measured regret", "Figure 1", figure_sweeps,
-    {panel: partial(draw_panel, panel) for panel in PANELS}, figure_claims,
-)  # fmt: skip
+    "Figure 1: the orders that the paper draws, and measured regret",
+    "Figure 1",
+    figure_sweeps,
+    {panel: partial(draw_panel, panel) for panel in PANELS},
+    figure_claims,
+)

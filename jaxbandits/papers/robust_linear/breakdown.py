@@ -106,9 +106,12 @@ def claims(results: Results) -> Claims:
 
 
 STUDY = Study(
-    __doc__, "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter", sweeps,
-    {"first": partial(draw, FIRST), "second": partial(draw, SECOND)}, claims,
-)  # fmt: skip
+    __doc__,
+    "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter",
+    sweeps,
+    {"first": partial(draw, FIRST), "second": partial(draw, SECOND)},
+    claims,
+)
 
 # ---- the filter alone: the error of one batch's estimate against reports, corruption and dimension
 
@@ -208,7 +211,10 @@ def filter_claims(results: Results) -> Claims:
 
 
 FILTER = Study(
-    "The printed filter, and its repair", "Algorithm 2; Proposition 2.1", nothing,
-    {"share": partial(draw_filter, "share", "y"), "reports": partial(draw_filter, "reports", "both")}, filter_claims,
+    "The printed filter, and its repair",
+    "Algorithm 2; Proposition 2.1",
+    nothing,
+    {"share": partial(draw_filter, "share", "y"), "reports": partial(draw_filter, "reports", "both")},
+    filter_claims,
     compute_filter_errors,
-)  # fmt: skip
+)

@@ -32,8 +32,11 @@ _BESIDE = (
 _OF_A_SWEEP = ("jax_default_device", "jax_enable_x64")  # set by a sweep itself, see `settings_of`
 # Flags of XLA that change no result, as its options are called.
 _HARMLESS_FLAGS = (
-    "xla_dump", "xla_enable_dumping", "xla_force_host_platform_device_count", "xla_gpu_force_compilation_parallelism",
-)  # fmt: skip
+    "xla_dump",
+    "xla_enable_dumping",
+    "xla_force_host_platform_device_count",
+    "xla_gpu_force_compilation_parallelism",
+)
 # Variables that libraries below JAX read when they start, and do not tell again.
 _VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE")
 # How flags begin under which a sweep cannot work: the values that break it, what to set instead, and why.
@@ -41,10 +44,12 @@ _BREAKING: dict[str, tuple[tuple[Any, ...], Any, str]] = {
     "jax_disable_jit": ((True,), False, "programs are compiled before they run"),
     "jax_no_tracing": ((True,), False, "programs are traced before they run"),
     "jax_transfer_guard_": (
-        ("disallow", "disallow_explicit"), "allow", "numbers of the sweep go to the device and back",
+        ("disallow", "disallow_explicit"),
+        "allow",
+        "numbers of the sweep go to the device and back",
     ),
     "jax_error_checking_behavior_": (("raise",), "ignore", "its checks do not pass through vmap"),
-}  # fmt: skip
+}
 
 
 def check_flags() -> None:

@@ -228,10 +228,11 @@ class Player:
         regret = regret_of(record, self.group.parts, self.plan, call)
         pulls = None if isinstance(record.pulls, tuple) else of_call(record.pulls, call)
         return Outcome(
-            regret=regret, pulls=pulls,
+            regret=regret,
+            pulls=pulls,
             diagnostics={name: of_call(x, call) for name, x in diagnostics.items()},
             faults=find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
-        )  # fmt: skip
+        )
 
     def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Lane:
         """The lanes after a span of which `done` windows are done.

@@ -168,8 +168,9 @@ class Store:
             warnings.warn(
                 f"{self.home.parent}: its chunks were made by an older release, which named them otherwise: they are "
                 f"left alone, and everything is computed anew beside them",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
+                UserWarning,
+                stacklevel=2,
+            )
         if stored != asked or written.get("schema") != KEYS:
             content = {"config": asked, "schema": KEYS}
             self._write(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
