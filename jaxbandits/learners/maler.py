@@ -160,10 +160,7 @@ def _update(n: int, state: ArrayState, g: Float[Array, " d"]) -> ArrayState:
     # how far the points of the convex and the strongly convex experts move to the prediction, and against the gradient
     t = (state.t + 1).astype(g.dtype)
     share, rate = materialize_all(
-        [
-            jnp.where(np.arange(n + 1) > 0, 1 / t, 0),
-            jnp.concatenate([(2 / jnp.sqrt(t))[None], 1 / (2 * t * a)]),
-        ]
+        [jnp.where(np.arange(n + 1) > 0, 1 / t, 0), jnp.concatenate([(2 / jnp.sqrt(t))[None], 1 / (2 * t * a)])]
     )
     moved = state.points[: n + 1] + share[:, None] * away[: n + 1] - rate[:, None] * g[None]
     newton, inverse = _newton_step(state.points[n + 1 :], state.inverse, g, a * (1 - 2 * a * regrets[n + 1 :]))

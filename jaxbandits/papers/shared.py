@@ -22,7 +22,7 @@ from jaxbandits.typing import Tensor
 MESSAGE_SHARE = ("corruption_bound", "message_adversary.corruption")
 REWARD_SHARE = ("corruption_bound", "reward_adversary.corruption")
 BUDGET = "reward_adversary.total"  # of corruption
-# values y at x in words (`points_in_words`): regrets along a key, and the regret or the ratio of an algorithm
+# values y at x in words (`series`): regrets along a key, and the regret or the ratio of an algorithm
 AT, REGRET, RATIO = "{y:,.0f} at {x:g}", "{x} {y:,.0f}", "{x} {y:.2f}"
 
 
@@ -38,10 +38,10 @@ def regrets(ds: xr.Dataset) -> pd.DataFrame:
     return tidy(final.isel(seed=0, drop=True), {"mean": mean, "low": low, "high": high})
 
 
-def points_in_words(xs: Iterable[Any], ys: Iterable[Any], form: str = AT, separator: str = ", ") -> str:
+def series(xs: Iterable[Any], ys: Iterable[Any], form: str = AT, separator: str = ", ") -> str:
     """Values y at x in words.
 
-    >>> points_in_words([0.1, 1.0], [1234.0, 5.0])
+    >>> series([0.1, 1.0], [1234.0, 5.0])
     '1,234 at 0.1, 5 at 1'
     """
     both = (np.asarray(values if hasattr(values, "__array__") else list(values)) for values in (xs, ys))
@@ -67,7 +67,7 @@ def bound_along(bound: Callable[..., float], at: Callable[[float], tuple]) -> Ca
 def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form: str = AT) -> list[Claim]:
     """A line for each algorithm: its mean regret at every value of the key."""
     return [
-        Claim(statement(label), "", points_in_words(part[key], part["mean"], form))
+        Claim(statement(label), "", series(part[key], part["mean"], form))
         for label, part in regrets(ds).groupby("algorithm", sort=False)
     ]
 
@@ -75,7 +75,7 @@ def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form
 def by_value(ds: xr.Dataset, key: str, statement: Callable[[Any], str], separator: str = ", ") -> list[Claim]:
     """A line for each value of the key: the mean regret of every algorithm there."""
     return [
-        Claim(statement(value), "", points_in_words(part["algorithm"], part["mean"], REGRET, separator))
+        Claim(statement(value), "", series(part["algorithm"], part["mean"], REGRET, separator))
         for value, part in regrets(ds).groupby(key)
     ]
 
@@ -140,7 +140,7 @@ def times(numerator: Tensor, denominator: Tensor, digits: int = 2) -> str:
 def ratios(final: xr.DataArray, ours: str, theirs: str, key: str = "epsilon", form: str = "{y} at {x:g}") -> str:
     """The regret of one algorithm over that of another at each value of a key, with its 95% interval, in words."""
     pairs = [final.sel({"algorithm": label}).transpose(key, "seed").values for label in (ours, theirs)]
-    return points_in_words(final[key].values, [times(*pair) for pair in zip(*pairs, strict=True)], form)
+    return series(final[key].values, [times(*pair) for pair in zip(*pairs, strict=True)], form)
 
 
 def with_numeric_key(ds: xr.Dataset, key: str, name: str | None = None) -> xr.Dataset:

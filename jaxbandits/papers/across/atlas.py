@@ -15,9 +15,9 @@ from jaxbandits.papers.shared import (
     by_value,
     horizon_of,
     in_order,
-    points_in_words,
     ratios,
     regrets,
+    series,
     short,
     with_numeric_key,
 )
@@ -85,11 +85,7 @@ def draw(instance: str, results: Results) -> plot.Plot:
 
 def claims(results: Results) -> list[Claim]:
     return [
-        Claim(
-            f"{instance}: {label} over the lower bound",
-            "",
-            points_in_words(part["epsilon"], part["ratio"], "{y:.2f} at {x}"),
-        )
+        Claim(f"{instance}: {label} over the lower bound", "", series(part["epsilon"], part["ratio"], "{y:.2f} at {x}"))
         for (instance, label), part in ratios_to_bound(results).groupby(["instance", "algorithm"], sort=False)
     ]
 

@@ -9,7 +9,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import format_number
 from jaxbandits.papers.byzantine.regret import BOUNDED, DP
-from jaxbandits.papers.shared import against, points_in_words, ratio_interval, times
+from jaxbandits.papers.shared import against, ratio_interval, series, times
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.selection import final_regret, grid_dims
 
@@ -83,7 +83,7 @@ def claims(results: Results) -> Claims:
         for where, regret in regret_by_cell(ds):
             mean = regret.mean("seed")
             pair = regret.sel(algorithm=best).values, regret.sel(algorithm=TREE).values
-            measured = points_in_words(mean["algorithm"], map(format_number, mean.values), "{x} {y}")
+            measured = series(mean["algorithm"], map(format_number, mean.values), "{x} {y}")
             yield Claim(f"regret of {who}, {where}", "", f"{measured}; {best} over {TREE}: {times(*pair)}")
             beyond.append(ratio_interval(*pair)[2] < 1)
         what = {"every-play": ", a message after every play", "episodes": ", in episodes"}.get(name, "")

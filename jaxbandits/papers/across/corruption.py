@@ -15,7 +15,7 @@ from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
 from jaxbandits.papers.private_robust_mab.experiments import PARETO
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
-from jaxbandits.papers.shared import by_value, points_in_words, ratio_interval, ratios, regrets
+from jaxbandits.papers.shared import by_value, ratio_interval, ratios, regrets, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, tidy
@@ -94,11 +94,11 @@ def claims(results: Results) -> Claims:
     frame = belief_ratios(results)
     for label, part in frame.groupby("algorithm", sort=False):
         for true, row in part.groupby("true"):
-            measured = points_in_words(map(percent, row["believed"]), row["mean"], "{y:,.0f} believing {x}")
+            measured = series(map(percent, row["believed"]), row["mean"], "{y:,.0f} believing {x}")
             yield Claim(f"regret of {label}, {percent(true)} true", "", measured)
         told = part[(part["believed"] == part["true"]) & (part["true"] > 0)]
         ratio, low, high = (told[column].map(_ratio_text) for column in ("ratio", "low", "high"))
-        measured = points_in_words(map(percent, told["true"]), ratio + " [" + low + ", " + high + "]", "{y} at {x}")
+        measured = series(map(percent, told["true"]), ratio + " [" + low + ", " + high + "]", "{y} at {x}")
         yield Claim(f"{label}: told the truth over believing in nothing", "", measured)
         corrupted = part[(part["true"] > 0) & (part["believed"] > 0)]
         less, more = int(corrupted["helps"].sum()), int((corrupted["low"] > 1).sum())

@@ -9,7 +9,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import privacy, provenance
 from jaxbandits.auditing.audit import audit
-from jaxbandits.papers.shared import picture, points_in_words
+from jaxbandits.papers.shared import picture, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, nothing
 from jaxbandits.reports import plot
 
@@ -37,7 +37,7 @@ def compute_epsilons(full: bool) -> dict[str, Any]:
 def claims(results: Results) -> Claims:
     for label, part in results["claims"].groupby("form", sort=False):
         both = [f"g = {row.g:.3g}, ε = {row.epsilon:.4g}" for row in part.itertuples()]
-        yield Claim(f"{label}: Gaussian privacy", "", points_in_words(part["horizon"], both, "{y} at T = {x:,}"))
+        yield Claim(f"{label}: Gaussian privacy", "", series(part["horizon"], both, "{y} at T = {x:,}"))
     plain = results["claims"].query("form == 'plain' and horizon == 10000").iloc[0]
     said = provenance.records()["gdp_thompson"].quote_claim("of the order 1")
     yield Claim("plain: g over √T at T = 10,000", said, f"{plain['g'] / math.sqrt(10_000):.3f}")

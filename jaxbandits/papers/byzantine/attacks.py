@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.papers import shared
 from jaxbandits.papers.byzantine.instance import AGGREGATES, DIM, FEDERATED, NUM_AGENTS, RATE, honest
-from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, points_in_words
+from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, series
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -76,7 +76,7 @@ def claims(results: Results) -> Claims:
     frame = attack_ratios(results)
     for (attack, label), part in frame.groupby(["attack", "algorithm"], sort=False):
         ordered = part.sort_values("share")
-        measured, shares = (points_in_words(ordered["share"], ordered["ratio"], form) for form in ("{y:.2f}", "{x:g}"))
+        measured, shares = (series(ordered["share"], ordered["ratio"], form) for form in ("{y:.2f}", "{x:g}"))
         yield Claim(f"{attack}: {label} at {shares}", "", measured)
     median = frame[(frame["algorithm"] == "geometric median") & (frame["share"] <= 0.3)]
     worst = median.loc[median["ratio"].idxmax()]
@@ -180,7 +180,7 @@ def horizon_claims(results: Results) -> Claims:
             yield Claim(f"exponent of T, {label}, {name}", paper, measured)
     for row, label in enumerate(ALGORITHMS):
         for name, table in ((ATTACKED, attacked), (QUIET, quiet)):
-            measured = points_in_words(ends, table[row].mean(-1), "{y:,.0f} at {x:,}")
+            measured = series(ends, table[row].mean(-1), "{y:,.0f} at {x:,}")
             yield Claim(f"regret of an honest agent, {label}, {name}", "", measured)
         ratio = shared.times(attacked[row, -1], quiet[row, -1])
         measured = f"{ratio} times the regret without an attack at the longest T"
@@ -214,7 +214,7 @@ def law_claims(results: Results) -> Claims:
         each_agent = ds[["regret"]] / ds[key].copy(data=[of(x) for x in ds[key].values])
         for label, paper in papers.items():
             one = each_agent.sel(algorithm=[label]).assign_attrs(ds.attrs)
-            regret = points_in_words(ds[key].values, final_regret(one).isel(algorithm=0).mean("seed"))
+            regret = series(ds[key].values, final_regret(one).isel(algorithm=0).mean("seed"))
             who = "geometric median" if name == "share" and label == BONUS else label
             measured = f"{shared.slope_text(slope(one, over=key).iloc[0])}; regret {regret}"
             yield Claim(f"exponent of {letter}, an honest agent, {who}", paper, measured)

@@ -10,15 +10,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.formatting import brackets, format_number, percent
 from jaxbandits.papers import shared
 from jaxbandits.papers.byzantine.instance import AGGREGATES, FEDERATED, NUM_AGENTS, RATE, an_agent, honest, target
-from jaxbandits.papers.shared import (
-    MESSAGE_SHARE,
-    against,
-    by_algorithm,
-    by_value,
-    exponent,
-    points_in_words,
-    ratio_interval,
-)
+from jaxbandits.papers.shared import MESSAGE_SHARE, against, by_algorithm, by_value, exponent, ratio_interval, series
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -105,7 +97,7 @@ def episode_claims(results: Results) -> Claims:
     horizon, mean = int(ds.t[-1]), final_regret(ds).mean("seed")
     sent = ds["bytes_sent"].isel(algorithm=0).mean("seed")
     for window in ds["window"].values:
-        measured = points_in_words(mean["algorithm"], mean.sel(window=window), "{x} {y:,.0f}")
+        measured = series(mean["algorithm"], mean.sel(window=window), "{x} {y:,.0f}")
         measured += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
         yield Claim(f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes", "", measured)
     flat = mean.isel(algorithm=0)[horizon / mean["window"].values >= horizon**0.5]
@@ -261,7 +253,7 @@ def private_claims(results: Results) -> Claims:
     frame = shared.regrets(an_agent(results["calibrations"], NUM_AGENTS))
     cells = frame.set_index(["window", "epsilon", "algorithm"])["mean"].unstack()[list(CALIBRATIONS)]
     for (window, epsilon), row in cells.iterrows():
-        measured = points_in_words(row.index, map(format_number, row), "{x} {y}")
+        measured = series(row.index, map(format_number, row), "{x} {y}")
         yield Claim(f"regret of an agent, L = {window}, ε = {epsilon:g}", "", measured)
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer, ratio = private["exact"] <= private["paper"], private["exact"] / private["paper"]

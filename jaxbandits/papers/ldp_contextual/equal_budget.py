@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.formatting import brackets, format_number
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, of_each, true_privacy
-from jaxbandits.papers.shared import REGRET, against, points_in_words, regrets, with_numeric_key
+from jaxbandits.papers.shared import REGRET, against, regrets, series, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, nothing, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -59,10 +59,8 @@ def claims(results: Results) -> Claims:
     ds = by_truth(results)
     table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()[ds["algorithm"].values]
     for epsilon, row in table.iterrows():
-        yield Claim(f"regret at ε = {epsilon:g} truly spent", "", points_in_words(row.index, row, REGRET))
-        given = points_in_words(
-            SPENDING, [epsilon_to_claim(label, float(epsilon)) for label in SPENDING], "{x} {y:.3g}"
-        )
+        yield Claim(f"regret at ε = {epsilon:g} truly spent", "", series(row.index, row, REGRET))
+        given = series(SPENDING, [epsilon_to_claim(label, float(epsilon)) for label in SPENDING], "{x} {y:.3g}")
         yield Claim(f"ε to be given for it, ε = {epsilon:g}", "", given)
     most, last = table.index[-1], table.iloc[-1]
     rival = min(("LDP", "SDP-Amp"), key=lambda name: last[name])
@@ -119,7 +117,7 @@ def reach_claims(results: Results) -> Claims:
         paper, evidence = "", None
         if words == PAPER:
             paper, evidence = "(ε, δ) for every ε (Theorem 3.2)", Exact(max(reach), at_least=EVERY_EPSILON)
-        measured = points_in_words(DELTAS, map(format_number, reach), "{y} at {x:g}")
+        measured = series(DELTAS, map(format_number, reach), "{y} at {x:g}")
         yield Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence)
     for words, length in RANGES.items():
         delta = smallest_delta(CLASSICAL, length)

@@ -14,7 +14,7 @@ from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
 from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.robust_linear.instance import unit
-from jaxbandits.papers.shared import Curve, draw_curves, exponent, points_in_words, ratio_interval, times
+from jaxbandits.papers.shared import Curve, draw_curves, exponent, ratio_interval, series, times
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, crossing, swept
 from jaxbandits.papers.watched import played
 from jaxbandits.reports import plot
@@ -213,7 +213,7 @@ def spread_claims(results: Results) -> Claims:
     for label, values in curves.items():
         where = crossing(along, np.log(values) - math.log(limit))
         end = f"ends at spread {where:.2f}" if math.isfinite(where) else "is at no spread left"
-        measured = f"{end}; λ_min {points_in_words(along, values, '{y:.2g} at {x:g}')}"
+        measured = f"{end}; λ_min {series(along, values, '{y:.2g} at {x:g}')}"
         yield Claim(f"the favourable case at this T: {label}", "", measured)
 
 
@@ -230,7 +230,7 @@ def regret_claims(results: Results) -> Claims:
         paper = f"{'√T' if case == 'alike' else 'more than √T'}, logarithms dropped (Corollary 3.6)"
         yield Claim(f"exponent of T, {where}: {ONE}", paper, measured)
         for label in (ONE, SEVEN):
-            measured = points_in_words(ends, found[label, eps].mean(-1), "{y:,.0f} at {x:,}")
+            measured = series(ends, found[label, eps].mean(-1), "{y:,.0f} at {x:,}")
             yield Claim(f"regret at each T, {where}: {label}", "", measured)
         ratio = times(found[SEVEN, eps][-1], found[ONE, eps][-1])
         yield Claim(f"not knowing T, {where}: {SEVEN}", "", f"{ratio} times Algorithm 1's regret at the longest T")

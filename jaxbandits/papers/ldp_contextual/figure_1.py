@@ -7,7 +7,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual import instance
 from jaxbandits.papers.ldp_contextual.favourable import TOLD
 from jaxbandits.papers.ldp_contextual.instance import EPSILONS, PRIVATE_RIVALS, RIVALS, SDP, as_good, below, of_each
-from jaxbandits.papers.shared import REGRET, against, by_algorithm, points_in_words, ratios, with_numeric_key
+from jaxbandits.papers.shared import REGRET, against, by_algorithm, ratios, series, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, decisive, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -54,7 +54,7 @@ def comparators(final) -> Claims:
     """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises."""
     for epsilon in EPSILONS:
         regret = of_each(final.sel(epsilon=epsilon))
-        measured = points_in_words(RIVALS, [regret[name].mean() for name in RIVALS], REGRET)
+        measured = series(RIVALS, [regret[name].mean() for name in RIVALS], REGRET)
         evidence = decisive([below(f"{low} minus {high}", regret[low] - regret[high]) for low, high in NEIGHBOURS])
         yield Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", measured, evidence)
     steps = {x: final.sel(algorithm=x).diff("epsilon").transpose("epsilon", "seed").values for x in PRIVATE_RIVALS}
@@ -87,9 +87,7 @@ def claims(results: Results) -> Claims:
                     held.setdefault(claim.statement, []).append(claim.holds)
                 found = ["yes" if all(one) else "no" if False in one else "open" for one in held.values()]
                 trials = min(PAPER_TRIALS, here.sizes["seed"])
-                yield Claim(
-                    f"the same at {trials} trials: {label}, {words}", "", points_in_words(held, found, "{x} {y}")
-                )
+                yield Claim(f"the same at {trials} trials: {label}, {words}", "", series(held, found, "{x} {y}"))
             yield from label_claims(f"{reading}, {words}", [alike(here, list(labels))])
     yield privacy_of("as printed", PRINTED)
     yield privacy_of("reward only", REWARD_ONLY)
@@ -98,9 +96,7 @@ def claims(results: Results) -> Claims:
 def privacy_of(name: str, algorithm) -> Claim:
     """What the noise of an algorithm delivers at every privacy level."""
     spent = [instance.true_privacy(algorithm, epsilon=eps)[0] for eps in EPSILONS]
-    return Claim(
-        f"{name}: privacy delivered, ε at δ = 0.1", "", points_in_words(EPSILONS, spent, "ε = {x:g}: {y:.3g}", "; ")
-    )
+    return Claim(f"{name}: privacy delivered, ε at δ = 0.1", "", series(EPSILONS, spent, "ε = {x:g}: {y:.3g}", "; "))
 
 
 def label_claims(whose: str, claims: Claims) -> Claims:
@@ -205,10 +201,10 @@ def width_claims(results: Results) -> Claims:
     for epsilon in EPSILONS:
         for label in NOISES:
             regret = at[epsilon, label]
-            measured = points_in_words(regret, [x.mean() for x in regret.values()])
+            measured = series(regret, [x.mean() for x in regret.values()])
             yield Claim(f"regret by width, ε = {epsilon:g}: {label}", "", measured)
         others = final.sel(epsilon=epsilon, algorithm=list(RIVALS)).isel(width=0).mean("seed")
-        yield Claim(f"rivals, ε = {epsilon:g}", "", points_in_words(RIVALS, others, REGRET))
+        yield Claim(f"rivals, ε = {epsilon:g}", "", series(RIVALS, others, REGRET))
 
 
 def along_width(here, label: str) -> dict[float, Any]:

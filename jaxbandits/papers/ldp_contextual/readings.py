@@ -11,7 +11,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.formatting import join_values
 from jaxbandits.papers.ldp_contextual import instance
 from jaxbandits.papers.ldp_contextual.instance import ALIKE, BELOW, EPSILONS, HORIZON, ORDERS, SDP, true_privacy
-from jaxbandits.papers.shared import points_in_words
+from jaxbandits.papers.shared import series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, tidy
@@ -153,7 +153,7 @@ def claims(results: Results) -> Claims:
             continue
         noise = {"calibration": calibration, "private_features": noised, "epsilon": epsilon}
         spent = [true_privacy(OGD, **noise, delta=d)[0] for d in DELTAS]
-        parts.append(f"spends {points_in_words(DELTAS, spent, '{y:.3g} at δ = {x:g}')}")
+        parts.append(f"spends {series(DELTAS, spent, '{y:.3g} at δ = {x:g}')}")
         what = "pair noised" if noised else "reward alone noised"
         statement = f"{ORDERS[epsilon]} ({CLAIMED[epsilon]}), ε = {epsilon:g}: {calibration}, {what}"
         yield Claim(statement, "", "; ".join(parts))

@@ -11,7 +11,7 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.auditing.confidence_bounds import clopper_pearson
-from jaxbandits.papers.shared import picture, points_in_words
+from jaxbandits.papers.shared import picture, series
 from jaxbandits.papers.study import Claim, Claims, Exact, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 
@@ -159,7 +159,7 @@ def claims(results: Results) -> Claims:
     frame = leak_frame(results).set_index(["algorithm", "horizon"])["epsilon"]
     for label in (FIXED, TUNED, PRIVATE):
         bounds = frame[f"{label}: measured"]
-        measured = points_in_words(bounds.index, bounds, "{y:.2f} at T = {x:,}")
+        measured = series(bounds.index, bounds, "{y:.2f} at T = {x:,}")
         if label != PRIVATE:
             measured += "; exactly " + ", ".join(f"{x:.2f}" for x in frame[f"{label}: exact"])
         paper, evidence = "", None

@@ -13,7 +13,7 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import format_number
-from jaxbandits.papers.shared import against, points_in_words
+from jaxbandits.papers.shared import against, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.statistics import mean_interval
@@ -208,7 +208,7 @@ def claims(results: Results) -> Claims:
     measured = f"at most {share.max():.3f} √(T/ε); above γT/4 at {above} points"
     yield Claim("the lemma's second term, the one about privacy", "", measured)
     for label, part in frame.groupby("algorithm", sort=False):
-        counts = points_in_words(part["epsilon"], part["satisfying"], "{y:,} at ε = {x:g}")
+        counts = series(part["epsilon"], part["satisfying"], "{y:,} at ε = {x:g}")
         yield Claim(f"triples that satisfy the lemma, {label}", "", counts)
     ratio = frame["worst"] / frame["rate"]
     measured = f"between {ratio.min():.2f} and {ratio.max():.2f}"

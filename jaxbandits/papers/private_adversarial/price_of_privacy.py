@@ -12,7 +12,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import exponent, picture, points_in_words
+from jaxbandits.papers.shared import exponent, picture, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, Tuning, crossing, over_horizons, swept, worst
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -179,7 +179,7 @@ def claims(results: Results) -> Claims:
     mean = final.mean("seed")
     price = mean.sel(algorithm="HTINF") / mean.sel(algorithm="no privacy")
     statement = "price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy"
-    yield Claim(statement, "", points_in_words(epsilons, price, "{y:.1f} at ε = {x:g}"))
+    yield Claim(statement, "", series(epsilons, price, "{y:.1f} at ε = {x:g}"))
 
 
 def _regret_bound(name, horizon, epsilon) -> float:

@@ -11,16 +11,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
 from jaxbandits.formatting import brackets
-from jaxbandits.papers.shared import (
-    Curve,
-    as_sweep,
-    draw_curves,
-    exponent,
-    points_in_words,
-    ratio_interval,
-    regrets,
-    times,
-)
+from jaxbandits.papers.shared import Curve, as_sweep, draw_curves, exponent, ratio_interval, regrets, series, times
 from jaxbandits.papers.study import Claim, Claims, Interval, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -87,7 +78,7 @@ def claims(results: Results) -> Claims:
     for power in POWERS:
         for label in ALGORITHMS:
             means = share.sel(algorithm=label, power=power).mean("seed")
-            measured = points_in_words(means["horizon"], means, "{y:.3f} at {x:,}")
+            measured = series(means["horizon"], means, "{y:.3f} at {x:,}")
             yield Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", measured)
     for power in POWERS:
         ends = [np.asarray(share.sel(algorithm=label, power=power, horizon=last)) for label in (CENTRAL, LOCAL)]

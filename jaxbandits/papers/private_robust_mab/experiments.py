@@ -20,8 +20,8 @@ from jaxbandits.papers.shared import (
     against,
     bound_along,
     horizon_of,
-    points_in_words,
     regrets,
+    series,
     slope_text,
 )
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
@@ -113,7 +113,7 @@ def claims(results: Results) -> Claims:
         if epsilon == EPSILON:
             attack = f"{percent(share)} {name}" if share else "no contamination"
             everyone = list(PRM | RIVALS)
-            yield Claim(f"regret, ε = {epsilon:g}, {attack}", "", points_in_words(everyone, row[everyone], REGRET))
+            yield Claim(f"regret, ε = {epsilon:g}, {attack}", "", series(everyone, row[everyone], REGRET))
 
 
 STUDY = Study(
@@ -190,7 +190,7 @@ def central_claims(results: Results) -> Claims:
         yield Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured)
         for share, row in mean.loc[EPSILON].iterrows():
             attack = f"{percent(share)} Cauchy" if share else "no contamination"
-            yield Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", points_in_words(row.index, row, REGRET))
+            yield Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", series(row.index, row, REGRET))
     ratio = own[max(own)] / own[min(own)]
     measured = f"{ratio.min():.2f} to {ratio.max():.2f} times the regret of PRM elimination, over the cells"
     yield Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured)
@@ -239,7 +239,7 @@ def bernoulli_claims(results: Results) -> Claims:
     private = frame[frame["algorithm"].isin(PRIVATE)]
     for (instance, epsilon), part in private.groupby(["environment.means", "epsilon"], sort=False):
         ordered = part.sort_values("mean")
-        measured = points_in_words(ordered["algorithm"], ordered["mean"], REGRET)
+        measured = series(ordered["algorithm"], ordered["mean"], REGRET)
         yield Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured)
 
 
@@ -357,9 +357,7 @@ def outlier_claims(results: Results) -> Claims:
         }
         nonfinite = first["nonfinite_rewards"].isel({"reward_adversary.corruption": -1}).mean("seed")
         for label in map(str, first["algorithm"].values):
-            measured = points_in_words(
-                attacks, [means[name][SHARE, label] / means[name][0.0, label] for name in attacks], RATIO
-            )
+            measured = series(attacks, [means[name][SHARE, label] / means[name][0.0, label] for name in attacks], RATIO)
             measured += f"; a non-finite reward {'left out, n stays' if label in PRM else 'counts as 0'}, "
             measured += f"{float(nonfinite.sel(algorithm=label)):,.0f} of them a run"
             clean = means[attacks[0]][0.0, label]

@@ -14,7 +14,7 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.shared import Curve, as_sweep, draw_curves, exponent, horizon_of, points_in_words
+from jaxbandits.papers.shared import Curve, as_sweep, draw_curves, exponent, horizon_of, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -97,7 +97,7 @@ def claims(results: Results) -> Claims:
         yield Claim(f"exponent of 1/ε, k = {order}: {label}", paper, measured)
     for order, label in product(ORDERS, PRM):
         means = cost.sel(algorithm=label, order=order).mean("seed")
-        yield Claim(f"regret by ε, k = {order}: {label}", "", points_in_words(means["epsilon"], means))
+        yield Claim(f"regret by ε, k = {order}: {label}", "", series(means["epsilon"], means))
 
 
 STUDY = Study(__doc__, "Theorems 4.1 and 6.2", sweeps, {"epsilon": draw}, claims)

@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import provenance
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import BUDGET, against, by_algorithm, points_in_words, ratios, with_numeric_key
+from jaxbandits.papers.shared import BUDGET, against, by_algorithm, ratios, series, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -66,9 +66,7 @@ def budget_claims(results: Results) -> Claims:
         name = attack.replace("-", ", ")
         spent = ds["corruption_spent"].sel({BUDGET: BELIEVED}).mean("seed")
         yield from by_algorithm(ds, BUDGET, f"{name}: regret of {{}}, by C".format)
-        yield Claim(
-            f"{name}: spent of a budget of {BELIEVED:g}", "", points_in_words(ds["algorithm"], spent, "{x} {y:.0f}")
-        )
+        yield Claim(f"{name}: spent of a budget of {BELIEVED:g}", "", series(ds["algorithm"], spent, "{x} {y:.0f}"))
         told = ratios(final_regret(ds), AGNOSTIC, TOLD, BUDGET)
         yield Claim(f"{name}: elimination told nothing over told C", "", told)
 
@@ -110,7 +108,7 @@ def regime_claims(results: Results) -> Claims:
         ours = final_regret(ds).sel(algorithm="Tsallis-INF").transpose(BUDGET, "seed")
         budgets = ds[BUDGET].values[1:]
         added = mean_interval((ours.values[1:] - ours.values[0]) / budgets[:, None])
-        measured = points_in_words(budgets, map("{:.2f} [{:.2f}, {:.2f}]".format, *added), "{y} at {x:g}")
+        measured = series(budgets, map("{:.2f} [{:.2f}, {:.2f}]".format, *added), "{y} at {x:g}")
         said = provenance.records()["tsallis_inf_corrupted"].quote_claim("of order C and √(C Σ ln T/Δ)")
         yield Claim(f"{strength}: Tsallis-INF, regret added by a unit of C", said, measured)
 
@@ -166,9 +164,7 @@ def share_claims(results: Results) -> Claims:
     final = final_regret(results["shares"]).transpose("algorithm", SHARE, "seed")
     for label in final["algorithm"].values:
         both = [f"{row.mean():,.0f} (median {np.median(row):,.0f})" for row in final.sel(algorithm=label).values]
-        yield Claim(
-            f"regret of {label}, by share", "", points_in_words(map(percent, final[SHARE].values), both, "{y} at {x}")
-        )
+        yield Claim(f"regret of {label}, by share", "", series(map(percent, final[SHARE].values), both, "{y} at {x}"))
 
 
 SHARES = Study(
@@ -258,7 +254,7 @@ def heavy_claims(results: Results) -> Claims:
         for label in ds["algorithm"].values:
             one = final.sel(algorithm=label)
             both = [f"{row.mean():,.0f} (largest {row.max():,.0f})" for row in one.values]
-            yield Claim(f"{law}: regret of {label}, by C", "", points_in_words(one[BUDGET], both, "{y} at {x:g}"))
+            yield Claim(f"{law}: regret of {label}, by C", "", series(one[BUDGET], both, "{y} at {x:g}"))
 
 
 HEAVY_PICTURES = {law: partial(draw_heavy, law) for law in ("gaussian", "student", "pareto")}

@@ -23,7 +23,7 @@ from jaxbandits.papers.robust_linear.instance import (
     unit,
     with_batches,
 )
-from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, points_in_words, regrets
+from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, regrets, series
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -222,7 +222,7 @@ def figure_claims(results: Results) -> Claims:
         listed = frame[frame["line"].isin(dotted.values())]
         for line, part in listed.groupby("line", sort=False):
             across = part["regret"].nunique() == 1  # a line across the panel
-            measured = f"{part['regret'].iloc[0]:,.0f}" if across else points_in_words(part[x], part["regret"])
+            measured = f"{part['regret'].iloc[0]:,.0f}" if across else series(part[x], part["regret"])
             yield Claim(f"{panel}, {line}: regret", "", measured)
     at = CENTER_DIM, HORIZON, CENTER_EPSILON
     first = theory.robust_linear_reward_bound(*at)

@@ -13,16 +13,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.estimators import spectral_filter
 from jaxbandits.formatting import compact
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, target, unit, with_batches
-from jaxbandits.papers.shared import (
-    MESSAGE_SHARE,
-    Curve,
-    draw_curves,
-    in_order,
-    points_in_words,
-    ratio_interval,
-    regrets,
-    short,
-)
+from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, draw_curves, in_order, ratio_interval, regrets, series, short
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, few, nothing, swept
 from jaxbandits.reports import plot
 
@@ -100,9 +91,7 @@ def claims(results: Results) -> Claims:
     measured = f"at least {float(left):g} of {len(ACTIONS)} arms are left in every run with reports of size {size}"
     yield Claim("arms that the printed radius leaves under corruption", "constants hidden", measured)
     worst = frame[frame["algorithm"] == "tight, presieve"].groupby("size")["ratio"].max()
-    yield Claim(
-        "tight bound and presieve, by size", "", points_in_words(worst.index, worst, "size {x:g}: up to {y:.1f}", "; ")
-    )
+    yield Claim("tight bound and presieve, by size", "", series(worst.index, worst, "size {x:g}: up to {y:.1f}", "; "))
 
 
 STUDY = Study(

@@ -18,7 +18,7 @@ from jaxbandits.papers.shared import (
     Curve,
     draw_curves,
     horizon_of,
-    points_in_words,
+    series,
     times,
     with_numeric_key,
 )
@@ -114,9 +114,7 @@ def claims(results: Results) -> Claims:
         yield Claim(f"the radius of {KNOWN}, d = {dim}", "", measured)
     for dim, share in product(dims, regret["share"].values):
         means = regret.sel(dim=dim, share=share).mean("seed")
-        yield Claim(
-            f"regret, d = {dim}, share {percent(share)}", "", points_in_words(means["algorithm"], means, REGRET)
-        )
+        yield Claim(f"regret, d = {dim}, share {percent(share)}", "", series(means["algorithm"], means, REGRET))
 
 
 STUDY = Study(__doc__, "Theorems 1.3 and 1.4", sweeps, {"dim": draw}, claims)
