@@ -12,15 +12,16 @@ import pytest
 from conftest import compiled_with
 
 import jaxbandits as jb
-from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, PRIVATE_RIVALS, RIVALS
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, EPSILONS, HORIZON, PRIVATE_RIVALS, RIVALS
 from jaxbandits.selection import final_regret
 
 pytestmark = pytest.mark.dealt(32)
-REWARD_ONLY = partial(jb.algorithms.online_ucb, learner="ogd", calibration="paper", private_features=False)
+OGD = partial(jb.algorithms.online_ucb, learner="ogd", delta=DELTA)
+REWARD_ONLY = partial(OGD, calibration="paper", private_features=False)
 MADE = RIVALS | {
     "reward only": REWARD_ONLY,
-    "reference": partial(jb.algorithms.online_ucb, learner="ogd", calibration="reference"),
-    "printed": partial(jb.algorithms.online_ucb, learner="ogd", calibration="paper"),
+    "reference": partial(OGD, calibration="reference"),
+    "printed": partial(OGD, calibration="paper"),
 }
 
 
