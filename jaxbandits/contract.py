@@ -18,6 +18,7 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
 from jaxbandits.recipe import unwrap
@@ -176,6 +177,11 @@ def is_program(x: object) -> bool:
 def is_array(x: object) -> bool:
     """Whether it has a shape and a type."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, type)
+
+
+def is_number(x: object) -> bool:
+    """Whether it is one number of Python's or NumPy's, and no truth value."""
+    return isinstance(x, int | float | np.number) and not isinstance(x, bool)
 
 
 def shape_text(tree: Any) -> str:

@@ -75,7 +75,7 @@ def state(
     sent: object,
     received: object,
     after: object,
-    last: Int[Array, ""],
+    last: Any,
     used: int | Array,
     spoiled: Callable[[], Bool[Array, ""]],
     attacked: bool = False,

@@ -113,7 +113,7 @@ class Draws:
     True
     """
 
-    seed: jax.Array
+    seed: Any
     path: str = ""
     dtype: type[Any] = jnp.float32
     shift: Array | None = None

@@ -1,4 +1,4 @@
-"""Names for the types in signatures. Shapes are annotations for the reader: nothing checks them while a program runs.
+"""Names for the types in signatures. Shapes are annotations for the reader: `make exhaustive` alone checks them.
 
 Axes: [P] plays of a window, [K] or [A] arms, [d] features, [N] agents, [C] checkpoints, [T] plays of a run.
 """

@@ -83,7 +83,7 @@ product_once: Callable[..., Array] = lanes_last(lambda x, theta: materialize(pro
 
 
 @lanes_last
-def largest_over_arms(means: Float[Array, "P N A"]) -> Float[Array, "P N"]:
+def largest_over_arms(means: Float[Array, "P N A ..."]) -> Float[Array, "P N ..."]:
     """The largest mean over the arms."""
     return materialize(functools.reduce(jnp.maximum, [means[:, :, a] for a in range(means.shape[2])]))
 

@@ -61,7 +61,7 @@ def inverse_cdf(probabilities: Float[Array, "... n"], u: Float[Array, "..."]) ->
     return index
 
 
-def pick(x: Array, index: Int[Array, "..."], axis: int = -1) -> Array:
+def pick(x: Array, index: int | Int[Array, "..."], axis: int = -1) -> Array:
     """x[..., index] over one axis: [..., n], [...] -> [...]. Under `lanes_last` choices among a few are unrolled."""
     if axis == -1 or x.shape[axis] > UNROLL:
         return jnp.squeeze(jnp.take_along_axis(x, jnp.expand_dims(index, axis), axis=axis), axis)
@@ -82,7 +82,7 @@ def features(context: Float[Array, "P N A d"]) -> list[Float[Array, "P N A"]]:
 
 
 @lanes_last
-def picked(x: Sequence[Float[Array, "P N A"]], action: Int[Array, "P N"]) -> list[Float[Array, "P N"]]:
+def picked(x: Sequence[Float[Array, "P N A ..."]], action: Int[Array, "P N ..."]) -> list[Float[Array, "P N ..."]]:
     """The played arm's entry of every array of a list."""
     return materialize_all([pick(a, action, axis=2) for a in x])
 

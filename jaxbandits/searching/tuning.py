@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from jaxbandits.contract import is_number
 from jaxbandits.formatting import brackets, format_value
 from jaxbandits.searching.methods import Tried
 from jaxbandits.searching.population import (
@@ -149,12 +150,8 @@ def at_edge(dimension: Dimension, value: object) -> bool:
         return True
     if dimension.is_range:
         return not NEAR_END < coordinate_of(dimension, value) < 1 - NEAR_END
-    numbers = [x for x in dimension.values if _is_number(x)]
-    return len(numbers) > 1 and _is_number(value) and value in (min(numbers), max(numbers))
-
-
-def _is_number(x: object) -> bool:
-    return isinstance(x, int | float | np.number) and not isinstance(x, bool)
+    numbers = [x for x in dimension.values if is_number(x)]
+    return len(numbers) > 1 and is_number(value) and value in (min(numbers), max(numbers))
 
 
 def label_of(dimensions: Sequence[Dimension], key: str, value: object) -> object:
@@ -279,7 +276,7 @@ def _along(problem: Problem, key: str, settings: Mapping[str, TuneSettings], num
 
 def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
     """Numbers as numbers, with NaN for what is missing; anything else as text."""
-    if all(x is None or _is_number(x) for x in values):
+    if all(x is None or is_number(x) for x in values):
         if all(isinstance(x, int | np.integer) for x in values):
             return np.asarray(values, np.int64)
         return np.array([np.nan if x is None else x for x in values], np.float64)

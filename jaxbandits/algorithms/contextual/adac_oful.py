@@ -81,7 +81,7 @@ def _largest_eigenvalues(_: object, entries: Float[Array, "n L"]) -> Float[Array
 
 
 @lanes_last
-def largest_eigenvalue(wanted: Bool[Array, " L"], matrix: Float[Array, "d d L"]) -> Float[Array, " L"]:
+def largest_eigenvalue(wanted: Bool[Array, "*L"], matrix: Float[Array, "d d *L"]) -> Float[Array, "*L"]:
     """The largest eigenvalue where it is wanted, else 1."""
     ones, entries = jnp.ones((1, wanted.size), matrix.dtype), matrix.reshape(matrix.shape[0] ** 2, -1)
     return at_the_few(wanted.reshape(-1), _largest_eigenvalues, ones, entries).reshape(wanted.shape)

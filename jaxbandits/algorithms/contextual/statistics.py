@@ -127,7 +127,7 @@ def normals_in_layout(draws: Draws, t: Int[Array, "..."], number: int, dim: int)
     return draws.normals(t, number) if dim <= packed.MAX_UNROLLED_DIM else draws.normal(t, (number,))
 
 
-def noisy(params: PrivateParams, scale: Any, noise: Array, sums: Sums, dim: int) -> Sums:
+def noisy(params: PrivateParams, scale: Any, noise: packed.Vector, sums: Sums, dim: int) -> Sums:
     """Sums plus n standard normals times their scales; no noise at scale 0."""
     entry, (own, drawn) = scale * params.vector, packed.split_matrix_vector(noise, dim)
     if not isinstance(own, tuple):

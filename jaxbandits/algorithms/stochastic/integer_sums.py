@@ -74,7 +74,7 @@ def add_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Numeric, arm: Int
     return Sum(high + (low >> bits), low & (2**bits - 1))
 
 
-def sum_as_float(total: Sum, ceiling: Numeric, dtype: np.dtype[Any]) -> Float[Array, ""]:
+def sum_as_float(total: Sum, ceiling: Numeric, dtype: np.dtype[Any]) -> Float[Array, "..."]:
     """The sum, rounded to a float."""
     bits, _ = _integers(dtype)
     return (total.high.astype(dtype) + total.low.astype(dtype) * dtype.type(2.0**-bits)) * ceiling

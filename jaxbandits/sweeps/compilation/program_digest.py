@@ -162,7 +162,7 @@ class _Program(DigestWriter):
         for variable in equation.outvars:
             self.bind(variable, numbers)
 
-    def bind(self, variable: Any, numbers: dict[Any, int]) -> None:
+    def bind(self, variable: Any, numbers: dict[Any, Any]) -> None:
         numbers[variable] = len(numbers)
         self.feed_text(_shape(variable.aval))
 

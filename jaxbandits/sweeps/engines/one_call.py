@@ -177,13 +177,13 @@ class Player:
     def begin(self) -> Any:
         return self.run("begin", self.device, self.case, self.seeds)
 
-    def advance(self, lane: Lane, number: int, start: int, first: int, count: int) -> Lane:
+    def advance(self, lane: Lane, number: int, start: int, first: int, count: int) -> Any:
         """Play `count` windows of a span from the one numbered `first`."""
         span = self.group.schedule[number]
         where = segment(span, start, first, count, self.group.times)
         return self.run("advance", self.device, self.case, self.seeds, lane, self.times, where, kind=span.kind)
 
-    def close(self, lane: Lane) -> Lane:
+    def close(self, lane: Lane) -> Any:
         return self.run("close", self.device, self.case, self.seeds, lane)
 
     def finish(self, lane: Lane) -> Any:
@@ -234,7 +234,7 @@ class Player:
             faults=find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
         )
 
-    def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Lane:
+    def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Any:
         """The lanes after a span of which `done` windows are done.
 
         A segment without a play does not show that the algorithm has ended the span: it may be working between two

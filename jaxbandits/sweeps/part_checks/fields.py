@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 import jax
 import numpy as np
 
-from jaxbandits.contract import a_kind, at_line, first_line, what
+from jaxbandits.contract import a_kind, at_line, first_line, is_number, what
 from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Algorithm, Attack, Environment, Program, Span, World
 from jaxbandits.spans import batch_length
@@ -100,14 +100,14 @@ class PartRules(NamedTuple):
 
     def must_be_numbers(self, params: Any, name: str) -> None:
         """Params are numbers."""
-        if all(map(_is_number, jax.tree.leaves(params, is_leaf=IS_NONE))):  # paths are slow, and points may be many
+        if all(map(_holds_numbers, jax.tree.leaves(params, is_leaf=IS_NONE))):  # paths are slow, and points may be many
             return
         remedy = "must be a number or an array of numbers: pass text and None to the cached builder as its arguments"
         for path, value in jax.tree_util.tree_flatten_with_path(params, is_leaf=IS_NONE)[0]:
-            self.must(_is_number(value), "{}{} = {!r} {}", name, jax.tree_util.keystr(path), value, remedy)
+            self.must(_holds_numbers(value), "{}{} = {!r} {}", name, jax.tree_util.keystr(path), value, remedy)
 
 
-def _is_number(x: object) -> bool:
+def _holds_numbers(x: object) -> bool:
     if isinstance(x, int | float | jax.Array):  # a traced number is a jax.Array
         return True
     return not (x is None or isinstance(x, str | bytes) or callable(x)) and np.asarray(x).dtype.kind in "biuf"
@@ -148,7 +148,7 @@ def _check_algorithm(algorithm: Algorithm, label: str) -> None:
     rules.must_be_numbers(algorithm.params, "Algorithm.params")
     rules.types(claim)
     if read is not None:
-        between = _is_number(read.low) and _is_number(read.high) and read.low < read.high
+        between = _holds_numbers(read.low) and _holds_numbers(read.high) and read.low < read.high
         must(between, "Rewards.low = {!r} must be a number below Rewards.high = {!r}", read.low, read.high)
     for part, field in ((claim, "model"), (claim, "unit"), (read, "outside"), (algorithm.tails, "of")):
         known = () if part is None else get_args(type(part).__annotations__[field])
@@ -162,8 +162,7 @@ def _check_algorithm(algorithm: Algorithm, label: str) -> None:
         if name not in fields:
             there = f"{nearest(str(name), fields)}, but params hold {', '.join(fields) or 'nothing'}"
             must(False, "Guarantee.scales names {!r}{}", name, there)
-    plain = isinstance(bound, int | float | np.number) and not isinstance(bound, bool)
-    must(plain and bound > 0, "Guarantee.bound = {!r} must be a positive number, or inf", bound)
+    must(is_number(bound) and bound > 0, "Guarantee.bound = {!r} must be a positive number, or inf", bound)
 
 
 def _check_environment(part: Environment) -> None:
@@ -182,10 +181,10 @@ def _check_environment(part: Environment) -> None:
     if names is not None:
         every = isinstance(names, tuple | list) and len(names) == (arms or counted)
         must(every, "facts['arm_names'] = {} must be a name for each arm", show(names))
-    pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
+    pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_holds_numbers, pays))
     words = "two numbers, (low, high) with low <= high"
     must(pair and pays[0] <= pays[1], "facts['reward_range'] = {!r} must be {}", pays, words)
-    size = _is_number(bound) and np.ndim(bound) == 0 and bound >= 0
+    size = _holds_numbers(bound) and np.ndim(bound) == 0 and bound >= 0
     must(size, "facts['reward_bound'] = {!r} must be a number of at least 0", bound)
     if "means" in facts:
         check_means(part)
@@ -221,7 +220,7 @@ def check_claim(algorithm: Algorithm, label: str) -> None:
             right = all(isinstance(event, Event) for event in value)
             wanted = "a tuple of Event, such as (laplace_event('reward', 1.0, scale),)"
         else:
-            right = len(value) == 2 and all(np.ndim(x) == 0 and _is_number(x) for x in value)
+            right = len(value) == 2 and all(np.ndim(x) == 0 and _holds_numbers(x) for x in value)
             wanted = "(epsilon, delta), two numbers"
         text = f"Guarantee.{name} must return {wanted}, not {what(value)}"
         PartRules(f"{label}: ", function).must(right, "{}", text)
