@@ -353,7 +353,7 @@ def table(
     return _Table("\n".join(lines))
 
 
-def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | np.floating[Any]:
     seeds = values.shape[-1]
     if seeds < 2:
         return np.full(values.shape[:-1], np.nan)

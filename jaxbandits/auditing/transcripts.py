@@ -25,7 +25,7 @@ from jaxbandits.spans import batch_length, next_start, place_of_window, plays_of
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.plan import stack_cases
 from jaxbandits.traced_once import without_unread
-from jaxbandits.typing import Bool, Float, Int
+from jaxbandits.typing import Bool, Float, Int, UInt32
 from jaxbandits.window import Parts, offer
 
 MAX_INDICATOR_ARMS = 64  # actions among more arms are plain numbers, not indicators
@@ -177,7 +177,7 @@ class Seeds:
     def __init__(self, seed: int) -> None:
         self.next = int(np.random.SeedSequence(seed).generate_state(1)[0])
 
-    def take(self, number: int) -> Int[np.ndarray, " L"]:
+    def take(self, number: int) -> UInt32[np.ndarray, " L"]:
         start, self.next = self.next, self.next + number
         return (np.arange(number, dtype=np.uint64) + np.uint64(start)).astype(np.uint32)
 
@@ -191,7 +191,7 @@ class Runs(NamedTuple):
     size: int  # runs of a call, so that calls for several numbers of runs share a program
 
     def on(
-        self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: Int[np.ndarray, " L"], columns: Any = None
+        self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: UInt32[np.ndarray, " L"], columns: Any = None
     ) -> Seen:
         """Runs, each on `edits[which]`: numbers, plays done after each window, and whether it told a number.
 
@@ -319,7 +319,7 @@ def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adap
     return setting._replace(windows=sum(windows) if whole else min(few, sum(windows)))
 
 
-def run_to_first_release(runner: Runs, edits: list[Edit], seeds: Int[np.ndarray, " L"]) -> tuple[Runs, Seen]:
+def run_to_first_release(runner: Runs, edits: list[Edit], seeds: UInt32[np.ndarray, " L"]) -> tuple[Runs, Seen]:
     """Runs on the first edit whose transcripts reach the first number that is told, if one is, and their runner."""
     setting = runner.setting
     most = min(sum(map(windows_offered, setting.schedule)), MAX_WINDOWS)

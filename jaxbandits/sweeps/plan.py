@@ -305,7 +305,7 @@ def cast(x: Any, dtype: str) -> Any:
     return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
 
 
-def stack_cases(cases: Sequence[Case], dtype: str) -> tuple[Case, Case]:
+def stack_cases(cases: Sequence[Any], dtype: str) -> tuple[Any, Any]:
     """The params of several cells stacked along a first axis, and marks: 0 where stacked, -1 where all are equal."""
     structure: Any = jax.tree.structure(cases[0])
     values, marks = [], []

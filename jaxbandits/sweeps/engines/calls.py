@@ -171,11 +171,13 @@ def next_multiple(lanes: int, block: int) -> int:
 # docs/decisions.md#one-length-a-call
 def _companies(plan: Plan, on_cpu: bool) -> list[tuple[int, tuple[int, ...]]]:
     """Groups with those of their cells that may share calls: on a CPU those whose batches have one length."""
-    found: dict[Any, list[int]] = {}
+    found = list[tuple[int, tuple[int, ...]]]()
     for g, group in enumerate(plan.groups):
+        alike: dict[Any, list[int]] = {}
         for c in group.cells:
-            found.setdefault((g, plan.cells[c].algorithm.schedule if on_cpu else ()), []).append(c)
-    return [(g, tuple(cells)) for (g, _), cells in found.items()]
+            alike.setdefault(plan.cells[c].algorithm.schedule if on_cpu else (), []).append(c)
+        found += zip(itertools.repeat(g), map(tuple, alike.values()))
+    return found
 
 
 def _cut(
