@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.numerics import columns, fixed_sum, inverse_cdf, materialize, materialize_all
-from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric, UInt32
+from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric, Tensor, UInt32
 from jaxbandits.validation import declare
 
 # The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
@@ -149,14 +149,14 @@ class Draws:
         position = position.reshape((1,) * t.ndim + shape)
         return threefry2x32(self._key(), (t.reshape(t.shape + (1,) * len(shape)), position))
 
-    def words_at(self, t: Int[Array, "..."], position: Array) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
+    def words_at(self, t: Int[Array, "..."], position: Tensor) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
         """Both uint32 words at one (possibly traced) position: shapes of t and position broadcast."""
         plays, position = self._play(t), jnp.asarray(position).astype(jnp.uint32)
         rank = max(plays.ndim, position.ndim)
         counter = jax.lax.broadcast_to_rank(plays, rank), jax.lax.broadcast_to_rank(position, rank)
         return threefry2x32(self._key(), counter)
 
-    def at(self, t: Int[Array, "..."], position: Array) -> UInt32[Array, "..."]:
+    def at(self, t: Int[Array, "..."], position: Tensor) -> UInt32[Array, "..."]:
         """The first of `words_at`."""
         return self.words_at(t, position)[0]
 

@@ -12,6 +12,8 @@ from jaxtyping import Array as Array
 from jaxtyping import Bool as Bool
 from jaxtyping import Float as Float
 from jaxtyping import Int as Int
+from jaxtyping import Integer as Integer
+from jaxtyping import Shaped as Shaped
 from jaxtyping import UInt32 as UInt32
 
 if TYPE_CHECKING:

@@ -154,7 +154,7 @@ def play_without_record(
 
 def nonfinite_before(lane: Lane) -> Array:
     """Whether an adversary paid anything that is not finite before: what follows is no fault of the algorithm."""
-    return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else lane.nonfinite > 0
+    return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else jnp.asarray(lane.nonfinite) > 0
 
 
 def _law(parts: Parts, case: Case, world_state: Any, truth: Callable[[], Any]) -> tuple[Any, Any]:

@@ -22,6 +22,11 @@ DEVICES = ("cuda", "rocm", "tpu")  # whose programs ask for another form
 _forced = jax.make_user_context(None)
 
 
+def has_other_form(platform: str) -> bool:
+    """Whether a program that this thread compiles for a platform may be another than on a CPU."""
+    return platform != "cpu" or _forced.value is not None
+
+
 # docs/decisions.md#device-forms
 def force_device_form(form: Literal["cc", "xla"] | None) -> Any:
     """Inside, programs that this thread compiles take one form, to compare forms and to test kernels.

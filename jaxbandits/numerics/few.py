@@ -12,7 +12,7 @@ from jax import lax
 
 from jaxbandits.numerics.fusion import materialize
 from jaxbandits.numerics.sums import fixed_cumsum
-from jaxbandits.typing import Array, Bool, Float
+from jaxbandits.typing import Array, Bool, Shaped
 
 LANE_BLOCK = 128  # lanes worked on together, at most
 WORD = 32  # flags are packed into words, so that a search goes over words and then bits
@@ -22,10 +22,10 @@ WORD = 32  # flags are packed into words, so that a search goes over words and t
 def at_the_few(
     wanted: Bool[Array, " M"],
     function: Callable[..., Any],
-    x: Float[Array, "d M"],
+    x: Shaped[Array, "d M"],
     *args: Array,
     block: int = LANE_BLOCK,
-) -> Float[Array, "d M"]:
+) -> Shaped[Array, "d M"]:
     """x with function(x, *args) in the lanes that are `wanted`; the lane is the last axis of x and args.
 
     The function is elementwise over lanes; which lanes share a block with it does not change a bit of a lane's

@@ -475,4 +475,4 @@ def _wrap(figure: Any, text: str, inches: float, size: float) -> str:
 
 def _meet(a: Any, b: Any) -> bool:
     """Whether two boxes overlap."""
-    return min(a.x1, b.x1) > max(a.x0, b.x0) and min(a.y1, b.y1) > max(a.y0, b.y0)
+    return bool(min(a.x1, b.x1) > max(a.x0, b.x0) and min(a.y1, b.y1) > max(a.y0, b.y0))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.formatting import show
-from jaxbandits.typing import Float
+from jaxbandits.typing import Shaped
 from jaxbandits.validation import choice, integer, number, same
 
 RANGE_KINDS = ("linear", "log", "int")
@@ -122,6 +122,6 @@ def coordinate_of(dimension: Dimension, value: object) -> float:
     return (value - low) / (high - low)
 
 
-def point_at(dimensions: Sequence[Dimension], coordinates: Float[np.ndarray, " D"]) -> dict[Any, Any]:
+def point_at(dimensions: Sequence[Dimension], coordinates: Shaped[np.ndarray, " D"]) -> dict[Any, Any]:
     """The point {key: value} at coordinates [D]."""
     return {d.key: value_at(d, float(x)) for d, x in zip(dimensions, coordinates, strict=True)}

@@ -73,7 +73,7 @@ def _package_program(group: Group, plan: Plan, platform: str) -> str:
     shapes = [(x.shape, x.dtype.str) for x in leaves]
     about = (platform, kinds_of(group), shapes, str(treedef), executables.classes_of(treedef), len(group.times))
     return executables.load_or_build(
-        executables.key_of(executables.name_of_parts(group.parts), None, "program", *about),
+        executables.key_of(executables.name_of_parts(group.parts, kernels=platform != "cpu"), None, "program", *about),
         lambda: digest_of_group(group, cell, plan.dtype, lasting=True, batch=False),  # `KEYS` covers rules for `vmap`
     )
 

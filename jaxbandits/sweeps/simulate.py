@@ -21,7 +21,16 @@ from jaxbandits.sweeps.engines.one_lane import play_lane
 from jaxbandits.sweeps.identity import digest_of_group
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.traced_once import Traces
-from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, DType, EnvironmentFactory, Int, Numeric, Vector
+from jaxbandits.typing import (
+    AdversaryFactory,
+    AlgorithmFactory,
+    Array,
+    DType,
+    EnvironmentFactory,
+    Integer,
+    Numeric,
+    Vector,
+)
 from jaxbandits.validation import declare, integer
 from jaxbandits.window import Parts, Window
 
@@ -87,7 +96,7 @@ def simulate(
     *,
     reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
     message_adversary: "Adversary | AdversaryFactory | str | None" = None,
-    seed: int | Int[Array, ""] = 0,
+    seed: int | np.integer[Any] | Integer[Array, ""] = 0,
     checkpoints: int | Vector = 200,
     history: bool = False,
     dtype: DType = "float32",

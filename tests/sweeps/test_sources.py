@@ -20,7 +20,7 @@ import json
 from jaxbandits import catalogue, simulator
 from jaxbandits.sweeps.compilation import executables
 parts = {name: simulator.parts_of(*catalogue.case(name), None, None, "float32") for name in catalogue.ALGORITHMS}
-print(json.dumps({name: executables.name_of_parts(one) for name, one in parts.items()}))
+print(json.dumps({name: executables.name_of_parts(one, kernels=True) for name, one in parts.items()}))
 """
 
 
@@ -87,13 +87,19 @@ def test_an_edit_concerns_what_reaches_it_and_nothing_else(elsewhere):
     elsewhere({str(path.relative_to(PACKAGE)): path.read_text() for path in PACKAGE.rglob("*.py")})
     parts = {name: simulator.parts_of(*catalogue.case(name), None, None, "float32") for name in SOME}
     modules = {name: executables.code_name(one).modules for name, one in parts.items()}
-    before = {name: sources.read(modules[name])[0] for name in SOME}
-    assert len(set(before.values())) == len(SOME)
+    before = {(name, kernels): sources.read(modules[name], kernels)[0] for name in SOME for kernels in (False, True)}
+    assert len(set(before.values())) == len(before)
     for file, (old, new, reaching) in EDITS.items():
         text = (PACKAGE / file).read_text()
         assert old in text
         elsewhere({file: text.replace(old, new)})
-        assert {name for name in SOME if sources.read(modules[name])[0] != before[name]} == reaching, file
+        changed = {
+            (name, kernels)
+            for name, kernels in before
+            if sources.read(modules[name], kernels)[0] != before[name, kernels]
+        }
+        assert {name for name, kernels in changed if kernels} == reaching, file
+        assert {name for name, kernels in changed if not kernels} == (set() if "kernels/" in file else reaching), file
         elsewhere({file: text})
 
 
@@ -129,7 +135,7 @@ WAYS = {
 def test_what_may_be_imported_is_reached(elsewhere, text):
     elsewhere(FILES | {"top.py": text})
     others = {name[:-3].replace("/", ".") for name in ("top.py", *ALWAYS)}
-    reached = {name.removeprefix("jaxbandits.") for name in sources.read(["jaxbandits.top"])[1]}
+    reached = {name.removeprefix("jaxbandits.") for name in sources.read(["jaxbandits.top"], True)[1]}
     assert reached - others == WAYS[text]
 
 
@@ -171,19 +177,19 @@ def test_rules_that_no_trace_shows_are_the_engines():
         if "def_vmap" in (text := path.read_text()) or "Primitive(" in text
     ]
     assert {"jaxbandits.numerics.fusion", "jaxbandits.estimators.spectral_filter"} <= set(rules)
-    assert set(rules) <= set(sources.read([])[1])
+    assert set(rules) <= set(sources.read(sources.RULES, False)[1])
 
 
 def test_a_file_that_changed_meanwhile_is_noticed(monkeypatch):
     roots = frozenset({"jaxbandits.algorithms.stochastic.ucb1"})
     executables._sources.cache_clear()
-    assert executables._sources(roots) == sources.read(roots)[0]
+    assert executables._sources(roots, False) == sources.read(roots, False)[0]
     path = sources.files()["jaxbandits.algorithms.stochastic.arm_means"]
     monkeypatch.setattr(sources.version, "LOADED", path.stat().st_ctime)
     executables._sources.cache_clear()
-    assert executables._sources(roots) is None  # also where it was read before
+    assert executables._sources(roots, False) is None  # also where it was read before
     with pytest.raises(sources.Changed):
-        sources.read(roots)
+        sources.read(roots, False)
     executables._sources.cache_clear()
 
 

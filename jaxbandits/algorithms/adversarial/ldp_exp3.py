@@ -24,7 +24,7 @@ class Params(NamedTuple):
     mechanism_scale: Numeric
 
 
-def events(params: Params) -> tuple[Event, ...]:
+def events(params: Any) -> tuple[Event, ...]:
     """One release a play: the noisy loss of the arm played."""
     scale = params.noise_scale * params.mechanism_scale
     return (laplace_event("loss in [0, 1] of one play", 1.0, scale),)

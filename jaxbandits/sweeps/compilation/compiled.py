@@ -163,8 +163,9 @@ class Compiled:
         options = WIDE_VECTORS if device.platform == "cpu" else None
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
         kernels = self.kernels
+        written = function == "kernel" or device_forms.has_other_form(device.platform)
         about = (*self.about, function, *static, shapes, options, *(() if kernels else ("without kernels",)))
-        found = executables.key_of(executables.name_of_parts(self.parts), device, *about)
+        found = executables.key_of(executables.name_of_parts(self.parts, kernels=written), device, *about)
 
         def trace_now():
             with settings_of(self.parts.dtype, device):
@@ -296,7 +297,9 @@ def lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints:
     """The sizes of a lane and the names of its diagnostics. leaves: shapes and dtypes of a case's params."""
     about = ("lane shape", [str(leaf) for leaf in leaves], str(treedef), checkpoints, slots, parts.program.hints.kept)
     build = partial(_trace_lane_shape, parts, jax.tree.unflatten(treedef, leaves), checkpoints, slots)
-    known = executables.load_or_build(executables.key_of(executables.name_of_parts(parts), None, *about), build)
+    known = executables.load_or_build(
+        executables.key_of(executables.name_of_parts(parts, kernels=False), None, *about), build
+    )
     return LaneShape(*known)._replace(diagnostics=tuple(known[-1]))
 
 

@@ -42,16 +42,16 @@ _lock = threading.Lock()
 _unlooked = LIMIT  # bytes written since the directory was last looked at: it is looked at once a process at least
 
 
-def name_of_parts(parts: Parts) -> str | None:
+def name_of_parts(parts: Parts, *, kernels: bool) -> str | None:
     """What a group's functions compute, in words that hold in any process; None where nothing is kept under them.
 
     What stands in the modules that they and the engine reach is part of it: byte code does not show what it calls, nor
-    a traced lane how the engine puts lanes together.
+    a traced lane how the engine puts lanes together. kernels: whether what is kept may hold one.
     """
     if parts.traced.startswith(HERE) or not usable():
         return None
-    name = program_digest.Name(parts.traced, frozenset()) if parts.traced else code_name(parts)
-    texts = None if name is None else _sources(name.modules)
+    name = program_digest.Name(parts.traced, sources.RULES) if parts.traced else code_name(parts)
+    texts = None if name is None else _sources(name.modules, kernels)
     return None if name is None or texts is None else f"{texts} {name.sha}"
 
 
@@ -62,11 +62,11 @@ def code_name(parts: Parts) -> program_digest.Name | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _sources(modules: frozenset[str]) -> str | None:
+def _sources(modules: frozenset[str], kernels: bool) -> str | None:
     """A hash of what functions of these modules reach; None where a file of that changed after it was loaded."""
-    key = key_of(sources.state(), None, "sources", sorted(modules))
+    key = key_of(sources.state(), None, "sources", sorted(modules), kernels)
     try:
-        sha, reached = load_or_build(key, functools.partial(sources.read, modules))
+        sha, reached = load_or_build(key, functools.partial(sources.read, modules, kernels))
         sources.check(reached)
     except sources.Changed:
         return None

@@ -21,7 +21,18 @@ _TOP = _PACKAGE.name
 _ENGINE = f"{_TOP}.sweeps.compilation.compiled"
 # It traces what names a group. What else it imports, such as plans, gives it parts and shapes: it is not followed.
 _TRACES = f"{_TOP}.sweeps.identity"
+_KERNELS = f"{_TOP}.kernels"
+# A trace, by which a user's part is named, does not show rules for `vmap` of what it calls: those that no engine needs.
+RULES = frozenset({f"{_TOP}.estimators.spectral_filter"})
 _MODULE = re.compile(rf"{_TOP}(\.\w+)+\.?")  # a text, or the beginning of one, that names a module
+
+
+# of every kind of node that has some; whether a name is read or written follows from where it stands
+_FIELDS = {
+    kind: [field for field in kind._fields if field != "ctx"]
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 
 
 class Changed(Exception):
@@ -51,10 +62,13 @@ def state() -> str:
     return hashlib.sha256(repr([str(_PACKAGE), rows]).encode()).hexdigest()
 
 
-def read(modules: Iterable[str]) -> tuple[str, list[str]]:
-    """The hash of what a program reaches that has functions of these modules, and the names of all that it reaches."""
+def read(modules: Iterable[str], kernels: bool) -> tuple[str, list[str]]:
+    """The hash of what a program reaches that has functions of these modules, and the names of all that it reaches.
+
+    kernels: whether it may hold kernels. Where it does not, what writes them is no part of it.
+    """
     with pause_collection():
-        reached = sorted({*_closure_of([_ENGINE, *modules]), _TRACES})
+        reached = sorted({*_closure_of([_ENGINE, *modules], () if kernels else (_KERNELS,)), _TRACES})
         sha = hashlib.sha256(repr([(name, _text(name).sha) for name in reached]).encode()).hexdigest()
     check(reached)
     return sha, reached
@@ -67,12 +81,12 @@ def check(modules: Iterable[str]) -> None:
         raise Changed
 
 
-def _closure_of(modules: Iterable[str]) -> set[str]:
-    """These modules, and all that is imported on the way."""
+def _closure_of(modules: Iterable[str], without: tuple[str, ...]) -> set[str]:
+    """These modules, and all that is imported on the way; without those whose names begin so."""
     waiting, reached = list(modules), set[str]()
     while waiting:
         name = waiting.pop()
-        if name in files() and name not in reached:
+        if name in files() and name not in reached and not name.startswith(without):
             reached.add(name)
             waiting += [home for pair in _text(name).imported for home in _homes(*pair)]
     return reached
@@ -98,26 +112,22 @@ def _content(module: str) -> bytes:
 @functools.cache
 def _text(module: str) -> Text:
     tree = ast.parse(_content(module))
-    leaves, imported, waiting = list[Any](), set[tuple[str, str]](), list[Any]([tree])
-    while waiting:
+    leaves, imports, waiting = list[Any](), list[Any](), list[Any]([tree])
+    while waiting:  # what a field holds follows from the kind of its node: the order says the rest
         x = waiting.pop()
         if isinstance(x, list):
             x = [item for item in x if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))]
             leaves.append(len(x))
             waiting += x
-        elif isinstance(x, ast.AST):
+        elif fields := _FIELDS.get(type(x)):
             leaves.append(type(x).__name__)
-            for field in x._fields:
-                value = getattr(x, field)
-                inner = isinstance(value, ast.AST | list)
-                leaves.append("below" if inner else value)
-                if inner:
-                    waiting.append(value)
+            waiting += [getattr(x, field) for field in fields]
             if isinstance(x, ast.ImportFrom | ast.Import | ast.Constant):
-                imported.update(_imports(x))
+                imports.append(x)
         else:
-            leaves.append(x)
-    return Text(hashlib.sha256(repr(leaves).encode()).hexdigest(), frozenset(_names_in(tree)), frozenset(imported))
+            leaves.append(type(x).__name__ if isinstance(x, ast.AST) else x)
+    imported = frozenset(pair for x in imports for pair in _imports(x))
+    return Text(hashlib.sha256(repr(leaves).encode()).hexdigest(), frozenset(_names_in(tree)), imported)
 
 
 def _imports(x: ast.ImportFrom | ast.Import | ast.Constant) -> Iterator[tuple[str, str]]:
