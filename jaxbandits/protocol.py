@@ -430,6 +430,9 @@ class Adversary(NamedTuple):
     remake: Callable[..., "Adversary"] | None = None
     config: dict[str, Any] = {}  # noqa: RUF012
     version: int = 1
+    # params, and the least and the largest reward that it is given -> those that it sends, as `reward_adversary`; None:
+    # not stated, and what is claimed of bounded rewards may not hold
+    reward_range: Callable[[Params, float, float], tuple[float, float]] | None = None
 
 
 # ---- a lane, and messages

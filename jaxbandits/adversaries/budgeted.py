@@ -8,6 +8,7 @@ Axes: [P] plays of a window, [A] arms, [K] arms of an instance.
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -217,6 +218,21 @@ def with_rewards(state: State, new: Float[Array, " P"], finite: Array, view: Adv
     return state._replace(counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0))
 
 
+@cache
+def range_after(kind: str) -> Callable[[Params, float, float], tuple[float, float]]:
+    """The least and the largest reward after the attack."""
+
+    def reward_range(params: Params, low: float, high: float) -> tuple[float, float]:
+        change = float(min(params.size, params.total))
+        if kind == "swap":
+            return low, high
+        if kind == "raise_worst":
+            return low, max(high, min(float(params.high), high + change))
+        return min(low, max(float(params.low), low - change)), high
+
+    return reward_range
+
+
 @factory(
     source="Lykouris, Mirrokni and Paes Leme 2018 (weak budgets); Bogunovic et al. 2022 (strong ones); "
     "`docs/formulas/robust_frontier.md#robust-frontier-budgets`. The attacks are ours."
@@ -294,4 +310,4 @@ def budgeted(
     elif schedule == "uniform":
         rate = float(total / horizon)
     params = Params(total=total, size=size, low=low, high=high, margin=margin, start=start, stop=stop, rate=rate)
-    return Adversary(attack_in_budget(kind, strength), params, None, {})
+    return Adversary(attack_in_budget(kind, strength), params, None, {}, reward_range=range_after(kind))

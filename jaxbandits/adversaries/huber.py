@@ -227,6 +227,23 @@ def huber_attack(kind: str) -> Attack:
     return Attack(init, corrupt, law if kind in POINT_MASS_KINDS else None)
 
 
+@cache
+def range_after(kind: str) -> Callable[[Params, float, float], tuple[float, float]]:
+    """The least and the largest reward after the attack."""
+
+    def reward_range(params: Params, low: float, high: float) -> tuple[float, float]:
+        value = abs(float(params.value))
+        if params.corruption == 0 or kind == "swapped":
+            return low, high
+        if kind == "sign_flip":
+            value *= max(abs(low), abs(high))
+        elif kind in ("gaussian", "cauchy", "subthreshold") or math.isnan(value):
+            value = math.inf
+        return min(low, -value), max(high, value)
+
+    return reward_range
+
+
 @factory(
     source="Huber 1964; `docs/formulas/private_robust_mab.md#contamination`; "
     "`docs/formulas/robust_linear.md#adversaries`."
@@ -278,4 +295,5 @@ def huber(
         value = float(value)
     elif not (isinstance(value, Real) and math.isnan(value)):
         value = number("value", value, finite=False)
-    return Adversary(huber_attack(kind), Params(corruption, value, scale, batch), None, {})
+    params = Params(corruption, value, scale, batch)
+    return Adversary(huber_attack(kind), params, None, {}, reward_range=range_after(kind))

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxbandits.formatting import brackets
 from jaxbandits.mechanisms.composition import claimed_epsilon
-from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import gaps_of
 from jaxbandits.spending import TOLERANCE
 
@@ -47,28 +47,36 @@ def range_of_rewards(environment: Environment) -> tuple[float, float] | None:
     return (-facts["reward_bound"], facts["reward_bound"]) if "reward_bound" in facts else None
 
 
-def reach(environment: Environment) -> float:
-    """The largest absolute value of a reward; 0 where the environment does not say."""
+def reach(environment: Environment, adversary: Adversary | None = None) -> float:
+    """The largest absolute value of a reward, after a reward adversary too; 0 where nobody says."""
     low, high = range_of_rewards(environment) or (0.0, 0.0)
-    return max(abs(low), abs(high))
+    ends = [low, high]
+    if adversary is not None and adversary.reward_range is not None:
+        ends += adversary.reward_range(adversary.params, low, high)
+    return max(map(abs, ends))
 
 
-def privacy_spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
-    """What a run spends. Infinitely much where the environment pays rewards beyond those of the guarantee."""
+def privacy_spent(algorithm: Algorithm, environment: Environment | None, adversary: Adversary | None = None) -> Spent:
+    """What a run spends. Infinitely much where rewards go beyond those of the guarantee. adversary: of rewards."""
     claim = algorithm.guarantee
     if claim.model == "none":
         return Spent(math.nan, math.inf, 0.0)
     epsilon, delta = map(float, claim.spend(algorithm.params))
-    if environment is not None and overspent(algorithm, environment):
+    if environment is not None and overspent(algorithm, environment, adversary):
         epsilon = math.inf
     asked = claimed_epsilon(algorithm)
     return Spent(math.nan if asked is None else asked, epsilon, 0.0 if math.isinf(epsilon) else delta)
 
 
-def overspent(algorithm: Algorithm, environment: Environment) -> bool:
-    """Whether a finite epsilon is declared for smaller rewards than the environment pays, as far as that is known."""
-    bound, spend = algorithm.guarantee.bound, algorithm.guarantee.spend
-    return bound < math.inf and reach(environment) > bound and bool(np.isfinite(spend(algorithm.params)[0]))
+def overspent(algorithm: Algorithm, environment: Environment, adversary: Adversary | None = None) -> bool:
+    """Whether a finite epsilon is declared for smaller rewards than are paid and sent, as far as that is known."""
+    return reach(environment, adversary) > algorithm.guarantee.bound and _assumes_bound(algorithm)
+
+
+def _assumes_bound(algorithm: Algorithm) -> bool:
+    """Whether a finite epsilon is declared for bounded rewards alone."""
+    claim = algorithm.guarantee
+    return claim.bound < math.inf and bool(np.isfinite(claim.spend(algorithm.params)[0]))
 
 
 def doubts_of_range(algorithm: Algorithm, environment: Environment) -> Doubts:
@@ -76,7 +84,7 @@ def doubts_of_range(algorithm: Algorithm, environment: Environment) -> Doubts:
     read, pays = algorithm.rewards, range_of_rewards(environment)
     if read is None or pays is None:
         return
-    # where privacy assumes bounded rewards, `doubts_of_moments` and `doubts_of_federation` say more
+    # where privacy assumes bounded rewards, `doubts_of_bound` and `doubts_of_federation` say more
     if algorithm.guarantee.model == "federated" or overspent(algorithm, environment):
         return
     beyond = (read.low - pays[0], read.low), (pays[1] - read.high, read.high)
@@ -95,14 +103,33 @@ def interval(low: float, high: float) -> str:
     return brackets(low, high, "{:.4g}".format, open_low=math.isinf(low), open_high=math.isinf(high))
 
 
+def doubts_of_bound(algorithm: Algorithm, environment: Environment, adversary: Adversary | None) -> Doubts:
+    """Whether rewards leave what an epsilon is claimed for, or nobody says that they do not."""
+    if not _assumes_bound(algorithm):
+        return
+    bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
+    text, follows = (
+        f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}]",
+        "its guarantee does not hold",
+    )
+    if overspent(algorithm, environment):
+        remedy = "it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
+        yield "moments", np.inf, f"{text}, and rewards here go beyond: {remedy}", follows
+    elif overspent(algorithm, environment, adversary):
+        sent = f"reward_adversary sends rewards up to {reach(environment, adversary):g}"
+        yield "moments", np.inf, f"{text}, and {sent}: it is infinite (a message_adversary corrupts reports)", follows
+    elif range_of_rewards(environment) is None:
+        untold = "the environment does not say what it pays: give its facts a reward_range"
+        yield "bound", bound, f"{text}, and {untold}", "if rewards go beyond, epsilon is infinite"
+    elif adversary is not None and adversary.reward_range is None:
+        untold = "reward_adversary does not say what it sends: give Adversary(reward_range=...)"
+        yield "bound", bound, f"{text}, and {untold}", "if rewards go beyond, epsilon is infinite"
+
+
 def doubts_of_moments(algorithm: Algorithm, environment: Environment) -> Doubts:
     """How many times the most exceeded assumption of moments is exceeded."""
     follows = "its guarantee does not hold"
-    if overspent(algorithm, environment):
-        bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
-        text = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond"
-        remedy = "it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
-        yield "moments", np.inf, f"{text}: {remedy}", follows
+    if overspent(algorithm, environment):  # `doubts_of_bound` says more
         return
     assumed, moment, facts = algorithm.tails, environment.facts.get("moment"), environment.facts
     if assumed is None or moment is None:
@@ -213,7 +240,7 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     """Give one warning for a label and subject, about the worst cell (label, algorithm, environment, ...)."""
     found: dict[tuple[str, str], list[list[Any]]] = {}
     checked: dict[Any, tuple[list[Doubt], list[Doubt]]] = {}
-    for label, algorithm, environment, *_ in cells:
+    for label, algorithm, environment, adversary, *_ in cells:
         about_length = algorithm.config.get("horizon"), algorithm.program.float32_plays
         key = id(environment), overspent(algorithm, environment), algorithm.tails, about_length
         if key not in checked:  # a grid over other arguments repeats the same assumptions
@@ -223,6 +250,7 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             )
         beyond, lost = checked[key]
         for about, *doubt in itertools.chain(
+            doubts_of_bound(algorithm, environment, adversary),
             beyond,
             doubts_of_federation(algorithm, environment),
             doubts_of_range(algorithm, environment),

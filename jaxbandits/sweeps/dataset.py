@@ -170,7 +170,7 @@ class Results:
         # what every algorithm asks for and spends at every point
         points = np.full((len(plan.labels), *self.grid.values(), len(COORDINATES)), np.nan)
         for c, places in self.places.items():
-            numbers = privacy_spent(plan.cells[c].algorithm, plan.cells[c].environment)
+            numbers = privacy_spent(*plan.cells[c][1:4])
             for place in places:
                 points[place] = numbers
         for name, values in zip(COORDINATES, np.moveaxis(points, -1, 0).copy(), strict=True):
@@ -188,7 +188,7 @@ class Results:
             claim = cell.algorithm.guarantee
             if claim.model != "none":
                 stated = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
-                if overspent(cell.algorithm, cell.environment):
+                if overspent(cell.algorithm, cell.environment, cell.reward_adversary):
                     stated["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
         versions = {
             "jaxbandits": __version__,

@@ -352,7 +352,9 @@ def said(environment, **settings):
     algorithm = made(horizon=60, window=5, **settings)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assumptions.warn([("one", algorithm, environment), ("one", made(), environment)], "float32", stacklevel=1)
+        assumptions.warn(
+            [("one", algorithm, environment, None), ("one", made(), environment, None)], "float32", stacklevel=1
+        )
     return [str(w.message) for w in caught]
 
 

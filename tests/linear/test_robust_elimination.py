@@ -478,9 +478,9 @@ def test_what_is_spent_depends_on_the_rewards():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for environment, algorithm in (told, silent):  # the second declares nothing
-            assumptions.warn([("one", algorithm, environment)], "float32", stacklevel=1)
+            assumptions.warn([("one", algorithm, environment, None)], "float32", stacklevel=1)
     with pytest.warns(UserWarning, match="epsilon = 0.5 is that of rewards in"):
-        assumptions.warn([("one", untold[1], untold[0])], "float32", stacklevel=1)
+        assumptions.warn([("one", untold[1], untold[0], None)], "float32", stacklevel=1)
     assert assumptions.overspent(made, untold[0]) and not assumptions.overspent(made, told[0])
 
 

@@ -160,7 +160,7 @@ def said(algorithm, environment, **arguments):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assumptions.warn(
-            [("label", algorithm(num_arms=2, horizon=20, **arguments), environment)], "float32", stacklevel=1
+            [("label", algorithm(num_arms=2, horizon=20, **arguments), environment, None)], "float32", stacklevel=1
         )
     return [str(warning.message) for warning in caught]
 
@@ -218,7 +218,7 @@ def test_nothing_declared_or_stated_means_no_warning():
 def test_one_warning_where_epsilon_is_for_bounded_rewards():
     algorithm, _ = catalogue.case("private_elimination")
     with pytest.warns(UserWarning) as caught:
-        assumptions.warn([("label", algorithm, catalogue.linear())], "float32", stacklevel=1)
+        assumptions.warn([("label", algorithm, catalogue.linear(), None)], "float32", stacklevel=1)
     (message,) = (text for warning in caught if "1 / horizon" not in (text := str(warning.message)))
     assert "epsilon = " in message and "it is infinite" in message
 
@@ -255,7 +255,7 @@ def test_a_sweep_warns_once_a_label_before_it_runs_and_not_of_corruption():
             jb.simulate(jb.algorithms.kl_ucb(num_arms=2, horizon=20), arms)
         attack = partial(jb.adversaries.huber, corruption=0.5, value=9.0)
         jb.sweep(jb.algorithms.ucb1, catalogue.arms, reward_adversary=attack, **SETTINGS)
-        assumptions.warn([("kl_ucb", *_case(jb.algorithms.kl_ucb, catalogue.arms))], "float32", stacklevel=1)
+        assumptions.warn([("kl_ucb", *_case(jb.algorithms.kl_ucb, catalogue.arms), None)], "float32", stacklevel=1)
 
 
 def _case(algorithm, environment):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxbandits as jb
-from jaxbandits import spending
+from jaxbandits import catalogue, spending
 from jaxbandits.sweeps.assumptions import doubts_of_spending, privacy_spent
 
 a = jb.algorithms
@@ -122,3 +122,65 @@ def test_no_promise_and_no_noise():
     malformed = a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=1.0)
     malformed = malformed._replace(guarantee=malformed.guarantee._replace(spend=lambda params: 3))
     assert [*doubts_of_spending(malformed)] == []
+
+
+# ---- rewards that an adversary sends
+
+ARMS = jb.environments.bernoulli_arms(means=[0.3, 0.7])
+huber, budgeted = (partial(jb.adversaries.huber, corruption=0.5), partial(jb.adversaries.budgeted, total=400.0))
+SENDING = {
+    **{f"huber {kind} {v}": huber(kind=kind, value=v) for kind in ("fixed", "random_sign", "target") for v in (0.5, 8)},
+    **{f"huber {kind}": huber(kind=kind) for kind in ("swapped", "gaussian", "cauchy")},
+    **{f"huber sign_flip {v}": huber(kind="sign_flip", value=v) for v in (0.5, -1, 3)},
+    **{f"huber fixed {v}": huber(value=v) for v in ("inf", "nan")}, "huber of no share": huber(corruption=0.0),
+    **{f"budgeted {kind} {size}": budgeted(kind=kind, size=size, low=-1.5, high=2.0)
+       for kind in ("lower_best", "raise_worst", "swap", "empirical_best") for size in (0.25, 5.0)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_an_adversary_sends_what_it_says(name):
+    adversary = SENDING[name]._replace(remake=None)
+    low, high = adversary.reward_range(adversary.params, 0.0, 1.0)
+    run = jb.simulate(a.uniform(num_arms=2, horizon=1000), ARMS, reward_adversary=adversary, history=True)
+    sent = np.asarray(run.history.reward)
+    assert low <= np.nanmin(sent) and np.nanmax(sent) <= high and (np.isfinite(sent).all() or math.isinf(high))
+    if "gaussian" not in name and "cauchy" not in name and math.isfinite(high):  # what may be sent is sent
+        assert max(-np.min(sent), np.max(sent)) == max(-low, high)
+
+
+@pytest.mark.parametrize("name", catalogue.ALGORITHMS)
+def test_what_is_claimed_of_bounded_rewards_is_spent_once_an_adversary_sends_others(name):
+    algorithm, environment = catalogue.case(name)
+    bound = algorithm.guarantee.bound
+    for adversary in SENDING.values():
+        spent = privacy_spent(algorithm, environment, adversary).epsilon
+        if math.isinf(bound) or math.isinf(privacy_spent(algorithm, environment).epsilon):
+            assert spent == privacy_spent(algorithm, environment).epsilon  # it clips, or promised nothing before
+        else:
+            beyond = max(map(abs, adversary.reward_range(adversary.params, -bound, bound))) > bound
+            assert math.isinf(spent) == beyond
+    if math.isfinite(bound):
+        poison = jb.adversaries.poison()
+        assert privacy_spent(algorithm, environment, poison) == privacy_spent(algorithm, environment)
+
+
+def test_a_sweep_says_that_an_adversary_spends_it_all():
+    world = jb.environments.linear_arms(actions=np.eye(2), theta=[0.5, 0.2], noise="rademacher", noise_scale=0.3)
+    learner = partial(a.robust_elimination, epsilon=4.0, num_batches=2)
+    settings = {"horizon": 200, "checkpoints": 1, "progress": False}
+    attack = partial(jb.adversaries.huber, corruption=0.1, kind="target")
+    with pytest.warns(UserWarning, match=r"sends rewards up to 10: it is infinite .*; its guarantee does not hold"):
+        ds = jb.sweep(
+            learner, world, seeds=2, reward_adversary=attack, grid={"reward_adversary.value": [0.5, 10.0]}, **settings
+        )
+    np.testing.assert_array_equal(ds.epsilon_spent, [[4.0, np.inf]])
+    assert "infinite: rewards leave [-1, 1]" in ds.attrs["guarantees"]
+    silent = jb.adversaries.huber(value=0.5)._replace(reward_range=None, remake=None)
+    with pytest.warns(UserWarning, match="reward_adversary does not say what it sends: give Adversary"):
+        assert jb.sweep(learner, world, seeds=1, reward_adversary=silent, **settings).epsilon_spent == 4.0
+    untold = world._replace(
+        facts={key: x for key, x in world.facts.items() if key not in ("reward_range", "reward_bound")}
+    )
+    with pytest.warns(UserWarning, match="the environment does not say what it pays: give its facts a reward_range"):
+        assert jb.sweep(learner, untold, seeds=1, **settings).epsilon_spent == 4.0
