@@ -167,9 +167,9 @@ def table() -> pd.DataFrame:
 def _source(name: str, config: dict[str, Any]) -> str:
     """Whose algorithm this is: the nearest record to these arguments, what was read first, that has a publication."""
 
-    def far(record: provenance.ProvenanceRecord) -> tuple[bool, int]:
-        other = any(config.get(key) != value for key, value in record.settings.items())
-        return other, provenance.RECORD_KINDS.index(record.kind)
+    def far(record: provenance.ProvenanceRecord) -> tuple[float, int]:
+        differ = [config.get(key) != value for key, value in record.settings.items()]
+        return sum(differ) / max(len(differ), 1), provenance.RECORD_KINDS.index(record.kind)
 
     found = sorted(provenance.of_algorithm(name), key=far)
     return next((record.source for record in found if record.source and record.kind != "code, read"), "ours")

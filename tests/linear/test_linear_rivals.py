@@ -274,7 +274,7 @@ def test_central_noise_has_its_scale(mechanism):
     """
     counts = np.array([2, 5, 10, 20])
     batch, _ = batch_of(np.eye(4), counts, np.repeat(THETA, counts))
-    more = {"num_batches": 3} if mechanism == "laplace" else {"delta": 0.01}
+    more = {"num_batches": 3} if mechanism == "laplace" else {"delta": 0.01, "calibration": "paper"}
     algorithm = private_elimination(actions=np.eye(4), horizon=400, epsilon=0.5, mechanism=mechanism, **more)
     params, judge = cast(algorithm.params), (LAPLACE if mechanism == "laplace" else GAUSSIAN).judge
 
@@ -307,7 +307,9 @@ def test_private_radii_by_hand():
         return float(uncompiled(judge)(cast(params), batch))
 
     assert radius(LAPLACE, laplace.params) == pytest.approx(2 * want, rel=1e-4)
-    gaussian = private_elimination(actions=EYE, horizon=1000, epsilon=0.5, mechanism="gaussian", delta=0.01)
+    gaussian = private_elimination(
+        actions=EYE, horizon=1000, epsilon=0.5, mechanism="gaussian", calibration="paper", delta=0.01
+    )
     log, scale = (
         math.log(2 * 4 * 9 / 0.05),
         4 * math.sqrt(2 * math.log(125)),
@@ -319,7 +321,11 @@ def test_private_radii_by_hand():
 def test_what_is_spent():
     made = private_elimination(actions=EYE, horizon=100, epsilon=0.5, num_batches=2)
     assert made.guarantee.spend(made.params) == (0.5, 0.0) and made.guarantee.bound == 1
-    made = private_elimination(actions=EYE, horizon=100, epsilon=20.0, mechanism="gaussian", delta=1e-6)
+    gaussian = partial(private_elimination, actions=EYE, horizon=100, mechanism="gaussian", delta=1e-6)
+    for asked in (0.2, 1.0, 10.0, 100.0):
+        exact = gaussian(epsilon=asked)
+        assert exact.guarantee.spend(exact.params) == (pytest.approx(asked), 1e-6)
+    made = gaussian(epsilon=20.0, calibration="paper")
     epsilon, delta = made.guarantee.spend(made.params)  # the classic rule fails here
     assert epsilon > 20 and delta == 1e-6
     assert epsilon == pytest.approx(jb.mechanisms.gaussian_epsilon(2.0, made.params.noise_scale, 1e-6))

@@ -55,7 +55,7 @@ def central(
     world, horizon, *, mechanism, num_batches=None, failure_prob=0.05, sampling_scale=None, delta=None, **settings
 ):
     given = {"mechanism": mechanism, "failure_prob": failure_prob, "sampling_scale": sampling_scale, **settings}
-    given |= {"num_batches": num_batches} if mechanism == "laplace" else {"delta": delta}
+    given |= {"num_batches": num_batches} if mechanism == "laplace" else {"delta": delta, "calibration": "paper"}
     made = algorithms.private_elimination(actions=ACTIONS, horizon=horizon, **given)
     if mechanism == "laplace":
         more = {"size_of": lambda phase: horizon ** ((phase + 1) / num_batches), "last": num_batches - 1}

@@ -22,7 +22,13 @@ EASY = [0.75, 0.625, 0.5, 0.375, 0.25]
 T = 3000
 CASES = {
     "laplace": {"epsilon": 0.7, "radius_scale": 0.4},
-    "skellam": {"epsilon": 1.5, "noise": "skellam", "s": 3.0, "radius_scale": 0.3, "failure": 0.2},
+    "skellam": {
+        "epsilon": 1.5,
+        "noise": "skellam",
+        "s": 3.0,
+        "radius_scale": 0.3,
+        "failure": 0.2,
+    },
     # a margin that noise leaves now and then, so that sums wrap around
     "wraps": {"epsilon": 0.2, "radius_scale": 0.05, "failure": 0.99},
 }
@@ -32,7 +38,8 @@ between = partial(jb.environments.gaussian_arms, means=EASY, scale=0.3)  # rewar
 
 
 def made(case):
-    return dist(num_arms=5, horizon=T, **{NAMES.get(name, name): value for name, value in CASES[case].items()})
+    given = {NAMES.get(name, name): value for name, value in CASES[case].items()}
+    return dist(num_arms=5, horizon=T, calibration="paper", **given)
 
 
 @functools.cache
@@ -97,7 +104,7 @@ def test_planted_errors_fork_the_path(error):
 
 def test_numbers_are_the_specified_ones():
     made = partial(dist, num_arms=5, horizon=100_000, epsilon=0.5, failure_prob=0.1)
-    laplace, poisson = made().params, made(noise="skellam").params
+    laplace, poisson = made().params, made(noise="skellam", calibration="paper").params
     assert [int(x[9]) for x in (laplace.levels, laplace.margin, laplace.modulus)] == [16, 96, 16577]
     assert [int(x[9]) for x in (poisson.levels, poisson.margin, poisson.modulus)] == [160, 1112, 166065]
     wide = dist(num_arms=5, horizon=100_000, epsilon=0.5, failure_prob=0.1)
@@ -145,8 +152,14 @@ def test_what_skellam_noise_costs():
         for order in (2, 5, 16):
             exact = math.log(np.exp(order * own[fine] + (1 - order) * other[fine]).sum()) / (order - 1)
             assert exact <= theory.skellam_rdp(order, epsilon, s)
-    made = dist(num_arms=2, horizon=100, epsilon=1.0, noise="skellam", delta=1e-6)
-    assert made.guarantee.spend(made.params) == (theory.skellam_epsilon(1.0, 10.0, 1e-6), 1e-6)
+    made = partial(dist, num_arms=2, horizon=100, epsilon=1.0, noise="skellam", delta=1e-6)
+    printed = made(calibration="paper")
+    assert printed.guarantee.spend(printed.params) == (theory.skellam_epsilon(1.0, 10.0, 1e-6), 1e-6)
+    for asked in (0.2, 1.0, 10.0, 100.0):
+        exact = made(epsilon=asked)
+        assert asked * (1 - 1e-6) < exact.guarantee.spend(exact.params)[0] <= asked
+    with pytest.raises(ValueError, match=r"epsilon = 0.003: at delta = 1e-06 Skellam noise is known to spend"):
+        made(epsilon=0.003)
     for wrong in ((1, 1.0, 1.0), (2, 0.0, 1.0), (2, 1.0, 0.0)):
         with pytest.raises(ValueError, match=r"order|epsilon|precision_scale"):
             theory.skellam_rdp(*wrong)

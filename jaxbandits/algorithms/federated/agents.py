@@ -37,7 +37,11 @@ class Schedule(TypedDict, total=False):
     corruption_bound: Annotated[Share, LATER, Default(0.0)]
     feature_spread: Annotated[NonNegative, Default(1.0), Doc("The paper's sigma.")]
     noise_scale: Annotated[NonNegative, Default(0.5), Doc("The rewards' noise, the paper's R.")]
-    failure_prob: Annotated[Inside, Default(0.05), Doc("Failure probability of the confidence sets.")]
+    failure_prob: Annotated[
+        Inside,
+        Default(0.05),
+        Doc("Of the confidence sets, at scales of 1; at the default ones the probability of nothing."),
+    ]
     ridge_scale: Annotated[Positive, Default(0.1), Doc("Multiplies lambda_k.")]
     radius_scale: Annotated[NonNegative, Default(0.03), Doc("Multiplies beta_k.")]
 

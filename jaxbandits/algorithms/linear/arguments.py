@@ -84,6 +84,9 @@ class Batched(Designed, total=False):
     bias_scale: Annotated[NonNegative, Default(1.0), Doc("Constant of the radius: of its term alpha.")]
 
 
+ALL_WIDTHS = "Of all widths together, at a sampling_scale of 1; at a smaller one the probability of nothing."
+
+
 class Located(Batched, total=False):
     """What eliminations take that put a robust location in the spectral filter's place.
 
@@ -92,7 +95,8 @@ class Located(Batched, total=False):
         sampling_scale: The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) +
             bias_scale alpha, as in `robust_elimination`.
         corruption_scale: Constant of the radius: of its term sqrt(alpha).
-        failure_prob: Of all widths together; it enters the radius through L.
+        failure_prob: Of all widths together, at a sampling_scale of 1 and constants that a proof gives; at the default
+            ones the probability of nothing. It enters the radius through L.
     """
 
     corruption_bound: Annotated[Scalar, Ge(0), Lt(0.25), Default(0.0)]

@@ -14,9 +14,9 @@ from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Batch, BatchRules, Params
-from jaxbandits.declared import LATER, STATIC, Doc, Epsilon, Example, Ge, Horizon, Inside, NonNegative
+from jaxbandits.declared import HOST, LATER, STATIC, Doc, Epsilon, Example, Ge, Horizon, Inside, NonNegative
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
-from jaxbandits.mechanisms.gaussian import default_delta
+from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.typing import Array, Bool, Float, Numeric
 from jaxbandits.validation import factory, integer, number
@@ -115,10 +115,11 @@ def private_elimination(
     epsilon: Annotated[Epsilon, Doc("Central privacy of one reward, at least 2e-12; inf: no noise.")],
     mechanism: Literal["laplace", "gaussian"] = "laplace",
     num_batches: Annotated[int | None, Ge(2), STATIC, LATER] = None,
+    calibration: Annotated[Literal["exact", "paper"], HOST] = "exact",
     delta: Annotated[Inside | None, LATER, Doc('For "gaussian" only. The default: min(1e-3, 1 / horizon).')] = None,
     sampling_scale: Annotated[NonNegative, Doc('The default: 0.5 for "laplace", 1 for "gaussian".')] | None = None,
     privacy_scale: Annotated[NonNegative, Doc("Multiplies the part of the width that allows for privacy noise.")] = 1.0,
-    failure_prob: Annotated[Inside, Doc("Of all widths together.")] = 0.05,
+    failure_prob: Annotated[Inside, Doc(arguments.ALL_WIDTHS)] = 0.05,
     **given: Unpack[arguments.Designed],
 ) -> arguments.Elimination:
     """Least squares along G-optimal designs on what a trusted server releases: one noisy number an arm and batch.
@@ -130,10 +131,11 @@ def private_elimination(
         mechanism: "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B, ceil(m_i w_a) of arm a;
             sums by arm + Lap(2/epsilon); g = max_x sampling_scale sqrt(2 V L) + privacy_scale k r L / (m_i epsilon),
             with k arms in the design, r its rank and L = log(2 K B / failure_prob). A batch that does not fit is not
-            begun: the best estimate is played. "gaussian" (DP-DPE): m_i = 2^i, i = 1, 2, ...; means by arm + N(0, (2
-            sqrt(2 ln(1.25/delta)) / (n_a epsilon))^2); g = max_x sampling_scale sqrt(2 L (V + privacy_scale^2 times the
-            noise's variance)), B being the batches that can begin. The batch that the horizon cuts short is not
-            estimated.
+            begun: the best estimate is played. "gaussian" (DP-DPE): m_i = 2^i, i = 1, 2, ...; means by arm + N(0,
+            (sigma / n_a)^2); g = max_x sampling_scale sqrt(2 L (V + privacy_scale^2 times the noise's variance)), B
+            being the batches that can begin. The batch that the horizon cuts short is not estimated.
+        calibration: sigma of "gaussian". "exact": the least that spends (epsilon, delta). "paper": 2 sqrt(2
+            ln(1.25/delta)) / epsilon, more noise than that for most epsilon <= 1 and less far above.
         num_batches: B, with horizon^(1/B) > 2. Needed by "laplace", refused by "gaussian".
 
     Raises:
@@ -141,9 +143,7 @@ def private_elimination(
 
     Note:
         The claim is for rewards in [-1, 1] that differ in one play (`linear_arms(noise="rademacher")`; Gaussian rewards
-        have no guarantee): (epsilon, 0), or (epsilon, delta) as far as the classic formula holds. `spend` is the exact
-        epsilon of the Gaussian mechanism, mostly less for epsilon <= 1 and more far above. Each reward enters one
-        release.
+        have no guarantee): (epsilon, 0), or (epsilon, delta). Each reward enters one release.
 
         Hanna's local version is `robust_elimination(variance_bound="observed")` with a finite epsilon and without
         corruption; it has no second form here. Reports that are not finite are left out of the mean, and nothing
@@ -171,7 +171,8 @@ def private_elimination(
             raise ValueError(f"num_batches = {num_batches!r}: the batches of mechanism='gaussian' double; leave it out")
         sizes, rules, scale = arguments.doubling_sizes(2.0, horizon), GAUSSIAN, 1.0
         delta = number("delta", default_delta(delta, horizon), 0.0, 1.0, open_low=True, open_high=True)
-        total, release = len(sizes), b * math.sqrt(2 * math.log(1.25 / delta))
+        exact = gaussian_scale(2.0, epsilon, delta, "analytic")
+        total, release = len(sizes), exact if calibration == "exact" else b * math.sqrt(2 * math.log(1.25 / delta))
     log_term = math.log(2 * num_arms * total / failure_prob)
     scale = scale if sampling_scale is None else sampling_scale
     wide, laplace = 2 * log_term * scale**2, mechanism == "laplace"

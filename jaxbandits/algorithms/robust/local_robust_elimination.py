@@ -174,7 +174,8 @@ def local_robust_elimination(
         corruption_before: Largest share of rewards corrupted before the client's noise that the learner believes in.
         corruption_after: Largest share of reports corrupted on their way to the server that the learner believes in.
             From c corruption_after = 1 on the radius is at least s/2 for ever, which is warned of.
-        failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
+        failure_prob: Failure probability delta of one confidence bound with ``radius="explicit"``; at the default
+            scales of ``"order"`` the probability of nothing. The default: 1 / horizon, and 1/2 at horizon 1.
         radius: The confidence radius beta. "order": s (privacy_scale (c sqrt(L / n))^(1 - 1/k) + corruption_scale
             (corruption_before^(1 - 1/k) + (c corruption_after)^(1 - 1/k))), L = ln(1 / delta). "explicit": with all
             constants, from a proof of this package; wider.

@@ -55,7 +55,8 @@ class PrmArguments(TypedDict, total=False):
             (1 - alpha) / (0.249 - alpha). No default; raw moments take no notice of it.
         corruption_bound: Largest share alpha of contaminated rewards that the learner believes in; with central moments
             in [0, 0.133).
-        failure_prob: Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
+        failure_prob: Failure probability delta of one confidence bound with ``radius="explicit"``; at the default
+            scales of ``"order"`` the probability of nothing. The default: 1 / horizon, and 1/2 at horizon 1.
         radius: The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`,
             `privacy_scale` and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider;
             it needs no part of T0 for contamination, and ``clip_mode="shifted"``.

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
-from jaxbandits.declared import ClaimedDelta, Example, FailureProb, Ge, NonNegative, NumArms, Positive, Remedy
+from jaxbandits.declared import HOST, ClaimedDelta, Example, FailureProb, Ge, NonNegative, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import delta_of_params, guarantee, other_event, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
@@ -25,6 +25,7 @@ from jaxbandits.validation import factory
 
 # Of every table: the last batch is longer than any horizon, so that all horizons share a program.
 BATCHES = 31
+LEAST_NOMINAL = 1e-6  # nominal epsilon of Skellam noise: smaller ones spend hardly less
 MOST_LEVELS = 2**24  # a reward becomes an integer in [0, g], sent as a float
 
 
@@ -138,6 +139,22 @@ def _events(noise, params):
     return (other_event("skellam", what, spent, delta, sensitivity=1.0, scale=c / float(params.epsilon)),)
 
 
+def nominal_epsilon(epsilon: Scalar, precision_scale: Scalar, delta: Scalar) -> float:
+    """The largest nominal epsilon that spends at most `epsilon` by Skellam noise, else ValueError."""
+    low, high = LEAST_NOMINAL, float(epsilon)
+    if (least := skellam_epsilon(low, precision_scale, delta)) > epsilon:
+        raise ValueError(
+            f"epsilon = {epsilon:g}: at delta = {delta:g} Skellam noise is known to spend {least:.3g} at least: give a "
+            "larger epsilon or delta, noise='laplace', or calibration='paper'"
+        )
+    while skellam_epsilon(high, precision_scale, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if skellam_epsilon(middle, precision_scale, delta) <= epsilon else (low, middle)
+    return low
+
+
 @factory(
     plays_on="arms",
     example=Example({"epsilon": 1.0, "radius_scale": 0.3}, horizon=600),
@@ -151,6 +168,7 @@ def dist_elimination(
     horizon: episodes.LimitedHorizon,
     epsilon: Annotated[Positive, Remedy("for no noise use successive_elimination")],
     noise: Literal["laplace", "skellam"] = "laplace",
+    calibration: Annotated[Literal["exact", "paper"], HOST] = "exact",
     precision_scale: Annotated[Scalar, Ge(1)] = 10.0,
     radius_scale: NonNegative = 1.0,
     failure_prob: FailureProb | None = None,
@@ -164,16 +182,17 @@ def dist_elimination(
     The last arm is played to the horizon, without releases.
 
     Args:
-        epsilon: Privacy budget of one reward. With "skellam" it is nominal: what is spent at `delta` is
-            `theory.skellam_epsilon`.
+        epsilon: Privacy budget of one reward.
         noise: Of a block's sum, which its clients add together. "laplace": discrete Laplace noise of scale g / epsilon,
-            g = ceil(epsilon sqrt(n)). "skellam": the difference of two Poisson numbers of mean g^2 / (2 epsilon^2), g =
-            ceil(precision_scale epsilon sqrt(n)).
+            g = ceil(epsilon sqrt(n)). "skellam": the difference of two Poisson numbers of mean g^2 / (2 e^2), g =
+            ceil(precision_scale e sqrt(n)), with a nominal epsilon e.
+        calibration: e of "skellam". "exact": the largest that spends at most (epsilon, delta) by
+            `theory.skellam_epsilon`. "paper": epsilon, which spends more.
         precision_scale: s; read with "skellam" only. Larger values make the Renyi cost that of a normal, and the
             integers larger.
         radius_scale: Multiplies the radius beta.
         failure_prob: Failure probability p of one batch. The default: 1 / horizon, and 1/2 at horizon 1.
-        delta: At which "skellam" states its claim. It changes no action. The default: min(1e-5, 1 / horizon).
+        delta: At which "skellam" states its claim. The default: min(1e-5, 1 / horizon).
 
     Returns:
         Algorithm: Private in the distributed model: what the aggregator hands on is covered, and the unit of privacy is
@@ -182,13 +201,12 @@ def dist_elimination(
 
     Raises:
         ValueError: If an argument lies outside its range; if a block that this horizon can finish has integers beyond
-            2^24, or a modulus of 2^31 or more.
+            2^24, or a modulus of 2^31 or more; if no "skellam" noise spends so little.
 
     Note:
         m = n g + 2 tau + 1. With k active arms, beta = sqrt(ln(4 k b^2 / p) / (2 n)) + (v sqrt(l) + h l) / n, where l =
         ln(2 k b^2 / p). "laplace": tau = ceil(g / epsilon ln(2 / p)), v = sqrt(2) / epsilon, h = 1 / epsilon.
-        "skellam": tau = ceil(2 g / epsilon sqrt(ln(2 / p)) + sqrt(2) ln(2 / p)), v = 2 / epsilon + sqrt(2) / (s
-        epsilon), h = 1 / (s epsilon).
+        "skellam": tau = ceil(2 g / e sqrt(ln(2 / p)) + sqrt(2) ln(2 / p)), v = 2 / e + sqrt(2) / (s e), h = 1 / (s e).
 
         The noise of a block is drawn at once, with the law of what its clients would add. Rewards are clipped to [0,
         1]; NaN counts as 0. A report that an attack changes is rounded and clipped to [0, g], as by an aggregator that
@@ -199,7 +217,10 @@ def dist_elimination(
     >>> algorithm.guarantee.spend(algorithm.params), int(algorithm.params.levels[9]), int(algorithm.params.modulus[9])
     ((0.5, 0.0), 16, 16577)
     """
-    s = precision_scale
+    s, asked = precision_scale, epsilon
+    delta = default_delta(delta, horizon, 1e-5) if noise == "skellam" else 0.0
+    if noise == "skellam" and calibration == "exact":
+        epsilon = nominal_epsilon(asked, s, delta)
     failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
     b = np.arange(1.0, BATCHES + 1)
     sizes = np.minimum(2.0**b, episodes.FOREVER)
@@ -221,7 +242,7 @@ def dist_elimination(
         first = int(np.argmax(beyond))
         smaller = "a smaller horizon, epsilon" + (" or precision_scale" if noise == "skellam" else "")
         raise ValueError(
-            f"horizon = {horizon}, epsilon = {epsilon:g}: a block of {sizes[first]:.0f} plays needs integers up to "
+            f"horizon = {horizon}, epsilon = {asked:g}: a block of {sizes[first]:.0f} plays needs integers up to "
             f"{levels[first]:.3g}, noise up to {reach[first]:.3g} and a modulus of {modulus[first]:.3g}, beyond 2^24, "
             f"2^31 and 2^31: give {'a larger epsilon' if reach[first] > sizes[first] * levels[first] else smaller}"
         )
@@ -239,7 +260,7 @@ def dist_elimination(
         slack=2 * radius_scale * beta,
         epsilon=epsilon,
         precision_scale=s,
-        delta=default_delta(delta, horizon, 1e-5) if noise == "skellam" else 0.0,
+        delta=delta,
         mechanism_scale=1.0,
     )
     return Algorithm(

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from scipy.optimize import brentq
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
@@ -108,19 +107,13 @@ TRUSTED = {
 }
 
 
-def nominal(spent: float) -> float:
-    """The epsilon that Skellam noise is to be given to spend this one at DELTA."""
-    return float(brentq(lambda x: theory.skellam_epsilon(x, PRECISION, DELTA) - spent, spent / 50, spent))
-
-
 def trust_sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (200_000, 200) if full else (2000, 4)
     values: dict[str, Any] = {f"{x:g}": x for x in ([0.1, 0.2, 0.5, 1.0, 2.0] if full else [0.5, 2.0])}
-    grid: dict[Any, Any] = {"epsilon": values}
-    if full:
-        grid = {("epsilon", f"{SKELLAM}.epsilon"): {label: (x, nominal(x)) for label, x in values.items()}}
     arms = partial(e.bernoulli_arms, means=INSTANCES["easy"])
-    return {"models": swept(few(TRUSTED, full, (NOBODY, LAPLACE, BITS)), arms, horizon, seeds, grid=grid)}
+    return {
+        "models": swept(few(TRUSTED, full, (NOBODY, LAPLACE, BITS)), arms, horizon, seeds, grid={"epsilon": values})
+    }
 
 
 def by_budget(results: Results):

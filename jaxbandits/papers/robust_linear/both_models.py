@@ -31,7 +31,7 @@ OURS = {"M1": M1, "M2": M2}
 PRIVATE_RIVALS = {
     "phased elimination": a.phased_elimination,
     "central, Laplace": partial(a.private_elimination, mechanism="laplace"),
-    "central, Gaussian": partial(a.private_elimination, mechanism="gaussian", delta=1e-5),
+    "central, Gaussian": partial(a.private_elimination, mechanism="gaussian", calibration="paper", delta=1e-5),
 }
 ROBUST_RIVALS = {
     "no filter": partial(M1, variance_bound="observed", presieve=False),
