@@ -174,7 +174,7 @@ def poison_attack() -> Attack:
     return Attack(init, corrupt)
 
 
-def mirrored_range(params: PoisonParams, low: float, high: float) -> tuple[float, float]:
+def range_of_rival(params: PoisonParams, low: float, high: float) -> tuple[float, float]:
     """The least and the largest reward after the attack: the instance -theta's."""
     return min(low, -high), max(high, -low)
 
@@ -197,4 +197,4 @@ def poison(
     >>> jb.adversaries.poison(corruption=0.3, prob=0.5).params.prob
     0.5
     """
-    return Adversary(poison_attack(), PoisonParams(corruption, prob), None, {}, reward_range=mirrored_range)
+    return Adversary(poison_attack(), PoisonParams(corruption, prob), None, {}, reward_range=range_of_rival)

@@ -171,17 +171,20 @@ def audit(
     runner, plays, last, dim = prepare_transcripts(algorithm, played_in, seeds, runs, whole, adaptive)
     if pairs is None:
         candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim, adaptive=adaptive)
-        tried, columns = furthest(runner, candidates, seeds, whole)
+        tried, columns, arms = furthest(runner, candidates, seeds, whole)
         if np.isinf(guarantee.bound) and guarantee.unit in ("loss_vector", "reward"):
             tried = [furthest(runner, neighbours.finer(pair), seeds)[0][0] for pair in tried]
     else:
         tried = neighbours.check_pairs(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim, adaptive=adaptive)
-        _, columns = furthest(runner, [edit for pair in tried for edit in pair], seeds, whole)
+        _, columns, arms = furthest(runner, [edit for pair in tried for edit in pair], seeds, whole)
+    view, columns = len(columns), np.concatenate([columns, arms])
 
     def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.ThresholdTest]:
         one = runner.pair(pair, number // 2, seeds, columns)
         negative, positive = runner.pair(pair, number // 2, seeds, columns)
-        candidates = scores.fit_scores(*one)
+        candidates = scores.fit_scores(*(x[:, :view] for x in one))
+        if len(arms):
+            candidates += scores.fit_scores(*one)
         return [scores.choose_score(candidates, negative, positive, delta, each) for delta in wanted]
 
     if len(tried) > 1:

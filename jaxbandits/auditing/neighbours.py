@@ -42,7 +42,7 @@ class Edit(NamedTuple):
     """What the private part of the input is.
 
     >>> Edit(play=3, reward=1.0)
-    Edit(play=3, reward=1.0, feature=(), message=(), otherwise=(), rule=())
+    Edit(play=3, reward=1.0, feature=(), message=(), otherwise=(), rule=(), apart=())
     """
 
     play: Any  # int, from 1: the play, or a play of the window, that is private
@@ -54,6 +54,9 @@ class Edit(NamedTuple):
     otherwise: Any = ()
     # where inputs react: what all other plays pay, one of `REACTION_RULES`
     rule: Any = ()
+    # unit "user": whether the arms of other users have features of their own, those of the environment, so that what
+    # is played may depend on the private one
+    apart: Any = ()
 
 
 class Input(NamedTuple):
@@ -73,7 +76,8 @@ def _public(draws: Draws) -> Draws:
 def world_of(world: World, user: bool) -> World:
     """A world whose only private part is the edit.
 
-    user: whether users are private; then all arms of a play have one feature vector, the edit's or e_d.
+    user: whether users are private; then all arms of a play have one feature vector, the edit's or e_d, unless the
+    edit sets other users' arms apart.
     """
 
     def init(params, draws):
@@ -84,7 +88,9 @@ def world_of(world: World, user: bool) -> World:
         if user:  # what is played then does not depend on the noise: sums of other users do not blur the private one
             rest = jnp.zeros(context.shape[-1], context.dtype).at[-1].set(1)
             x = jnp.where((t == params.edit.play)[:, None], params.edit.feature, rest)
-            context = jnp.broadcast_to(x.reshape(len(t), *(1,) * (context.ndim - 2), -1), context.shape)
+            one = jnp.broadcast_to(x.reshape(len(t), *(1,) * (context.ndim - 2), -1), context.shape)
+            others = (t != params.edit.play).reshape(len(t), *(1,) * (context.ndim - 1))
+            context = jnp.where(params.edit.apart & others, context, one)
         return context, state
 
     def reward(params, state, draws, t, context, action):
@@ -171,7 +177,9 @@ def edits(
         features = [size * x for size in (FEATURE_LENGTHS if np.isinf(bound) else (1.0,)) for x in plane]
         if np.isinf(bound):
             features.append(np.full(max(dim, 1), np.inf))
-        return [Edit(int(t), r, x) for t in plays for x in features for r in rewards]
+        usual = [Edit(int(t), r, x, apart=False) for t in plays for x in features for r in rewards]
+        right = plane[:: NUM_ANGLES // 4]
+        return usual + [Edit(int(t), r, x, apart=True) for t in plays for x in right for r in rewards[1:3]]
     if unit == "message":
         inside = [(a, b) for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)]
         return [Edit(int(t), 0.0, (), np.array(pair)) for t in plays for pair in (*inside, *REFUSED_MESSAGES)]
@@ -207,13 +215,16 @@ def check_pairs(
             if values.shape != shapes[name]:
                 wanted = f"{shapes[name][0]} numbers" if shapes[name][0] else "left out"
                 raise ValueError(f"pairs: {name} = {getattr(edit, name)!r} must be {wanted} for unit {unit!r}")
-        return edit._replace(**{name: x if x.size else () for name, x in arrays.items()})
+        if edit.apart != () and unit != "user":
+            raise ValueError(f"pairs: apart = {edit.apart!r} is for unit 'user', not {unit!r}: leave it out")
+        apart = bool(edit.apart) if unit == "user" else ()
+        return edit._replace(apart=apart, **{name: x if x.size else () for name, x in arrays.items()})
 
     given = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in pairs]
     for pair in given:
         if len(pair) != 2 or not all(isinstance(edit, Edit) for edit in pair) or pair[0].play != pair[1].play:
             raise ValueError(f"pairs: {pair!r} must be two auditing.Edit of one play: neighbours differ in one")
-        if pair[0].rule != pair[1].rule:
+        if (pair[0].rule, pair[0].apart) != (pair[1].rule, pair[1].apart):
             raise ValueError(f"pairs: {pair!r} have two rules for the other plays: neighbours differ in one play")
     if not given:
         raise ValueError("pairs is empty: give at least one pair of auditing.Edit, or leave it out")

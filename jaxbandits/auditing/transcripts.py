@@ -6,7 +6,7 @@ Axes: [L] runs, [W] windows, [F] numbers of a transcript.
 
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,8 +40,9 @@ MAX_TRANSCRIPT_NUMBERS = 1 << 26  # numbers of the transcripts of one call, in f
 MAX_COLUMNS = 512
 MAX_PAIRS = 4  # so many pairs of inputs come into the second stage of the search
 PROBE_RUNS = 16  # runs on each edit in the first stage of the search
-# Numbers of runs, plays done after each window, and whether it told a number.
-Seen: TypeAlias = tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]
+MAX_ARM_NUMBERS = 256  # of a window; where its arms are more numbers, it is shown how often each was played
+MAX_ARM_COLUMNS = 64  # so many numbers about arms are kept, those that differ most between the inputs
+ARM_PAIRS = 2  # so many further pairs of inputs come into the second stage, by the arms that are played on them
 
 
 class Clients(NamedTuple):
@@ -90,6 +91,8 @@ class AuditSetting(NamedTuple):
     horizon: int
     num_arms: int
     sent: bool  # whether the view is about messages rather than about what the server releases
+    arms: bool  # whether the arms that were played are seen, but for that of the private play
+    apart: bool = False  # whether what each window shows is given apart, not in a row
 
     @property
     def closes(self) -> bool:
@@ -97,23 +100,56 @@ class AuditSetting(NamedTuple):
         return any(span.close for span in self.schedule)
 
 
-def _numbers(setting: AuditSetting, window):
-    """A window's view as one vector: every number and whether it is finite, actions as indicators."""
+class Shown(NamedTuple):
+    """What windows show of runs, [..., W, numbers of each]."""
+
+    values: Any  # the numbers of the view, 0 where they are not finite
+    marks: Any  # whether they are finite, and indicators of the view's integers
+    arms: Any  # indicators of the arms that were played
+    done: Any  # [..., W], plays done after the window
+    tells: Any  # [..., W], whether it sends or releases a number
+
+
+class Seen(NamedTuple):
+    """Numbers of runs: first `view` ones of what the guarantee shows, then those about arms."""
+
+    numbers: Float[np.ndarray, "L F"]
+    done: Int[np.ndarray, "L W"]
+    tells: Bool[np.ndarray, "L W"]
+    view: int
+
+
+def _show(setting: AuditSetting, window, private, done) -> Shown:
+    """What a window shows. private: the play whose own arm is no part of it."""
     message = window.message
     if isinstance(message, Report):  # no client answers for a play that was offered and not made
         message = message._replace(
             value=jnp.where(message.present, message.value, 0), arm=jnp.where(message.present, message.arm, 0)
         )
-    numbers = [jnp.zeros(0, setting.parts.dtype)]
+    values, marks, arms = [], [], []
     for leaf in jax.tree.leaves(setting.view(message, window.released, window.action)):
         x = jnp.asarray(leaf)
         if jnp.issubdtype(x.dtype, jnp.floating):
-            numbers += [jnp.where(jnp.isfinite(x), x, 0), jnp.isfinite(x)]
+            values.append(jnp.where(jnp.isfinite(x), x, 0))
+            marks.append(jnp.isfinite(x))
         else:
-            numbers += [
-                one_hot(x, setting.num_arms) if x.dtype == jnp.int32 and setting.num_arms <= MAX_INDICATOR_ARMS else x
-            ]
-    return jnp.where(window.used > 0, jnp.concatenate([x.astype(setting.parts.dtype).ravel() for x in numbers]), 0)
+            marks.append(_indicate(setting, x))
+    if setting.arms:
+        seen = window.play & (window.t != private)
+        played = _indicate(setting, window.action)
+        played = jnp.where(seen.reshape(seen.shape + (1,) * (played.ndim - 1)), played, 0)
+        arms.append(jnp.sum(played, axis=0) if played.size > MAX_ARM_NUMBERS else played)
+
+    def join(parts):
+        flat = [jnp.zeros(0, setting.parts.dtype), *(x.astype(setting.parts.dtype).ravel() for x in parts)]
+        return jnp.where(window.used > 0, jnp.concatenate(flat), 0)
+
+    return Shown(join(values), join(marks), join(arms), done, _tells(setting, window))
+
+
+def _indicate(setting: AuditSetting, x):
+    """Arms as indicators; other integers, and arms among very many, as they are."""
+    return one_hot(x, setting.num_arms) if x.dtype == jnp.int32 and setting.num_arms <= MAX_INDICATOR_ARMS else x
 
 
 def _tells(setting: AuditSetting, window):
@@ -123,8 +159,8 @@ def _tells(setting: AuditSetting, window):
     return (window.used > 0) & (jnp.any(jnp.stack(finite)) if finite else False)
 
 
-def _one(setting: AuditSetting, case: Case, seed):
-    """One run: its numbers [W, F'], plays done after each window [W], and whether the window told a number [W]."""
+def _one(setting: AuditSetting, case: Case, seed) -> list[Shown]:
+    """What one run shows, a row a window; spans apart."""
     parts, seen_of_spans, left, start = setting.parts, [], setting.windows, 0
     lane = simulator.begin(parts, case, seed, 1)
     for span in setting.schedule:
@@ -138,7 +174,7 @@ def _one(setting: AuditSetting, case: Case, seed):
                 before, limit = lane.plays, setting.horizon - lane.plays
             lane, window = offer(parts, case, seed, span.slots, lane, before, limit)
             done = (before + window.used).astype(jnp.int32)
-            return lane._replace(plays=done), (_numbers(setting, window), done, _tells(setting, window))
+            return lane._replace(plays=done), _show(setting, window, case.environment.edit.play, done)
 
         if number:
             lane, seen = lax.scan(play, lane, jnp.arange(number, dtype=jnp.int32))
@@ -149,8 +185,15 @@ def _one(setting: AuditSetting, case: Case, seed):
         if span.close:
             lane = simulator.close(parts, case, seed, lane)
         start = next_start(span, start, setting.horizon)
-    numbers, done, tells = zip(*seen_of_spans, strict=True)
-    return jnp.concatenate([x.reshape(-1) for x in numbers]), jnp.concatenate(done), jnp.concatenate(tells)
+    return seen_of_spans
+
+
+def _flat(spans: list[Shown]) -> tuple[Any, ...]:
+    """Numbers of the view, those about arms, plays done, and whether each window told a number."""
+    view = [jnp.concatenate([span.values, span.marks], axis=-1).reshape(-1) for span in spans]
+    arms = [span.arms.reshape(-1) for span in spans]
+    done, tells = ([getattr(span, name) for span in spans] for name in ("done", "tells"))
+    return tuple(map(jnp.concatenate, (view, arms, done, tells)))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -160,7 +203,8 @@ def _many(setting: AuditSetting, params, environment, edits, seeds):
     def run(edit, seed):
         reacting = edit if setting.parts.reward_attack else ()
         case = Case(environment._replace(edit=edit), reacting, edit, Clients(params, seed) if setting.sent else params)
-        return _one(setting, case, jnp.uint32(0) if setting.sent else seed)
+        spans = _one(setting, case, jnp.uint32(0) if setting.sent else seed)
+        return spans if setting.apart else _flat(spans)
 
     return jax.vmap(run)(edits, seeds)
 
@@ -193,10 +237,7 @@ class Runs(NamedTuple):
     def on(
         self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: UInt32[np.ndarray, " L"], columns: Any = None
     ) -> Seen:
-        """Runs, each on `edits[which]`: numbers, plays done after each window, and whether it told a number.
-
-        columns: [F] of the numbers to return, all by default.
-        """
+        """Runs, each on `edits[which]`. columns: [F] of the numbers to return, all by default."""
         inputs, calls = _stack(edits), []
         for first in range(0, len(seeds), self.size):
             rows = np.arange(first, first + self.size) % len(seeds)  # the last call is filled up
@@ -204,10 +245,24 @@ class Runs(NamedTuple):
             with programs_on_disk():
                 out = _many(self.setting, self.params, self.environment, some, seeds[rows])
             wanted = min(self.size, len(seeds) - first)
-            numbers, done, tells = (np.asarray(x)[:wanted] for x in out)
+            numbers, arms, done, tells = (np.asarray(x)[:wanted] for x in out)
+            view, numbers = numbers.shape[1], np.concatenate([numbers, arms], axis=1)
             calls.append((numbers if columns is None else numbers[:, columns], done, tells))
-        numbers, done, tells = map(np.concatenate, zip(*calls, strict=True))
-        return numbers, done, tells
+        return Seen(*map(np.concatenate, zip(*calls, strict=True)), view)
+
+    def windows_on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: UInt32[np.ndarray, " L"]) -> Shown:
+        """What each window of runs shows, each on `edits[which]`, in one call."""
+        inputs = jax.tree.map(lambda x: x[which], _stack(edits))
+        with programs_on_disk():
+            spans = _many(self.setting._replace(apart=True), self.params, self.environment, inputs, seeds)
+
+        def join(*parts):
+            arrays = [np.asarray(x) for x in parts]
+            most = max(x.shape[-1] for x in arrays)
+            wide = [np.pad(x, ((0, 0), (0, 0), (0, most - x.shape[-1]))) if x.ndim == 3 else x for x in arrays]
+            return np.concatenate(wide, axis=1)
+
+        return Shown(*map(join, *spans))
 
     def pair(self, pair: Iterable[Edit], number: int, seeds: Seeds, columns: Any) -> list[Float[np.ndarray, "L F"]]:
         """The numbers of so many runs on each edit of a pair."""
@@ -215,15 +270,11 @@ class Runs(NamedTuple):
 
 
 def _stack(edits: list[Edit]) -> Edit:
-    stacked_edits = jax.tree.map(lambda *x: np.array(x, np.float32), *(edit._replace(rule=()) for edit in edits))
+    plain = (edit._replace(rule=(), apart=()) for edit in edits)
+    stacked_edits = jax.tree.map(lambda *x: np.array(x, np.float32), *plain)
+    apart = () if edits[0].apart == () else np.array([edit.apart for edit in edits], bool)
     rules = () if edits[0].rule == () else np.array([REACTION_RULES.index(edit.rule) for edit in edits], np.int32)
-    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules)
-
-
-@cache
-def _with_actions(view: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """A view and the arms that were played: who made the inputs react to them has seen them."""
-    return lambda message, released, action: (view(message, released, action), action)
+    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules, apart=apart)
 
 
 def default_environment(algorithm: Algorithm) -> Environment:
@@ -256,7 +307,7 @@ def prepare_transcripts(
     setting = setting_of(algorithm, environment, whole, adaptive)
     runner = Runs(setting, params, Input(public, ()), 8 if whole else lanes(runs // 16))
     first = neighbours.edits(guarantee.unit, [1], bound=guarantee.bound, dim=dim, adaptive=adaptive)[:1]
-    runner, (numbers, done, tells) = run_to_first_release(runner, first, seeds.take(8))
+    runner, (numbers, done, tells, _) = run_to_first_release(runner, first, seeds.take(8))
     if setting.sent and not tells.any():
         windows = runner.setting.windows
         raise ValueError(f"{algorithm.version[0]} sent no number in its first {windows} windows: raise its horizon")
@@ -299,13 +350,15 @@ def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adap
         )
     attack = neighbours.MESSAGE if guarantee.unit == "message" else None
     reward_attack = neighbours.reacting(min(1.0, guarantee.bound)) if adaptive else None
-    view = _with_actions(guarantee.view) if adaptive else guarantee.view
     sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
     program = clients_alone(algorithm.program) if sent else algorithm.program
     world = neighbours.world_of(environment.world, guarantee.unit == "user")
     parts = Parts(program, world, reward_attack, attack, jnp.float32)
     horizon, num_arms = int(algorithm.config["horizon"]), environment.facts.get("num_arms", 0)
-    setting = AuditSetting(parts, algorithm.schedule, view, windows=0, horizon=horizon, num_arms=num_arms, sent=sent)
+    setting = AuditSetting(
+        parts, algorithm.schedule, guarantee.view, windows=0, horizon=horizon, num_arms=num_arms, sent=sent,
+        arms=adaptive or guarantee.model != "local",
+    )  # fmt: skip
     windows = [windows_offered(span) for span in algorithm.schedule]
     if whole and sum(windows) > MAX_WINDOWS:
         raise ValueError(
@@ -324,7 +377,7 @@ def run_to_first_release(runner: Runs, edits: list[Edit], seeds: UInt32[np.ndarr
     setting = runner.setting
     most = min(sum(map(windows_offered, setting.schedule)), MAX_WINDOWS)
     seen = runner.on(edits, np.zeros(len(seeds), int), seeds)
-    if seen[2].any() or setting.windows == most:
+    if seen.tells.any() or setting.windows == most:
         return runner, seen
     # short transcripts first: every further span is code to compile
     longer = setting._replace(windows=min((2 if setting.closes else 16) * setting.windows, most))
@@ -333,24 +386,41 @@ def run_to_first_release(runner: Runs, edits: list[Edit], seeds: UInt32[np.ndarr
 
 def furthest(
     runner: Runs, edits: list[Edit], seeds: Seeds, whole: bool = False
-) -> tuple[list[tuple[Edit, Edit]], np.ndarray[Any, Any]]:
-    """The most distant pairs of edits, and the numbers of a transcript that vary.
+) -> tuple[list[tuple[Edit, Edit]], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The most distant pairs of edits, and the numbers of a transcript that vary: of the view, and about arms.
 
     Distances are in units of each number's spread, over runs of common random numbers.
     """
     # docs/decisions.md#common-numbers
     which, common = np.repeat(np.arange(len(edits)), PROBE_RUNS), np.tile(seeds.take(PROBE_RUNS), len(edits))
-    numbers = runner.on(edits, which, common)[0]
-    columns = np.flatnonzero(np.ptp(numbers, axis=0) > 0)
+    numbers, _, _, view = runner.on(edits, which, common)
+    varying = np.flatnonzero(np.ptp(numbers, axis=0) > 0)
+    columns, arms = varying[varying < view], varying[varying >= view]
     if whole and len(columns) > MAX_COLUMNS:
-        columns = _most_different(numbers, len(edits), columns)
-    numbers = numbers[:, columns].astype(np.float64).reshape(len(edits), PROBE_RUNS, -1)
+        columns = _most_different(numbers, len(edits), columns, MAX_COLUMNS)
+    if len(arms) > MAX_ARM_COLUMNS:
+        arms = _most_different(numbers, len(edits), arms, MAX_ARM_COLUMNS)
+    usual = [i for i, edit in enumerate(edits) if not edit.apart]
+    best = _distant_pairs(numbers[:, columns], edits, usual)[:MAX_PAIRS]
+    by_arms = _distant_pairs(numbers[:, arms], edits, range(len(edits)))[:ARM_PAIRS]
+    best += [pair for pair in by_arms if pair not in best]
+    if not best:  # nothing told any two apart
+        best = [(0, next(i for i, edit in enumerate(edits) if i and edit.play == edits[0].play))]
+        columns = columns if len(columns) else np.zeros(1, int)
+    return [(edits[a], edits[b]) for a, b in best], columns, arms
+
+
+def _distant_pairs(numbers: np.ndarray[Any, Any], edits: list[Edit], usable: Iterable[int]) -> list[tuple[int, int]]:
+    """Pairs of edits whose runs' numbers differ most, the most distant first, and one at most of each play and rule."""
+    numbers = numbers.astype(np.float64).reshape(len(edits), PROBE_RUNS, -1)
     spread = np.sqrt(np.mean(numbers.var(axis=1), axis=0))
     spread = np.maximum(spread, 1e-6 * np.abs(numbers).max(axis=(0, 1), initial=0) + 1e-30)
     numbers = numbers / spread
     distances: dict[tuple[int, int], float] = {}  # by pair of edits
-    for play, rule in sorted({(edit.play, edit.rule) for edit in edits}):
-        mine = [i for i, edit in enumerate(edits) if (edit.play, edit.rule) == (play, rule)]
+    same: dict[Any, list[int]] = {}
+    for i in usable:
+        same.setdefault((edits[i].play, edits[i].rule, edits[i].apart), []).append(i)
+    for mine in same.values():
         for power in (1, 2):  # Laplace noise adds up distances, Gaussian noise their squares
             apart = ((np.abs(numbers[mine] - numbers[i]) ** power).sum(-1) for i in mine)
             far = np.stack([np.mean(x ** (1 / power), axis=1) for x in apart])
@@ -358,16 +428,12 @@ def furthest(
             if far[a, b] > 0:
                 pair = mine[min(a, b)], mine[max(a, b)]
                 distances[pair] = max(far[a, b], distances.get(pair, 0))
-    best = sorted(distances, key=lambda pair: -distances[pair])[:MAX_PAIRS]
-    if not best:  # nothing told any two apart
-        best = [(0, next(i for i, edit in enumerate(edits) if i and edit.play == edits[0].play))]
-        columns = columns if len(columns) else np.zeros(1, int)
-    return [(edits[a], edits[b]) for a, b in best], columns
+    return sorted(distances, key=lambda pair: -distances[pair])
 
 
-def _most_different(numbers, edits: int, columns) -> np.ndarray[Any, Any]:
-    """The MAX_COLUMNS numbers whose means differ most between the inputs, in units of their spread."""
+def _most_different(numbers, edits: int, columns, most: int) -> np.ndarray[Any, Any]:
+    """The `most` numbers whose means differ most between the inputs, in units of their spread."""
     each = numbers[:, columns].astype(np.float64).reshape(edits, PROBE_RUNS, -1)
     spread = np.sqrt(np.mean(each.var(axis=1), axis=0))
     apart = np.ptp(each.mean(axis=1), axis=0) / np.maximum(spread, 1e-30)
-    return np.sort(columns[np.argsort(-apart, kind="stable")[:MAX_COLUMNS]])
+    return np.sort(columns[np.argsort(-apart, kind="stable")[:most]])

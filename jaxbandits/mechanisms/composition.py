@@ -46,6 +46,10 @@ class Event(NamedTuple):
         times (int, default 1): How many such releases the unit enters.
         epsilon (float, default inf): Of one release; inf for Gaussian noise, whose epsilon follows from delta.
         delta (float, default 0.0): Of one release.
+        largest (float, default nan): The largest sensitivity, where releases differ and `sensitivity` is that of the
+            costliest; nan: all have the same.
+        running (bool, default False): Whether releases are running sums: a unit is then in every later one by design,
+            and moves one increment.
     """
 
     mechanism: str
@@ -55,6 +59,8 @@ class Event(NamedTuple):
     times: int = 1
     epsilon: float = math.inf
     delta: float = 0.0
+    largest: float = math.nan
+    running: bool = False
 
 
 Events = Annotated[Iterable[Event], Kind("iterable of Event"), Doc("The releases that one unit enters.")]
@@ -82,12 +88,16 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Repet
     >>> laplace_event("mean of a block", np.array([1.0, 0.5]), np.array([4.0, 1.0])).epsilon
     0.5
     """
+    largest = float(np.max(sensitivity))
     sensitivity, scale = max(np.broadcast(sensitivity, scale), key=lambda pair: _ratio(*pair))
-    return Event("laplace", what, float(sensitivity), float(scale), times, epsilon=_ratio(sensitivity, scale))
+    epsilon = _ratio(sensitivity, scale)
+    return Event("laplace", what, float(sensitivity), float(scale), times, epsilon=epsilon, largest=largest)
 
 
 @declare
-def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Repetitions = 1) -> Event:
+def gaussian_event(
+    what: What, sensitivity: Scalar, scale: Scalar, times: Repetitions = 1, *, running: bool = False
+) -> Event:
     """Releases with Gaussian noise.
 
     What they cost follows from the delta of `compose`.
@@ -95,11 +105,12 @@ def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Repeti
     Args:
         sensitivity: L2 sensitivity of a release, at least 0; inf: unbounded.
         scale: Standard deviation of the noise, at least 0; no noise costs infinity.
+        running: Whether running sums are released, as a tree's or a counter's are.
 
     >>> round(compose([gaussian_event("sum of a batch", 1.0, 2.0)], 1e-3)[0], 2)
     1.35
     """
-    return Event("gaussian", what, float(sensitivity), float(scale), times)
+    return Event("gaussian", what, float(sensitivity), float(scale), times, running=running)
 
 
 @declare
@@ -290,7 +301,7 @@ def view_message(message: Any, released: object, action: object) -> Any:
 
 
 def view_released(message: object, released: Any, action: object) -> Any:
-    """The view of the central and the federated model: what the server releases; actions follow from it."""
+    """The view of the central and the federated model: what the server releases. Audits look at the arms besides."""
     return released
 
 

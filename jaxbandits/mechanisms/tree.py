@@ -178,7 +178,8 @@ def tree_event(
     (4, 1)
     """
     nodes = _nodes(num_releases, "exact", form)  # the nodes there are, whatever the calibration counted
-    return gaussian_event("node of a binary tree" if form == "tree" else "message", math.sqrt(6) * bound, scale, nodes)
+    what, tree = ("node of a binary tree", True) if form == "tree" else ("message", False)
+    return gaussian_event(what, math.sqrt(6) * bound, scale, nodes, running=tree)
 
 
 @declare

@@ -164,7 +164,8 @@ def events(what: str, params: Params, *, nodes: float = 1, column_norm: float = 
     scale = float(p.diagonal) * float(params.mechanism_scale)
     if scale == 0 or math.isinf(nodes):
         return (gaussian_event(what, math.inf, scale),)
-    return (gaussian_event(what, change(p) * column_norm, scale, int(nodes)),)
+    running = (nodes, column_norm) != (1, 1.0)
+    return (gaussian_event(what, change(p) * column_norm, scale, int(nodes), running=running),)
 
 
 def delta_of_claim(params: Params) -> float:

@@ -111,7 +111,7 @@ def _events(kind: Any, params: Any) -> tuple[Any, ...]:
 def _counter_events(what: str, column_norm: float, params: Any) -> tuple[Any, ...]:
     """All noisy sums as one release: a message moves them by the column norm times what it moves one."""
     scale, window = float(params.node_scale * params.mechanism_scale), float(params.constants.window)
-    return (gaussian_event(what, math.sqrt(6) * window * column_norm, scale),)
+    return (gaussian_event(what, math.sqrt(6) * window * column_norm, scale, running=True),)
 
 
 def noise_share(draws: float, algorithm: Algorithm) -> float:

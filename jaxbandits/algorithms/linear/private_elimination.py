@@ -15,7 +15,7 @@ from jax import lax
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Batch, BatchRules, Params
 from jaxbandits.declared import HOST, LATER, STATIC, Doc, Epsilon, Example, Ge, Horizon, Inside, NonNegative
-from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
+from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.typing import Array, Bool, Float, Numeric
@@ -94,7 +94,7 @@ GUARANTEE = guarantee(
     "central",
     "reward",
     _events,
-    lambda message, released, action: (released, action),
+    view_released,
     delta=lambda params: params.own.delta,
     bound=1.0,
 )
