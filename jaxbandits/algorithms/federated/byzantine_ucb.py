@@ -12,24 +12,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import jax.numpy as jnp
 
+from jaxbandits import declared
 from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.aggregation import AGGREGATION_RULES, Crowd, Rule, whole
 from jaxbandits.algorithms.federated.sent_noise import Drawing, make_sent_noise
-from jaxbandits.declared import (
-    HOST,
-    LATER,
-    STATIC,
-    Dim,
-    Epsilon,
-    Example,
-    Ge,
-    Inside,
-    NonNegative,
-    NumAgents,
-    NumArms,
-    Positive,
-    Remedy,
-)
+from jaxbandits.declared import HOST, STATIC, Dim, Epsilon, Example, Inside, NonNegative, NumAgents, NumArms, Positive
 from jaxbandits.estimators.middle_points import groups_of
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, count, left_out, matvec, tree_where
@@ -247,17 +234,17 @@ def byzantine_ucb(
     aggregate: Aggregate = "geometric_median",
     privacy: Literal[None, "tree", "increment", "counter"] = None,
     epsilon: Epsilon = math.inf,
-    delta: Annotated[Inside | None, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] = None,
+    delta: Annotated[Inside | None, declared.Remedy("Gaussian noise has no pure guarantee: give delta > 0")] = None,
     calibration: Annotated[Literal["exact", "zcdp", "paper"], HOST] = "exact",
     node_scale: NonNegative | None = None,
     counter: Literal["blt", "tree", "honaker", "square_root", "banded"] = "blt",
     counter_error: Annotated[Literal["max", "mean"], HOST] = "mean",
-    buffers: Annotated[int, Ge(1), STATIC] = 4,
+    buffers: Annotated[int, declared.Ge(1), STATIC] = 4,
     schedule: Literal["fixed", "determinant"] = "fixed",
-    threshold: Annotated[Positive | None, LATER] = None,
+    threshold: Annotated[Positive | None, declared.LATER] = None,
     accounting: Annotated[Literal[None, "repaired", "claimed"], HOST] = None,
     constants: Annotated[agents.ConstantsKind, HOST] = "geometric_median",
-    iterations: Annotated[int, Ge(1), STATIC] = 8,
+    iterations: Annotated[int, declared.Ge(1), STATIC] = 8,
     **given: Unpack[agents.Schedule],
 ) -> Algorithm:
     """Linear bandits of N agents whose server aggregates their statistics robustly, and privately where wanted.
