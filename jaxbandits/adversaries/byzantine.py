@@ -8,7 +8,7 @@ Axes: [P] plays of a window, [N] agents, [A] arms, [d] features.
 """
 
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,9 +20,7 @@ from jaxbandits.random import Draws, to_normal
 from jaxbandits.typing import Array, Bool, Numeric, Scalar
 from jaxbandits.validation import factory
 
-Kind: TypeAlias = Literal[
-    "sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none"
-]
+Kind = Literal["sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none"]
 HALF = 0.5 + 1e-4  # in floor(corruption * N + 1/2), whichever way a product such as 0.35 * 10 was rounded
 Minority = Annotated[Share, Remedy("no server can tell a majority of attackers from honest agents")]
 

@@ -70,16 +70,9 @@ def program(base: Program) -> Program:
         return base.diagnose(scale_mechanism(last, params.mechanism_scale), state)
 
     default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
-    return Program(
-        init=init,
-        act=act,
-        encode=encode,
-        update=update,
-        relay=default if base.relay is default else relay,
-        diagnose=diagnose,
-        lockstep=True,  # a message of an earlier epoch would meet a later epoch's state
-        float32_plays=base.float32_plays,
-    )
+    own = default if base.relay is default else relay
+    # in lockstep: a message of an earlier epoch would meet a later epoch's state
+    return Program(init, act, encode, update, own, diagnose=diagnose, lockstep=True, float32_plays=base.float32_plays)
 
 
 def one_of(spent: list[tuple[float, float]]) -> tuple[float, float]:

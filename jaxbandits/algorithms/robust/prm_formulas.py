@@ -159,12 +159,9 @@ def check_prm(horizon: int, sampling_scale: Any, privacy_scale: Any, corruption_
         raise ValueError("clip_mode = 'literal' has no explicit radius: use radius='order' or clip_mode='shifted'")
     breakdown = MAX_CENTRAL_CORRUPTION if prm.central else 0.5
     remedy = f"{breakdown:g} is the breakdown point with {prm.moment} moments; lower the share the learner believes in"
-    prm = prm._replace(
-        corruption_bound=number(
-            "corruption_bound", prm.corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy
-        ),
-        failure_prob=min(0.5, 1 / horizon) if prm.failure_prob is None else prm.failure_prob,
-    )
+    share = number("corruption_bound", prm.corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy)
+    failure = min(0.5, 1 / horizon) if prm.failure_prob is None else prm.failure_prob
+    prm = prm._replace(corruption_bound=share, failure_prob=failure)
     if not prm.central:
         return prm._replace(mean_bound=0.0)
     least = 2 * prm.bin_width
