@@ -109,7 +109,8 @@ class Table(NamedTuple):
         value: Any = text
         if isinstance(text, str) and self.words is not None:
             value = {"true": 1.0, "false": 0.0}.get(text.lower(), _number(text))
-        if not isinstance(value, Real | Decimal) or abs(value) > sys.float_info.max:
+        is_number = isinstance(value, Real | Decimal)
+        if not is_number or abs(value) > sys.float_info.max:
             raise ValueError(
                 f"{self.where(row, name)}: {show(cell)} is not a number: encode it, or leave the column out"
             )

@@ -270,7 +270,7 @@ def delayed(
     ([0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 3)
     """
     law, slots = check_law(delay, max_delay, horizon)
-    facts = {"horizon": horizon, "num_arms": num_arms, "dim": dim, "num_experts": num_experts, "num_agents": num_agents}
+    facts = dict[str, Any](horizon=horizon, num_arms=num_arms, dim=dim, num_experts=num_experts, num_agents=num_agents)
     facts |= {"actions": actions, "feature_norm": feature_norm}
     algorithm, context = build_base(base, facts)
     kind: Any = type(law)

@@ -119,7 +119,7 @@ def program(base: Program, num_bases: int) -> Program:
         moved = zip((mean, mean_rest, deficit, deficit_rest), state[2:6], strict=True)
         plays = state.plays + is_it.astype(jnp.int32)
         means_and_deficits = [jnp.where(is_it, new, old) for new, old in moved]
-        return State(bases, plays, *means_and_deficits, state.active & ~(is_it & drop)), released
+        return State(bases, plays, *means_and_deficits, active=state.active & ~(is_it & drop)), released
 
     def diagnose(params, state):
         plays = {f"plays_base_{i + 1}": state.plays[i] for i in range(num_bases)}
