@@ -118,8 +118,8 @@ def program(base: Program, num_bases: int) -> Program:
         drop = materialize((deficit >= width) & (count(state.active) > 1))  # somebody has to play
         moved = zip((mean, mean_rest, deficit, deficit_rest), state[2:6], strict=True)
         plays = state.plays + is_it.astype(jnp.int32)
-        means_and_deficits = [jnp.where(is_it, new, old) for new, old in moved]
-        return State(bases, plays, *means_and_deficits, active=state.active & ~(is_it & drop)), released
+        mean, mean_rest, deficit, deficit_rest = (jnp.where(is_it, new, old) for new, old in moved)
+        return State(bases, plays, mean, mean_rest, deficit, deficit_rest, state.active & ~(is_it & drop)), released
 
     def diagnose(params, state):
         plays = {f"plays_base_{i + 1}": state.plays[i] for i in range(num_bases)}
