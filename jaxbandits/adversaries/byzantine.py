@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.adversaries.huber import no_state
 from jaxbandits.declared import Doc, Probability, Remedy, Share
 from jaxbandits.numerics import count, fixed_sum, matvec, pick, rounded
 from jaxbandits.protocol import Adversary, AdversaryView, Attack
@@ -82,9 +83,6 @@ def fake(
 def byzantine_attack(kind: str, part: str) -> Attack:
     """The attack's functions. Draws: prob, gram, vector, at the first play of a window."""
 
-    def init(params, draws):
-        return ()
-
     def corrupt(params, state, draws, t, payload, view):
         if not {"gram", "vector"} <= set(getattr(payload, "_fields", ())):
             raise ValueError(
@@ -103,7 +101,7 @@ def byzantine_attack(kind: str, part: str) -> Attack:
             payload = payload._replace(vector=jnp.where(hit[:, None], vector, payload.vector))
         return payload, hit, state
 
-    return Attack(init, corrupt)
+    return Attack(no_state, corrupt)
 
 
 @factory(source='Baruch et al. 2019; Xie et al. 2020 ("inner_product"); `docs/formulas/byzantine.md#attacks`.')
@@ -153,9 +151,6 @@ class PoisonParams(NamedTuple):
 def poison_attack() -> Attack:
     """The attack's functions. Draws: prob, at every play."""
 
-    def init(params, draws):
-        return ()
-
     def corrupt(params, state, draws, t, payload, view):
         means = view.truth.means
         if not hasattr(payload, "ndim") or payload.ndim != 2 or jnp.ndim(means) != 3:
@@ -169,7 +164,7 @@ def poison_attack() -> Attack:
         mean = rounded(pick(means, view.action), t)
         return jnp.where(hit, payload - 2 * mean, payload), hit, state
 
-    return Attack(init, corrupt)
+    return Attack(no_state, corrupt)
 
 
 @factory(source="Jadbabaie, Li, Qian and Tian, Proposition 1; `docs/formulas/byzantine.md#poisoning`.")

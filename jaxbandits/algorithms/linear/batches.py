@@ -62,6 +62,10 @@ class Batch(NamedTuple):
     plan: Any = ()
 
 
+# theta, slack, sound, and counts
+Judgement = tuple[Float[Array, " d"], Float[Array, ""], Bool[Array, ""], *tuple[Int[Array, ""], ...]]
+
+
 class BatchRules(NamedTuple):
     """What sets one algorithm apart."""
 
@@ -69,10 +73,7 @@ class BatchRules(NamedTuple):
     counts: Callable[[Any, Any, Design], Float[Array, " K"]]
     # params, draws, t, batch -> theta [d], slack [], sound [], and a number [] for each of `counted`: where sound, arms
     # further than slack below the best go
-    judge: Callable[
-        [Any, Any, Any, Batch],
-        tuple[Float[Array, " d"], Float[Array, ""], Bool[Array, ""], *tuple[Int[Array, ""], ...]],
-    ]
+    judge: Callable[[Any, Any, Any, Batch], Judgement]
     # clients add Laplace noise
     private: bool = False
     # the batch that the horizon cuts short is played

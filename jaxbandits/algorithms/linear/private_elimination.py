@@ -88,14 +88,11 @@ def _events(params):
     return (event("sum by arm of a batch's rewards in [-1, 1]", 2.0, params.noise_scale * params.mechanism_scale),)
 
 
-GUARANTEE = guarantee(
-    "central",
-    "reward",
-    _events,
-    lambda message, released, action: (released, action),
-    delta=lambda params: params.own.delta,
-    bound=1.0,
-)
+def _view(message, released, action):
+    return released, action
+
+
+GUARANTEE = guarantee("central", "reward", _events, _view, delta=lambda params: params.own.delta, bound=1.0)
 
 
 @factory(
