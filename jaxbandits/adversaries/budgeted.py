@@ -14,21 +14,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
+from jaxbandits import numerics
 from jaxbandits.adversaries.huber import mirror_arm
 from jaxbandits.declared import HOST, Doc, Ge, Gt, Le, NonNegative
 from jaxbandits.formatting import show
-from jaxbandits.numerics import (
-    argmax,
-    argmin,
-    count,
-    fixed_sum,
-    materialize,
-    materialize_all,
-    one_hot,
-    pick,
-    rounded,
-    two_sum,
-)
+from jaxbandits.numerics import argmax, argmin, count, fixed_sum, materialize, materialize_all, one_hot, pick, rounded
 from jaxbandits.protocol import Adversary, AdversaryView, Attack
 from jaxbandits.typing import Array, Float, Numeric, Scalar
 from jaxbandits.validation import factory
@@ -194,10 +184,10 @@ def attack_in_budget(kind: str, strength: str) -> Attack:
         charged = fixed_sum(charges)
         if t.shape[0] > 1:  # a sum may exceed what is left by some units in its last place
             charged = jnp.minimum(charged, jnp.maximum((params.total - state.spent) - state.spent_low, 0))
-        account = [*two_sum(state.spent, state.spent_low, charged)]
+        account = [*numerics.two_sum(state.spent, state.spent_low, charged)]
         if weak:
             gaps = jnp.where(view.play, gaps_under_attack(kind, params, cap, best, view), 0)
-            account += two_sum(state.regret, state.regret_low, fixed_sum(gaps))
+            account += numerics.two_sum(state.regret, state.regret_low, fixed_sum(gaps))
         if t.shape[0] == 1:  # all of them in one loop over the lanes
             first, *account = materialize_all([new[0], *account])
             new = first[None]

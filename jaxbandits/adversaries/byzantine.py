@@ -8,11 +8,12 @@ Axes: [P] plays of a window, [N] agents, [A] arms, [d] features.
 """
 
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.adversaries.huber import no_state
 from jaxbandits.declared import Doc, Probability, Remedy, Share
 from jaxbandits.numerics import count, fixed_sum, matvec, pick, rounded
 from jaxbandits.protocol import Adversary, AdversaryView, Attack
@@ -20,9 +21,7 @@ from jaxbandits.random import Draws, to_normal
 from jaxbandits.typing import Array, Bool, Numeric, Scalar
 from jaxbandits.validation import factory
 
-Kind: TypeAlias = Literal[
-    "sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none"
-]
+Kind = Literal["sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none"]
 HALF = 0.5 + 1e-4  # in floor(corruption * N + 1/2), whichever way a product such as 0.35 * 10 was rounded
 Minority = Annotated[Share, Remedy("no server can tell a majority of attackers from honest agents")]
 
@@ -84,9 +83,6 @@ def fake(
 def byzantine_attack(kind: str, part: str) -> Attack:
     """The attack's functions. Draws: prob, gram, vector, at the first play of a window."""
 
-    def init(params, draws):
-        return ()
-
     def corrupt(params, state, draws, t, payload, view):
         if not {"gram", "vector"} <= set(getattr(payload, "_fields", ())):
             raise ValueError(
@@ -105,7 +101,7 @@ def byzantine_attack(kind: str, part: str) -> Attack:
             payload = payload._replace(vector=jnp.where(hit[:, None], vector, payload.vector))
         return payload, hit, state
 
-    return Attack(init, corrupt)
+    return Attack(no_state, corrupt)
 
 
 @factory(source='Baruch et al. 2019; Xie et al. 2020 ("inner_product"); `docs/formulas/byzantine.md#attacks`.')
@@ -155,9 +151,6 @@ class PoisonParams(NamedTuple):
 def poison_attack() -> Attack:
     """The attack's functions. Draws: prob, at every play."""
 
-    def init(params, draws):
-        return ()
-
     def corrupt(params, state, draws, t, payload, view):
         means = view.truth.means
         if not hasattr(payload, "ndim") or payload.ndim != 2 or jnp.ndim(means) != 3:
@@ -171,7 +164,7 @@ def poison_attack() -> Attack:
         mean = rounded(pick(means, view.action), t)
         return jnp.where(hit, payload - 2 * mean, payload), hit, state
 
-    return Attack(init, corrupt)
+    return Attack(no_state, corrupt)
 
 
 def range_of_rival(params: PoisonParams, low: float, high: float) -> tuple[float, float]:

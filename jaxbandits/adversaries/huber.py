@@ -45,6 +45,11 @@ class Params(NamedTuple):
     batch: Numeric
 
 
+def no_state(params, draws):
+    """`Attack.init` where nothing is kept."""
+    return ()
+
+
 def mirror_arm(means: Float[Array, "... A"], action: Int[Array, "..."]) -> Int[Array, "..."]:
     """The arm whose rank by mean mirrors that of `action`: best and worst change places; equal means rank by index."""
     n = means.shape[-1]
@@ -183,9 +188,6 @@ def point_law(kind: str, params: Params, values: Array, probabilities: Array, tr
 def huber_attack(kind: str) -> Attack:
     """The attack's functions. Draws: hit and value, one of each for every reward or report."""
 
-    def init(params, draws):
-        return ()
-
     def corrupt(params, state, draws, t, payload, view):
         loss = isinstance(payload, Loss)
         if isinstance(payload, Report):  # as message_adversary
@@ -224,7 +226,7 @@ def huber_attack(kind: str) -> Attack:
     def law(params, values, probabilities, truth):
         return point_law(kind, params, values, probabilities, truth)
 
-    return Attack(init, corrupt, law if kind in POINT_MASS_KINDS else None)
+    return Attack(no_state, corrupt, law if kind in POINT_MASS_KINDS else None)
 
 
 @cache

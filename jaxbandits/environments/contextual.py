@@ -15,16 +15,8 @@ import numpy as np
 from jaxbandits.declared import STATIC, Ge, NumArms, Probability
 from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments._sphere import direction, gaussian, many_features
-from jaxbandits.numerics import materialize, pick, rounded
-from jaxbandits.numerics.packed import (
-    MAX_UNROLLED_DIM,
-    Vector,
-    inner,
-    map_features,
-    materialize_vector,
-    split_features,
-    stack_features,
-)
+from jaxbandits.numerics import materialize, packed, pick, rounded
+from jaxbandits.numerics.packed import Vector, inner, map_features, materialize_vector, split_features, stack_features
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Numeric
@@ -55,7 +47,7 @@ def random_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int, unit
     1 / (4 dim).
     """
     t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
-    if dim < MAX_UNROLLED_DIM:
+    if dim < packed.MAX_UNROLLED_DIM:
         drawn = direction if unit else gaussian
         x = tuple(drawn(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
     else:
@@ -80,9 +72,7 @@ def with_constant(x: Any, value: Any) -> Vector:
 
 
 @cache
-def contextual_world(
-    num_arms: int, dim: int, reward_kind: str, contexts: str, features: str, independent: bool = True
-) -> World:
+def contextual_world(num_arms: int, dim: int, law: str, contexts: str, features: str, independent: bool) -> World:
     """The world of contextual linear bandits; `independent`: the arms of a play have nothing in common."""
     first, last = (1.0, 1.0) if features == "reference" else (math.sqrt(0.5), math.sqrt(0.5))
     unit = features != "gaussian"
@@ -130,14 +120,14 @@ def contextual_world(
     def reward(params, state, draws, t, context, action):
         if contexts == "fixed":
             mean = pick(means_of(state, context), action)
-        elif dim > MAX_UNROLLED_DIM:  # as in `score`: XLA computes them once
+        elif dim > packed.MAX_UNROLLED_DIM:  # as in `score`: XLA computes them once
             mean = pick(materialize(means_of(state, context)), action)
         else:  # `score` computes the means of all arms; here the played arm's is enough
             mean = inner(map_features(lambda x: pick(x, action), split_features(context)), state.theta)
         mean = rounded(mean, t)
-        if reward_kind == "bernoulli":  # one uniform a play for every arm: counterfactual rewards are defined
+        if law == "bernoulli":  # one uniform a play for every arm: counterfactual rewards are defined
             return (draws.uniform(t) < mean).astype(mean.dtype)
-        return mean + laws.noise_of_law(reward_kind, params.noise_scale, draws, t)
+        return mean + laws.noise_of_law(law, params.noise_scale, draws, t)
 
     def score(params, state, t, context, action):
         means = materialize(means_of(state, context))
@@ -208,13 +198,9 @@ def contextual_linear(
         )
     arguments: dict[str, Any] = {"noise_scale": noise_scale, **tails}
     numbers = laws.numbers_of(reward, arguments)
-    facts: dict[str, Any] = {
-        "num_arms": num_arms,
-        "dim": dim,
-        "feature_norm": math.sqrt(2) if features == "reference" else 1.0,
-        "contexts": contexts,
-        "reward_range": (0.0, 1.0),
-    }
+    norm = math.sqrt(2) if features == "reference" else 1.0
+    facts: dict[str, Any] = {"num_arms": num_arms, "dim": dim, "feature_norm": norm, "contexts": contexts}
+    facts["reward_range"] = (0.0, 1.0)
     if reward != "bernoulli":
         facts["reward_range"] = laws.reward_range(reward, 0.0, 1.0, arguments)
         facts["noise_moment"] = partial(laws.noise_moment, reward, arguments)

@@ -105,10 +105,7 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
             best[inside] = times[inside] - (turn * whole[:, None] + hits).max(axis=0)
         return best
 
-    return World(
-        init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms, baseline=baseline,
-        seeded=True,
-    )  # fmt: skip
+    return World(init, observe, reward, score, truth, num_arms=num_arms, baseline=baseline, seeded=True)
 
 
 @factory

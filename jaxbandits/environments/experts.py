@@ -89,9 +89,7 @@ def experts_world(inner: World, losses: Losses, num_experts: int, kind: str) -> 
             before, total = sums[-1], running[-1]
         return best
 
-    return World(
-        init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms, baseline=baseline
-    )
+    return World(init, observe, reward, score, truth, num_arms=num_arms, baseline=baseline)
 
 
 @factory(source="The instance is ours: `docs/formulas/private_adversarial.md#advice`.")

@@ -147,11 +147,6 @@ def federated_linear(
     norm = number("theta_norm", theta_norm, 0.0, math.sqrt(dim) * (1 + 1e-9), remedy="the model bounds it by sqrt(dim)")
     params = Params(np.full(dim, norm / math.sqrt(dim)), noise_scale)
     reach = math.inf if reward == "gaussian" and noise_scale > 0 else norm + noise_scale
-    facts = {
-        "num_agents": num_agents,
-        "num_arms": num_arms,
-        "dim": dim,
-        "theta_norm": norm,
-        "reward_range": (-reach, reach),
-    }
+    facts: dict[str, Any] = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "theta_norm": norm}
+    facts["reward_range"] = (-reach, reach)
     return Environment(federated_world(num_agents, num_arms, dim, reward), params, facts, None, {}, version=3)

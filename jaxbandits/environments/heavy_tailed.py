@@ -103,9 +103,8 @@ def student_arms(*, means: Means, scale: NonNegative = 1.0, df: DegreesOfFreedom
     [2.0, 2.0]
     """
     means = np.asarray(means)
-    return make_arms(
-        means, _student, partial(moments.student, means, scale, df), noisy_range(means, scale), (scale, df)
-    )
+    moment = partial(moments.student, means, scale, df)
+    return make_arms(means, _student, moment, noisy_range(means, scale), (scale, df))
 
 
 @factory(source="`docs/formulas/private_robust_mab.md#reward-laws`.")
@@ -125,9 +124,8 @@ def pareto_arms(*, means: PositiveMeans, shape: TailExponent = 3.5) -> ArmsEnvir
     """
     means = _positive(means)
     lowest = means * (shape - 1) / shape
-    return make_arms(
-        means, _pareto, partial(moments.pareto, means, shape), (float(lowest.min()), math.inf), (lowest, 1 / shape)
-    )
+    pays = (float(lowest.min()), math.inf)
+    return make_arms(means, _pareto, partial(moments.pareto, means, shape), pays, (lowest, 1 / shape))
 
 
 @factory(source="`docs/formulas/private_robust_mab.md#reward-laws`.")
@@ -154,12 +152,10 @@ def lognormal_arms(*, means: PositiveMeans, sigma: LogDeviation = 1.0) -> ArmsEn
 NoiseScale = Annotated[
     Scalar,
     Ge(0),
-    Doc(
-        """Multiplies the noise, where the law of a reward has any. It is the standard deviation of Gaussian noise, and
+    Doc("""Multiplies the noise, where the law of a reward has any. It is the standard deviation of Gaussian noise, and
         the mean that Pareto and log-normal noise had before it was centred. The variance is noise_scale^2 times df /
         (df - 2) for "student" with df > 2, 1 / (shape (shape - 2)) for "pareto" with shape > 2, exp(sigma^2) - 1 for
-        "lognormal"."""
-    ),
+        "lognormal"."""),
 ]
 
 

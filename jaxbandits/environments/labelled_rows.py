@@ -75,10 +75,9 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndar
         values = [_name(mark) for mark in marks]
         first: dict[str, Any] = {}
         for i, (name, mark) in enumerate(zip(values, marks, strict=True)):
-            if isinstance(first.setdefault(name, mark), str) != isinstance(mark, str):
-                raise ValueError(
-                    f"{where(i)}: the labels {show(first[name])} and {show(mark)} have one name: give text"
-                )
+            other = first.setdefault(name, mark)
+            if isinstance(other, str) != isinstance(mark, str):
+                raise ValueError(f"{where(i)}: the labels {show(other)} and {show(mark)} have one name: give text")
     distinct = sorted(set(values))
     code = {value: k for k, value in enumerate(distinct)}
     return np.array([code[value] for value in values], np.int64), tuple(map(str, distinct))

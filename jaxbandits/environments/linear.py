@@ -41,12 +41,11 @@ def linear_world(num_arms: int, noise: str) -> World:
 def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
     """The rows of `rows` [n, d] unchanged if each has norm at most 1 (up to rounding), else ValueError."""
     norms = np.linalg.norm(rows, axis=-1)
-    if norms.max() > 1 + NORM_TOLERANCE:
+    top = norms.max()
+    if top > 1 + NORM_TOLERANCE:
         row = int(norms.argmax())
         where = f"{name}[{row}]" if len(rows) > 1 else name
-        raise ValueError(
-            f"{where} has norm {norms[row]:.6g}; the model needs at most 1: divide {name} by {norms[row]:.6g}"
-        )
+        raise ValueError(f"{where} has norm {top:.6g}; the model needs at most 1: divide {name} by {top:.6g}")
     return rows
 
 

@@ -69,10 +69,8 @@ def losses_world(num_arms: int, losses: Losses) -> World:
     def baseline(params, seed, times):
         return losses.cumulative(params, np.asarray(times)).min(axis=1)
 
-    return World(
-        init=no_state, observe=no_context, reward=reward, score=score, truth=truth, num_arms=num_arms,
-        baseline=baseline if losses.varies else None,
-    )  # fmt: skip
+    best = baseline if losses.varies else None
+    return World(no_state, no_context, reward, score, truth, num_arms=num_arms, baseline=best)
 
 
 def loss_environment(num_arms: int, losses: Losses, params: Any, **facts: object) -> Environment:

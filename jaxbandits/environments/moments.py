@@ -75,10 +75,8 @@ def _raw_student(mean, width, df, k) -> float:
         def density(x):
             return abs(mean + scale * x) ** k * math.exp(log_norm - (df + 1) / 2 * math.log1p(x * x / df))
 
-        edges = sorted({-np.inf, -8.0, 0.0, 8.0, min(max(kink, -60.0), 60.0), np.inf})
-        return sum(
-            integrate.quad(density, *pair, epsabs=0, epsrel=1e-11, limit=200)[0] for pair in itertools.pairwise(edges)
-        )
+        edges = itertools.pairwise(sorted({-np.inf, -8.0, 0.0, 8.0, min(max(kink, -60.0), 60.0), np.inf}))
+        return sum(integrate.quad(density, *pair, epsabs=0, epsrel=1e-11, limit=200)[0] for pair in edges)
     size, root, power = math.hypot(mean, width), -math.atan2(mean, width), df - 1 - k
 
     def smooth(x, length):

@@ -7,7 +7,6 @@ squaring by itself.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
@@ -69,9 +68,8 @@ def _elementwise(weights: Array, directions: Array, mean: Array, wanted: Array) 
     )
     tiny = jnp.finfo(power.dtype).tiny
     column = materialize(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
-    v = materialize(
-        sum_by_halves(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column[None, None], power, 0))
-    )
+    chosen = jnp.arange(d, dtype=jnp.int32)[:, None, None] == column[None, None]
+    v = materialize(sum_by_halves(jnp.where(chosen, power, 0)))
     return v / materialize(jnp.sqrt(jnp.maximum(sum_by_halves(v * v), tiny)))[None]
 
 
@@ -101,12 +99,7 @@ def _by_lane(weights: Array, directions: Float[Array, "L K d"], mean: Array, wan
 
 
 def _square_until_pure(
-    square: Callable[[Any], Any],
-    trace: Callable[[Any], Any],
-    over: Callable[[Any], Any],
-    matrix: Array,
-    largest: Float[Array, " L"],
-    wanted: Bool[Array, " L"],
+    square: Callable, trace: Callable, over: Callable, matrix: Array, largest: Array, wanted: Bool[Array, " L"]
 ) -> Array:
     """Powers of the matrices, squared until those of all lanes have rank one.
 

@@ -17,9 +17,8 @@ from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Numeric, Vector
 from jaxbandits.validation import declare
 
-SMALL_FEATURE = (
-    2.0**-8
-)  # a feature whose largest entry is a smaller share of the largest feature's gets units of its own
+# A feature whose largest entry is a smaller share of the largest feature's gets units of its own.
+SMALL_FEATURE = 2.0**-8
 PICK_TIE = 1e-6  # relative: arms of norm 1 tie at the first pick
 
 

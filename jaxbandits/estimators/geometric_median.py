@@ -302,9 +302,8 @@ def _solver(iterations: int, started: bool, early: bool):
                 z = jnp.where((gap > goal)[None], moved, z)
                 return z, certificate(points, weights, z, smoothing), steps + 1
 
-            z = lax.while_loop(
-                gap_above_goal, weiszfeld_step, (z, certificate(points, weights, z, smoothing), jnp.int32(0))
-            )[0]
+            begun = z, certificate(points, weights, z, smoothing), jnp.int32(0)
+            z = lax.while_loop(gap_above_goal, weiszfeld_step, begun)[0]
         else:
             z = lax.scan(lambda z, _: (step(points, weights, z, smoothing), None), z, length=iterations)[0]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,7 @@ Roots: TypeAlias = Float[Array, "..."]
 
 
 def decreasing_root(
-    function: Callable[[Roots], tuple[Roots, Roots]],
-    start: Roots,
-    low: Roots,
-    high: Roots,
-    scale: Numeric,
-    wanted: Numeric = True,
+    function: Callable[..., Any], start: Roots, low: Roots, high: Roots, scale: Numeric, wanted: Numeric = True
 ) -> Roots:
     """Roots in [low, high] of decreasing functions, by Newton steps.
 

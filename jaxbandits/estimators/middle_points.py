@@ -71,9 +71,8 @@ def median_of_means(
 @partial(jax.jit, static_argnums=2)
 def _middle_of_groups(points, groups, num_groups):
     # one group after the other: memory does not grow with their number
-    means, sizes = jax.lax.map(
-        lambda group: group_mean(points, groups, group), jnp.arange(num_groups, dtype=groups.dtype)
-    )
+    numbers = jnp.arange(num_groups, dtype=groups.dtype)
+    means, sizes = jax.lax.map(lambda group: group_mean(points, groups, group), numbers)
     if points.shape[1] > 1:
         return geometric_median(means, weights=sizes > 0).value
     ordered = jnp.sort(jnp.where(sizes[:, None] > 0, means, jnp.inf), axis=0)
@@ -192,7 +191,6 @@ def _most_central(points, attacked):
         away = points - points[i][None]
         return krum_scores(fixed_sum(away * away), jnp.arange(n) == i, neighbours)
 
-    scores = jax.lax.map(
-        score_of_point, jnp.arange(n)
-    )  # one point after the other: N^2 p numbers never lie side by side
+    # one point after the other: N^2 p numbers never lie side by side
+    scores = jax.lax.map(score_of_point, jnp.arange(n))
     return pick(points.T, jnp.broadcast_to(argmin(scores), points.shape[1]))

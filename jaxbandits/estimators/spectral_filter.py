@@ -136,10 +136,8 @@ def whole_batch(
         mean = materialize(sum_by_halves((share * at.arms.mean)[:, None] * u))
         weights = at.arms.spread / number[None] + share * at.arms.mean * at.arms.mean
         v = top_eigenvector(weights, u, mean, at.todo, tiles=tiles)
-        along, centre = (
-            materialize(sum_by_halves(jnp.moveaxis(u * v[None], 1, 0))),
-            materialize(sum_by_halves(v * mean)),
-        )
+        along = materialize(sum_by_halves(jnp.moveaxis(u * v[None], 1, 0)))
+        centre = materialize(sum_by_halves(v * mean))
 
         def spread_along(groups, along):
             off = along * groups.mean - centre[None]
@@ -341,17 +339,8 @@ def _filter_by_arm(stream: Draws, reports: Array, arms: Array, directions: Array
     def into_blocks(x):
         return jnp.zeros(num_blocks * size, x.dtype).at[place].set(x).reshape(num_blocks, size)
 
-    filtered = filter_blocks(
-        stream,
-        0,
-        into_blocks(values),
-        into_blocks(finite),
-        block_arm,
-        directions,
-        bound,
-        max_removals=most,
-        history=most + 1,
-    )
+    blocks = into_blocks(values), into_blocks(finite), block_arm
+    filtered = filter_blocks(stream, 0, *blocks, directions, bound, max_removals=most, history=most + 1)
     return Filtered(
         mean=filtered.mean,
         keep=filtered.keep.reshape(-1)[place],

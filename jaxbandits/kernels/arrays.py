@@ -163,9 +163,8 @@ class Loops(Scalars):
             return Looped(x.shape, dtype, lambda _: flat[0])
         if all(map(is_known, flat)):
             name = self.fresh("a", dtype)
-            self.add_statement(
-                Assign(Entry(name, ""), f"{{{', '.join(map(text_of, flat))}}}", f"TABLE {c_type(dtype)} ")
-            )
+            numbers = f"{{{', '.join(map(text_of, flat))}}}"
+            self.add_statement(Assign(Entry(name, ""), numbers, f"TABLE {c_type(dtype)} "))
             memory = self.view(name, x.shape, dtype)
         else:
             memory = self.each(x.shape, dtype)
@@ -248,9 +247,7 @@ class Loops(Scalars):
 
     def prepare_writes(self, x: Any, *beside: Any) -> list[Array]:
         """An array that is set from now on, and others, which do not change with it."""
-        beside = tuple(
-            self.copy_array(each) if x.memory in each.sources else self.compute_once(each) for each in beside
-        )
+        beside = tuple(self.copy_array(y) if x.memory in y.sources else self.compute_once(y) for y in beside)
         return [self.make_writable(x), *beside]
 
     def set(self, to: Any, index: Index, value: Number, where: Number = ALWAYS) -> None:

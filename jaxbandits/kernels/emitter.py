@@ -142,11 +142,9 @@ def _while(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
 
 def _where(run: Emitter, on: Apart, new: Array, old: Array) -> Array:
     """`new` in the rows whose condition holds, else `old`."""
-    layout = run.layout(old)
-    on, new, old = map(layout.to_layout, (on, new, old))
-    return layout.lazy(
-        old.shape, old.dtype, lambda i: run.select(on.at(i[: on.ndim]), new.at(i), old.at(i)), on, new, old
-    )
+    lay = run.layout(old)
+    on, new, old = map(lay.to_layout, (on, new, old))
+    return lay.lazy(old.shape, old.dtype, lambda i: run.select(on.at(i[: on.ndim]), new.at(i), old.at(i)), on, new, old)
 
 
 def _scan(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
@@ -159,7 +157,7 @@ def _scan(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
     rows = [v.aval for v in eqn.outvars[count:]]
     large = any(map(run.is_large, [*inputs, *rows])) or length > min(LONGEST_UNROLLED_SCAN, run.largest)
     if large or (not inputs and not outputs and length >= SHORTEST_LOOP):
-        return _scan_looped(run, p, fixed, Carried(run, [v.aval for v in eqn.outvars[:count]], state), inputs, rows)
+        return _scan_loop(run, p, fixed, Carried(run, [v.aval for v in eqn.outvars[:count]], state), inputs, rows)
     found: list[Any] = [None] * length
     for k in range(length)[:: -1 if p["reverse"] else 1]:
         row = [each[k] if each.ndim > 1 else single(each[k]) for each in map(run.apart, inputs)]
@@ -168,9 +166,7 @@ def _scan(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
     return [*state, *(np.stack([row[i] for row in found]).view(Apart) for i in range(outputs))]
 
 
-def _scan_looped(
-    run: Emitter, p: Any, fixed: list[Array], state: Carried, inputs: list[Array], rows: Any
-) -> list[Array]:
+def _scan_loop(run: Emitter, p: Any, fixed: list[Array], state: Carried, inputs: list[Array], rows: Any) -> list[Array]:
     """A scan as a loop whose inputs and outputs lie in memory."""
     inputs, outputs = list(map(run.to_layout, inputs)), [run.each(x.shape, x.dtype) for x in rows]
     with run.loop(p["length"]) as k:

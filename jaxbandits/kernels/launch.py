@@ -181,9 +181,8 @@ def _runs(gpu: Gpu, device: jax.Device) -> bool:
     limits = np.array([len(x), 1], np.int32)
 
     def run_trial(limits: Array, x: Array) -> Array:
-        return call_kernel(trial_kernel(), (len(x), 1), [limits, x], [jax.ShapeDtypeStruct(x.shape, x.dtype)], {}, gpu)[
-            0
-        ]
+        outs = [jax.ShapeDtypeStruct(x.shape, x.dtype)]
+        return call_kernel(trial_kernel(), (len(x), 1), [limits, x], outs, {}, gpu)[0]
 
     given = jax.device_put((limits, x), device)
     return np.array_equal(jax.jit(run_trial)(*given), x + 1)

@@ -140,12 +140,8 @@ def longer_window(parts: Parts, case: Case, lane: Lane, kind: WindowKind, slots:
     if full:
         return traced
     inside = recorder.CHECKPOINTS_INSIDE - 1 if one_arm else 0
-    return traced._replace(
-        moves=read_only(jax.make_jaxpr(moves)(case, rowless, NUMBER)),
-        ahead=None if whole else inside,
-        split=-(-kind[0] // slots),
-        rest=partial(simulator.count_rest, parts),
-    )
+    asked, rest = read_only(jax.make_jaxpr(moves)(case, rowless, NUMBER)), partial(simulator.count_rest, parts)
+    return traced._replace(moves=asked, ahead=None if whole else inside, split=-(-kind[0] // slots), rest=rest)
 
 
 # ---- their text
@@ -178,10 +174,8 @@ class Stretch:
     def write_program(self) -> list[str]:
         """The whole program. Gives the kernel's arguments."""
         run, (case, lane, rows) = self.run, map(jax.tree.leaves, (self.traced.case, self.traced.lane, self.traced.rows))
-        start = [
-            run.hold_by_size(run.view(self._memory_place("in", k, x), x.shape, x.dtype)) for k, x in enumerate(lane)
-        ]
-        self.state = Carried(run, lane, start)
+        views = (run.view(self._memory_place("in", k, x), x.shape, x.dtype) for k, x in enumerate(lane))
+        self.state = Carried(run, lane, list(map(run.hold_by_size, views)))
         ended = {"single": self._single, "full": self._full, "counted": self._write_counted}[self.traced.kind]()
         for k, x in enumerate(jax.tree.leaves(ended)):
             run.give(self._memory_place("out", k, x), x, stays=True)
@@ -212,9 +206,8 @@ class Stretch:
         with run.block("ONCE for (;;)"):
             run.add_statement(f"const int end = {row} < checkpoints && times[{row}] < last ? times[{row}] : last;")
             with run.block(f"ONCE for (; {done} < end; )"):
-                self.state.assign_arrays(
-                    run.write_function(self.traced.step, [*self.case, self.seed, *self.state.arrays, single(done)])
-                )
+                operands = [*self.case, self.seed, *self.state.arrays, single(done)]
+                self.state.assign_arrays(run.write_function(self.traced.step, operands))
                 run.add_statement(Assign(done, f"{done} + 1"))
             run.add_statement(f"if ({row} == checkpoints || times[{row}] > last) break;")
             self._write_totals(row, self.traced.checkpoint_values(self._as_lane(lend_arrays(self.state.arrays)).record))
@@ -292,30 +285,22 @@ def _choice(parts: Parts, leaves: Any, treedef: Any, checkpoints: int, kind: Win
 
 
 def advance_by_kernel(
-    chosen: Fitted,
-    marks: tuple[int, ...],
-    case: Case,
-    seeds: Any,
-    lane: Lane,
-    times: Any,
-    segment: Segment,
-    form: PlayForm,
+    fit: Fitted, marks: Sequence[int], case: Case, seeds: Any, lane: Lane, times: Any, segment: Segment, form: PlayForm
 ) -> Lane:
     """The lanes [S, M, ...] after a segment of a span, of one point [S, ...].
 
     marks: of each leaf of the case, below 0 where its numbers are the same for all points. The state of the environment
     is [S, ...] where points share it.
     """
-    window: Traced = chosen.traced
+    window: Traced = fit.traced
     lanes = seeds.shape[0], lane.plays.shape[1] if lane.plays.ndim > 1 else 1
     carried, treedef = jax.tree.flatten((with_rows(lane), checkpoint_rows(lane)))
     own = jax.tree.leaves((window.lane, window.rows))
     shared_case = [k for k, mark in enumerate(marks) if mark < 0]
     pairs = zip(carried, own, strict=True)
     shared_lane = [k for k, (x, one) in enumerate(pairs) if x.ndim < one.ndim + lane.plays.ndim]
-    source = write_kernel(
-        "stretch", partial(write_stretch, shared=(shared_case, shared_lane)), window, chosen.largest
-    ).source
+    write = partial(write_stretch, shared=(shared_case, shared_lane))
+    source = write_kernel("stretch", write, window, fit.largest).source
     limits = jnp.stack([jnp.asarray(x, jnp.int32) for x in (*lanes, times.shape[0], *segment)])
     given = [limits, times, seeds, *jax.tree.leaves(case)]
     outs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in carried]

@@ -11,20 +11,8 @@ import numpy as np
 from jax import lax
 from jax.extend.core import JaxprEqn
 
-from jaxbandits.kernels.arrays import (
-    ALWAYS,
-    EMPTY,
-    Array,
-    Index,
-    Layout,
-    Loops,
-    linear,
-    minus,
-    plus,
-    single,
-    times,
-    weave_index,
-)
+from jaxbandits.kernels import arrays
+from jaxbandits.kernels.arrays import ALWAYS, Array, Index, Layout, Loops, minus, plus, single, times, weave_index
 from jaxbandits.kernels.scalars import ELEMENTWISE
 from jaxbandits.kernels.text import Number, Part, Unsupported, host_number, text_of
 
@@ -81,7 +69,7 @@ def _reshape(eqn: Any, k: int, i: Index) -> Index:
     if [n for n in new if n > 1] == [n for n in old if n > 1]:
         left = iter([k for k, n in zip(i, new, strict=True) if n > 1])
         return [next(left) if n > 1 else 0 for n in old]
-    place, index = linear(i, new), []
+    place, index = arrays.linear(i, new), []
     for n in reversed(old):
         index.append(place % n if isinstance(place, int) else Part(place, "%", n))
         place = place // n if isinstance(place, int) else Part(place, "/", n)
@@ -155,18 +143,18 @@ def _fold_axes(how: str, lay: Layout, eqn: JaxprEqn, x: Array) -> Array:
 def _reduce(lay: Layout, eqn: Any, *x: Array) -> list[Array]:
     """A reduction by a function of its own, such as the one that materializes."""
     half, axes, outs = len(x) // 2, eqn.params["dimensions"], [v.aval for v in eqn.outvars]
-    arrays, starts, found = x[:half], x[half:], [lay.each(out.shape, out.dtype) for out in outs]
+    terms, starts, found = x[:half], x[half:], [lay.each(out.shape, out.dtype) for out in outs]
 
     def reduce_at(i: Index) -> None:
         totals = [lay.cell(start.at(())) for start in starts]
 
         def add(j: Index) -> None:
-            new = [single(each.at(weave_index(i, axes, j))) for each in arrays]
+            new = [single(each.at(weave_index(i, axes, j))) for each in terms]
             before = [single(total.at(())) for total in totals]
             after = lay.run.write_jaxpr(eqn.params["jaxpr"], eqn.params.get("consts", ()), [*before, *new])
             lay.assign_cells(totals, [each.at(()) for each in after])
 
-        lay.for_each_index([arrays[0].shape[d] for d in axes], add)
+        lay.for_each_index([terms[0].shape[d] for d in axes], add)
         for to, total in zip(found, totals, strict=True):
             lay.set(to, i, total.at(()))
 
@@ -316,7 +304,8 @@ def _gather(lay: Layout, eqn: JaxprEqn, x: Array, index: Array) -> Array:
     run, out, x, index = lay.run, _out(eqn), lay.run.compute_once(x), lay.run.compute_once(index)
     slices, outside = Slices(x.shape, out.shape, eqn.params["dimension_numbers"]), eqn.params["fill_value"]
     if outside is None:  # NaN, the lowest integer, or the highest one without a sign
-        outside = np.nan if out.dtype.kind == "f" else EMPTY["max" if out.dtype.kind == "i" else "min"](out.dtype)
+        lowest_or_highest = arrays.EMPTY["max" if out.dtype.kind == "i" else "min"]
+        outside = np.nan if out.dtype.kind == "f" else lowest_or_highest(out.dtype)
 
     def gather_element(i: Index) -> Number:
         starts, inside = slices.start_of(i, index), ALWAYS
@@ -333,12 +322,12 @@ def _scatter(how: str | None, lay: Layout, eqn: JaxprEqn, x: Array, index: Array
     return _write_slices(lay, how, slices, eqn.params["mode"] == lax.GatherScatterMode.CLIP, x, new, index)
 
 
-def _write_slices(lay: Layout, how: str | None, slices: Slices, clip: bool, *arrays: Array) -> Array:
+def _write_slices(lay: Layout, how: str | None, slices: Slices, clip: bool, *operands: Array) -> Array:
     """An array with slices of another written into it, or added to it, or the like.
 
-    clip: whether starts are moved inside; else what lies outside is dropped. arrays: both, and those of starts.
+    clip: whether starts are moved inside; else what lies outside is dropped. operands: both, and those of starts.
     """
-    array, new, *index = lay.prepare_writes(*arrays)
+    array, new, *index = lay.prepare_writes(*operands)
 
     def write_element(i: Index) -> None:
         for start, here in lay.write_places(slices.start_of(i, *index), slices.tops, clip):

@@ -128,9 +128,8 @@ class Scalars(Writer):
             x = self.let(f"to_{ending(wide)}_{ending(x.dtype)}({x})", wide)
             if wide is dtype:
                 return x
-            x = self.op(
-                "min", self.op("max", x, host_number(np.iinfo(dtype).min, wide)), host_number(np.iinfo(dtype).max, wide)
-            )
+            x = self.op("max", x, host_number(np.iinfo(dtype).min, wide))
+            x = self.op("min", x, host_number(np.iinfo(dtype).max, wide))
         return self.let(f"{x} != 0" if dtype.kind == "b" else f"({c_type(dtype)}){x}", dtype)
 
     def of_bits(self, x: Number, dtype: DType) -> Any:

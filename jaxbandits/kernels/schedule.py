@@ -9,25 +9,12 @@ from itertools import accumulate
 from math import inf
 from typing import Any, NamedTuple
 
+from jaxbandits.kernels import text
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
 from jaxbandits.kernels.merged import merge_loops, without_unread_arrays
 from jaxbandits.kernels.source import kernel
-from jaxbandits.kernels.text import (
-    VARIABLE_NAME,
-    Block,
-    Let,
-    Statement,
-    TooLong,
-    Unsupported,
-    changes,
-    entry,
-    flatten,
-    indent_lines,
-    reads,
-    rename,
-    rewrite,
-)
+from jaxbandits.kernels.text import Block, Let, Statement, changes, flatten, indent_lines, reads, rename, rewrite
 
 # Beyond these a program's arrays stay in memory and loops run over them, smaller and smaller ones until the program is
 # within them. A thread has 255 registers, and compilers spill nearly all numbers of much longer texts. With up to
@@ -68,10 +55,12 @@ def census_of(body: list[Statement]) -> Census:
 
 
 def _count_touches(body: Iterable[Statement]) -> int:
-    return sum(
-        (1 if x.length is None else x.length) * _count_touches(x.body) if isinstance(x, Block) else entry(x) is not None
-        for x in body
-    )
+    def touches(x: Statement) -> int:
+        if not isinstance(x, Block):
+            return text.entry(x) is not None
+        return (1 if x.length is None else x.length) * _count_touches(x.body)
+
+    return sum(map(touches, body))
 
 
 def unroll_inner_loops(body: Iterable[Statement]) -> Iterator[Statement]:
@@ -148,7 +137,7 @@ def without_unread(body: list[Statement], needed: set[str] | None = None) -> lis
     needed, kept = set() if needed is None else needed, list[Statement]()
     for statement in reversed(body):
         if isinstance(statement, Block):
-            needed |= set(VARIABLE_NAME.findall(statement.head))
+            needed |= set(text.VARIABLE_NAME.findall(statement.head))
             statement = statement._replace(body=without_unread(statement.body, needed))
         elif isinstance(statement, Let) and not statement.changing and statement.name not in needed:
             continue
@@ -242,8 +231,8 @@ def write_kernel(stem: str, write: Write, traced: Any, largest: int, most: float
     body = _arrange(without_unread(without_unread_arrays(merge_loops(plain))))
     if _memory(body) > MOST_MEMORY:  # arrays of loops that are one are needed at once
         body = min(body, _arrange(plain), key=_memory)
-    text = "\n".join(indent_lines(unroll_inner_loops(body)))
-    return Fitted(traced, "", kernel(stem, arguments, text), census_of(body), largest)
+    lines = "\n".join(indent_lines(unroll_inner_loops(body)))
+    return Fitted(traced, "", kernel(stem, arguments, lines), census_of(body), largest)
 
 
 def fit_kernel(stem: str, write: Write, traced: Any) -> Fitted:
@@ -252,9 +241,9 @@ def fit_kernel(stem: str, write: Write, traced: Any) -> Fitted:
     for largest in APART:
         try:
             found = write_kernel(stem, write, traced, largest, inf if largest == APART[-1] else 1.5 * MOST_STATEMENTS)
-        except TooLong:
+        except text.TooLong:
             continue
-        except Unsupported as error:
+        except text.Unsupported as error:
             return Fitted(traced, f"there is no rule for {error}")
         if found.census.operations <= MOST_STATEMENTS:
             if found.census.alive <= MOST_ALIVE:

@@ -159,9 +159,8 @@ def _update(n: int, state: ArrayState, g: Float[Array, " d"]) -> ArrayState:
 
     # how far the points of the convex and the strongly convex experts move to the prediction, and against the gradient
     t = (state.t + 1).astype(g.dtype)
-    share, rate = materialize_all(
-        [jnp.where(np.arange(n + 1) > 0, 1 / t, 0), jnp.concatenate([(2 / jnp.sqrt(t))[None], 1 / (2 * t * a)])]
-    )
+    share, rate = jnp.where(np.arange(n + 1) > 0, 1 / t, 0), jnp.concatenate([(2 / jnp.sqrt(t))[None], 1 / (2 * t * a)])
+    share, rate = materialize_all([share, rate])
     moved = state.points[: n + 1] + share[:, None] * away[: n + 1] - rate[:, None] * g[None]
     newton, inverse = _newton_step(state.points[n + 1 :], state.inverse, g, a * (1 - 2 * a * regrets[n + 1 :]))
     moved = materialize(jnp.concatenate([moved, newton]))
@@ -179,13 +178,11 @@ def _update(n: int, state: ArrayState, g: Float[Array, " d"]) -> ArrayState:
 def _newton_apart(newton, inverse, g, step):
     """The Newton experts after h = step g, and A^-1, by its entries; lanes last."""
     dim = len(g)
-    place = triangle(dim)
-    v = [
-        step * fixed_sum(jnp.stack([inverse[place[i, j]] * g[j][None] for j in range(dim)]), axis=0) for i in range(dim)
-    ]
+    at = triangle(dim)
+    v = [step * fixed_sum(jnp.stack([inverse[at[i, j]] * g[j][None] for j in range(dim)]), axis=0) for i in range(dim)]
     along = step * fixed_sum(jnp.stack([v[j] * g[j][None] for j in range(dim)]), axis=0)
     *v, shrink = materialize_all([*v, 1 / (1 + along)])
-    inverse = jnp.stack([inverse[k] - v[i] * v[j] * shrink for (i, j), k in place.items() if i <= j])
+    inverse = jnp.stack([inverse[k] - v[i] * v[j] * shrink for (i, j), k in at.items() if i <= j])
     y = materialize(newton - jnp.stack(v) * (shrink / CURVATURE)[None])
     outside = fixed_sum(y * y, axis=0) > 1
     flat = at_the_few(outside.reshape(-1), to_unit_sphere, y.reshape(dim, -1), inverse.reshape(len(inverse), -1))

@@ -116,18 +116,15 @@ def onto_ball(
         short = (remaining > limit) | (excess**2 * (vv / slope**2 - xx) > limit)
         done = ~short | (steps == PRODUCTS)
         turn = remaining <= jnp.maximum((CLOSE * excess) ** 2, limit)
-        numbers = materialize(
-            jnp.stack(
-                [
-                    jnp.where(done, 0, jnp.where(turn, jnp.maximum(m + growth / slope * excess, 0), m)),
-                    jnp.where(done | turn, 0, remaining),
-                    jnp.where(done, 0, steps + 1),
-                    jnp.where(done | turn, 1 / size, 1),
-                    jnp.where(turn, 0, remaining / last),
-                    done.astype(m.dtype),
-                ]
-            )
-        )
+        following = [
+            jnp.where(done, 0, jnp.where(turn, jnp.maximum(m + growth / slope * excess, 0), m)),
+            jnp.where(done | turn, 0, remaining),
+            jnp.where(done, 0, steps + 1),
+            jnp.where(done | turn, 1 / size, 1),
+            jnp.where(turn, 0, remaining / last),
+            done.astype(m.dtype),
+        ]
+        numbers = materialize(jnp.stack(following))
         m, scale, turned, done = numbers[0], *numbers[3:]
         done = done > 0
         x, v = x * scale, v * scale

@@ -148,13 +148,10 @@ def _evaluate_jaxpr(jaxpr: Jaxpr, consts: Sequence, arguments: Sequence) -> list
     for equation in jaxpr.eqns:
         name, params = equation.primitive.name, equation.params
         operands = [atom.val if isinstance(atom, Literal) else values[atom] for atom in equation.invars]
+        of_vectors = name == "dot_general" and all(x.ndim == 1 for x in operands)
         if name == "reduce_sum" and jnp.issubdtype(operands[0].dtype, jnp.floating):
             results = [_sum_over_axes(operands[0], params["axes"])]
-        elif (
-            name == "dot_general"
-            and all(x.ndim == 1 for x in operands)
-            and params["dimension_numbers"][0] == ((0,), (0,))
-        ):
+        elif of_vectors and params["dimension_numbers"][0] == ((0,), (0,)):
             results = [_sum_over_axes(operands[0] * operands[1], (0,))]
         elif name in CALL_PRIMITIVES:
             inner = params["jaxpr"] if "jaxpr" in params else params["call_jaxpr"]

@@ -36,9 +36,8 @@ def argmax(x: Array, relative: float = 0.0, axis: int = -1) -> Int[Array, "..."]
         for i in range(n - 2, -1, -1):
             index = jnp.where(values[i] >= top, i, index)
         return jnp.squeeze(index, axis)
-    index = jnp.arange(n, dtype=x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32).reshape(
-        n, *(1,) * (x.ndim - 1 - axis % x.ndim)
-    )
+    kind = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32
+    index = jnp.arange(n, dtype=kind).reshape(n, *(1,) * (x.ndim - 1 - axis % x.ndim))
     return jnp.min(jnp.where(x >= top, index, n - 1), axis=axis).astype(jnp.int32)
 
 

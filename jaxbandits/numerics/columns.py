@@ -216,9 +216,7 @@ def _bind_write(*arrays: Array, add: bool) -> Array:
     return _write.bind(*arrays, add=add, plain=jax.make_jaxpr(partial(_as_loop, add=add))(*arrays))
 
 
-def _over_lanes(
-    arrays: Sequence[Array], axes: Sequence[int | None], *, add: bool, plain: ClosedJaxpr
-) -> tuple[Array, int]:
+def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, add: bool, **_: object) -> tuple[Array, int]:
     """The rule for `vmap`: lanes stay where the numbers have them, behind the arms."""
     at = axes[0] or 1
     return _bind_write(*lanes_at(arrays, axes, (at, at - 1, at - 1)), add=add), at

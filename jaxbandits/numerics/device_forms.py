@@ -114,9 +114,7 @@ def _on(platform: str, *args: Array, module: str, about: Hashable, plain: Closed
 
 
 with_form_p.def_impl(_as_it_stands)
-with_form_p.def_abstract_eval(
-    lambda *args, module, about, plain, consts: [core.ShapedArray(x.shape, x.dtype) for x in plain.out_avals]
-)
+with_form_p.def_abstract_eval(lambda *_, plain, **about: [core.ShapedArray(x.shape, x.dtype) for x in plain.out_avals])
 # From jax 0.12 on a program may hold operations that are expanded before it is lowered, and what holds such a program
 # must say how. Here nothing need be said: `plain` is traced anew when this is lowered.
 cast(Any, with_form_p).is_high = lambda *args, **about: False

@@ -83,9 +83,7 @@ def _block_of_rows(a: Float[Array, "... n m"], first: int | Array) -> list[Float
     return [lax.dynamic_index_in_dim(a, first + j, axis=-2, keepdims=False) for j in range(PIVOT_BLOCK)]
 
 
-def _unit_factor(
-    a: dict[tuple[int, int], Any], reciprocal: Callable[[Any], Any]
-) -> tuple[dict[tuple[int, int], Any], list]:
+def _unit_factor(a: dict[tuple[int, int], Any], reciprocal: Callable[[Any], Any]) -> tuple[dict, list]:
     """L below its diagonal of ones, and what stands for 1 / D, of entries (i, j), i <= j, of L D L', written out."""
     low: dict = {}
     reciprocals = []

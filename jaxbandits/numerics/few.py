@@ -20,11 +20,7 @@ WORD = 32  # flags are packed into words, so that a search goes over words and t
 
 # docs/decisions.md#few
 def at_the_few(
-    wanted: Bool[Array, " M"],
-    function: Callable[..., Any],
-    x: Shaped[Array, "d M"],
-    *args: Array,
-    block: int = LANE_BLOCK,
+    wanted: Bool[Array, " M"], function: Callable[..., Any], x: Shaped[Array, "d M"], *args: Array
 ) -> Shaped[Array, "d M"]:
     """x with function(x, *args) in the lanes that are `wanted`; the lane is the last axis of x and args.
 
@@ -33,7 +29,7 @@ def at_the_few(
     """
 
     def where_wanted(wanted, x, *args):
-        return _in_blocks(wanted, function, block, x, *args)
+        return _in_blocks(wanted, function, x, *args)
 
     def everywhere(wanted, x, *args):
         return jnp.where(wanted, function(x, *args), x)
@@ -41,9 +37,9 @@ def at_the_few(
     return lax.platform_dependent(wanted, x, *args, cpu=where_wanted, default=everywhere)
 
 
-def _in_blocks(wanted, function, block, x, *args):
+def _in_blocks(wanted, function, x, *args):
     lanes = wanted.shape[0]
-    block = min(block, -(-lanes // 16) * 16)
+    block = min(LANE_BLOCK, -(-lanes // 16) * 16)
     words = -(-lanes // WORD)
     # bit b of word w is lane b * words + w: packing goes over a leading axis, elementwise
     flags = jnp.pad(wanted, (0, WORD * words - lanes)).reshape(WORD, words)
@@ -57,8 +53,7 @@ def _in_blocks(wanted, function, block, x, *args):
         at = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
         at = jnp.minimum(at, words - 1)
         rank = place - upto[at] + wanted_in_word[at]
-        lane = jnp.where(place < upto[-1], _bit(word[at], rank) * words + at, lanes)
-        lane = materialize(lane)
+        lane = materialize(jnp.where(place < upto[-1], _bit(word[at], rank) * words + at, lanes))
         existing = jnp.minimum(lane, lanes - 1)
         result = function(*(a[:, existing] for a in (x, *args)))
         return first + block, x.at[:, lane].set(result, mode="drop")

@@ -4,17 +4,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from jaxbandits.numerics import packed
 from jaxbandits.numerics.eliminations import eliminate_symmetric, off_zero, pivot_floor, symmetric_inverse
 from jaxbandits.numerics.fusion import lanes_first, materialize, materialize_all
-from jaxbandits.numerics.packed import (
-    Symmetric,
-    Vector,
-    identity_times,
-    inner,
-    pairs,
-    quadratic_form,
-    symmetric_product,
-)
+from jaxbandits.numerics.packed import Symmetric, Vector, identity_times, inner, pairs, symmetric_product
 from jaxbandits.numerics.sums import added, contraction, dot
 from jaxbandits.typing import Array, Float
 
@@ -35,19 +28,14 @@ def rank_one(inverse: Any, theta: Any, rest: Any, x: Vector, y: Array) -> tuple[
 
 
 def weighted_rank_one(
-    inverse: Float[Array, "d d"],
-    theta: Float[Array, " d"],
-    rest: Any,
-    x: Float[Array, " d"],
-    y: Array,
-    weight: Any = (),
+    inverse: Float[Array, "d d"], theta: Float[Array, " d"], rest: Any, x: Float[Array, " d"], y: Array, w: Any = ()
 ) -> tuple[Any, Any, Any, Any]:
     """`rank_one` of arrays, of a play that has a weight w; (): 1.
 
     Last come P x before the play, w / (1 + w x' P x), and the play's error times that.
     """
     v = symmetric_product(inverse, x)
-    shrink = 1 / (1 + dot(x, v)) if isinstance(weight, tuple) else weight / (1 + weight * dot(x, v))
+    shrink = 1 / (1 + dot(x, v)) if isinstance(w, tuple) else w / (1 + w * dot(x, v))
     error = y - dot(x, theta)
     shrink, error = materialize_all([shrink, error * shrink])
     (inverse, theta), rest = added((inverse, theta), rest, (-(v[:, None] * v[None, :] * shrink), v * error))
@@ -71,7 +59,7 @@ def ridge_scores(gram: Any, vector: Vector, ridge: Any, x: Any) -> tuple[Any, An
     """<x, theta> and x' P x of `ridge_estimate`, of vectors x: of few in an array without an inverse."""
     if isinstance(vector, list | tuple):
         inverse, theta = ridge_estimate(gram, vector, ridge)
-        return inner(x, theta), quadratic_form(inverse, x)
+        return inner(x, theta), packed.quadratic_form(inverse, x)
     flat = x.reshape(-1, x.shape[-1])
     found = _scores_by_blocks(gram + identity_times(len(vector), ridge), vector, flat)
     return found[0].reshape(x.shape[:-1]), found[1].reshape(x.shape[:-1])

@@ -36,29 +36,15 @@ def program(base: Program) -> Program:
     def close(params, state, draws, t):
         return base.close(params, state, draws.child("base"), t)
 
-    return Program(
-        init=init,
-        act=act,
-        encode=encode,
-        update=update,
-        relay=relay,
-        close=close,
-        diagnose=base.diagnose,
-        lockstep=base.lockstep,
-    )
+    return Program(init, act, encode, update, relay, close, diagnose=base.diagnose, lockstep=base.lockstep)
+
+
+BASE = {"name": "private_batched", "epsilon": 0.2, "base": {"name": "exp3", "learning_rate": 0.05, "mixing": 0.1}}
 
 
 @factory(
     plays_on="advice",
-    example=Example(
-        {
-            "base": {
-                "name": "private_batched",
-                "epsilon": 0.2,
-                "base": {"name": "exp3", "learning_rate": 0.05, "mixing": 0.1},
-            }
-        }
-    ),
+    example=Example({"base": BASE}),
     source="""Asi, Raman and Talwar 2025, Algorithm 5, Theorem 4.2, Corollary 4.3;
         `docs/formulas/private_adversarial.md#experts-as-arms`.""",
 )
@@ -95,9 +81,6 @@ def bandit_to_experts(*, num_arms: NumArms, num_experts: NumExperts, horizon: Ho
         algorithm = base_algorithm(base, num_arms=num_experts, horizon=horizon)
     except ValueError as error:  # the base speaks of arms where it means experts
         raise ValueError(f"{error} (here K counts the N = {num_experts} experts that are the base's arms)") from None
-    return algorithm._replace(
-        program=program(algorithm.program),
-        version=("bandit_to_experts", 1, (num_arms, num_experts, algorithm.version)),
-        guarantee=algorithm.guarantee._replace(claimed=claimed_epsilon(algorithm)),
-        plays_on="advice",
-    )
+    version = ("bandit_to_experts", 1, (num_arms, num_experts, algorithm.version))
+    claim = algorithm.guarantee._replace(claimed=claimed_epsilon(algorithm))
+    return algorithm._replace(program=program(algorithm.program), version=version, guarantee=claim, plays_on="advice")

@@ -141,24 +141,13 @@ def batched_exp4(
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (42763, [0.012034, 0.001])
     """
+    numbers = num_arms, num_experts, horizon, epsilon, delta
     tuning = theory.batched_exp4_tuning(
-        num_arms,
-        num_experts,
-        horizon,
-        epsilon,
-        delta,
-        mixing_rule=mixing_rule,
-        learning_rate=learning_rate,
-        mixing=mixing,
-        window=window,
+        *numbers, mixing_rule=mixing_rule, learning_rate=learning_rate, mixing=mixing, window=window
     )
     params = Params(**tuning, delta=delta, mechanism_scale=1.0)
     slots = -(-params.window // -(-params.window // MAX_WINDOW_PLAYS))  # batches are split evenly
     events = partial(_events, num_arms, num_experts)
-    return Algorithm(
-        program(num_arms, num_experts),
-        (Span(slots, -(-horizon // params.window), full=True, length=params.window),),
-        params,
-        guarantee("central", "loss_vector", events, view_released, delta=delta_of_params),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    schedule = (Span(slots, -(-horizon // params.window), full=True, length=params.window),)
+    claim = guarantee("central", "loss_vector", events, view_released, delta=delta_of_params)
+    return Algorithm(program(num_arms, num_experts), schedule, params, claim, rewards=Rewards(0.0, 1.0, "clip"))

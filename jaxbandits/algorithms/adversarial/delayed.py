@@ -18,6 +18,7 @@ from jaxbandits.typing import Array, Int, Numeric, Scalar, UInt32
 from jaxbandits.validation import base_algorithm, base_arguments, factory
 
 ForBase = Annotated[int, STATIC, LATER] | None  # an argument that the base checks, if it has it
+Shape = tuple[int, ...] | None  # of a play's context
 
 
 class Params(NamedTuple):
@@ -45,7 +46,7 @@ class State(NamedTuple):
 
 
 @cache
-def program(base: Program, law: type, slots: int, context: tuple[int, ...] | None) -> Program:
+def program(base: Program, law: type, slots: int, context: Shape) -> Program:
     """The base's functions, its updates delayed.
 
     law: a class of `delay_laws`; slots: of the ring; context: the shape of a play's context, None where there is none.
@@ -131,17 +132,10 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
         return {**base.diagnose(base_params(params), state.base), **counts._asdict()}
 
     default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
-    return Program(
-        init=init,
-        act=act,
-        encode=encode,
-        update=update,
-        relay=default if base.relay is default else relay,
-        diagnose=diagnose,
-        hints=Hints(kept=("ring", "circles")),
-        lockstep=True,  # delays are counted in plays
-        float32_plays=base.float32_plays,
-    )
+    own = default if base.relay is default else relay
+    hints, plays = Hints(kept=("ring", "circles")), base.float32_plays
+    # in lockstep: delays are counted in plays
+    return Program(init, act, encode, update, own, diagnose=diagnose, hints=hints, lockstep=True, float32_plays=plays)
 
 
 def tell_outstanding(after: Any, before: Any, outstanding: Int[Array, ""]) -> Any:
@@ -160,9 +154,7 @@ def _nothing(x: Any) -> Any:
     return jnp.full(x.shape, jnp.nan if jnp.issubdtype(x.dtype, jnp.inexact) else 0, x.dtype)
 
 
-def _sample_message(
-    base: Program, params: Any, state: Any, draws: Draws, shape: tuple[int, ...] | None
-) -> tuple[Any, Any]:
+def _sample_message(base: Program, params: Any, state: Any, draws: Draws, shape: Shape) -> tuple[Any, Any]:
     """A message and a note of the base, for their shapes and types."""
     t, play = jnp.ones(1, jnp.int32), jnp.ones(1, bool)
     context = () if shape is None else jnp.zeros((1, *shape), draws.dtype)
@@ -172,7 +164,7 @@ def _sample_message(
     return base.relay(params, draws, t[0], message, play), note
 
 
-def build_base(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Algorithm, tuple[int, ...] | None]:
+def build_base(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Algorithm, Shape]:
     """A base, called with what it names of the arguments that are not None, and the shape of a play's context.
 
     ValueError where delays would break the base.
@@ -278,23 +270,12 @@ def delayed(
     ([0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 3)
     """
     law, slots = check_law(delay, max_delay, horizon)
-    facts = {
-        "horizon": horizon,
-        "num_arms": num_arms,
-        "dim": dim,
-        "num_experts": num_experts,
-        "num_agents": num_agents,
-        "actions": actions,
-        "feature_norm": feature_norm,
-    }
+    facts = dict[str, Any](horizon=horizon, num_arms=num_arms, dim=dim, num_experts=num_experts, num_agents=num_agents)
+    facts |= {"actions": actions, "feature_norm": feature_norm}
     algorithm, context = build_base(base, facts)
     kind: Any = type(law)
-    return Algorithm(
-        program(algorithm.program, kind, slots, context),
-        (Span(1, horizon),),
-        Params(algorithm.params, law, mechanism_scale=1.0),
-        guarantee_from_params(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm)),
-        version=("delayed", 1, (algorithm.version, kind.__name__.lower(), slots, context)),
-        rewards=algorithm.rewards,
-        plays_on=algorithm.plays_on,
-    )
+    functions = program(algorithm.program, kind, slots, context)
+    params = Params(algorithm.params, law, mechanism_scale=1.0)
+    claim = guarantee_from_params(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm))
+    version = ("delayed", 1, (algorithm.version, kind.__name__.lower(), slots, context))
+    return algorithm._replace(program=functions, params=params, guarantee=claim, version=version, tails=None)

@@ -68,11 +68,7 @@ def local_exp4(
     tuning = {}
     if mixing is None or learning_rate is None:
         tuning = theory.local_exp4_tuning(num_arms, num_experts, horizon, epsilon, mixing=mixing)
-    params = Params(
-        learning_rate=tuning["learning_rate"] if learning_rate is None else learning_rate,
-        mixing=tuning["mixing"] if mixing is None else mixing,
-        noise_scale=laplace_scale(1.0, epsilon),
-        mechanism_scale=1.0,
-    )
-    rewards = Rewards(0.0, 1.0, "clip")
+    rate = tuning["learning_rate"] if learning_rate is None else learning_rate
+    mixing = tuning["mixing"] if mixing is None else mixing
+    params, rewards = Params(rate, mixing, laplace_scale(1.0, epsilon), 1.0), Rewards(0.0, 1.0, "clip")
     return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, GUARANTEE, rewards=rewards)

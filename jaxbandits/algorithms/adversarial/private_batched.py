@@ -196,11 +196,7 @@ def private_batched(
     span = Span(1, -(-horizon // window), full=True, length=window)
     if not inner_span.full:  # windows for the plays, and more for those that the base may sit out
         span = Span(1, min(horizon + inner_span.repeats, 2**30), full=False)
-    return Algorithm(
-        program(inner.program, not inner_span.full),
-        (span,),
-        Params(inner.params, window, laplace_scale(1 / window, epsilon), mechanism_scale=1.0),
-        GUARANTEE,
-        version=("private_batched", 2, (num_arms, inner.version)),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    functions = program(inner.program, not inner_span.full)
+    params = Params(inner.params, window, laplace_scale(1 / window, epsilon), mechanism_scale=1.0)
+    version, rewards = ("private_batched", 2, (num_arms, inner.version)), Rewards(0.0, 1.0, "clip")
+    return Algorithm(functions, (span,), params, GUARANTEE, version, rewards=rewards)

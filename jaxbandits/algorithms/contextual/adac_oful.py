@@ -10,19 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.contextual.linucb import (
-    TIE,
-    FailureProb,
-    Ridge,
-    features_of_sets,
-    first_play,
-    scores_and_squares,
-)
+from jaxbandits.algorithms.contextual import linucb
+from jaxbandits.algorithms.contextual.linucb import FailureProb, Ridge
 from jaxbandits.algorithms.contextual.statistics import clip_pair
 from jaxbandits.declared import Dim, Doc, Example, Ge, Horizon, Le, NonNegative, NumArms, Positive, Remedy, StatedDelta
 from jaxbandits.mechanisms.composition import delta_of_params, gaussian_event, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
-from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
+from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, matvec, tree_where
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import split_features, stack_features, symmetric_product
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -109,9 +103,9 @@ def program(num_arms: int, dim: int) -> Program:
 
     def act(params, state, draws, t, context):
         now = state.released
-        score, square = scores_and_squares(now, first_play(features_of_sets(context, dim)))
-        index = score + params.radius_scale * now.width * jnp.sqrt(jnp.maximum(square, 0))
-        return jnp.full(t.shape, materialize(argmax(index, TIE))), None, ()
+        score, square = linucb.scores_and_squares(now, linucb.features_of_first_set(context, dim))
+        action = linucb.most_optimistic_arm(score, square, params.radius_scale * now.width)
+        return jnp.full(t.shape, action), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
         x, y = clip_pair(split_features(context[0, action[0]]), reward[0], 1.0)
@@ -203,10 +197,5 @@ def adac_oful(
         mechanism_scale=1.0,
     )
     claim = guarantee("central", "reward", _events, view_released, delta=delta_of_params)
-    return Algorithm(
-        program(num_arms, dim),
-        (Span(1, horizon),),
-        params,
-        claim._replace(claimed=claim.spend(params)[0]),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    claim = claim._replace(claimed=claim.spend(params)[0])
+    return Algorithm(program(num_arms, dim), (Span(1, horizon),), params, claim, rewards=Rewards(0.0, 1.0, "clip"))

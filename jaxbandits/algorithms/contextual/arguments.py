@@ -8,30 +8,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict
 import jax
 import numpy as np
 
+from jaxbandits import declared
+from jaxbandits.algorithms.contextual import statistics
 from jaxbandits.algorithms.contextual.selection import Params, UcbParams, linear_bandit, ucb
-from jaxbandits.algorithms.contextual.statistics import (
-    NoParams,
-    PrivateParams,
-    Statistics,
-    joint,
-    local,
-    none,
-    tree_nodes,
-)
-from jaxbandits.declared import (
-    HOST,
-    LATER,
-    STATIC,
-    Default,
-    Doc,
-    Epsilon,
-    FeatureNorm,
-    Ge,
-    Inside,
-    NonNegative,
-    Positive,
-    Remedy,
-)
+from jaxbandits.algorithms.contextual.statistics import PrivateParams, Statistics
+from jaxbandits.declared import HOST, LATER, STATIC, Default, Doc, Epsilon, FeatureNorm, Inside, NonNegative, Positive
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.gaussian import default_delta
@@ -55,13 +36,13 @@ MAX_PARAMETER = 1e16  # products of two stay below float32's 3e38
 
 Delta = Annotated[
     Inside | None,
-    Remedy("Gaussian noise has no pure guarantee: give delta > 0"),
+    declared.Remedy("Gaussian noise has no pure guarantee: give delta > 0"),
     Doc("""The delta of the privacy claim. The default: min(1e-3, 1 / horizon), which moves with the horizon of a sweep
         over horizons: bind it to compare them."""),
 ]
 Preset = Annotated[Literal["exact", "reference", "theory"] | None, HOST]
 Protocol = Literal["amplified", "vector"] | None
-WindowPlays = Annotated[int | None, Ge(1), STATIC, LATER]
+WindowPlays = Annotated[int | None, declared.Ge(1), STATIC, LATER]
 TreeChoice = Literal["simplified", "binary", "blt", "honaker", "square_root", "banded"] | None
 LearntAlgorithm = Annotated[Algorithm, Doc("Its guarantee is that of the statistics.")]
 UsedFeatureNorm = Annotated[
@@ -182,7 +163,7 @@ def private_params(tuning: linear_widths.LinearTuning, s: LinearSetting) -> Priv
 def none_part(s: LinearSetting) -> Part:
     """No privacy."""
     tuning = linear_widths.plain_tuning(s.preset, s.horizon, s.dim, s.feature_norm)
-    return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), Rewards())
+    return Part(statistics.none(s.dim), statistics.NoParams(tuning.ridge), tuning, Guarantee(), Rewards())
 
 
 def local_part(s: LinearSetting) -> Part:
@@ -193,7 +174,7 @@ def local_part(s: LinearSetting) -> Part:
     else:
         tuning = linear_widths.local_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     claim = guarantee("local", "user", partial(events, "a user's x x' and x y"), view_message, delta=delta_of_claim)
-    return Part(local(s.dim), private_params(tuning, s), tuning, claim)
+    return Part(statistics.local(s.dim), private_params(tuning, s), tuning, claim)
 
 
 def joint_part(tree: str | None, s: LinearSetting) -> Part:
@@ -206,7 +187,7 @@ def joint_part(tree: str | None, s: LinearSetting) -> Part:
         )
     if tree in FORMS_IN_WORDS:
         return counter_part(tree, s)
-    nodes = tree_nodes(tree, s.horizon)
+    nodes = statistics.tree_nodes(tree, s.horizon)
     if s.preset == "exact":
         binary = running_sums("binary", s.horizon)  # the simplified tree is here without noise
         tuning = exact_joint(s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, s.theta_bound, binary)
@@ -216,7 +197,7 @@ def joint_part(tree: str | None, s: LinearSetting) -> Part:
     draws = nodes if tree == "binary" else math.inf
     kinds = partial(events, "node of a tree over x x' and x y", nodes=draws)
     claim = guarantee("central", "user", kinds, view_released, delta=delta_of_claim)
-    return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim)
+    return Part(statistics.joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim)
 
 
 def counter_part(form: str, s: LinearSetting) -> Part:
@@ -234,12 +215,11 @@ def counter_part(form: str, s: LinearSetting) -> Part:
     kinds = partial(events, what, column_norm=sums.column_norm)
     claim = guarantee("central", "user", kinds, view_released, delta=delta_of_claim)
     params = private_params(tuning, s)._replace(sums=sums.params)
-    return Part(joint(s.dim, "counter", (sums.begin, sums.move, sums.noise)), params, tuning, claim)
+    learnt = statistics.joint(s.dim, "counter", (sums.begin, sums.move, sums.noise))
+    return Part(learnt, params, tuning, claim)
 
 
-def linear_algorithm(
-    part: Part, s: LinearSetting, select: Callable[..., Any], selection: Any, window: int = 1
-) -> Algorithm:
+def linear_algorithm(part: Part, s: LinearSetting, select: Callable, selection: Any, window: int = 1) -> Algorithm:
     """The statistics with a selection rule and its numbers, in windows of `window` plays."""
     span = Span(1, s.horizon) if window == 1 else Span(window, 1, length=s.horizon)
     params = Params(part.params, selection, mechanism_scale=1.0)

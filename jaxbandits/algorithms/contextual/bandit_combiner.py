@@ -16,22 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits import declared
 from jaxbandits.algorithms.contextual.doubling import OGD, call_base, doubling, one_epoch, one_of, pad_epochs
 from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
-from jaxbandits.declared import (
-    STATIC,
-    Base,
-    Dim,
-    Epsilon,
-    Example,
-    FeatureNorm,
-    Ge,
-    Horizon,
-    Inside,
-    NonNegative,
-    NumArms,
-)
+from jaxbandits.declared import STATIC, Base, Dim, Epsilon, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
 from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
@@ -91,7 +80,7 @@ def program(base: Program, num_bases: int) -> Program:
         active, bases = jnp.ones(num_bases, bool), jax.tree.map(lambda *x: jnp.stack(x), *states)
         return State(bases, plays, zeros, zeros, zeros, zeros, active)
 
-    def params_of_base(params, i):
+    def params_of(params, i):
         return scale_mechanism(_at(params.bases, i), params.mechanism_scale)
 
     def act(params, state, draws, t, context):
@@ -101,24 +90,21 @@ def program(base: Program, num_bases: int) -> Program:
         i = materialize(argmax(jnp.where(state.active, index, -jnp.inf)))
         plays = materialize(pick(state.plays, i, axis=0))
         before = t[0] - 1 - plays  # plays that were not its own
-        action, used, note = base.act(
-            params_of_base(params, i), _at(state.bases, i), draws.child("base").shifted(before), t - before, context
-        )
+        own = params_of(params, i), _at(state.bases, i)
+        action, used, note = base.act(*own, draws.child("base").shifted(before), t - before, context)
         return action, used, (i, plays, note)
 
     def encode(params, note, draws, t, context, action, reward, play):
         i, plays, own = note
         before = t[0] - 1 - plays
         draws = draws.child("base").shifted(before)
-        return base.encode(params_of_base(params, i), own, draws, t - before, context, action, reward, play)
+        return base.encode(params_of(params, i), own, draws, t - before, context, action, reward, play)
 
     def update(params, state, draws, t, note, message, used):
         i, plays, own = note
         before = t - 1 - plays
         draws = draws.child("base").shifted(before)
-        after, released = base.update(
-            params_of_base(params, i), _at(state.bases, i), draws, t - before, own, message, used
-        )
+        after, released = base.update(params_of(params, i), _at(state.bases, i), draws, t - before, own, message, used)
         is_it = jnp.arange(num_bases, dtype=jnp.int32) == i
         bases = jax.tree.map(
             lambda new, old: jnp.where(is_it.reshape(num_bases, *(1,) * new.ndim), new, old), after, state.bases
@@ -130,15 +116,10 @@ def program(base: Program, num_bases: int) -> Program:
         mean, mean_rest = materialize_all(moved_mean(mean, mean_rest, response, 1 / n))
         width = deviation_bound(params, _at(params.growth, i), _at(params.exponent, i), n)
         drop = materialize((deficit >= width) & (count(state.active) > 1))  # somebody has to play
-        return State(
-            bases=bases,
-            plays=state.plays + is_it.astype(jnp.int32),
-            mean=jnp.where(is_it, mean, state.mean),
-            mean_rest=jnp.where(is_it, mean_rest, state.mean_rest),
-            deficit=jnp.where(is_it, deficit, state.deficit),
-            deficit_rest=jnp.where(is_it, deficit_rest, state.deficit_rest),
-            active=state.active & ~(is_it & drop),
-        ), released
+        moved = zip((mean, mean_rest, deficit, deficit_rest), state[2:6], strict=True)
+        plays = state.plays + is_it.astype(jnp.int32)
+        mean, mean_rest, deficit, deficit_rest = (jnp.where(is_it, new, old) for new, old in moved)
+        return State(bases, plays, mean, mean_rest, deficit, deficit_rest, state.active & ~(is_it & drop)), released
 
     def diagnose(params, state):
         plays = {f"plays_base_{i + 1}": state.plays[i] for i in range(num_bases)}
@@ -268,7 +249,7 @@ def bandit_combiner(
     *,
     num_arms: NumArms,
     dim: Dim,
-    horizon: Annotated[Horizon, Ge(2), STATIC],
+    horizon: Annotated[Horizon, declared.Ge(2), STATIC],
     epsilon: Epsilon | None = None,
     base: Base = online_ucb,
     bases: Annotated[Sequence[AlgorithmFactory] | None, STATIC] = None,
@@ -356,9 +337,7 @@ def bandit_combiner(
             f"combiner compares them: for instance online_ucb or linucb do"
         )
     epochs = max(len(x.params.starts) for x in built)
-    tables = jax.tree.map(
-        lambda *x: np.stack([np.asarray(v) for v in x]), *(pad_epochs(x.params, epochs) for x in built)
-    )
+    tables = jax.tree.map(lambda *x: np.stack(x), *(pad_epochs(x.params, epochs) for x in built))
     growth, exponent, penalty = combiner_constants(len(built), dim, horizon, epsilon, failure_prob)
     penalty = bonus_scale * penalty / horizon if bonus_scale > 0 else np.zeros(len(built))
     penalty = np.where(np.isinf(penalty), penalty[0] + DECISIVE_PENALTY, np.minimum(penalty, MAX_CONSTANT))
@@ -383,12 +362,7 @@ def bandit_combiner(
                 f"give the bases at most {epsilon:g}, or leave epsilon out"
             )
         guarantee = together([x.guarantee for x in built])._replace(claimed=float(epsilon))
-    return Algorithm(
-        program(first.program, len(built)),
-        (Span(1, horizon),),
-        params,
-        guarantee,
-        version=("bandit_combiner", 2, tuple(x.version for x in built)),
-        rewards=rewards_of_bases(first),
-        plays_on=first.plays_on,
-    )
+    functions, schedule = program(first.program, len(built)), (Span(1, horizon),)
+    version = ("bandit_combiner", 2, tuple(x.version for x in built))
+    read = rewards_of_bases(first)
+    return Algorithm(functions, schedule, params, guarantee, version, rewards=read, plays_on=first.plays_on)

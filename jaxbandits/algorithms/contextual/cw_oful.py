@@ -80,9 +80,6 @@ def cw_oful(
     radius, threshold = radius_and_weight(
         dim, horizon, corruption_budget, float(ridge), noise_scale, theta_norm, feature_norm, failure_prob
     )
-    return Algorithm(
-        program(num_arms, dim, contexts, _width, _weight),
-        (Span(1, horizon),),
-        Params(radius_scale=radius_scale, ridge=ridge, radius=radius, threshold=threshold),
-        rewards=Rewards(),
-    )
+    params = Params(radius_scale=radius_scale, ridge=ridge, radius=radius, threshold=threshold)
+    functions = program(num_arms, dim, contexts, _width, _weight)
+    return Algorithm(functions, (Span(1, horizon),), params, rewards=Rewards())

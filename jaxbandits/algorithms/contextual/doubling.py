@@ -70,16 +70,9 @@ def program(base: Program) -> Program:
         return base.diagnose(scale_mechanism(last, params.mechanism_scale), state)
 
     default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
-    return Program(
-        init=init,
-        act=act,
-        encode=encode,
-        update=update,
-        relay=default if base.relay is default else relay,
-        diagnose=diagnose,
-        lockstep=True,  # a message of an earlier epoch would meet a later epoch's state
-        float32_plays=base.float32_plays,
-    )
+    own = default if base.relay is default else relay
+    # in lockstep: a message of an earlier epoch would meet a later epoch's state
+    return Program(init, act, encode, update, own, diagnose=diagnose, lockstep=True, float32_plays=base.float32_plays)
 
 
 def one_of(spent: list[tuple[float, float]]) -> tuple[float, float]:
@@ -101,9 +94,8 @@ def call_base(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, A
     """
     known, bound = base_arguments(base)
     given = fixed | {key: value for key, value in tuning.items() if key not in bound}
-    algorithm = base_algorithm(
-        base, **{key: value for key, value in given.items() if key in known and value is not None}
-    )
+    given = {key: value for key, value in given.items() if key in known and value is not None}
+    algorithm = base_algorithm(base, **given)
     if algorithm.schedule != (Span(1, fixed["horizon"]),):
         raise ValueError(
             f"base = {algorithm.version[0]} plays windows or spans of its own; only a base of one play a window has "
@@ -116,17 +108,14 @@ def call_base(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, A
 
 def stack_epochs(epochs: list[Algorithm], starts: list[int]) -> Params:
     """The params of several runs of one program, as rows: algorithm k plays from play starts[k] + 1 on."""
-    base = jax.tree.map(lambda *rows: np.stack([np.asarray(x) for x in rows]), *(epoch.params for epoch in epochs))
+    base = jax.tree.map(lambda *rows: np.stack(rows), *(epoch.params for epoch in epochs))
     return Params(base, np.array(starts, np.int32), 1.0)
 
 
 def one_epoch(algorithm: Algorithm) -> Algorithm:
     """The same run as a table of one row: it then shares its program with `doubling` of it."""
-    return algorithm._replace(
-        program=program(algorithm.program),
-        params=stack_epochs([algorithm], [0]),
-        guarantee=guarantee_of_epochs(algorithm.guarantee),
-    )
+    params, guarantee = stack_epochs([algorithm], [0]), guarantee_of_epochs(algorithm.guarantee)
+    return algorithm._replace(program=program(algorithm.program), params=params, guarantee=guarantee)
 
 
 def pad_epochs(params: Params, epochs: int) -> Params:
@@ -195,29 +184,18 @@ def doubling(
     """
     if failure_prob is None:
         failure_prob = 1 / max(horizon, 2)
-    delta = default_delta(None, horizon)  # of the whole run: an epoch's own horizon would give another
+    # delta is that of the whole run: an epoch's own horizon would give another
+    tuning = {"power": power, "longest": horizon, "delta": default_delta(None, horizon)}
     epochs = []
     for k in range(horizon.bit_length()):
         fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": 2**k}
-        tuning = {
-            "failure_prob": failure_prob / ((k + 1) * (k + 2)),
-            "power": power,
-            "longest": horizon,
-            "delta": delta,
-        }
-        epochs.append(call_base(base, fixed, tuning))
+        epochs.append(call_base(base, fixed, tuning | {"failure_prob": failure_prob / ((k + 1) * (k + 2))}))
         if epochs[k].program is not epochs[0].program:
             raise ValueError(
                 f"base = {epochs[0].version[0]} has another program for {2**k} plays than for one: doubling needs one "
                 f"whose shapes do not depend on its horizon, for instance linucb or online_ucb"
             )
     first, params = epochs[0], stack_epochs(epochs, [2**k - 1 for k in range(len(epochs))])
-    return Algorithm(
-        program(first.program),
-        (Span(1, horizon),),
-        params,
-        guarantee_of_epochs(first.guarantee)._replace(claimed=claimed_epsilon(first)),
-        version=("doubling", 1, (first.version,)),
-        rewards=first.rewards,
-        plays_on=first.plays_on,
-    )
+    claim = guarantee_of_epochs(first.guarantee)._replace(claimed=claimed_epsilon(first))
+    functions, schedule, version = program(first.program), (Span(1, horizon),), ("doubling", 1, (first.version,))
+    return Algorithm(functions, schedule, params, claim, version, rewards=first.rewards, plays_on=first.plays_on)

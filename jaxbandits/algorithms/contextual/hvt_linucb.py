@@ -5,20 +5,13 @@ Axes: [A] arms shown, [d] features.
 
 import math
 from functools import cache
-from typing import Annotated, Any, NamedTuple, Required, TypedDict
+from typing import Annotated, Any, NamedTuple, Required, TypedDict, Unpack
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.linucb import (
-    FailureProb,
-    Ridge,
-    feature_of_play,
-    features_of_sets,
-    first_play,
-    most_optimistic_arm,
-    scores_and_squares,
-)
-from jaxbandits.declared import Default, Dim, Doc, Example, FeatureNorm, Gt, Horizon, Le, NonNegative, NumArms, Positive
+from jaxbandits.algorithms.contextual import linucb
+from jaxbandits.algorithms.contextual.linucb import FailureProb, Ridge
+from jaxbandits.declared import Default, Dim, Example, FeatureNorm, Gt, Horizon, Le, NonNegative, NumArms, Positive
 from jaxbandits.learners.project_ellipsoid import into_unit_ball, onto_ball
 from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, pick
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs, symmetric_product
@@ -78,12 +71,12 @@ def program(num_arms: int, dim: int) -> Program:
         return State(*both, left_out(both, draws.long))
 
     def act(params, state, draws, t, context):
-        score, square = scores_and_squares(state, first_play(features_of_sets(context, dim)))
-        action = most_optimistic_arm(score, square, width_of(params, t[0]))
+        score, square = linucb.scores_and_squares(state, linucb.features_of_first_set(context, dim))
+        action = linucb.most_optimistic_arm(score, square, width_of(params, t[0]))
         return jnp.full(t.shape, action), None, materialize(jnp.maximum(pick(square, action), 0))
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return feature_of_play(dim, context, action), reward[0]
+        return linucb.feature_of_play(dim, context, action), reward[0]
 
     def update(params, state, draws, t, note, message, used):
         square, (x, reward) = note, message
@@ -113,37 +106,30 @@ def program(num_arms: int, dim: int) -> Program:
     return Program(init, act, encode, update)
 
 
-MomentScale = Annotated[
-    NonNegative,
-    Doc("""nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
-        ``noise_moment(order)`` to the power 1 / order is the least."""),
-]
-MomentOrder = Annotated[Scalar, Gt(1), Le(2), Doc("Order 1 + e of the bounded moment.")]
-ThetaNorm = Annotated[
-    Positive, Doc("Bound B on the norm of the unknown theta; the estimate is projected onto that ball.")
-]
-Lambda = Annotated[Ridge | None, Doc("lambda. The default: dim.")]
-LeastScale = Annotated[Positive | None, Doc("The least scale of a residual. The default: 1 / sqrt(horizon).")]
-Growth = Annotated[Positive, Doc("alpha: V grows by x x' / (alpha s^2). Larger values take longer steps.")]
-RadiusScale = Annotated[
-    NonNegative,
-    Doc("""Multiplies the width beta, also in the scale of a residual. With 1 arms are played nearly uniformly for a
-        long time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes."""),
-]
-
-
 class HeavyTailed(TypedDict, total=False):
-    """What Hvt-UCB and robust OFUL take."""
+    """What Hvt-UCB and robust OFUL take.
 
-    moment_scale: Required[MomentScale]
-    moment_order: Annotated[MomentOrder, Default(2.0)]
-    theta_norm: Annotated[ThetaNorm, Default(1.0)]
+    Args:
+        moment_scale: nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
+            ``noise_moment(order)`` to the power 1 / order is the least.
+        moment_order: Order 1 + e of the bounded moment.
+        theta_norm: Bound B on the norm of the unknown theta; the estimate is projected onto that ball.
+        ridge: lambda. The default: dim.
+        least_scale: The least scale of a residual. The default: 1 / sqrt(horizon).
+        growth: alpha: V grows by x x' / (alpha s^2). Larger values take longer steps.
+        radius_scale: Multiplies the width beta, also in the scale of a residual. With 1 arms are played nearly
+            uniformly for a long time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes.
+    """
+
+    moment_scale: Required[NonNegative]
+    moment_order: Annotated[Scalar, Gt(1), Le(2), Default(2.0)]
+    theta_norm: Annotated[Positive, Default(1.0)]
     feature_norm: Annotated[FeatureNorm, Default(1.0)]
-    ridge: Annotated[Lambda, Default(None)]
-    least_scale: Annotated[LeastScale, Default(None)]
-    growth: Annotated[Growth, Default(4.0)]
+    ridge: Annotated[Ridge | None, Default(None)]
+    least_scale: Annotated[Positive | None, Default(None)]
+    growth: Annotated[Positive, Default(4.0)]
     failure_prob: Annotated[FailureProb, Default(None)]
-    radius_scale: Annotated[RadiusScale, Default(1.0)]
+    radius_scale: Annotated[NonNegative, Default(1.0)]
 
 
 def heavy_tailed(num_arms: int, dim: int, horizon: int, corruption_budget: Scalar, given: HeavyTailed) -> Algorithm:
@@ -180,21 +166,7 @@ def heavy_tailed(num_arms: int, dim: int, horizon: int, corruption_budget: Scala
     source="""Wang, Zhang, Zhao and Zhou 2025 (arXiv 2503.00419), of which the abstract was read and a summary; beta is
         recalled: `docs/formulas/robust_frontier.md#hvt-ucb`.""",
 )
-def hvt_linucb(
-    *,
-    num_arms: NumArms,
-    dim: Dim,
-    horizon: Horizon,
-    moment_scale: MomentScale,
-    moment_order: MomentOrder = 2.0,
-    theta_norm: ThetaNorm = 1.0,
-    feature_norm: FeatureNorm = 1.0,
-    ridge: Lambda = None,
-    least_scale: LeastScale = None,
-    growth: Growth = 4.0,
-    failure_prob: FailureProb = None,
-    radius_scale: RadiusScale = 1.0,
-) -> Algorithm:
+def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[HeavyTailed]) -> Algorithm:
     """Linear bandits with heavy-tailed noise: optimism on an estimate whose residuals are clipped, one step a play.
 
     It plays the arm of largest <x, theta> + beta sqrt(x' V^-1 x). Then V grows by the played x x' / (alpha s^2), and
@@ -212,15 +184,4 @@ def hvt_linucb(
     >>> algorithm.params.power, algorithm.params.ridge
     (0.0, 4.0)
     """
-    given = HeavyTailed(
-        moment_scale=moment_scale,
-        moment_order=moment_order,
-        theta_norm=theta_norm,
-        feature_norm=feature_norm,
-        ridge=ridge,
-        least_scale=least_scale,
-        growth=growth,
-        failure_prob=failure_prob,
-        radius_scale=radius_scale,
-    )
     return heavy_tailed(num_arms, dim, horizon, 0.0, given)

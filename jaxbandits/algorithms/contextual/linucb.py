@@ -8,20 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.declared import (
-    HOST,
-    Dim,
-    Doc,
-    Example,
-    FeatureNorm,
-    Ge,
-    Horizon,
-    Inside,
-    Le,
-    NonNegative,
-    NumArms,
-    Positive,
-)
+from jaxbandits import declared
+from jaxbandits.declared import HOST, Dim, Doc, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms, Positive
 from jaxbandits.numerics import argmax, left_out, materialize, materialize_all, pick
 from jaxbandits.numerics.least_squares import weighted_rank_one
 from jaxbandits.numerics.packed import Vector, inner, quadratic_form, split_features, stack_features
@@ -71,9 +59,9 @@ def features_of_sets(context: Array, dim: int) -> Vector:
     return split_features(context)
 
 
-def first_play(features: Vector) -> Vector:
-    """Of a window's features those of its first play: [A] for each feature."""
-    return jax.tree.map(lambda x: x[0], features)
+def features_of_first_set(context: Array, dim: int) -> Vector:
+    """Of a window's decision sets the features of the first: [A] for each feature."""
+    return jax.tree.map(lambda x: x[0], features_of_sets(context, dim))
 
 
 def is_refresh(t: Int[Array, ""]) -> Bool[Array, ""]:
@@ -96,23 +84,18 @@ def most_optimistic_arm(score: Array, square: Array, width: Array) -> Int[Array,
 
 def feature_of_play(dim: int, context: Array, action: Int[Array, " P"]) -> Float[Array, " d"]:
     """The feature of the arm played in a window of one play."""
-    return stack_features(jax.tree.map(lambda x: x[action[0]], first_play(features_of_sets(context, dim))))
+    return stack_features(jax.tree.map(lambda x: x[action[0]], features_of_first_set(context, dim)))
 
 
 def plain_width(params: Params, time: Array) -> Array:
     """The width of play `time`."""
-    return params.radius_scale * (
-        params.base + params.slope * jnp.sqrt(params.offset + jnp.log1p(params.growth * time))
-    )
+    growing = params.slope * jnp.sqrt(params.offset + jnp.log1p(params.growth * time))
+    return params.radius_scale * (params.base + growing)
 
 
 @cache
 def program(
-    num_arms: int,
-    dim: int,
-    contexts: str,
-    width_of: Callable[[Any, Any], Any] = plain_width,
-    weight_of: Callable[[Any, Any], Any] | None = None,
+    num_arms: int, dim: int, contexts: str, width_of: Callable = plain_width, weight_of: Callable | None = None
 ) -> Program:
     """The functions of optimism on a ridge regression.
 
@@ -134,9 +117,8 @@ def program(
         return state.score + z * error, state.square - z * z * shrink
 
     def act(params, state, draws, t, context):
-        x = first_play(features_of_sets(context, dim))
-        time = t[0].astype(draws.dtype)
-        width = width_of(params, time)
+        x = features_of_first_set(context, dim)
+        width = width_of(params, t[0].astype(draws.dtype))
         if fixed:
             score, square = materialize_all(follow_scores(state, x))
             score, square = lax.while_loop(
@@ -165,7 +147,7 @@ def program(
     return Program(init, act, encode, update, lockstep=fixed)
 
 
-Ridge = Annotated[Scalar, Ge(1e-6), Le(1e6), Doc("Of the regression.")]
+Ridge = Annotated[Scalar, declared.Ge(1e-6), declared.Le(1e6), Doc("Of the regression.")]
 ThetaNorm = Annotated[Positive, Doc("Bound B on the norm of the unknown theta.")]
 FailureProb = Annotated[
     Inside | None, Doc("Of all confidence sets together. The default: 1 / horizon, and 1/2 at horizon 1.")

@@ -13,44 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.arguments import Delta
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of_sets, first_play, scores_and_squares
+from jaxbandits import declared
+from jaxbandits.algorithms.contextual.arguments import CLIPPED, Delta
+from jaxbandits.algorithms.contextual.linucb import TIE, features_of_first_set, scores_and_squares
 from jaxbandits.algorithms.contextual.statistics import clip_pair
-from jaxbandits.declared import (
-    HOST,
-    LATER,
-    STATIC,
-    Dim,
-    Epsilon,
-    Example,
-    FeatureNorm,
-    Ge,
-    Gt,
-    Horizon,
-    Le,
-    NonNegative,
-    NumArms,
-    Positive,
-)
+from jaxbandits.declared import HOST, Dim, Epsilon, Example, FeatureNorm, Horizon, NonNegative, NumArms, Positive
 from jaxbandits.learners.from_optax import from_optax
 from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import ogd
 from jaxbandits.learners.transformations import check_transformation
 from jaxbandits.mechanisms.composition import Event, delta_of_params, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
-from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
+from jaxbandits.numerics import SUMMED, argmax, left_out, materialize, packed
 from jaxbandits.numerics.least_squares import rank_one
-from jaxbandits.numerics.packed import (
-    MAX_UNROLLED_DIM,
-    identity_times,
-    inner,
-    inners,
-    map_features,
-    split_features,
-    stack_features,
-    zero_vector,
-)
-from jaxbandits.protocol import Algorithm, Program, Rewards, Span, Unit
+from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, map_features, split_features, stack_features
+from jaxbandits.protocol import Algorithm, Program, Span, Unit
 from jaxbandits.random import bits_of_streams, to_normal
 from jaxbandits.theory.private_linear import online_ucb_gradient_bound, online_ucb_noise, online_ucb_width
 from jaxbandits.typing import Array, Float, Numeric, Scalar
@@ -120,13 +97,13 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         )  # fmt: skip
 
     def init(params, draws):
-        both = identity_times(dim, jnp.ones((), draws.dtype)), zero_vector(dim, draws.dtype)
+        both = packed.identity_times(dim, jnp.ones((), draws.dtype)), packed.zero_vector(dim, draws.dtype)
         return State(*both, left_out(both, draws.long), online(params, draws.dtype).init())
 
     def act(params, state, draws, t, context):
         # The joint argmax over actions and the confidence set in closed form. Contexts are laid out once a
         # seed, as in linucb.
-        x = jax.tree.map(materialize, first_play(features_of_sets(context, dim)))
+        x = jax.tree.map(materialize, features_of_first_set(context, dim))
         width = params.radius_scale * params.width
         score, square = scores_and_squares(state, x)
         index = score + width * jnp.sqrt(jnp.maximum(square, 0))
@@ -158,7 +135,7 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         x, y = split_features(message.feature), message.response
         tool = online(params, y.dtype)
         point = split_features(tool.predict(state.learner))
-        square, guess = inners((x, x), (x, point))
+        square, guess = packed.inners((x, x), (x, point))
         good = square + y * y < MAX_SQUARED_NORM  # false for NaN too: a message may be attacked on its way
         x = map_features(lambda a: jnp.where(good, a, 0), x)
         guess = materialize(jnp.where(good, guess, 0))
@@ -168,7 +145,7 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         gradient = map_features(
             lambda a, own: jnp.where(good, 2 * a * (guess - y) - 2 * noise * noise * own, 0), x, point
         )
-        size = jnp.sqrt(inner(gradient, gradient))
+        size = jnp.sqrt(packed.inner(gradient, gradient))
         clip = materialize(jnp.minimum(1, params.gradient_bound / jnp.maximum(size, jnp.finfo(y.dtype).tiny)))
         after = tool.update(state.learner, stack_features(map_features(lambda g: g * clip, gradient)))
 
@@ -214,7 +191,7 @@ def online_ucb(
     horizon: Horizon,
     epsilon: Epsilon,
     delta: Delta = None,
-    learner: Annotated[Literal["maler", "ogd"] | GradientTransformation, STATIC] = "maler",
+    learner: Annotated[Literal["maler", "ogd"] | GradientTransformation, declared.STATIC] = "maler",
     step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
     calibration: Annotated[Literal["exact", "paper", "reference"], HOST] = "exact",
     private_features: Annotated[bool, HOST] = True,
@@ -223,10 +200,10 @@ def online_ucb(
     width: Annotated[Literal["scaled", "theory"], HOST] = "scaled",
     radius_scale: NonNegative = 1.0,
     gradient_bound: Annotated[Literal["practical", "theory"], HOST] = "practical",
-    failure_prob: Annotated[Scalar, Gt(0), Le(1)] | None = None,
+    failure_prob: Annotated[Scalar, declared.Gt(0), declared.Le(1)] | None = None,
     power: NonNegative = 0.25,
     feature_norm: FeatureNorm = 1.0,
-    longest: Annotated[int | None, Ge(1), LATER] = None,
+    longest: Annotated[int | None, declared.Ge(1), declared.LATER] = None,
 ) -> Algorithm:
     """OnlineUCB: LinUCB under local privacy, with an online learner's predictions in place of the noisy rewards.
 
@@ -275,9 +252,8 @@ def online_ucb(
     >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (7.504, [1.0, 5e-05])
     """
-    longest = integer(
-        "longest", horizon if longest is None else longest, horizon, remedy="it is the longest run's horizon"
-    )
+    longest = horizon if longest is None else longest
+    longest = integer("longest", longest, horizon, remedy="it is the longest run's horizon")
     if isinstance(learner, str):
         choice("learner", learner, LEARNERS)
     else:
@@ -293,13 +269,8 @@ def online_ucb(
     noise, curvature = sigma if private_features else 0.0, least + extra**2
     if curvature * MAX_BOUND < 1:
         raise ValueError(f"min_eigenvalue = {least:g} and power = {power:g} leave steps unbounded: lower power")
-    largest = online_ucb_gradient_bound(
-        noise,
-        sigma,
-        theta_bound=theta_bound,
-        perturbation=extra,
-        log=math.log(2 * horizon / failure) if gradient_bound == "theory" else None,
-    )
+    log = math.log(2 * horizon / failure) if gradient_bound == "theory" else None
+    largest = online_ucb_gradient_bound(noise, sigma, theta_bound=theta_bound, perturbation=extra, log=log)
     radius = online_ucb_width(
         width, horizon, failure, epsilon=epsilon, delta=delta, theta_bound=theta_bound, perturbation=extra,
         gradient_bound=largest, curvature=curvature,
@@ -328,9 +299,7 @@ def online_ucb(
     unit: Unit = "user" if private_features else "reward"
     claim = guarantee("local", unit, partial(events, private_features), view_message, delta=delta_of_params)
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
-    return Algorithm(
-        program(num_arms, dim, learner, *shape), (Span(1, horizon),), params, claim, rewards=Rewards(0.0, 1.0, "clip")
-    )
+    return Algorithm(program(num_arms, dim, learner, *shape), (Span(1, horizon),), params, claim, rewards=CLIPPED)
 
 
 def _warn(calibration: str, epsilon: float, delta: float, change: float):

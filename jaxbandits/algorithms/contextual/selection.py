@@ -22,6 +22,9 @@ from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Numeric
 
+Plays = Int[Array, " P"]  # the numbers of a window's plays, or the arms that they play
+Fit = Estimate | Regression
+
 
 class Params(NamedTuple):
     """A linear bandit's numbers."""
@@ -48,9 +51,7 @@ def ucb_width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "...
     return params.radius_scale * (wide + params.slope * jnp.sqrt(params.offset + jnp.log(1 + params.growth * time)))
 
 
-def ucb(
-    params: UcbParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
-) -> Int[Array, " P"]:
+def ucb(params: UcbParams, draws: Draws, t: Plays, estimate: Fit, features: Vector) -> Plays:
     """argmax <x, theta> + w_t sqrt(max(x' P x, 0)): an indefinite P counts as no width. Ties go to the lowest arm."""
     score, square = estimate.score_arms(features)
     wide = ucb_width(params, t.astype(draws.dtype))[:, None]
@@ -62,16 +63,15 @@ class ThompsonParams(NamedTuple):
 
 
 def thompson(
-    params: ThompsonParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
-) -> Int[Array, " P"]:
+    params: ThompsonParams, draws: Draws, t: Plays, estimate: Estimate | Regression, features: Vector
+) -> Plays:
     """argmax <x, theta + v C z> with C C' = P and z [d] normal: draws act/posterior. Pivots of P below 0 count as 0."""
     estimate = estimate.to_estimate()
     dim = len(estimate.theta)
     factor = cholesky(estimate.inverse, dim)
     moved = lower_product(factor, normals_in_layout(draws.child("posterior"), t, dim, dim))
-    sample = materialize_vector(
-        map_features(lambda theta, move: theta + params.posterior * move, estimate.theta, moved)
-    )
+    sample = map_features(lambda theta, move: theta + params.posterior * move, estimate.theta, moved)
+    sample = materialize_vector(sample)
     return argmax(inner(features, map_features(lambda theta: theta[:, None], sample)), TIE)
 
 
@@ -79,9 +79,7 @@ class GreedyParams(NamedTuple):
     rate: Numeric  # c K: a play explores with probability min(1, rate / t)
 
 
-def greedy(
-    params: GreedyParams, draws: Draws, t: Int[Array, " P"], estimate: Estimate | Regression, features: Vector
-) -> Int[Array, " P"]:
+def greedy(params: GreedyParams, draws: Draws, t: Plays, estimate: Fit, features: Vector) -> Plays:
     """argmax <x, theta>, but an arm at random with probability min(1, rate / t): draws act/explore and act/arm."""
     score = inner(features, estimate.to_estimate().theta)
     best, num_arms = argmax(score, TIE), score.shape[-1]
@@ -91,7 +89,7 @@ def greedy(
 
 
 @cache
-def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]], dim: int) -> Program:
+def linear_bandit(statistics: Statistics, select: Callable[..., Plays], dim: int) -> Program:
     """Statistics and a selection rule as a program with `Params`; contexts are decision sets [P, A, d].
 
     The policy is frozen over a window, whatever its length P. `statistics` and `select` are cached or
@@ -112,9 +110,8 @@ def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]
             played = context[0, action[0]][None]
         else:
             played = jnp.take_along_axis(context, action[:, None, None], axis=1)[:, 0]
-        return statistics.encode(
-            params.statistics, params.mechanism_scale, draws, t, split_features(played), reward, play
-        )
+        x = split_features(played)
+        return statistics.encode(params.statistics, params.mechanism_scale, draws, t, x, reward, play)
 
     def relay(params, draws, t, message, play):
         return statistics.relay(params.statistics, params.mechanism_scale, draws, t, message, play)

@@ -20,15 +20,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.algorithms.contextual.selection import Params
-from jaxbandits.algorithms.contextual.statistics import (
-    Estimate,
-    Statistics,
-    Sums,
-    add_total,
-    clip_pair,
-    local,
-    pair_products,
-)
+from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, add_total, clip_pair, local, pair_products
 from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
 from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, batch_noise, decode, encode, vector_epsilon
 from jaxbandits.numerics import fixed_sum, materialize
@@ -79,11 +71,7 @@ def shuffle_local_noise(dim: int) -> Statistics:
 
     def relay(params, scale, draws, t, message, play):
         whole = jnp.all(play)
-
-        def sum_users(x):
-            return jnp.where(whole, fixed_sum(x, axis=0), 0)
-
-        return jax.tree.map(sum_users, message)
+        return jax.tree.map(lambda x: jnp.where(whole, fixed_sum(x, axis=0), 0), message)
 
     def update(params, scale, state, draws, t, message, used):
         return add_total(state, message), ()
@@ -122,7 +110,7 @@ def vector(dim: int) -> Statistics:
     return single._replace(encode=encode_users, update=update, relay=relay, estimate=estimate_with_inverse(single))
 
 
-def estimate_with_inverse(single: Statistics) -> Callable[..., Estimate]:
+def estimate_with_inverse(single: Statistics) -> Callable[..., Any]:
     """Its estimate with the inverse, which is less work where a batch has many arms."""
     return lambda *args: single.estimate(*args).to_estimate()
 

@@ -13,7 +13,7 @@ or arrays whose last axes are the features.
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -117,9 +117,8 @@ def clip_pair(feature: packed.Vector, reward: Array, norm: Numeric) -> tuple[pac
     feature = packed.map_features(lambda x: jnp.where(jnp.isfinite(x), x, 0), feature)
     size = safe_norm(packed.stack_features(feature))
     shrink = jnp.where(size > norm, norm / jnp.maximum(size, norm), 1)
-    return packed.map_features(lambda x: x * shrink, feature), jnp.where(
-        jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0
-    )
+    feature = packed.map_features(lambda x: x * shrink, feature)
+    return feature, jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
 
 
 def normals_in_layout(draws: Draws, t: Int[Array, "..."], number: int, dim: int) -> Any:
@@ -212,50 +211,48 @@ def local(dim: int) -> Statistics:
     return Statistics(init, encode, update, estimate)
 
 
-def _tree(nodes: int, dim: int):
-    """The binary tree's noise, a tree for each entry: three functions.
+def _shape_of_source(dim: int) -> tuple[int, ...]:
+    """Of one entry's noise, or that of all entries in one array."""
+    return () if dim <= packed.MAX_UNROLLED_DIM else (packed.number_of_entries(dim),)
+
+
+def _for_entries(dim: int, begin: Callable[..., Any], move: Callable[..., Any], noise: Callable[..., Any]):
+    """The noise of all entries, apart or all in one array, from that of one source: three functions.
 
     start(draws) -> source; move(params, source, draws, n) -> the source after n reports; noise(params, source, n) ->
     their noise.
     """
-    entries = packed.number_of_entries(dim)
-    begin, release, noise = tree(2**nodes - 1, () if dim <= packed.MAX_UNROLLED_DIM else (entries,))
+    entries, apart = packed.number_of_entries(dim), not _shape_of_source(dim)
 
-    def begin_tree(draws):
+    def at_entries(function, *args):
+        return tuple(map(function, *args)) if apart else function(*args)
+
+    def begin_entries(draws):
         source = begin(draws.dtype)
-        return (source,) * entries if dim <= packed.MAX_UNROLLED_DIM else source
+        return (source,) * entries if apart else source
 
-    def move_tree(params, source, draws, n):
+    def move_entries(params, source, draws, n):
         fresh = normals_in_layout(draws.child("noise"), n, entries, dim)
-        return _at_entries(lambda sums, z: release(sums, n, z)[0], source, fresh)
+        return at_entries(lambda own, z: move(params, own, n, z), source, fresh)
 
-    return begin_tree, move_tree, lambda params, source, n: _at_entries(lambda sums: noise(sums, n), source)
+    return begin_entries, move_entries, lambda params, source, n: at_entries(lambda own: noise(params, own, n), source)
 
 
-def _at_entries(function: Callable[..., Any], *args: Any) -> Any:
-    """A function of what belongs to one entry, for all entries: apart, or all in one array."""
-    return tuple(map(function, *args)) if isinstance(args[0], tuple) else function(*args)
+def _tree(nodes: int, dim: int):
+    """The binary tree's noise, a tree for each entry."""
+    begin, release, noise = tree(2**nodes - 1, _shape_of_source(dim))
+    return _for_entries(dim, begin, lambda _, sums, n, z: release(sums, n, z)[0], lambda _, sums, n: noise(sums, n))
 
 
 def _counter(functions: tuple[Callable[..., Any], ...], dim: int):
     """The noise of a form of `mechanisms.counter`, one for each entry; functions: its begin, move and noise."""
     begin, step, noise = functions
-    entries = packed.number_of_entries(dim)
-    shape = () if dim <= packed.MAX_UNROLLED_DIM else (entries,)
+    shape = _shape_of_source(dim)
 
-    def begin_counter(draws):
-        source = begin(shape, draws.dtype)
-        return source if shape else (source,) * entries
+    def move(params, own, n, z):
+        return step(params.sums, own, GivenDraw(z), n, shape)
 
-    def move_counter(params, source, draws, n):
-        fresh = normals_in_layout(draws.child("noise"), n, entries, dim)
-        return _at_entries(lambda own, z: step(params.sums, own, GivenDraw(z), n, shape), source, fresh)
-
-    return (
-        begin_counter,
-        move_counter,
-        lambda params, source, n: _at_entries(lambda own: noise(params.sums, own, n), source),
-    )
+    return _for_entries(dim, partial(begin, shape), move, lambda params, own, n: noise(params.sums, own, n))
 
 
 def _node_prefixes(nodes: int, dim: int):

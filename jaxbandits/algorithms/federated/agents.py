@@ -79,12 +79,7 @@ def constants_as_printed(
 
 
 def noise_ridge(
-    accounting: Literal["repaired", "claimed"],
-    num_agents: int,
-    dim: int,
-    node_scale: Scalar,
-    nodes: float,
-    failure_prob: Scalar,
+    accounting: str, num_agents: int, dim: int, node_scale: Scalar, nodes: float, failure_prob: Scalar
 ) -> float:
     """A ridge that the noise of a mean over all agents does not exceed, but with probability 2 `failure_prob`.
 

@@ -8,28 +8,15 @@ Axes: [L] plays, [N] agents, [A] arms, [d] features, [p] = d (d + 1) / 2 packed 
 
 import math
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 
+from jaxbandits import declared
 from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.aggregation import AGGREGATION_RULES, Crowd, Rule, whole
 from jaxbandits.algorithms.federated.sent_noise import Drawing, make_sent_noise
-from jaxbandits.declared import (
-    HOST,
-    LATER,
-    STATIC,
-    Dim,
-    Epsilon,
-    Example,
-    Ge,
-    Inside,
-    NonNegative,
-    NumAgents,
-    NumArms,
-    Positive,
-    Remedy,
-)
+from jaxbandits.declared import HOST, STATIC, Dim, Epsilon, Example, Inside, NonNegative, NumAgents, NumArms, Positive
 from jaxbandits.estimators.middle_points import groups_of
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, count, left_out, matvec, tree_where
@@ -40,9 +27,7 @@ from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory, number
 
-Aggregate: TypeAlias = Literal[
-    "geometric_median", "median_of_means", "mean", "coordinate_median", "krum", "trimmed_mean"
-]
+Aggregate = Literal["geometric_median", "median_of_means", "mean", "coordinate_median", "krum", "trimmed_mean"]
 
 MAX_NODE_SCALE = 1e15  # squared distances between noise of this scale stay below float32's 3e38
 
@@ -100,13 +85,7 @@ class Setup(NamedTuple):
 
 @cache
 def program(
-    num_agents: int,
-    dim: int,
-    window: int,
-    aggregate: str,
-    iterations: int,
-    drawing: Drawing | None = None,
-    determinant: bool = False,
+    num_agents: int, dim: int, window: int, aggregate: str, iterations: int, drawing: Drawing | None, determinant: bool
 ) -> Program:
     """drawing: of privacy noise. determinant: whether agents ask for a round instead of having one after every window.
 
@@ -178,9 +157,8 @@ def _refresh(setup: Setup, params: Params, state: State, draws: Any, t: Any, gra
     target, vector_memory = setup.rule.aggregate(seen[1], state.memory[1], crowd)
     episode, dtype = state.episode + 1, gram.dtype
     level = agents.ridge(params.constants, episode, dtype)
-    inverse = inverse_above_floor(
-        unpack(matrix) + level * jnp.eye(setup.dim, dtype=dtype), agents.EIGENVALUE_FLOOR * level
-    )
+    ridged = unpack(matrix) + level * jnp.eye(setup.dim, dtype=dtype)
+    inverse = inverse_above_floor(ridged, agents.EIGENVALUE_FLOOR * level)
     after = state._replace(
         gram=sums[0],
         vector=sums[1],
@@ -216,9 +194,8 @@ def _where_asked(setup: Setup, params: Params, state: State, after: State, gram:
     own = unsent.matrix[None] + unpack(unsent.gram) / setup.num_agents
     growth = jnp.max(log_determinant(jnp.moveaxis(own, 0, -1))) - log_determinant(unsent.matrix)
     asked = growth * unsent.plays.astype(growth.dtype) > params.threshold
-    fresh = Unsent(
-        jnp.zeros_like(gram), jnp.int32(0), sweep_inverse(after.inverse)[0], state.unsent.rounds + jnp.int32(1)
-    )
+    nothing, matrix = jnp.zeros_like(gram), sweep_inverse(after.inverse)[0]
+    fresh = Unsent(nothing, jnp.int32(0), matrix, state.unsent.rounds + jnp.int32(1))
     waiting = after._replace(memory=state.memory, theta=state.theta, inverse=state.inverse, unsent=unsent)
     return tree_where(asked, after._replace(unsent=fresh), waiting), asked
 
@@ -247,17 +224,17 @@ def byzantine_ucb(
     aggregate: Aggregate = "geometric_median",
     privacy: Literal[None, "tree", "increment", "counter"] = None,
     epsilon: Epsilon = math.inf,
-    delta: Annotated[Inside | None, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] = None,
+    delta: Annotated[Inside | None, declared.Remedy("Gaussian noise has no pure guarantee: give delta > 0")] = None,
     calibration: Annotated[Literal["exact", "zcdp", "paper"], HOST] = "exact",
     node_scale: NonNegative | None = None,
     counter: Literal["blt", "tree", "honaker", "square_root", "banded"] = "blt",
     counter_error: Annotated[Literal["max", "mean"], HOST] = "mean",
-    buffers: Annotated[int, Ge(1), STATIC] = 4,
+    buffers: Annotated[int, declared.Ge(1), STATIC] = 4,
     schedule: Literal["fixed", "determinant"] = "fixed",
-    threshold: Annotated[Positive | None, LATER] = None,
+    threshold: Annotated[Positive | None, declared.LATER] = None,
     accounting: Annotated[Literal[None, "repaired", "claimed"], HOST] = None,
     constants: Annotated[agents.ConstantsKind, HOST] = "geometric_median",
-    iterations: Annotated[int, Ge(1), STATIC] = 8,
+    iterations: Annotated[int, declared.Ge(1), STATIC] = 8,
     **given: Unpack[agents.Schedule],
 ) -> Algorithm:
     """Linear bandits of N agents whose server aggregates their statistics robustly, and privately where wanted.
@@ -355,13 +332,10 @@ def byzantine_ucb(
         threshold=() if threshold is None else number("threshold", threshold, 0.0, open_low=True),
     )
     steps = iterations if AGGREGATION_RULES[aggregate](iterations).iterative else 0
-    return Algorithm(
-        program(num_agents, dim, window, aggregate, steps, noise.drawing() if noise else None, determinant),
-        (Span(window, episodes, whole=True),),
-        params,
-        noise.claim() if noise and not determinant else Guarantee(),
-        rewards=Rewards(-1.0, 1.0) if noise else Rewards(),
-    )
+    functions = program(num_agents, dim, window, aggregate, steps, noise.drawing() if noise else None, determinant)
+    claim = noise.claim() if noise and not determinant else Guarantee()
+    rewards = Rewards(-1.0, 1.0) if noise else Rewards()
+    return Algorithm(functions, (Span(window, episodes, whole=True),), params, claim, rewards=rewards)
 
 
 def _refuse(

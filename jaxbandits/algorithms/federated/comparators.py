@@ -10,16 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.federated.agents import (
-    EIGENVALUE_FLOOR,
-    EpisodeConstants,
-    accept,
-    bytes_of,
-    choose,
-    episode_radius,
-    moments,
-    ridge,
-)
+from jaxbandits.algorithms.federated import agents
+from jaxbandits.algorithms.federated.agents import EpisodeConstants, ridge
 from jaxbandits.numerics import added, fixed_sum, left_out, matvec
 from jaxbandits.numerics.linear_algebra import inverse_above_floor
 from jaxbandits.protocol import Moments, Program
@@ -68,16 +60,16 @@ def program(num_agents: int, dim: int, window: int, averaged: bool) -> Program:
         return State(zero, left_out(zero, draws.long), zero.vector, inverse, jnp.int32(1))
 
     def act(params, state, draws, t, context):
-        width = episode_radius(constants_of(params), state.episode, draws.dtype)
-        return choose(context, state.theta, state.inverse, width), None, ()
+        width = agents.episode_radius(constants_of(params), state.episode, draws.dtype)
+        return agents.choose(context, state.theta, state.inverse, width), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
-        sent = moments(context, action, reward, play)
+        sent = agents.moments(context, action, reward, play)
         return sent if averaged else Message(sent.gram, sent.vector, sent)
 
     def update(params, state, draws, t, note, message, used):
         # of what an agent keeps, only a reward that is not finite can be refused
-        gram, vector, _ = accept(message if averaged else message.kept, 1e4 * window)
+        gram, vector, _ = agents.accept(message if averaged else message.kept, 1e4 * window)
         if averaged:
             known = jnp.arange(num_agents, dtype=jnp.int32) >= jnp.asarray(params.num_attacked).astype(jnp.int32)
             gram = fixed_sum(jnp.where(known[:, None, None], gram, 0), axis=0)
@@ -89,12 +81,12 @@ def program(num_agents: int, dim: int, window: int, averaged: bool) -> Program:
             gram, vector = gram / number, vector / number
         level = ridge(constants_of(params), episode, dtype)
         ridged = gram + level * jnp.broadcast_to(jnp.eye(dim, dtype=dtype), gram.shape)
-        inverse = invert(ridged, EIGENVALUE_FLOOR * level)
+        inverse = invert(ridged, agents.EIGENVALUE_FLOOR * level)
         return State(sums, rest, matvec(inverse, vector), inverse, episode), ()
 
     def diagnose(params, state):
         dtype = state.theta.dtype
-        return {"bytes_sent": bytes_of(dim, params.episodes, dtype) if averaged else jnp.zeros((), dtype)}
+        return {"bytes_sent": agents.bytes_of(dim, params.episodes, dtype) if averaged else jnp.zeros((), dtype)}
 
     return Program(init, act, encode, update, diagnose=diagnose)
 

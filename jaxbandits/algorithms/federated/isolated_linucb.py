@@ -2,14 +2,7 @@
 
 from typing import Annotated, Unpack
 
-from jaxbandits.algorithms.federated.agents import (
-    AgentsHorizon,
-    Schedule,
-    WidthRule,
-    WindowPlays,
-    constants_as_printed,
-    window_of,
-)
+from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.comparators import abbasi_yadkori, program
 from jaxbandits.declared import Dim, Doc, Example, NumAgents, NumArms
 from jaxbandits.protocol import Algorithm, Rewards, Span
@@ -27,10 +20,10 @@ def isolated_linucb(
     num_agents: NumAgents,
     num_arms: NumArms,
     dim: Dim,
-    horizon: AgentsHorizon,
-    window: WindowPlays = None,
-    width: WidthRule = "schedule",
-    **given: Unpack[Schedule],
+    horizon: agents.AgentsHorizon,
+    window: agents.WindowPlays = None,
+    width: agents.WidthRule = "schedule",
+    **given: Unpack[agents.Schedule],
 ) -> Annotated[Algorithm, Doc("Diagnostic: `bytes_sent`, 0.")]:
     """Every agent runs LinUCB on its own plays and refreshes its estimate once an episode.
 
@@ -51,15 +44,10 @@ def isolated_linucb(
     >>> jb.algorithms.isolated_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, window=20).schedule[0].repeats
     100
     """
-    window = window_of(horizon, window)
-    params = constants_as_printed(
-        "geometric_median", num_agents=num_agents, dim=dim, horizon=horizon, window=window, **given
-    )
+    window = agents.window_of(horizon, window)
+    setting = {"num_agents": num_agents, "dim": dim, "horizon": horizon, "window": window}
+    params = agents.constants_as_printed("geometric_median", **setting, **given)
     if width == "abbasi_yadkori":
         params = abbasi_yadkori(1, dim=dim, window=window, **given)
-    return Algorithm(
-        program(num_agents, dim, window, averaged=False),
-        (Span(window, -(-horizon // window), whole=True),),
-        params,
-        rewards=Rewards(),
-    )
+    schedule = (Span(window, -(-horizon // window), whole=True),)
+    return Algorithm(program(num_agents, dim, window, averaged=False), schedule, params, rewards=Rewards())

@@ -51,15 +51,10 @@ def oracle_linucb(
     """
     window = agents.window_of(horizon, window)
     episodes = -(-horizon // window)
-    constants = agents.constants_as_printed(
-        "geometric_median", num_agents=num_agents, dim=dim, horizon=horizon, window=window, **given
-    )
+    setting = {"num_agents": num_agents, "dim": dim, "horizon": horizon, "window": window}
+    constants = agents.constants_as_printed("geometric_median", **setting, **given)
     attacked = agents.count_attackers(given["corruption_bound"], num_agents)
     if width == "abbasi_yadkori":
         constants = abbasi_yadkori(num_agents - attacked, dim=dim, window=window, **given)
-    return Algorithm(
-        program(num_agents, dim, window, averaged=True),
-        (Span(window, episodes, whole=True),),
-        Params(constants, attacked, episodes),
-        rewards=Rewards(),
-    )
+    functions, params = program(num_agents, dim, window, averaged=True), Params(constants, attacked, episodes)
+    return Algorithm(functions, (Span(window, episodes, whole=True),), params, rewards=Rewards())

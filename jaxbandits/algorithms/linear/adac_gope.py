@@ -117,8 +117,6 @@ def adac_gope(
     # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
     arms = arguments.support(num_arms, dim)
     plays = most(own.spread, own.private_spread, target, (1 + max(given["design_slack"], 1.0)) * dim, arms) + arms
-    algorithm = arguments.elimination_algorithm(
-        GOPE_RULES, horizon, given, plays[:num_batches], own, GUARANTEE, noise_scale=deviation
-    )
-    claimed = GUARANTEE.spend(algorithm.params)[0]
-    return algorithm._replace(guarantee=GUARANTEE._replace(claimed=claimed))
+    plays = plays[:num_batches]
+    built = arguments.elimination_algorithm(GOPE_RULES, horizon, given, plays, own, GUARANTEE, noise_scale=deviation)
+    return built._replace(guarantee=GUARANTEE._replace(claimed=GUARANTEE.spend(built.params)[0]))

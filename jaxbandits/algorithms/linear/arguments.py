@@ -174,9 +174,7 @@ def room(most_plays: np.ndarray[Any, Any], horizon: int) -> int:
     return 1 << (longest + slots(horizon) - 1).bit_length()
 
 
-def location_algorithm(
-    rules: BatchRules, horizon: int, given: Located, own: Callable[[np.ndarray, Radius, float], Any]
-) -> Algorithm:
+def location_algorithm(rules: BatchRules, horizon: int, given: Located, own: Callable[..., Any]) -> Algorithm:
     """An algorithm with the batches and the radius of robust elimination under M1, which looks at every report.
 
     own: sizes [B], radius, alpha -> the rules' numbers.
@@ -184,15 +182,9 @@ def location_algorithm(
     features, b = check_features(given), laplace_noise(given["epsilon"])
     num_batches, alpha = given["num_batches"], float(given["corruption_bound"])
     sizes = batch_sizes(horizon, num_batches)
-    radius = Radius(
-        log_term=math.log(2 * len(features) * num_batches / given["failure_prob"]),
-        noise_scale=given["noise_scale"],
-        laplace_scale=b,
-        sampling_scale=given["sampling_scale"],
-        corruption_bound=alpha,
-        corruption_scale=given["corruption_scale"],
-        bias_scale=given["bias_scale"],
-    )
+    log_term = math.log(2 * len(features) * num_batches / given["failure_prob"])
+    scales = {key: value for key, value in given.items() if key in Radius._fields} | {"corruption_bound": alpha}
+    radius = Radius(log_term=log_term, laplace_scale=b, **scales)
     most_plays = sizes + support(*features.shape)
     numbers, capacity = own(column(sizes), radius, alpha), room(most_plays, horizon)
     return elimination_algorithm(rules, horizon, given, most_plays, numbers, LOCAL, noise_scale=b, capacity=capacity)
@@ -228,10 +220,5 @@ def elimination_algorithm(
         mechanism_scale=1.0,
         own=own,
     )
-    return Algorithm(
-        program(*features.shape, capacity, rules),
-        schedule(horizon, most_plays),
-        params,
-        claim,
-        rewards=rewards_for_noise(noise_scale),
-    )
+    functions, spans = program(*features.shape, capacity, rules), schedule(horizon, most_plays)
+    return Algorithm(functions, spans, params, claim, rewards=rewards_for_noise(noise_scale))

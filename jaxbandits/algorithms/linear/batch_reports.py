@@ -23,6 +23,9 @@ from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric
 MISSING = 3e38  # stored for a report that is not finite: no number of the state is NaN or infinite
 
 
+Counts = Int[Array, " K"]  # plays of the batch by arm
+
+
 class Reports(NamedTuple):
     """A batch's reports in blocks."""
 
@@ -49,7 +52,7 @@ class BatchEstimate(NamedTuple):
     any_left: Bool[Array, ""]
 
 
-def block_arms(counts: Int[Array, " K"], position: Int[Array, ""], slots: int) -> Int[Array, " P"]:
+def block_arms(counts: Counts, position: Int[Array, ""], slots: int) -> Int[Array, " P"]:
     """Arm of the plays position, position + 1, ... when arm a has a block of counts[a] plays in index order.
 
     Each block writes its arm at its first slot, a running maximum fills the rest: O(K + P), not O(K P).
@@ -62,29 +65,33 @@ def block_arms(counts: Int[Array, " K"], position: Int[Array, ""], slots: int) -
     return lax.cummax(marked)
 
 
-def block_ends(counts: Int[Array, " K"], most: Int[Array, ""]) -> Int[Array, " K"]:
+def block_ends(counts: Counts, most: Int[Array, ""]) -> Int[Array, " K"]:
     """Where each arm's block of plays ends, at most at `most`: 32 bits hold it, however many plays are wanted."""
     return lax.associative_scan(lambda a, b: a + jnp.minimum(b, most - a), jnp.minimum(counts, most))
 
 
-def block_sums(
-    values: Array, arm: Int[Array, " P"], counts: Int[Array, " K"], position: Int[Array, ""], used: int | Array
-) -> Array:
-    """Sum of values [P] by arm [K], in a fixed order: runs of equal arms are added by doubling strides."""
-    slots, stride = values.shape[0], 1
-    while stride < slots:
-        same = arm[stride:] == arm[:-stride]
+def run_sums(values: Array, run: Int[Array, " n"]) -> Array:
+    """Sums along runs of equal `run`, in a fixed order (doubling strides): each run's sum is at its last place."""
+    stride = 1
+    while stride < values.shape[0]:
+        same = run[stride:] == run[:-stride]
         values = values.at[stride:].add(jnp.where(same, values[:-stride], 0))
         stride *= 2
+    return values
+
+
+def block_sums(
+    values: Array, arm: Int[Array, " P"], counts: Counts, position: Int[Array, ""], used: int | Array
+) -> Array:
+    """Sum of values [P] by arm [K], in the fixed order of `run_sums`."""
+    values = run_sums(values, arm)
     end = jnp.cumsum(counts, dtype=jnp.int32) - position
     last = jnp.minimum(end, used) - 1
     here = (counts > 0) & (last >= 0) & (end - counts < used)
-    return jnp.where(here, values[jnp.clip(last, 0, slots - 1)], 0)
+    return jnp.where(here, values[jnp.clip(last, 0, values.shape[0] - 1)], 0)
 
 
-def whole_blocks(
-    counts: Int[Array, " K"], position: Int[Array, ""], slots: int
-) -> tuple[Bool[Array, " K"], Int[Array, ""]]:
+def whole_blocks(counts: Counts, position: Int[Array, ""], slots: int) -> tuple[Bool[Array, " K"], Int[Array, ""]]:
     """Which arms have their whole block among the next `slots` plays, and how many plays these take."""
     end = jnp.cumsum(counts, dtype=jnp.int32) - position
     inside = (counts > 0) & (end - counts >= 0) & (end <= slots)
@@ -92,7 +99,7 @@ def whole_blocks(
 
 
 def answers(
-    counts: Int[Array, " K"],
+    counts: Counts,
     position: Int[Array, ""],
     t: Int[Array, " P"],
     reward: Float[Array, " P"],
@@ -121,7 +128,7 @@ def room(largest: int, slots: int) -> int:
     return largest + max(slots, block_size(largest))
 
 
-def in_blocks(stored: Float[Array, " room"], counts: Int[Array, " K"], largest: int, most_arms: int) -> Reports:
+def in_blocks(stored: Float[Array, " room"], counts: Counts, largest: int, most_arms: int) -> Reports:
     """The reports of a batch, stored in play order, in blocks: at most `largest` of them, from `most_arms` arms."""
     size = block_size(largest)
     number = largest // size + most_arms
@@ -134,7 +141,7 @@ def in_blocks(stored: Float[Array, " room"], counts: Int[Array, " K"], largest: 
     return _reports(values, jnp.arange(size, dtype=jnp.int32)[None] < left[:, None], arm)
 
 
-def one_a_block(stored: Float[Array, " K"], counts: Int[Array, " K"]) -> Reports:
+def one_a_block(stored: Float[Array, " K"], counts: Counts) -> Reports:
     """Stored reports, one of each arm that was played."""
     return _reports(stored[:, None], (counts > 0)[:, None], jnp.arange(counts.shape[0], dtype=jnp.int32))
 
@@ -168,7 +175,7 @@ def passes_sieve(reports: Reports, limit: Float[Array, " K"]) -> Bool[Array, "nb
 def estimate_theta(
     reports: Reports,
     present: Bool[Array, "nb bs"],
-    counts: Int[Array, " K"],
+    counts: Counts,
     whiten: Float[Array, "d d"],
     actions: Float[Array, "K d"],
     threshold: Float[Array, ""] | None,
@@ -187,17 +194,15 @@ def estimate_theta(
     directions = jnp.where((counts > 0)[:, None], matvec(whiten, actions), 0)
     removed = jnp.int32(0)
     if threshold is not None:
-        filtered = filter_blocks(
-            draws.child("filter"), t, reports.values, present, reports.arm, directions, threshold / 4
-        )
-        mean, present, removed = filtered.mean, filtered.keep, filtered.num_removed
+        left = filter_blocks(draws.child("filter"), t, reports.values, present, reports.arm, directions, threshold / 4)
+        mean, present, removed = left.mean, left.keep, left.num_removed
     else:
         sums = fixed_sum(jnp.where(present, reports.values, 0))
         mean = fixed_sum(sums[:, None] * directions[reports.arm], axis=0)
         mean = mean / jnp.maximum(jnp.sum(present, dtype=jnp.int32), 1).astype(mean.dtype)
     if refit:
-        left = jnp.zeros_like(counts).at[reports.arm].add(count(present))
-        mean = _refit_mean(mean, left, counts, directions)
+        left_by_arm = jnp.zeros_like(counts).at[reports.arm].add(count(present))
+        mean = _refit_mean(mean, left_by_arm, counts, directions)
     return BatchEstimate(from_mean(mean, whiten), removed, reports.lost, jnp.any(present))
 
 
@@ -208,7 +213,7 @@ def no_sums(num_arms: int, dtype: DType) -> ArmSums:
 
 
 def add_reports(
-    sums: ArmSums, message: Report, counts: Int[Array, " K"], position: Int[Array, ""], used: int | Array, clamp: Any
+    sums: ArmSums, message: Report, counts: Counts, position: Int[Array, ""], used: int | Array, clamp: Any
 ) -> ArmSums:
     """Sums after a window's reports. While exploiting the counts are zero, and so is every sum."""
     good = message.present & jnp.isfinite(message.value)
@@ -221,7 +226,7 @@ def add_reports(
 def least_squares(
     sums: Float[Array, " K"],
     finite: Int[Array, ""],
-    counts: Int[Array, " K"],
+    counts: Counts,
     whiten: Float[Array, "d d"],
     actions: Float[Array, "K d"],
 ) -> BatchEstimate:

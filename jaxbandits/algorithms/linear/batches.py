@@ -20,17 +20,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.linear import formulas
-from jaxbandits.algorithms.linear.batch_reports import (
-    ArmSums,
-    add_reports,
-    answers,
-    block_arms,
-    block_ends,
-    clamp_reports,
-    no_sums,
-    whole_blocks,
-)
+from jaxbandits.algorithms.linear import batch_reports, formulas
+from jaxbandits.algorithms.linear.batch_reports import block_arms, clamp_reports, whole_blocks
 from jaxbandits.estimators.g_optimal import Basis, Design, design_on, gram, regular_inverse, span_basis
 from jaxbandits.numerics import argmax, cond_any, count, fixed_sum, matvec, rounded, tree_where
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Hints, Program, Report
@@ -71,6 +62,10 @@ class Batch(NamedTuple):
     plan: Any = ()
 
 
+# theta, slack, sound, and counts
+Judgement = tuple[Float[Array, " d"], Float[Array, ""], Bool[Array, ""], *tuple[Int[Array, ""], ...]]
+
+
 class BatchRules(NamedTuple):
     """What sets one algorithm apart."""
 
@@ -78,10 +73,7 @@ class BatchRules(NamedTuple):
     counts: Callable[[Any, Any, Design], Float[Array, " K"]]
     # params, draws, t, batch -> theta [d], slack [], sound [], and a number [] for each of `counted`: where sound, arms
     # further than slack below the best go
-    judge: Callable[
-        [Any, Any, Any, Batch],
-        tuple[Float[Array, " d"], Float[Array, ""], Bool[Array, ""], *tuple[Int[Array, ""], ...]],
-    ]
+    judge: Callable[[Any, Any, Any, Batch], Judgement]
     # clients add Laplace noise
     private: bool = False
     # the batch that the horizon cuts short is played
@@ -166,9 +158,8 @@ class Radius(NamedTuple):
 def gamma(params: Params, radius: Radius, batch: Batch) -> Float[Array, ""]:
     """The practical radius of a batch."""
     square = formulas.mean_square(batch.counts, radius.noise_scale, radius.laplace_scale)
-    return formulas.gamma_practical(
-        params.actions, batch.active, batch.inverse, batch.counts, square=square, **radius._asdict()
-    )
+    arms = params.actions, batch.active, batch.inverse, batch.counts
+    return formulas.gamma_practical(*arms, square=square, **radius._asdict())
 
 
 # ---- from batch to batch
@@ -195,7 +186,7 @@ def begin_batch(rules: BatchRules, params: Params, memory: Memory, plays: Int[Ar
     design = design_on(actions, memory.active, basis, params.design_slack, 20 * basis.rank)
     memory = memory._replace(basis=basis)
     wanted, left = whole_counts(params, rules.counts(params, memory, design), design, plays)
-    end = block_ends(wanted, left + 1)
+    end = batch_reports.block_ends(wanted, left + 1)
     fits = end[-1] <= left
     end = jnp.minimum(end, left)
     counts = jnp.diff(end, prepend=jnp.zeros_like(end[:1]))
@@ -212,7 +203,7 @@ def view_batch(params: Params, state: State) -> Batch:
     if not memory.plan:
         inverse = regular_inverse(gram(params.actions, memory.counts.astype(params.actions.dtype)), memory.basis)
     plays = jnp.sum(memory.counts, dtype=jnp.int32)
-    if isinstance(state.reports, ArmSums):
+    if isinstance(state.reports, batch_reports.ArmSums):
         sums, finite, reports = state.reports.high + state.reports.low, state.reports.finite, ()
     else:
         sums, finite, reports = (), (), state.reports
@@ -253,7 +244,7 @@ def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Progra
     """capacity: how many reports are stored, with `answers` one an arm; 0: their sums by arm are."""
 
     def no_reports(dtype):
-        return jnp.zeros(capacity, dtype) if capacity else no_sums(num_arms, dtype)
+        return jnp.zeros(capacity, dtype) if capacity else batch_reports.no_sums(num_arms, dtype)
 
     def init(params, draws):
         zero = jnp.int32(0)
@@ -291,7 +282,7 @@ def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Progra
         if not rules.answers:
             return Report(cond_any(scale > 0, add_laplace_noise, reward, scale, stream, t), action, play)
         counts, position = note
-        mean, own, last, there = answers(counts, position, t, reward, action, play)
+        mean, own, last, there = batch_reports.answers(counts, position, t, reward, action, play)
         value = cond_any(scale > 0, add_laplace_noise, mean, scale / own, stream, last)
         return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
 
@@ -302,7 +293,7 @@ def program(num_arms: int, dim: int, capacity: int, rules: BatchRules) -> Progra
         elif capacity:  # what lies behind the plays made is overwritten by the next window, or never read
             reports = lax.dynamic_update_slice(reports, clamp_reports(message.value, params.clamp), (memory.position,))
         else:
-            reports = add_reports(reports, message, memory.counts, memory.position, used, params.clamp)
+            reports = batch_reports.add_reports(reports, message, memory.counts, memory.position, used, params.clamp)
         moved = jnp.where(memory.done, memory.position, memory.position + used).astype(jnp.int32)
         # what the last `close` released, once: everything that is played later follows from it
         released = () if rules.private else jnp.where(memory.position == 0, memory.estimate, jnp.nan)

@@ -146,9 +146,8 @@ def gamma_practical(
     def widest(largest, chunk):
         x, here = chunk
         w = fixed_sum(matvec(inverse, x)[:, None, :] * actions[None])
-        width = jnp.sqrt(2 * log_term * fixed_sum(w * w * variance[None])) + log_term * jnp.max(
-            jnp.abs(w) * tail[None], axis=-1
-        )
+        width = jnp.sqrt(2 * log_term * fixed_sum(w * w * variance[None]))
+        width = width + log_term * jnp.max(jnp.abs(w) * tail[None], axis=-1)
         return jnp.maximum(largest, jnp.max(jnp.where(here, width, 0))), None
 
     features = jnp.pad(actions, ((0, pad), (0, 0))).reshape(rows, ARMS_AT_ONCE, dim)

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
-from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms
+from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms, run_sums
 from jaxbandits.algorithms.linear.batches import Batch, BatchRules, Params, Radius
 from jaxbandits.declared import Horizon
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.estimators.geometric_median import plain_median
 from jaxbandits.numerics import fixed_sum, matvec
-from jaxbandits.typing import Array, Bool, Float, Int, Numeric
+from jaxbandits.typing import Array, Bool, Float, Numeric
 from jaxbandits.validation import factory
 
 BUCKETS_AT_ONCE = 16  # solved side by side: no array has size G K
@@ -27,16 +27,6 @@ class Own(NamedTuple):
     sizes: Numeric  # [B], m_i
     radius: Radius
     corruption_bound: Numeric
-
-
-def run_sums(values: Float[Array, " n"], run: Int[Array, " n"]) -> Float[Array, " n"]:
-    """Sums along runs of equal `run`, in a fixed order (doubling strides): each run's sum is at its last place."""
-    stride = 1
-    while stride < values.shape[0]:
-        same = run[stride:] == run[:-stride]
-        values = values.at[stride:].add(jnp.where(same, values[:-stride], 0))
-        stride *= 2
-    return values
 
 
 def bucket_estimates(params: Params, batch: Batch) -> tuple[Float[Array, "G d"], Bool[Array, " G"]]:

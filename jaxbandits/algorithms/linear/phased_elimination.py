@@ -70,8 +70,6 @@ def phased_elimination(
     plays = 2 * (noise**2 + 2 * b**2) * 4.0**phase * np.log(2 * num_arms * phase * (phase + 1) / failure_prob)
     num_phases = arguments.fewest(plays, horizon)  # the largest leverage is at least 1
     # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
-    most_plays = plays[:num_phases] * (1 + max(given["design_slack"], 1.0)) * dim + arguments.support(num_arms, dim)
+    most = plays[:num_phases] * (1 + max(given["design_slack"], 1.0)) * dim + arguments.support(num_arms, dim)
     own = Own(plays, 2 * 2.0**-phase)
-    return arguments.elimination_algorithm(
-        PHASED_RULES, horizon, given, most_plays, own, arguments.LOCAL, noise_scale=b
-    )
+    return arguments.elimination_algorithm(PHASED_RULES, horizon, given, most, own, arguments.LOCAL, noise_scale=b)

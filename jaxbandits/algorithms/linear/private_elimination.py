@@ -76,9 +76,7 @@ def _noisy_judge(noise):
     return judge
 
 
-LAPLACE = BatchRules(
-    batches.counts_by_size, _noisy_judge(lambda draws, t, shape: draws.child("sums").laplace(t, shape))
-)
+LAPLACE = BatchRules(batches.counts_by_size, _noisy_judge(lambda draws, t, arms: draws.child("sums").laplace(t, arms)))
 GAUSSIAN = BatchRules(
     batches.counts_by_size, _noisy_judge(lambda draws, t, shape: draws.child("means").normal(t, shape)), truncates=True
 )
@@ -90,14 +88,7 @@ def _events(params):
     return (event("sum by arm of a batch's rewards in [-1, 1]", 2.0, params.noise_scale * params.mechanism_scale),)
 
 
-GUARANTEE = guarantee(
-    "central",
-    "reward",
-    _events,
-    view_released,
-    delta=lambda params: params.own.delta,
-    bound=1.0,
-)
+GUARANTEE = guarantee("central", "reward", _events, view_released, delta=lambda params: params.own.delta, bound=1.0)
 
 
 @factory(
@@ -175,10 +166,10 @@ def private_elimination(
         total, release = len(sizes), exact if calibration == "exact" else b * math.sqrt(2 * math.log(1.25 / delta))
     log_term = math.log(2 * num_arms * total / failure_prob)
     scale = scale if sampling_scale is None else sampling_scale
-    wide, laplace = 2 * log_term * scale**2, mechanism == "laplace"
-    squares, tail = (
-        (0.0, privacy_scale * release / 2 * log_term) if laplace else (wide * (privacy_scale * release) ** 2, 0.0)
-    )
+    wide = 2 * log_term * scale**2
+    squares, tail = wide * (privacy_scale * release) ** 2, 0.0
+    if mechanism == "laplace":
+        squares, tail = 0.0, privacy_scale * release / 2 * log_term
     own = Own(arguments.column(sizes), wide * noise**2, squares, tail, delta)
     most_plays = sizes + arguments.support(num_arms, dim)
     return arguments.elimination_algorithm(rules, horizon, given, most_plays, own, GUARANTEE, noise_scale=release)

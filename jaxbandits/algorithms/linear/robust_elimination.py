@@ -109,21 +109,13 @@ def filter_rules(shape: Shape) -> BatchRules:
                 reports = batch_reports.one_a_block(batch.reports, counts)
             inside = batch_reports.passes_sieve(reports, batch_reports.sieve_limit(params, counts, model))
             sent = counts if model == "M1" else jnp.minimum(counts, 1)
-            threshold = batch.plan.threshold if filtered else None
-            found = batch_reports.estimate_theta(
-                reports, inside, sent, whiten, actions, threshold, draws, t, shape.refit
-            )
+            limit = batch.plan.threshold if filtered else None
+            found = batch_reports.estimate_theta(reports, inside, sent, whiten, actions, limit, draws, t, shape.refit)
         return found.theta, 2 * batch.plan.radius, found.any_left, found.removed, found.lost
 
+    names = ("removals", "nonfinite_reports")
     return BatchRules(
-        wanted_counts,
-        judge,
-        private=True,
-        alone=True,
-        answers=model == "M2",
-        counted=("removals", "nonfinite_reports"),
-        plan=plan,
-        no_plan=no_plan,
+        wanted_counts, judge, private=True, alone=True, answers=model == "M2", counted=names, plan=plan, no_plan=no_plan
     )
 
 
@@ -231,11 +223,8 @@ def robust_elimination(
     ([10.0, 100.0], (0.5, 0.0))
     """
     num_arms, dim = arguments.check_features(given).shape
-    scale, num_batches, support = (
-        arguments.laplace_noise(given["epsilon"]),
-        given["num_batches"],
-        arguments.support(num_arms, dim),
-    )
+    scale, num_batches = arguments.laplace_noise(given["epsilon"]), given["num_batches"]
+    support = arguments.support(num_arms, dim)
     sizes = arguments.batch_sizes(horizon, num_batches)
     paper = radius == "paper"
     remedy = "with model='M2' the paper's radius divides by it"

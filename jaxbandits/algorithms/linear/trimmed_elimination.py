@@ -88,9 +88,8 @@ def trimmed_elimination(
     >>> algorithm.params.own.trim, algorithm.params.own.sizes[:2].round()
     (0.2, array([ 10., 100.]))
     """
-    return arguments.location_algorithm(
-        MEDIAN if estimator == "median" else TRIMMED,
-        horizon,
-        given,
-        lambda sizes, radius, alpha: Own(sizes, radius, 2 * alpha if trim_share is None else trim_share),
-    )
+
+    def own(sizes, radius, alpha):
+        return Own(sizes, radius, 2 * alpha if trim_share is None else trim_share)
+
+    return arguments.location_algorithm(MEDIAN if estimator == "median" else TRIMMED, horizon, given, own)

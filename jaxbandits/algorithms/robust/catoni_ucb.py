@@ -51,14 +51,9 @@ def program(num_arms: int, places: int) -> Program:
 
     def init(params, draws):
         zeros = jnp.zeros(num_arms, draws.dtype)
-        return State(
-            rewards=jnp.zeros(places, draws.dtype),
-            arms=jnp.full(places, -1, jnp.int32),
-            pulls=zeros,
-            estimate=zeros,
-            low=zeros + jnp.inf,
-            high=zeros - jnp.inf,
-        )
+        rewards, arms = jnp.zeros(places, draws.dtype), jnp.full(places, -1, jnp.int32)
+        low, high = zeros + jnp.inf, zeros - jnp.inf
+        return State(rewards=rewards, arms=arms, pulls=zeros, estimate=zeros, low=low, high=high)
 
     def act(params, state, draws, t, context):
         log_term, enough = _enough(state.pulls, t[0])
@@ -72,9 +67,8 @@ def program(num_arms: int, places: int) -> Program:
         pulls = state.pulls.at[note].add(1)
         low, high = state.low.at[note].min(message), state.high.at[note].max(message)
         log_term, enough = _enough(pulls, t + 1)
-        a = jnp.where(
-            enough, catoni_scale(jnp.where(enough, pulls, 4 * log_term + 1), params.moment_bound, log_term), 0
-        )
+        scale = catoni_scale(jnp.where(enough, pulls, 4 * log_term + 1), params.moment_bound, log_term)
+        a = jnp.where(enough, scale, 0)
 
         def slack(theta):
             def add(i, sums):

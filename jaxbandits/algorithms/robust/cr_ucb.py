@@ -101,9 +101,5 @@ def cr_ucb(
     """
     width = noise_scale / (1 - 2 * corruption_bound)
     bias = corruption_width * corruption_bound * math.sqrt(math.log(horizon))
-    return Algorithm(
-        program(num_arms, estimator, row_length(horizon, "cr_ucb")),
-        (Span(1, horizon),),
-        Params(corruption_bound, width, bias),
-        rewards=Rewards(),
-    )
+    functions = program(num_arms, estimator, row_length(horizon, "cr_ucb"))
+    return Algorithm(functions, (Span(1, horizon),), Params(corruption_bound, width, bias), rewards=Rewards())

@@ -70,19 +70,7 @@ def dprse(
         return pulls, clip, noise_scale, 12 * u ** (1 / (1 + v)) * share ** (v / (1 + v))
 
     pulls, clip, noise_scale, slack = epoch_tables(num_arms, horizon, columns_of)
-    params = Params(
-        pulls=pulls,
-        clip=clip,
-        ceiling=integer_sums.power_above(clip),
-        noise_scale=noise_scale,
-        slack=slack,
-        mechanism_scale=1.0,
-    )
-    return Algorithm(
-        episodes.program(epoch_rules(num_arms, False)),
-        episodes.schedule(horizon, pulls.size),
-        params,
-        episodes.pure_claim(partial(events, None)),
-        rewards=Rewards(),
-        tails=Tails(moment_order, moment_bound),
-    )
+    ceiling = integer_sums.power_above(clip)
+    params = Params(pulls=pulls, clip=clip, ceiling=ceiling, noise_scale=noise_scale, slack=slack, mechanism_scale=1.0)
+    claim, tails = episodes.pure_claim(partial(events, None)), Tails(moment_order, moment_bound)
+    return episodes.algorithm(epoch_rules(num_arms, False), horizon, pulls.size, params, claim, Rewards(), tails)

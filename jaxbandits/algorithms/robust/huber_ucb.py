@@ -103,9 +103,6 @@ def huber_ucb(
     """
     b = 2 * noise_scale if clip is None else clip
     bias = 2 * b * corruption_bound / (1 - 2 * corruption_bound)
-    return Algorithm(
-        program(num_arms, row_length(horizon, "huber_ucb")),
-        (Span(1, horizon),),
-        Params(noise_scale, clip=b, bias=bias, min_pulls_scale=min_pulls_scale),
-        rewards=Rewards(),
-    )
+    functions = program(num_arms, row_length(horizon, "huber_ucb"))
+    params = Params(noise_scale, clip=b, bias=bias, min_pulls_scale=min_pulls_scale)
+    return Algorithm(functions, (Span(1, horizon),), params, rewards=Rewards())

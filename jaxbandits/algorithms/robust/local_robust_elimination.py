@@ -93,14 +93,7 @@ def _events(params):
 
 
 def clip_level(
-    pulls: Numeric,
-    c: Scalar,
-    order: Scalar,
-    unit: Scalar,
-    before: Scalar,
-    after: Scalar,
-    log: Scalar,
-    clip_scale: Scalar,
+    pulls: Numeric, c: Scalar, order: Scalar, unit: Scalar, before: Scalar, after: Scalar, log: Scalar, scale: Scalar
 ) -> np.ndarray:
     """M of a block of so many pulls, log = ln(1 / failure_prob)."""
     pulls = np.asarray(pulls, np.float64)
@@ -111,7 +104,7 @@ def clip_level(
         level = np.minimum(level, before ** (-1 / order))
     if after > 0:
         level = np.minimum(level, (c * after) ** (-1 / order))
-    return clip_scale * unit * level
+    return scale * unit * level
 
 
 def explicit_radius(
@@ -236,11 +229,7 @@ def local_robust_elimination(
         noise_scale=0.0 if math.isinf(epsilon) else 1 / epsilon,
         mechanism_scale=1.0,
     )
-    return Algorithm(
-        episodes.program(batch_rules(num_arms, truncation)),
-        episodes.schedule(horizon, num_arms * horizon.bit_length()),
-        params,
-        guarantee("local", "reward", _events, view_message),
-        rewards=Rewards(-float(moment_bound), float(moment_bound), truncation) if math.isinf(order) else Rewards(),
-        tails=None if math.isinf(order) else Tails(order, moment_bound),
-    )
+    rules, claim = batch_rules(num_arms, truncation), guarantee("local", "reward", _events, view_message)
+    rewards = Rewards(-float(moment_bound), float(moment_bound), truncation) if math.isinf(order) else Rewards()
+    tails = None if math.isinf(order) else Tails(order, moment_bound)
+    return episodes.algorithm(rules, horizon, num_arms * horizon.bit_length(), params, claim, rewards, tails)

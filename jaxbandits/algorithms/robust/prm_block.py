@@ -17,6 +17,8 @@ from jaxbandits.numerics import argmax, cond_any, materialize
 from jaxbandits.random import Draws, to_laplace
 from jaxbandits.typing import Array, Bool, DType, Float, Int, Numeric
 
+Plays = Int[Array, ""]  # how many plays, or the number of one
+
 
 class Bins(NamedTuple):
     """The histogram's bins: numbers, which may be traced."""
@@ -89,15 +91,8 @@ def extend_block(
     total = integer_sums.add_rewards(total, truncated, constants.ceiling, None if single else play)
     counts, left_edge = block.counts, block.left_edge
     if bins:
-        counts = cond_any(
-            first_half,
-            _count_bins,
-            counts,
-            value,
-            first_half & play if single else jnp.where(first_half, play, 0),
-            fresh,
-            histogram,
-        )
+        early = first_half & play if single else jnp.where(first_half, play, 0)
+        counts = cond_any(first_half, _count_bins, counts, value, early, fresh, histogram)
         half_done = (position == pulls // 2) & (used > 0)
         share_scale = materialize(scale * constants.count_scale)
         stream = draws.child("bins")
@@ -126,13 +121,7 @@ def _search_bins(
 
 
 def estimate_mean(
-    block: RewardBlock,
-    pulls: Int[Array, ""],
-    constants: BlockConstants,
-    bins: int,
-    scale: Any,
-    draws: Draws,
-    t: Int[Array, ""],
+    block: RewardBlock, pulls: Plays, constants: BlockConstants, bins: int, scale: Any, draws: Draws, t: Plays
 ) -> Float[Array, ""]:
     """The private mean of a full block. Draws: `mean`, one Laplace variable at the block's last play t."""
     dtype = block.left_edge.dtype

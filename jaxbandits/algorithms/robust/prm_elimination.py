@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.robust import prm_block, prm_formulas
-from jaxbandits.algorithms.robust.prm_block import Bins, BlockConstants, RewardBlock
+from jaxbandits.algorithms.robust.prm_block import Bins, BlockConstants, RewardBlock, extend_block
 from jaxbandits.algorithms.robust.prm_formulas import PrmArguments
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.declared import LATER, STATIC, Axes, Example, Ge, Horizon, Le, NonNegative, NumArms, Probability
@@ -90,14 +90,8 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
     def init(params, draws):
         estimates = jnp.full(num_arms, UNSEEN, draws.dtype)
         zero = jnp.int32(0)
-        return State(
-            active=jnp.ones(num_arms, bool),
-            estimates=estimates,
-            batch=zero,
-            arm=zero,
-            block=prm_block.empty_block(bins, draws.dtype),
-            undecided=zero,
-        )
+        active, block = jnp.ones(num_arms, bool), prm_block.empty_block(bins, draws.dtype)
+        return State(active=active, estimates=estimates, batch=zero, arm=zero, block=block, undecided=zero)
 
     def act(params, state, draws, t, context):
         begins = explores(params, state) & (state.block.position == 0)
@@ -113,9 +107,7 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
     def update(params, state, draws, t, note, message, used):
         arm, pulls, own = note, size(params, state), constants_of_batch(params, state.batch)
         value, play, scale = message.value, message.present, params.mechanism_scale
-        block, full = prm_block.extend_block(
-            state.block, pulls, used, value, play, own, bins, params.bins, scale, draws, t
-        )
+        block, full = extend_block(state.block, pulls, used, value, play, own, bins, params.bins, scale, draws, t)
         mean = materialize(prm_block.estimate_mean(block, pulls, own, bins, scale, draws, t))
         exploring = explores(params, state)
         counts = full if exploration == "greedy" else full & ~exploring  # else an exploring batch is discarded
@@ -252,11 +244,6 @@ def prm_elimination(
     folds = 2 if prm.central else 1  # each fold of a block ends in a window that is partly used
     span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False, whole=shortcut)
     offered = prm_formulas.bins_to_offer(bins.num_bins) if prm.central else 0
-    return Algorithm(
-        program(num_arms, offered, exploration, forced_arms is not None, shortcut),
-        (span,),
-        params,
-        guarantee("central", "reward", partial(_events, prm.central), view_released),
-        rewards=Rewards(),
-        tails=prm.tails,
-    )
+    functions = program(num_arms, offered, exploration, forced_arms is not None, shortcut)
+    claim = guarantee("central", "reward", partial(_events, prm.central), view_released)
+    return Algorithm(functions, (span,), params, claim, rewards=Rewards(), tails=prm.tails)

@@ -12,20 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Required, TypeAlias, Typ
 
 import numpy as np
 
-from jaxbandits.declared import (
-    HOST,
-    LATER,
-    STATIC,
-    Default,
-    Epsilon,
-    Ge,
-    Inside,
-    Le,
-    NonNegative,
-    Positive,
-    Remedy,
-    Share,
-)
+from jaxbandits import declared
+from jaxbandits.declared import HOST, STATIC, Default, Epsilon, Ge, Inside, NonNegative, Positive, Remedy, Share
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.protocol import Tails
 from jaxbandits.typing import Float, Int, Numeric, Scalar
@@ -78,13 +66,13 @@ class PrmArguments(TypedDict, total=False):
     moment_order: Annotated[Scalar, Ge(2), Remedy("the estimates need a finite second moment"), Default(2.0)]
     moment_bound: Annotated[Positive, Default(1.0)]
     mean_bound: Annotated[Positive | None, Default(None)]
-    corruption_bound: Annotated[Share, LATER, Default(0.0)]
+    corruption_bound: Annotated[Share, declared.LATER, Default(0.0)]
     failure_prob: Annotated[Inside | None, Default(None)]
     radius: Annotated[Literal["order", "explicit"], HOST, Default("order")]
     clip_scale: Annotated[Positive, Default(1.0)]
     threshold_scale: Annotated[NonNegative, Default(1.0)]
     histogram_scale: Annotated[NonNegative, Default(8.0)]
-    guard_bins: Annotated[int, Ge(0), Le(1000), STATIC, Default(0)]
+    guard_bins: Annotated[int, Ge(0), declared.Le(1000), STATIC, Default(0)]
     clip_mode: Annotated[Literal["shifted", "literal"], HOST, Default("shifted")]
 
 
@@ -172,12 +160,9 @@ def check_prm(horizon: int, sampling_scale: Any, privacy_scale: Any, corruption_
         raise ValueError("clip_mode = 'literal' has no explicit radius: use radius='order' or clip_mode='shifted'")
     breakdown = MAX_CENTRAL_CORRUPTION if prm.central else 0.5
     remedy = f"{breakdown:g} is the breakdown point with {prm.moment} moments; lower the share the learner believes in"
-    prm = prm._replace(
-        corruption_bound=number(
-            "corruption_bound", prm.corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy
-        ),
-        failure_prob=min(0.5, 1 / horizon) if prm.failure_prob is None else prm.failure_prob,
-    )
+    share = number("corruption_bound", prm.corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy)
+    failure = min(0.5, 1 / horizon) if prm.failure_prob is None else prm.failure_prob
+    prm = prm._replace(corruption_bound=share, failure_prob=failure)
     if not prm.central:
         return prm._replace(mean_bound=0.0)
     least = 2 * prm.bin_width

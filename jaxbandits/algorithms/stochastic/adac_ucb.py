@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.adap_ucb import doubling, doubling_rules
+from jaxbandits.algorithms.stochastic.adap_ucb import doubling
 from jaxbandits.algorithms.stochastic.episodes import gaussian_claim
 from jaxbandits.declared import Doc, Epsilon, Example, Horizon, NumArms, Positive, Remedy, StatedDelta
 from jaxbandits.mechanisms.composition import gaussian_event
@@ -73,12 +73,6 @@ def adac_ucb(
     >>> algorithm.params.deviation, round(jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params)), 6)
     (2.0, 0.125)
     """
-    params = Params(
-        index_scale=index_scale,
-        inverse_rho=1 / rho,
-        deviation=1 / math.sqrt(2 * rho),
-        mechanism_scale=1.0,
-        delta=default_delta(delta, horizon, 1e-5),
-    )
-    played, claim = doubling_rules(num_arms, adac_index, gaussian_noise), gaussian_claim(_events, params)
-    return doubling(num_arms, horizon, played, params, claim)
+    delta = default_delta(delta, horizon, 1e-5)
+    params = Params(index_scale, 1 / rho, 1 / math.sqrt(2 * rho), mechanism_scale=1.0, delta=delta)
+    return doubling(num_arms, horizon, adac_index, gaussian_noise, params, gaussian_claim(_events, params))

@@ -11,7 +11,7 @@ from jaxbandits.algorithms.stochastic.bernoulli_index import largest_mean
 from jaxbandits.declared import Budget, Example, Horizon, NumArms, Positive
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Rewards
+from jaxbandits.protocol import Algorithm, Guarantee
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
@@ -86,10 +86,12 @@ def _events(params):
     return (laplace_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
 
 
-def doubling(num_arms: int, horizon: int, played: episodes.Rules, params: Any, claim: Guarantee) -> Algorithm:
+def doubling(
+    num_arms: int, horizon: int, index: IndexRule, noise: Callable, params: Any, claim: Guarantee
+) -> Algorithm:
     """An algorithm of doubling episodes for rewards in [0, 1]."""
-    schedule = episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1))
-    return Algorithm(episodes.program(played), schedule, params, claim, rewards=Rewards(0.0, 1.0, "clip"))
+    rules = doubling_rules(num_arms, index, noise)
+    return episodes.algorithm(rules, horizon, num_arms * (horizon.bit_length() + 1), params, claim)
 
 
 @factory(
@@ -117,9 +119,7 @@ def adap_ucb(
     2.0
     """
     params = Params(index_scale, 1 / epsilon, mechanism_scale=1.0)
-    return doubling(
-        num_arms, horizon, doubling_rules(num_arms, adap_index, laplace_noise), params, episodes.pure_claim(_events)
-    )
+    return doubling(num_arms, horizon, adap_index, laplace_noise, params, episodes.pure_claim(_events))
 
 
 @factory(
@@ -146,6 +146,4 @@ def adap_kl_ucb(
     3.1
     """
     params = Params(index_scale, 1 / epsilon, mechanism_scale=1.0)
-    return doubling(
-        num_arms, horizon, doubling_rules(num_arms, divergent, laplace_noise), params, episodes.pure_claim(_events)
-    )
+    return doubling(num_arms, horizon, divergent, laplace_noise, params, episodes.pure_claim(_events))

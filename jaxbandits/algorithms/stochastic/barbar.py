@@ -79,16 +79,10 @@ def program(num_arms: int) -> Program:
         sums = integer_sums.add_by_arm(state.sums, value, one, note)
         left = state.left - used
         probabilities, length = _epoch(params, state.gaps)
-        gaps = next_gaps(
-            state.gaps, integer_sums.sum_as_float(sums, one, value.dtype), length * probabilities, state.least_gap
-        )
-        gaps = materialize(gaps)
-        following = State(
-            gaps=gaps,
-            sums=integer_sums.nothing(value.dtype, (num_arms,)),
-            left=_plays(_epoch(params, gaps)[1]),
-            least_gap=state.least_gap / 2,
-        )
+        total = integer_sums.sum_as_float(sums, one, value.dtype)
+        gaps = materialize(next_gaps(state.gaps, total, length * probabilities, state.least_gap))
+        none = integer_sums.nothing(value.dtype, (num_arms,))
+        following = State(gaps, none, left=_plays(_epoch(params, gaps)[1]), least_gap=state.least_gap / 2)
         return tree_where(left == 0, following, state._replace(sums=sums, left=left)), ()
 
     def diagnose(params, state):

@@ -18,7 +18,7 @@ from jaxbandits.declared import HOST, ClaimedDelta, Example, FailureProb, Ge, No
 from jaxbandits.mechanisms.composition import delta_of_params, guarantee, other_event, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
-from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.protocol import Algorithm
 from jaxbandits.theory import skellam_epsilon
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar, UInt32
 from jaxbandits.validation import factory
@@ -263,10 +263,5 @@ def dist_elimination(
         delta=delta,
         mechanism_scale=1.0,
     )
-    return Algorithm(
-        episodes.program(modulus_rules(num_arms, noise)),
-        episodes.schedule(horizon, num_arms * horizon.bit_length()),
-        params,
-        guarantee("shuffle", "reward", partial(_events, noise), view_released, delta=delta_of_params),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    claim = guarantee("shuffle", "reward", partial(_events, noise), view_released, delta=delta_of_params)
+    return episodes.algorithm(modulus_rules(num_arms, noise), horizon, num_arms * horizon.bit_length(), params, claim)

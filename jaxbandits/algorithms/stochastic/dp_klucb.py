@@ -3,23 +3,16 @@
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict, Unpack
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.private_divergence import (
-    UNBOUNDED,
-    divergence,
-    divergence_with_noises,
-    upper_index,
-    upper_index_with_noises,
-)
-from jaxbandits.declared import Doc, Epsilon, Example, Ge, Gt, NumArms
+from jaxbandits.algorithms.stochastic import episodes, private_divergence
+from jaxbandits.declared import Default, Epsilon, Example, Ge, Gt, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
-from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Array, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
@@ -28,12 +21,19 @@ TABLE_ROWS = 64
 MOST_BATCHES = 1 << 14
 
 
-BatchRatio = Annotated[Scalar, Gt(1), Doc("alpha: n_(m+1) is alpha n_m, rounded up, and at least n_m + 1.")]
-FirstBatch = Annotated[int, Ge(1), Doc("n_1. For figures ceil(10 / epsilon) with `batch_ratio=1.5` is advised.")]
-IndexForm = Annotated[
-    Literal["printed", "coupled"],
-    Doc('"coupled" replaces n d_eps(p, q) by D_m(p, q; n), which counts the m noises on the sum.'),
-]
+class Growing(TypedDict, total=False):
+    """What DP-KLUCB and DP-IMED take.
+
+    Args:
+        batch_ratio: alpha: n_(m+1) is alpha n_m, rounded up, and at least n_m + 1.
+        first_batch: n_1. For figures ceil(10 / epsilon) with `batch_ratio=1.5` is advised.
+        index: "coupled" replaces n d_eps(p, q) by D_m(p, q; n), which counts the m noises on the sum.
+    """
+
+    epsilon: Required[Epsilon]
+    batch_ratio: Annotated[Scalar, Gt(1), Default(2.0)]
+    first_batch: Annotated[int, Ge(1), Default(1)]
+    index: Annotated[Literal["printed", "coupled"], Default("printed")]
 
 
 class Params(NamedTuple):
@@ -109,28 +109,23 @@ def _events(params):
     return (laplace_event("sum of a batch's rewards in [0, 1]", 1.0, scale),)
 
 
-def growing(
-    index: IndexRule, num_arms: int, horizon: int, epsilon: Scalar, batch_ratio: Scalar, first_batch: int
-) -> Algorithm:
+def growing(printed: IndexRule, coupled: IndexRule, num_arms: int, horizon: int, given: Growing) -> Algorithm:
     """The algorithm that plays the arm of largest index in growing batches."""
-    table = targets(horizon, batch_ratio, first_batch)
-    return Algorithm(
-        episodes.program(index_rules(num_arms, index)),
-        episodes.schedule(horizon, num_arms * (int(np.sum(table <= horizon)) + 1)),
-        Params(epsilon=min(epsilon, UNBOUNDED), noise_scale=1 / epsilon, targets=table, mechanism_scale=1.0),
-        episodes.pure_claim(_events),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    table, epsilon = targets(horizon, given["batch_ratio"], given["first_batch"]), given["epsilon"]
+    rules = index_rules(num_arms, printed if given["index"] == "printed" else coupled)
+    params = Params(min(epsilon, private_divergence.UNBOUNDED), 1 / epsilon, targets=table, mechanism_scale=1.0)
+    others = num_arms * (int(np.sum(table <= horizon)) + 1)
+    return episodes.algorithm(rules, horizon, others, params, episodes.pure_claim(_events))
 
 
 def upper(params, mean, pulls, batches, log_t):
     """The largest mean q with d_eps(p, q) <= log t / n [K], on the scale -log(1 - q)."""
-    return upper_index(mean, log_t / pulls, params.epsilon)
+    return private_divergence.upper_index(mean, log_t / pulls, params.epsilon)
 
 
 def joint_upper(params, mean, pulls, batches, log_t):
     """The largest mean q with D_m(p, q; n) <= log t [K], on the scale -log(1 - q)."""
-    return upper_index_with_noises(mean, log_t / pulls, pulls, batches, params.epsilon)
+    return private_divergence.upper_index_with_noises(mean, log_t / pulls, pulls, batches, params.epsilon)
 
 
 @factory(
@@ -141,13 +136,7 @@ def joint_upper(params, mean, pulls, batches, log_t):
         `docs/formulas/private_frontier.md#dp-klucb`.""",
 )
 def dp_klucb(
-    *,
-    num_arms: NumArms,
-    horizon: episodes.LimitedHorizon,
-    epsilon: Epsilon,
-    batch_ratio: BatchRatio = 2.0,
-    first_batch: FirstBatch = 1,
-    index: IndexForm = "printed",
+    *, num_arms: NumArms, horizon: episodes.LimitedHorizon, **given: Unpack[Growing]
 ) -> episodes.CentralPrivate:
     """Play the arm of largest private index in batches that grow, and release one noisy sum a batch.
 
@@ -168,18 +157,18 @@ def dp_klucb(
     >>> [int(n) for n in algorithm.params.targets[:8]]
     [1, 2, 3, 5, 8, 12, 18, 27]
     """
-    largest = upper if index == "printed" else joint_upper
-    return growing(largest, num_arms, horizon, epsilon, batch_ratio, first_batch)
+    return growing(upper, joint_upper, num_arms, horizon, given)
 
 
 def least(params, mean, pulls, batches, log_t):
     """What is largest at the least n d_eps(p, max p) + log n [K]."""
-    return -(pulls * divergence(mean, jnp.max(mean), params.epsilon) + jnp.log(pulls))
+    return -(pulls * private_divergence.divergence(mean, jnp.max(mean), params.epsilon) + jnp.log(pulls))
 
 
 def joint_least(params, mean, pulls, batches, log_t):
     """What is largest at the least D_m(p, max p; n) + log n [K]."""
-    return -(divergence_with_noises(mean, jnp.max(mean), pulls, batches, params.epsilon) + jnp.log(pulls))
+    apart = private_divergence.divergence_with_noises(mean, jnp.max(mean), pulls, batches, params.epsilon)
+    return -(apart + jnp.log(pulls))
 
 
 @factory(
@@ -190,13 +179,7 @@ def joint_least(params, mean, pulls, batches, log_t):
         `docs/formulas/private_frontier.md#dp-imed`.""",
 )
 def dp_imed(
-    *,
-    num_arms: NumArms,
-    horizon: episodes.LimitedHorizon,
-    epsilon: Epsilon,
-    batch_ratio: BatchRatio = 2.0,
-    first_batch: FirstBatch = 1,
-    index: IndexForm = "printed",
+    *, num_arms: NumArms, horizon: episodes.LimitedHorizon, **given: Unpack[Growing]
 ) -> episodes.CentralPrivate:
     """Play the arm of least private divergence from the best in batches that grow, and release one noisy sum a batch.
 
@@ -209,5 +192,4 @@ def dp_imed(
     >>> jb.algorithms.dp_imed(num_arms=3, horizon=20, epsilon=0.5).params.noise_scale
     2.0
     """
-    largest = least if index == "printed" else joint_least
-    return growing(largest, num_arms, horizon, epsilon, batch_ratio, first_batch)
+    return growing(least, joint_least, num_arms, horizon, given)

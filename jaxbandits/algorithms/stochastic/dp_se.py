@@ -12,7 +12,7 @@ from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import Budget, Example, FailureProb, Horizon, NumArms
 from jaxbandits.mechanisms.composition import Event, laplace_event
 from jaxbandits.numerics import count, materialize
-from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric
 from jaxbandits.validation import factory
 
@@ -140,11 +140,6 @@ def dp_se(
         return pulls, inverse / pulls, 2 * np.sqrt(longer / (2 * pulls)) + 2 * shorter * inverse / pulls
 
     pulls, noise_scale, slack = epoch_tables(num_arms, horizon, columns_of)
-    one = np.ones(pulls.shape)
-    return Algorithm(
-        episodes.program(epoch_rules(num_arms, True)),
-        episodes.schedule(horizon, pulls.size),
-        Params(pulls=pulls, clip=one, ceiling=one, noise_scale=noise_scale, slack=slack, mechanism_scale=1.0),
-        episodes.pure_claim(partial(events, 1.0)),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    one, claim = np.ones(pulls.shape), episodes.pure_claim(partial(events, 1.0))
+    params = Params(pulls=pulls, clip=one, ceiling=one, noise_scale=noise_scale, slack=slack, mechanism_scale=1.0)
+    return episodes.algorithm(epoch_rules(num_arms, True), horizon, pulls.size, params, claim)

@@ -26,11 +26,7 @@ class Rounds(NamedTuple):
 
 @cache
 def by_rounds(
-    num_arms: int,
-    usable: Callable[..., Any],
-    radius: Callable[..., Any],
-    diagnose: Callable[..., Any],
-    counts_race: bool = False,
+    num_arms: int, usable: Callable, radius: Callable, diagnose: Callable, counts_race: bool = False
 ) -> Program:
     """The functions of elimination by rounds: an arm is dropped whose mean is more than 2 radii below the best.
 

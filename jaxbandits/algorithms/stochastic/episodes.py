@@ -19,12 +19,13 @@ from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.declared import Doc, Horizon, Le
 from jaxbandits.mechanisms.composition import delta_of_params, guarantee, view_released
 from jaxbandits.numerics import argmax, tree_where
-from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Report, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Report, Rewards, Span
 from jaxbandits.random import MAX_TRIALS
 from jaxbandits.typing import Array, Bool, Float, Int
 
 # The length of an episode that only the horizon ends.
 FOREVER = 2**31 - 1
+UNIT = Rewards(0.0, 1.0, "clip")
 LimitedHorizon = Annotated[Horizon, Le(FOREVER - 1)]
 CentralPrivate = Annotated[
     Algorithm,
@@ -109,19 +110,12 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
         state = tree_where(ended, fresh, State(memory, state.arm, left, total))
         return state, jnp.where(ended, released, jnp.nan)
 
-    rest = rules.rest
-    return Program(
-        init,
-        act,
-        encode,
-        update,
-        diagnose=lambda params, state: rules.diagnose(params, state.memory),
-        hints=Hints(
-            rest=None if rest is None else lambda params, state: rest(params, state.memory),
-            one_arm=True,
-            tally=shortcut,
-        ),
-    )
+    def diagnose(params, state):
+        return rules.diagnose(params, state.memory)
+
+    own = rules.rest
+    rest = None if own is None else lambda params, state: own(params, state.memory)
+    return Program(init, act, encode, update, diagnose=diagnose, hints=Hints(rest=rest, one_arm=True, tally=shortcut))
 
 
 def schedule(horizon: int, others: int, shortcut: bool = False, most: int = integer_sums.MAX_PLAYS) -> tuple[Span, ...]:
@@ -133,6 +127,13 @@ def schedule(horizon: int, others: int, shortcut: bool = False, most: int = inte
     """
     slots = MAX_TRIALS if shortcut else min(most, max(8, 2 ** round(math.log2(horizon / 256))))
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
+
+
+def algorithm(
+    rules: Rules, horizon: int, others: int, params: Any, claim: Guarantee, rewards: Rewards = UNIT, tails: Any = None
+) -> Algorithm:
+    """The algorithm of these rules, with `others` more windows than all plays need."""
+    return Algorithm(program(rules), schedule(horizon, others), params, claim, rewards=rewards, tails=tails)
 
 
 def pure_claim(events: Callable[..., Any]) -> Guarantee:

@@ -4,7 +4,7 @@ Draws: `alg/act` itself, a normal variable of every arm at every play.
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
@@ -35,10 +35,8 @@ def program(num_arms: int) -> Program:
     """The functions of Gaussian Thompson sampling."""
 
     def init(params, draws):
-        zero, one = (columns.full_for_single_writes(num_arms, value, draws.dtype) for value in (0, 1))
-        return Means(
-            zero, one, columns.full_for_single_writes(num_arms, 1, jnp.int32)
-        )  # every arm begins with one reward of 0
+        full = partial(columns.full_for_single_writes, num_arms)
+        return Means(full(0, draws.dtype), full(1, draws.dtype), full(1, jnp.int32))  # one reward of 0 of every arm
 
     def act(params, state, draws, t, context):
         scale = params.mechanism_scale * params.deviation

@@ -69,10 +69,9 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
         after = State(preferences, left_out, mean, rest, inner)
         return tree_where(kept, after, state), ()
 
+    plays = None if optimizer is None else SUMMED
     # the baseline counts the rewards it has seen by t
-    return Program(
-        init, act, encode_reward, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED
-    )
+    return Program(init, act, encode_reward, update, lockstep=baseline, float32_plays=plays)
 
 
 @factory(

@@ -16,7 +16,7 @@ from jaxbandits.algorithms.stochastic.thompson import gammas
 from jaxbandits.declared import HOST, Doc, Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import argmax, materialize
-from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Span
 from jaxbandits.typing import Array, Float, Int, Numeric
 from jaxbandits.validation import factory
 
@@ -50,9 +50,8 @@ def program(num_arms: int) -> Program:
         first = t[0] <= num_arms
         size = jnp.maximum(state.size, 1).astype(draws.dtype)
         hopeful = episodes.clip01(state.mean + params.optimism * jnp.log(t[0].astype(draws.dtype)) / size)
-        won, failed = gammas(draws, t[0], 1 + jnp.concatenate([hopeful * size, (1 - hopeful) * size])).reshape(
-            2, num_arms
-        )
+        drawn = gammas(draws, t[0], 1 + jnp.concatenate([hopeful * size, (1 - hopeful) * size]))
+        won, failed = drawn.reshape(2, num_arms)
         chosen = argmax(materialize(won / (won + failed)))
         action = materialize(jnp.where(first, t[0] - 1, chosen).astype(jnp.int32))
         return jnp.full(t.shape, action), None, action
@@ -117,10 +116,6 @@ def lazy_dp_ts(
     2.0
     """
     inverse = 1 / epsilon
-    return Algorithm(
-        program(num_arms),
-        (Span(1, horizon),),
-        Params(inverse_epsilon=inverse, optimism=3 * LOGARITHMS[logarithm] * inverse, mechanism_scale=1.0),
-        episodes.pure_claim(_events),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    params = Params(inverse_epsilon=inverse, optimism=3 * LOGARITHMS[logarithm] * inverse, mechanism_scale=1.0)
+    claim = episodes.pure_claim(_events)
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, claim, rewards=episodes.UNIT)

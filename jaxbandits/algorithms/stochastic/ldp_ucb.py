@@ -114,10 +114,6 @@ def ldp_ucb(
         radius_scale, min_pulls = math.sqrt(8 * (0.25 + 2 * scale**2)), 4.0
     else:
         radius_scale, min_pulls = math.sqrt(2) * response_bound(epsilon), 0.0
-    return Algorithm(
-        program(num_arms, mechanism),
-        (Span(1, horizon),),
-        Params(scale, radius_scale, min_pulls, mechanism_scale=1.0),
-        guarantee("local", "reward", partial(_events, mechanism), view_message),
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    params = Params(scale, radius_scale, min_pulls, mechanism_scale=1.0)
+    claim, rewards = guarantee("local", "reward", partial(_events, mechanism), view_message), Rewards(0.0, 1.0, "clip")
+    return Algorithm(program(num_arms, mechanism), (Span(1, horizon),), params, claim, rewards=rewards)

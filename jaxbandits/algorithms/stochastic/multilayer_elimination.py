@@ -82,23 +82,18 @@ def program(num_arms: int, layers: int) -> Program:
         old, rest = row[arm]
         number = materialize(columns.entry(pulls, arm) + learns.astype(jnp.int32))
         inverse = 1 / jnp.maximum(number, 1).astype(old.dtype)
-        new, rest = materialize_all(
-            [jnp.where(learns, x, y) for x, y in zip(moved_mean(old, rest, message, inverse), (old, rest), strict=True)]
-        )
-        mean, pulls = (
-            columns.replace_entry(columns.from_array(row[:, 0]), arm, new),
-            columns.replace_entry(pulls, arm, number),
-        )
+        moved = zip(moved_mean(old, rest, message, inverse), (old, rest), strict=True)
+        new, rest = materialize_all([jnp.where(learns, x, y) for x, y in moved])
+        mean = columns.replace_entry(columns.from_array(row[:, 0]), arm, new)
+        pulls = columns.replace_entry(pulls, arm, number)
         widths = columns.map_arms(lambda n: race_width(params, n.astype(new.dtype)), pulls)
         lower = columns.map_arms(lambda here, m, w: jnp.where(here, m - w, -jnp.inf), active, mean, widths)
         largest = materialize(columns.largest_entry(lower))
-        removed = columns.map_arms(
-            lambda here, m, w, highest: jnp.where(here & (m + w < largest), layer, highest),
-            active,
-            mean,
-            widths,
-            state.removed,
-        )
+
+        def remove(here, m, w, highest):
+            return jnp.where(here & (m + w < largest), layer, highest)
+
+        removed = columns.map_arms(remove, active, mean, widths, state.removed)
         arms = state.arms.at[layer - 1, arm].set(jnp.stack([new, rest]))
         return State(arms, state.pulls.at[layer - 1, arm].set(number), removed), ()
 

@@ -17,27 +17,28 @@ from jaxbandits.typing import Array, Float, Numeric
 # So much privacy budget that no noise is left, while products with it stay below float32's 3e38.
 UNBOUNDED = 1e20
 GOLDEN_STEPS = 45
+Values = Float[Array, "..."]
 
 
-def kl(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
+def kl(x: Values, y: Values) -> Values:
     """The Kullback-Leibler divergence of Bernoulli laws with means x < y."""
     return xlogy(x, x) - xlogy(x, y) + xlog1py(1 - x, -x) - xlog1py(1 - x, -y)
 
 
-def _log_thinning(y: Float[Array, "..."], rate: Numeric) -> Float[Array, "..."]:
+def _log_thinning(y: Values, rate: Numeric) -> Values:
     """log(1 - y (1 - e^-rate)): the second form is for rates whose e^-rate vanishes beside 1."""
     small = jnp.log1p(y * jnp.expm1(-jnp.minimum(rate, 10.0)))
     return jnp.where(rate < 10, small, jnp.logaddexp(jnp.log1p(-y), jnp.log(y) - rate))
 
 
-def divergence(x: Float[Array, "..."], y: Float[Array, "..."], epsilon: Numeric) -> Float[Array, "..."]:
+def divergence(x: Values, y: Values, epsilon: Numeric) -> Values:
     """d_eps(x, y), the least eps |z - x| + kl(z, y) for z between x <= y, both in [0, 1]; 0 where x >= y."""
     apart = jnp.log(y) + jnp.log1p(-x) - jnp.log(x) - jnp.log1p(-y)  # logit y - logit x
     far = -epsilon * x - _log_thinning(y, epsilon)
     return jnp.where(x < y, jnp.maximum(jnp.where(apart <= epsilon, kl(x, y), far), 0), 0)
 
 
-def upper_index(p: Float[Array, "..."], level: Float[Array, "..."], epsilon: Numeric) -> Float[Array, "..."]:
+def upper_index(p: Values, level: Values, epsilon: Numeric) -> Values:
     """-log(1 - q) for the largest q in [p, 1] with d_eps(p, q) <= level; inf where that is 1."""
     left = epsilon * (1 - p) - level
     risen = rise(p, level)
@@ -49,7 +50,7 @@ def upper_index(p: Float[Array, "..."], level: Float[Array, "..."], epsilon: Num
     return materialize(jnp.where((p < 1) & (left > 0), index, jnp.inf), long=True)
 
 
-def _largest_value(function: Callable[[Array], Array], like: Float[Array, "..."]) -> Float[Array, "..."]:
+def _largest_value(function: Callable[[Array], Array], like: Values) -> Values:
     """The largest value of a function on (0, 1) that rises, then falls, elementwise: golden sections."""
     ratio = (5**0.5 - 1) / 2
 
@@ -63,13 +64,7 @@ def _largest_value(function: Callable[[Array], Array], like: Float[Array, "..."]
     return function((low + high) / 2)
 
 
-def divergence_with_noises(
-    x: Float[Array, "..."],
-    y: Float[Array, "..."],
-    pulls: Float[Array, "..."],
-    noises: Float[Array, "..."],
-    epsilon: Numeric,
-) -> Float[Array, "..."]:
+def divergence_with_noises(x: Values, y: Values, pulls: Values, noises: Values, epsilon: Numeric) -> Values:
     """D_m(x, y; n) of n pulls whose sum carries m Laplace draws, from Chernoff's bound; 0 where x >= y."""
 
     def exponent(share):
@@ -80,13 +75,7 @@ def divergence_with_noises(
     return jnp.where(x < y, jnp.where(epsilon < UNBOUNDED, private, pulls * kl(x, y)), 0)
 
 
-def upper_index_with_noises(
-    p: Float[Array, "..."],
-    level: Float[Array, "..."],
-    pulls: Float[Array, "..."],
-    noises: Float[Array, "..."],
-    epsilon: Numeric,
-) -> Float[Array, "..."]:
+def upper_index_with_noises(p: Values, level: Values, pulls: Values, noises: Values, epsilon: Numeric) -> Values:
     """-log(1 - q) for the largest q in [p, 1] with D_m(p, q; n) <= n level."""
 
     def below_one(share):  # 1 - q

@@ -22,6 +22,7 @@ from jaxbandits.validation import factory
 PHASES = 32  # of the tables: as many phases as the longest horizon has, so that all horizons share a program
 # The most plays of a window. Their rewards are added one after the other, so that a sum does not depend on the windows.
 MOST_PLAYS = 32
+Budget = Annotated[NonNegative, Remedy("the sum of what an adversary may change; leave it out where it is not known")]
 
 
 class Widths(NamedTuple):
@@ -123,10 +124,7 @@ def stopping_elimination(
     *,
     num_arms: NumArms,
     horizon: episodes.LimitedHorizon,
-    corruption_budget: Annotated[
-        NonNegative, Remedy("the sum of what an adversary may change; leave it out where it is not known")
-    ]
-    | None = None,
+    corruption_budget: Budget | None = None,
     noise_scale: NonNegative = 0.5,
     failure_prob: FailureProb | None = None,
 ) -> Algorithm:

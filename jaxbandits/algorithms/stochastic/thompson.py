@@ -32,12 +32,9 @@ def _attempt(shape, first, second):
     e = to_normal(first, dtype.type) / jnp.sqrt(9 * d)
     # Accept when log U < x^2/2 + d - d v + d log v, v = (1 + e)^3. The right side equals 3 d s below. Written so,
     # nothing cancels for large shapes, where the four terms are a million times their sum.
-    series = (
-        e
-        * e
-        * e
-        * e
-        * (-1 / 4 + e * (1 / 5 - e * (1 / 6 - e * (1 / 7 - e * (1 / 8 - e * (1 / 9 - e * (1 / 10 - e * (1 / 11))))))))
+    power = e * e * e * e
+    series = power * (
+        -1 / 4 + e * (1 / 5 - e * (1 / 6 - e * (1 / 7 - e * (1 / 8 - e * (1 / 9 - e * (1 / 10 - e * (1 / 11)))))))
     )
     exact = jnp.log(jnp.maximum(1 + e, 1e-30)) - e * (1 - e * (1 / 2 - e * (1 / 3)))
     s = jnp.where(jnp.abs(e) < 0.2, series, exact)
