@@ -71,8 +71,7 @@ def test_huber_by_its_definition(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "law"),
-    [("gaussian", stats.norm(2, 3)), ("cauchy", stats.cauchy(2, 3)), ("random_sign", None)],
+    ("kind", "law"), [("gaussian", stats.norm(2, 3)), ("cauchy", stats.cauchy(2, 3)), ("random_sign", None)]
 )
 def test_huber_laws(kind, law):
     got = huber_on(huber(corruption=1.0, kind=kind, value=2.0, scale=3.0)).astype(float)

@@ -51,8 +51,7 @@ def problem(n, d, num_arms, share, outlier, seed=0):
 
 
 @pytest.mark.parametrize(
-    "n, d, num_arms, share, outlier",
-    [(300, 1, 1, 0.1, 10.0), (1000, 5, 8, 0.05, 20.0), (2000, 14, 28, 0.1, 30.0)],
+    "n, d, num_arms, share, outlier", [(300, 1, 1, 0.1, 10.0), (1000, 5, 8, 0.05, 20.0), (2000, 14, 28, 0.1, 30.0)]
 )
 def test_removes_what_the_literal_filter_removes(n, d, num_arms, share, outlier):
     given = problem(n, d, num_arms, share, outlier)

@@ -513,9 +513,7 @@ def test_the_private_example_passes_in_a_child(monkeypatch, capsys):
     monkeypatch.chdir(EXAMPLES)
     seen = []
     monkeypatch.setattr(
-        subprocess,
-        "run",
-        lambda *given, run=subprocess.run, **named: seen.append(given) or run(*given, **named),
+        subprocess, "run", lambda *given, run=subprocess.run, **named: seen.append(given) or run(*given, **named)
     )
     assert main(["check", "my_private_algorithm:one_budget"]) == 0
     said = capsys.readouterr().out

@@ -115,13 +115,7 @@ SAME = {
     ],
     "a number": [
         {"algorithm": partial(A.exp3, learning_rate=rate)}
-        for rate in (
-            0.5,
-            np.float32(0.5),
-            np.float64(0.5),
-            np.float16(0.5),
-            Fraction(1, 2),
-        )
+        for rate in (0.5, np.float32(0.5), np.float64(0.5), np.float16(0.5), Fraction(1, 2))
     ]
     + [
         {"grid": {"learning_rate": [0.5]}},
@@ -425,9 +419,7 @@ def test_a_part_with_other_functions_is_played_as_it_is():
     np.testing.assert_array_equal(played.pulls, asked.pulls)
     huber = V.huber(corruption=0.125)
     laid_out = plan.plan(
-        A.exp3,
-        ARMS,
-        **(BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)}),
+        A.exp3, ARMS, **(BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)})
     )
     assert laid_out.cells[0].reward_adversary.params.corruption == 0.5
 

@@ -311,12 +311,7 @@ def test_edges(dimension, inside, ends):
 
 
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
-    given = SETTINGS | {
-        "over": {"epsilon": [1.0]},
-        "store": tmp_path,
-        "method": "halving",
-        "seeds": range(100, 116),
-    }
+    given = SETTINGS | {"over": {"epsilon": [1.0]}, "store": tmp_path, "method": "halving", "seeds": range(100, 116)}
     one = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES[:2]}, **given)
     chunks = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
     assert chunks
@@ -449,13 +444,7 @@ def test_importance_is_the_share_of_variance_that_a_key_explains():
     assert shares["index_scale"] > 0.9 and shares["epsilon"] < 0.05 and not jb.plot.overlaps(drawn.figure)
     assert not drawn.figure.legends  # one algorithm is named below
     assert f"{shares['index_scale']:.0%}" in [text.get_text() for text in drawn.figure.axes[0].texts]
-    assert jb.plot.parallel(tuning).data.columns.tolist() == [
-        "trial",
-        "index_scale",
-        "epsilon",
-        "objective",
-        "chosen",
-    ]
+    assert jb.plot.parallel(tuning).data.columns.tolist() == ["trial", "index_scale", "epsilon", "objective", "chosen"]
 
 
 @pytest.mark.parametrize(
