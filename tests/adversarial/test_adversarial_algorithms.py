@@ -69,9 +69,7 @@ def updating(algorithm, path="alg/update"):
 
 
 def start_of(algorithm):
-    return uncompiled(lambda params: algorithm.program.init(params, Draws(np.uint32(0), "alg/init")))(
-        single(algorithm.params)
-    )
+    return uncompiled(lambda p: algorithm.program.init(p, Draws(np.uint32(0), "alg/init")))(single(algorithm.params))
 
 
 # ---- solvers ---------------------------------------------------------------------------------------------------------
@@ -108,9 +106,7 @@ def test_tsallis_draw_follows_its_weights(num_arms):
     x = exact_weights(gaps, 2.0)
     np.testing.assert_allclose(np.bincount(action, minlength=num_arms) / 1e5, x, atol=3e-5)
     np.testing.assert_allclose(weight, x[action], rtol=1e-5)
-    _, mixed = uncompiled(lambda gaps, u, mixing: tsallis.draw(gaps, u, 2.0, mixing))(
-        gaps, np.float32(0), np.float32(0.5)
-    )
+    _, mixed = uncompiled(lambda x, u, mixing: tsallis.draw(x, u, 2.0, mixing))(gaps, np.float32(0), np.float32(0.5))
     assert float(mixed) == pytest.approx(0.5 * x[0] + 0.5 / num_arms, rel=1e-5)
 
 
@@ -146,9 +142,7 @@ def test_normalised_weights_stay_normalised_and_finite():
         return reweigh(weights, action, -0.01 * 0.9 / weights[action]), ()
 
     actions = np.tile(np.array([1, 0], np.int32), 10_000)
-    weights = np.asarray(
-        jax.jit(lambda x, actions: jax.lax.scan(step, x, actions)[0])(np.full(4, np.float32(0.25)), actions)
-    )
+    weights = np.asarray(jax.jit(lambda x, a: jax.lax.scan(step, x, a)[0])(np.full(4, np.float32(0.25)), actions))
     assert float(weights.sum()) == pytest.approx(1, abs=1e-5)
     for exponent in (-INF, -1e4, 1e4):
         moved = uncompiled(reweigh)(np.full(2, np.float32(0.5)), np.int32(0), np.float32(exponent))

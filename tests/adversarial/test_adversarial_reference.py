@@ -297,10 +297,7 @@ def in_turn(rows):
 def dealt_too(cases):
     """Planted errors: those in oracles of `DEALT` run when these do."""
     turn = pytest.mark.dealt(6)
-    return [
-        pytest.param(*case.values, id=case.id, marks=[*case.marks, turn]) if case.values[0] in DEALT else case
-        for case in cases
-    ]
+    return [pytest.param(*c.values, id=c.id, marks=[*c.marks, turn]) if c.values[0] in DEALT else c for c in cases]
 
 
 CASES = [(name, noisy) for name, pair in PAIRS.items() for noisy in ((False, True) if pair.private else (False,))]

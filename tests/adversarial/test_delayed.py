@@ -375,9 +375,7 @@ def test_weights():
     x = literal.hybrid_weights([0.0, 1.0, 3.0], math.sqrt(10), 2.0)
     np.testing.assert_allclose(x, [0.4272175477, 0.3430373273, 0.229745125], atol=1e-9)
     rng = np.random.default_rng(1)
-    found = uncompiled(
-        lambda gaps, *scales: columns.together(tsallis.hybrid_weights(columns.from_array(gaps), *scales))
-    )
+    found = uncompiled(lambda x, *scales: columns.together(tsallis.hybrid_weights(columns.from_array(x), *scales)))
     with jax.enable_x64(True):
         for number in (2, 3, 10):
             for _ in range(5):

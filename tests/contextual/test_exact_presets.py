@@ -146,9 +146,7 @@ def test_presets_and_budgets_share_a_program():
     }  # fmt: skip
     for name, static in same.items():
         build = partial(LINEAR[name], **SHAPE, horizon=500, **static)
-        made = [
-            build(epsilon=epsilon, preset=p) for epsilon in (0.2, 1.0, INF) for p in ("exact", "reference", "theory")
-        ]
+        made = [build(epsilon=x, preset=p) for x in (0.2, 1.0, INF) for p in ("exact", "reference", "theory")]
         assert len({id(one.program) for one in made}) == 1
         assert len({one.schedule for one in made}) == 1
     jointly = partial(a.jdp_linucb, **SHAPE, horizon=500, epsilon=1.0)
@@ -290,9 +288,7 @@ def wrong(module, labels=tuple(NUMBERS)):
         row = NUMBERS[label]
         kind, horizon, dim, epsilon, delta = row.arguments
         numbers = module.exact_tuning(*row.arguments, **row.given)
-        found += [
-            (label, name) for name, x in row.values.items() if numbers[name] != pytest.approx(x, rel=row.tolerance)
-        ]
+        found += [(label, n) for n, x in row.values.items() if numbers[n] != pytest.approx(x, rel=row.tolerance)]
         true = ledger(kind, numbers, horizon, dim, delta, **row.given)
         if true != pytest.approx(epsilon, rel=1e-6 if kind != "vector" else 0.02) or true > epsilon * (1 + 1e-6):
             found.append((label, "ledger"))

@@ -530,9 +530,7 @@ def literal_predictions(learner, kind):
 
 def test_maler_predicts_as_the_transcription():
     """Eight Newton steps against bisection: 4e-6 of the radius where experts leave the ball."""
-    learners = {
-        kind: maler.Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G) for kind in ("quadratic", "line", "turn")
-    }
+    learners = {k: maler.Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G) for k in ("quadratic", "line", "turn")}
     want, given = zip(*(literal_predictions(learner, kind) for kind, learner in learners.items()), strict=True)
     with jax.enable_x64(True):
         learner = jb.learners.maler(D, ROUNDS, 0.7, G)

@@ -148,9 +148,7 @@ def test_what_a_user_reports(preset, off):
 
 def test_clients_bound_what_they_report():
     feature = np.array([[3.0, 0.1, 0.0, np.nan, 1e30], [4.0, 0.1, 0.0, 0.5, np.inf]], np.float32)
-    x, y = uncompiled(lambda x, y: clip_pair(list(x), y, 0.5))(
-        feature, np.array([2.0, 0.3, -1.0, np.nan, np.inf], np.float32)
-    )
+    x, y = uncompiled(lambda x, y: clip_pair(list(x), y, 0.5))(feature, np.float32([2.0, 0.3, -1.0, np.nan, np.inf]))
     np.testing.assert_allclose(np.stack(x, -1), [[0.3, 0.4], [0.1, 0.1], [0, 0], [0, 0.5], [0.5, 0]], rtol=1e-6)
     np.testing.assert_allclose(y, [1.0, 0.3, 0.0, 0.0, 0.0], rtol=1e-6)
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from uncompiled import uncompiled
 
 import jaxbandits as jb
@@ -86,7 +87,7 @@ def test_gradient_bound_is_the_printed_one_with_perturbation():
 @pytest.mark.parametrize("calibration", ["exact", "paper", "reference"])
 def test_scaled_width_depends_on_the_claim_only(calibration):
     widths = [quiet(epsilon=e, calibration=calibration).params.width for e in EPSILONS]
-    np.testing.assert_allclose(widths, (36.0, 8.98, 2.90), rtol=2e-3)
+    assert_allclose(widths, (36.0, 8.98, 2.90), rtol=2e-3)
 
 
 def test_theory_width():
@@ -259,14 +260,14 @@ def test_noise_of_a_message(private):
 def test_client_believes_nothing():
     made = quiet(epsilon=1.0)
     long = messages(made, 30 * FEATURE, 7.0, scale=0.0)
-    np.testing.assert_allclose(long.feature[0], FEATURE / np.linalg.norm(FEATURE), rtol=1e-6)
+    assert_allclose(long.feature[0], FEATURE / np.linalg.norm(FEATURE), rtol=1e-6)
     assert long.response[0] == 1 and messages(made, FEATURE, -2.0, scale=0.0).response[0] == 0
-    np.testing.assert_array_equal(messages(made, FEATURE, 0.25, scale=0.0).feature[0], FEATURE.astype(np.float32))
+    assert_array_equal(messages(made, FEATURE, 0.25, scale=0.0).feature[0], FEATURE.astype(np.float32))
     broken = messages(made, [np.nan, np.inf, 0.5, 0, 0], np.nan, scale=0.0)
-    np.testing.assert_array_equal(broken.feature[0], [0, 0, 0.5, 0, 0])
+    assert_array_equal(broken.feature[0], [0, 0, 0.5, 0, 0])
     assert broken.response[0] == 0
     huge = messages(made, np.full(5, 1e30), np.inf, scale=0.0)  # whose square is beyond float32: cut like any other
-    np.testing.assert_allclose(huge.feature[0], 5**-0.5, rtol=1e-6)
+    assert_allclose(huge.feature[0], 5**-0.5, rtol=1e-6)
 
 
 # the server ----------------------------------------------------------------------------------------------------------
@@ -320,10 +321,8 @@ def test_exact_predictions_give_least_squares():
     for x in features:
         state = fed(made, state, x, x @ theta)
     gram = np.eye(5) + features.T @ features
-    np.testing.assert_allclose(
-        state.theta, np.linalg.solve(gram, features.T @ (features @ theta)), rtol=2e-5, atol=1e-6
-    )
-    np.testing.assert_allclose(state.inverse, np.linalg.inv(gram)[np.triu_indices(5)], rtol=2e-5, atol=1e-6)
+    assert_allclose(state.theta, np.linalg.solve(gram, features.T @ (features @ theta)), rtol=2e-5, atol=1e-6)
+    assert_allclose(state.inverse, np.linalg.inv(gram)[np.triu_indices(5)], rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("step", ["adanorm", "sqrt", "strong"])
@@ -348,8 +347,8 @@ def test_estimate_and_learner_against_a_literal_loop(step):
         }  # fmt: skip
         theta = theta - rates[step] * g
         theta *= min(1, 0.8 / np.linalg.norm(theta))
-    np.testing.assert_allclose(state.learner.point, theta, atol=2e-5)
-    np.testing.assert_allclose(state.theta, np.linalg.solve(V, u), rtol=1e-3, atol=2e-5)
+    assert_allclose(state.learner.point, theta, atol=2e-5)
+    assert_allclose(state.theta, np.linalg.solve(V, u), rtol=1e-3, atol=2e-5)
     assert 0 < clipped < 150
 
 
@@ -360,8 +359,8 @@ def test_broken_messages_move_nothing(learner):
     bads = (math.nan, math.inf, 1e30)
     for message in [*((np.full(5, bad), 0.5) for bad in bads), *((FEATURE, bad) for bad in bads)]:
         after = fed(made, state, *message)
-        np.testing.assert_array_equal(after.inverse, state.inverse)
-        np.testing.assert_array_equal(after.theta, state.theta)
+        assert_array_equal(after.inverse, state.inverse)
+        assert_array_equal(after.theta, state.theta)
         assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(after))
 
 
@@ -393,7 +392,7 @@ def test_ogd_steps():
         point *= min(1, radius / np.linalg.norm(point))
         after = point - [0, b]
         after *= min(1, radius / np.linalg.norm(after))
-        np.testing.assert_allclose(fed_learner(learner, first, second)[1], [point, after], rtol=1e-6)
+        assert_allclose(fed_learner(learner, first, second)[1], [point, after], rtol=1e-6)
 
 
 def fed_learner(learner, *gradients):
@@ -415,7 +414,7 @@ def test_ogd_edges():
     assert not np.any(point) and float(still.clock) == 0
     # the first step is sqrt(2) D long, whatever the gradient
     _, (_, far) = fed_learner(learner, np.zeros(3, np.float32), np.float32([1e-6, 0, 0]))
-    np.testing.assert_allclose(far, [-0.5, 0, 0], rtol=1e-6)
+    assert_allclose(far, [-0.5, 0, 0], rtol=1e-6)
     for wrong in [{"theta_bound": 0.0}, {"gradient_bound": -1.0}, {"step": "newton"}, {"strong_convexity": 0.0}]:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             jb.learners.ogd(**{"dim": 3, "horizon": 9, "theta_bound": 1.0, "gradient_bound": 1.0} | wrong)
@@ -431,7 +430,7 @@ def test_ogd_many_lanes_are_one_lane(step):
 
     bounds, lanes = np.linspace(0.1, 2, 16, dtype=np.float32), jax.jit(jax.vmap(run))
     together = np.asarray(lanes(gradients, bounds))
-    np.testing.assert_array_equal(together[8:], lanes(gradients[8:], bounds[8:]))
+    assert_array_equal(together[8:], lanes(gradients[8:], bounds[8:]))
     assert np.all(np.linalg.norm(together, axis=-1) <= bounds[:, None] * (1 + 1e-6))
 
 
@@ -479,7 +478,7 @@ def regret_of(learner, seeds=64, dtype="float32"):
 @pytest.mark.dealt(8)
 def test_descent_in_any_company():
     """A lane does not depend on which others run beside it (Maler: the catalogue's case)."""
-    np.testing.assert_array_equal(regret_of("ogd", range(8, 16)), regret_of("ogd")[8:16])
+    assert_array_equal(regret_of("ogd", range(8, 16)), regret_of("ogd")[8:16])
 
 
 @pytest.mark.dealt(8)

@@ -30,9 +30,7 @@ FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
 def breaches(subject, rules, but=()):
     """What a case breaks of some rules."""
-    return [
-        (rule.__name__, *found) for rule in rules if rule.__name__ not in but for found in findings_of(rule, subject)
-    ]
+    return [(rule.__name__, *each) for rule in rules if rule.__name__ not in but for each in findings_of(rule, subject)]
 
 
 def test_every_environment_and_adversary_has_a_case():
@@ -84,17 +82,7 @@ def test_a_saved_lane_goes_on(subject, name, monkeypatch):
         chex.assert_trees_all_equal(whole, again, strict=True)
 
 
-LIBRARY_CALLS = {
-    "dot_general",
-    "cholesky",
-    "eigh",
-    "lu",
-    "qr",
-    "svd",
-    "triangular_solve",
-    "schur",
-    "householder_product",
-}
+LIBRARY_CALLS = set("dot_general cholesky eigh lu qr svd triangular_solve schur householder_product".split())
 
 
 @pytest.mark.parametrize("name", CASES)

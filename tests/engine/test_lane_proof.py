@@ -162,9 +162,7 @@ def test_a_filter_that_reads_other_lanes_is_found(monkeypatch):
     """Its rows by number are excepted, and nothing beside them."""
     subject, pooled = subject_of("robust_elimination"), filters._pool_groups
     close = subject.cell.algorithm.program.close
-    monkeypatch.setattr(
-        filters, "_pool_groups", lambda *args: jax.tree.map(lambda x: jnp.roll(x, 1, -1), pooled(*args))
-    )
+    monkeypatch.setattr(filters, "_pool_groups", lambda *x: jax.tree.map(lambda y: jnp.roll(y, 1, -1), pooled(*x)))
     found = proofs(subject, close=lambda *args: close(*args))  # another object, which is traced anew
     assert {name.split()[0] for name, proof in found.items() if proof.faults} == {"close"}
     assert all("mixes lanes: test_lane_proof.py" in fault for fault in faults_of(found))

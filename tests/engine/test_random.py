@@ -83,9 +83,7 @@ def test_bits_of_several_streams_are_theirs():
 
     def both(t):
         streams = [(draws.child(name), number) for name, number in numbers.items()]
-        return bits_of_streams(*streams, t=t), jnp.concatenate(
-            [stream.bits(t, (number,)) for stream, number in streams]
-        )
+        return bits_of_streams(*streams, t=t), jnp.concatenate([stream.bits(t, (n,)) for stream, n in streams])
 
     np.testing.assert_array_equal(*jax.jit(both)(np.int32(17)))
 

@@ -150,10 +150,8 @@ def test_eigenvalue_floor(dim):
 
 def test_nothing_calls_a_solver_of_the_backend():
     algorithm, environment = byzantine_ucb(**SHAPE, horizon=40, window=10), federated_linear(**SHAPE)
-    parts, whole = (
-        parts_of(algorithm, environment, None, None, "float32"),
-        segment(Span(10, 4), 0, 0, 4, np.array([40])),
-    )
+    parts = parts_of(algorithm, environment, None, None, "float32")
+    whole = segment(Span(10, 4), 0, 0, 4, np.array([40]))
     case, times = cast(case_of(algorithm, environment)), jnp.array([40], jnp.int32)
 
     def lane(seed):

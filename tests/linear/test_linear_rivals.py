@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import plays
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 from uncompiled import uncompiled
 
@@ -76,9 +77,7 @@ def test_phases_on_the_canonical_basis():
 def test_report_noise_lengthens_phases_by_its_variance():
     """epsilon = 4: b = 1/2, so that s^2 + 2 b^2 = 3/2."""
     algorithm = phased_elimination(actions=EYE, horizon=2000, epsilon=4.0)
-    np.testing.assert_allclose(
-        algorithm.params.own.plays, 1.5 * phased_elimination(actions=EYE, horizon=9).params.own.plays
-    )
+    assert_allclose(algorithm.params.own.plays, 1.5 * phased_elimination(actions=EYE, horizon=9).params.own.plays)
     assert algorithm.params.noise_scale == 0.5 and algorithm.guarantee.spend(algorithm.params) == (4.0, 0.0)
     quiet = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
     assert blocks(played(quiet)[0])[:4] == [(a, math.ceil(1.5 * 8 * math.log(320))) for a in range(4)]
@@ -191,12 +190,12 @@ def test_least_squares_is_numpys(sample):
     batch, arm = batch_of(actions, counts, reports)
     params = stored(trimmed_elimination, actions)
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
-    np.testing.assert_allclose(least_squares(params, batch), want, rtol=1e-4)
+    assert_allclose(least_squares(params, batch), want, rtol=1e-4)
     broken = np.where(np.arange(36) % 6 == 0, np.nan, reports)  # left out; n and M stay
     batch, _ = batch_of(actions, counts, broken)
     moment = (actions.T * counts) @ actions
     total = actions[arm].T @ np.nan_to_num(broken)
-    np.testing.assert_allclose(least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4)
+    assert_allclose(least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, None])
@@ -214,7 +213,7 @@ def test_arms_are_trimmed_as_scipy_does(sample, share):
         means[a] = np.median(own) if share is None else own[cut : len(own) - cut].mean()
     root = np.sqrt(counts)
     want = np.linalg.lstsq(root[:, None] * actions, root * means, rcond=None)[0]
-    np.testing.assert_allclose(theta, want, rtol=1e-4)
+    assert_allclose(theta, want, rtol=1e-4)
     assert bool(sound) and float(slack) > 0
     gone, _ = batch_of(actions, counts, np.where(arm == 2, np.nan, reports))
     assert not bool(judged[TRIMMED](params, gone)[2])
@@ -235,7 +234,7 @@ def test_buckets_are_solved_one_by_one(sample):
         )
         for g in range(buckets):
             want = np.linalg.lstsq(actions[arm[of == g]], reports[of == g], rcond=None)[0]
-            np.testing.assert_allclose(points[g], want, rtol=2e-3, atol=1e-3)
+            assert_allclose(points[g], want, rtol=2e-3, atol=1e-3)
     lacking, _ = batch_of(actions, counts, np.where(np.arange(36) == 0, np.nan, reports))
     points, whole = bucketed(params, lacking)  # two of nine reports of arm 0 in each of the first buckets
     assert whole[:7].all() and np.isfinite(points).all()
@@ -250,7 +249,7 @@ def test_the_straw_mans_points_average_to_least_squares(sample):
     points, present = by_report(params, batch)
     assert int(present.sum()) == 36
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
-    np.testing.assert_allclose(np.asarray(points)[:36].mean(0), want, rtol=1e-3, atol=1e-4)
+    assert_allclose(np.asarray(points)[:36].mean(0), want, rtol=1e-3, atol=1e-4)
 
 
 def test_fifty_weiszfeld_steps():
@@ -260,7 +259,7 @@ def test_fifty_weiszfeld_steps():
     median = uncompiled(plain_median)
     found = median(np.float32(points), np.arange(40) < 38)
     want = optimize.minimize(lambda z: np.linalg.norm(points[:38] - z, axis=1).sum(), np.zeros(3), method="Nelder-Mead")
-    np.testing.assert_allclose(found, want.x, atol=5e-3)
+    assert_allclose(found, want.x, atol=5e-3)
     assert median(np.ones((4, 2), np.float32), np.zeros(4, bool)).tolist() == [0, 0]
 
 
@@ -285,7 +284,7 @@ def test_central_noise_has_its_scale(mechanism):
         return jax.vmap(one)(seeds)
 
     seeds = np.arange(4000, dtype=np.uint32)
-    np.testing.assert_allclose(thetas(seeds, np.float32(0.0))[0], THETA, atol=1e-6)
+    assert_allclose(thetas(seeds, np.float32(0.0))[0], THETA, atol=1e-6)
     noise = np.asarray(thetas(seeds, np.float32(1.0))) - THETA.astype(np.float32)
     law = stats.laplace(scale=4.0) if mechanism == "laplace" else stats.norm(scale=4 * math.sqrt(2 * math.log(125)))
     for a in range(4):
@@ -349,8 +348,8 @@ def test_without_their_own_they_are_least_squares_elimination():
             [plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)], compiled=False, dtype="float32"
         )
     plain, trimmed, central = (np.array([run.history.action for run in runs[name]]) for name in factories)
-    np.testing.assert_array_equal(trimmed, plain)
-    np.testing.assert_array_equal(central[8:], plain[8:])
+    assert_array_equal(trimmed, plain)
+    assert_array_equal(central[8:], plain[8:])
     assert not np.array_equal(plain[:8], plain[8:])
     # noise on sums is smaller than noise on every reward
     left = {name: np.array([run.diagnostics["active_arms"] for run in runs[name][:8]]) for name in factories}

@@ -98,10 +98,8 @@ def literal_formulas(model, seed, ref=literal):
     pulls = ref.counts(d.weights, size, model=model, weight_floor=0.15)
     reports, points = (np.minimum(pulls, 1) if model == "M2" else pulls), actions @ d.basis
     moment = sum(n * np.outer(x, x) for n, x in zip(reports, points, strict=True))
-    inverse, square = (
-        np.linalg.inv(moment),
-        ref.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon),
-    )
+    inverse = np.linalg.inv(moment)
+    square = ref.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon)
     top = max(points[a] @ inverse @ points[a] for a in active)
     bounds = [
         ref.lambda_value(mode, num_reports=reports.sum(), max_norm=top, mean_square=0.0, clean_square=square)

@@ -177,9 +177,7 @@ def test_addresses_are_those_of_the_one_place():
     known = tuple(urls.values()) + ((publish.colab(urls["Repository"]),) if "Repository" in urls else ())
     folders = (".github", "docs", "examples", "notebooks", "jaxbandits", "benchmarks")
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if "_build" not in path.parts]
-    paths = [
-        path for path in paths if path.suffix in (".md", ".py", ".ipynb", ".toml", ".html", ".txt", ".rst", ".yml")
-    ]
+    paths = [p for p in paths if p.suffix in (".md", ".py", ".ipynb", ".toml", ".html", ".txt", ".rst", ".yml")]
     for path in [ROOT / "README.md", ROOT / "CITATION.cff", *paths]:
         text = path.read_text(encoding="utf-8")
         invented = [one for one in own_addresses(text) if not one.startswith(known)]

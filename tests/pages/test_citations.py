@@ -56,9 +56,7 @@ def dead(page: Path, anchor: str) -> bool:
 
 def dead_citations(text: str) -> list:
     """Citations in the text whose page or anchor does not exist."""
-    return [
-        match[0] for match in CITATION.finditer(text) if dead(ROOT / "docs" / (match[1] or match[2]), match[3] or "")
-    ]
+    return [m[0] for m in CITATION.finditer(text) if dead(ROOT / "docs" / (m[1] or m[2]), m[3] or "")]
 
 
 def dead_links(path: Path, text: str) -> list:

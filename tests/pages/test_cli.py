@@ -127,10 +127,8 @@ def test_grids_in_toml(tmp_path):
 
 
 def test_many_values_on_one_axis_and_formats_asked_for_later(tmp_path, capsys):
-    file, out = (
-        write(tmp_path / "run.toml", GOOD.replace("[0.1, 0.5]", str([round(0.05 * k, 2) for k in range(1, 9)]))),
-        tmp_path / "out",
-    )
+    file = write(tmp_path / "run.toml", GOOD.replace("[0.1, 0.5]", str([round(0.05 * k, 2) for k in range(1, 9)])))
+    out = tmp_path / "out"
     assert main(["run", file, "--out", str(out), "--quiet"]) == 0 and (out / "provenance.json").exists()
     assert main(["run", file, "--out", str(out), "--quiet", "--format", "pdf"]) == 0 and (out / "regret.pdf").exists()
 

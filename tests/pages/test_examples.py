@@ -88,11 +88,8 @@ def test_my_private_algorithm_spends_what_it_says(own, tmp_path):
         final.sel(algorithm="private_greedy", epsilon=0.1)
     )
     settings = read_config(EXAMPLES / "my_private_algorithm.toml")
-    assert settings["grid"] == {"epsilon": [0.5, 1, 4]} and list(settings["algorithms"]) == [
-        "private greedy",
-        "ldp_ucb",
-        "ucb1",
-    ]
+    assert settings["grid"] == {"epsilon": [0.5, 1, 4]}
+    assert list(settings["algorithms"]) == ["private greedy", "ldp_ucb", "ucb1"]
     noiseless = greedy(num_arms=3, horizon=50, epsilon=float("inf"))
     lane = jb.simulate(noiseless, arms, history=True)
     np.testing.assert_array_equal(lane.history.message, lane.history.reward)  # Bernoulli rewards as they are

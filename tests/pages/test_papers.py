@@ -107,10 +107,8 @@ def test_keys_that_concern_one_label_only(tmp_path):
     grids = {"experts": {"base.base.tail_scale": [0.5, 2.0]}, "local": {"learning_rate": [0.01, 0.1]}}
     ds, chosen = machinery.run_sweep(Sweep(settings, Tuning(grids, range(50, 54))), tmp_path, progress=False)
     assert ds.regret.dims == ("algorithm", "epsilon", "seed", "t")
-    assert (
-        chosen["algorithm"].tolist() == ["experts", "experts", "local", "local"]
-        and chosen["epsilon"].tolist() == [0.1, 1.0] * 2
-    )
+    assert chosen["algorithm"].tolist() == ["experts", "experts", "local", "local"]
+    assert chosen["epsilon"].tolist() == [0.1, 1.0] * 2
 
 
 @pytest.mark.parametrize(

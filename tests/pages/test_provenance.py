@@ -72,9 +72,7 @@ def wrong(page: str, heading: str, study: str, column: str, row: dict[str, str],
         verdict = row["holds"] in ("yes", "**no**")
         return "" if cell == said and (MECHANISMS[first].read or not verdict) else f"{said} is allowed, not {cell}"
     if page == "verdicts.md":
-        titles = {
-            paper["title"]: paper["name"] for paper in tomllib.loads((DOCS / "verdicts.toml").read_text())["paper"]
-        }
+        titles = {p["title"]: p["name"] for p in tomllib.loads((DOCS / "verdicts.toml").read_text())["paper"]}
         study = f"{titles[heading]}/"
     if not cell:
         return ""

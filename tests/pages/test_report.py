@@ -154,9 +154,8 @@ def test_numbers_are_those_of_the_statistics_and_labels_are_text(store, tmp_path
     # what runs is what the policy names, and nothing is loaded
     policy = html.unescape(re.search(r'Security-Policy" content="([^"]+)"', source)[1])
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts[1:]]
-    assert (
-        policy.endswith("script-src " + " ".join(f"'sha256-{d}'" for d in digests)) and "default-src 'none'" in policy
-    )
+    assert policy.endswith("script-src " + " ".join(f"'sha256-{d}'" for d in digests))
+    assert "default-src 'none'" in policy
     assert page.addresses and all(x.startswith(("#", "data:image/svg+xml;base64,")) for x in page.addresses)
 
 
@@ -164,10 +163,8 @@ def test_configuration_privacy_and_theory(store):
     (run,) = runs(store)
     settings = config_arguments(tomllib.loads(run.toml), store)
     again = prepare_sweep(settings.pop("algorithms"), settings.pop("environment"), settings, progress=False)
-    assert again.config == run.config and [axis.name for axis in again.plan.axes][1:] == [
-        "epsilon",
-        "environment.means",
-    ]
+    assert again.config == run.config
+    assert [axis.name for axis in again.plan.axes][1:] == ["epsilon", "environment.means"]
 
     def privacy():
         path = jb.report(store, store / "privacy.html")
@@ -265,11 +262,8 @@ def test_curves_look_as_in_the_pictures():
         )  # fmt: skip
     assert not chart["xLog"] and not chart["yLog"] and chart["linear"] is None
     far = ds.assign(regret=ds.regret * xr.DataArray([1, 100] * 6, dims="algorithm"))
-    assert (
-        curves.regret_over_plays(far)["linear"] == 10.0
-        and curves.regret_over_plays(far)["yLog"]
-        and not curves.regret_over_plays(far)["xLog"]
-    )
+    assert curves.regret_over_plays(far)["linear"] == 10.0 and curves.regret_over_plays(far)["yLog"]
+    assert not curves.regret_over_plays(far)["xLog"]
 
 
 def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
@@ -331,10 +325,8 @@ def test_a_browser_finds_nothing_wrong(store, tmp_path):
     with browser() as page:
         page.open(path, width=390)
         assert faults(page) == [] and page.errors == [] and page.run("document.documentElement.dataset.ready") == "yes"
-        assert (
-            page.run("document.images.length") == 3
-            and page.run("document.querySelectorAll('b, [onclick]').length") == 0
-        )
+        assert page.run("document.images.length") == 3
+        assert page.run("document.querySelectorAll('b, [onclick]').length") == 0
         charts = "document.querySelectorAll('.chart')"
         assert page.run(f"[...{charts}].every((c) => c.querySelector('canvas').width > 200)")
         # a click sorts, a second one the other way round

@@ -159,9 +159,8 @@ def test_a_notebook_shows_estimate_and_bar_in_one_output(notebook, capsys):
     bar = estimate.progress_bar(["a <line>"], total=10, desc="5 lanes")
     bar.update(4)
     bar.close()
-    assert (
-        notebook[1][-1]["text/plain"].splitlines()[0] == "a <line>" and "&lt;line&gt;" in notebook[1][-1]["text/html"]
-    )
+    assert notebook[1][-1]["text/plain"].splitlines()[0] == "a <line>"
+    assert "&lt;line&gt;" in notebook[1][-1]["text/html"]
     assert "stopped at 40% after" in notebook[1][-1]["text/plain"]
     jb.sweep(["uniform"], arms, horizon=50, seeds=16, progress=False)
     assert len(notebook) == 2

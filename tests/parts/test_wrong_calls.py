@@ -157,9 +157,8 @@ def test_names_are_looked_up():
     grid = {"environment.means": {"easy": [0.1, 0.9], "hard": [0.4, 0.5]}}
     by_name = sweep(["ucb1", A.moss], "bernoulli_arms", grid=grid, reward_adversary="huber")
     by_factory = sweep([A.ucb1, A.moss], E.bernoulli_arms, grid=grid, reward_adversary=V.huber)
-    assert (
-        by_name.algorithm.values.tolist() == ["ucb1", "moss"] and by_name.attrs["config"] == by_factory.attrs["config"]
-    )
+    assert by_name.algorithm.values.tolist() == ["ucb1", "moss"]
+    assert by_name.attrs["config"] == by_factory.attrs["config"]
     np.testing.assert_array_equal(by_name.regret, by_factory.regret)
     assert laid_out({"a": "ucb1", "b": partial(A.exp3, mixing=0.1)}).labels == ["a", "b"]
     run = jb.simulate(partial(A.ucb1, horizon=32), ARMS, reward_adversary="huber", checkpoints=4, seed=np.uint32(3))

@@ -85,10 +85,8 @@ def test_gaussian_sums_and_trees(pld, ratio, times, delta):
     """The nodes that a message enters are as many Gaussian releases; the accountant rounds up."""
     theirs = pld.from_gaussian_mechanism(1 / ratio, **FINE).self_compose(times).get_epsilon_for_delta(delta)
     ours = m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0]
-    assert (
-        ours == pytest.approx(theirs, rel=1e-3)
-        and m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
-    )
+    assert ours == pytest.approx(theirs, rel=1e-3)
+    assert m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
     releases = 2**times - 1
     if times < 10:
         assert m.tree_epsilon(1.0, releases, math.sqrt(6) / ratio, delta) == pytest.approx(theirs, rel=1e-3)
@@ -237,9 +235,8 @@ def test_what_is_spent_is_the_composition_of_the_events(name):
 @pytest.mark.parametrize("name", PRIVATE)
 def test_scales_name_leaves_of_params_that_noise_is_proportional_to(name):
     algorithm = case(name)[0]
-    assert "mechanism_scale" in algorithm.guarantee.scales and set(algorithm.guarantee.scales) <= set(
-        algorithm.params._fields
-    )
+    assert "mechanism_scale" in algorithm.guarantee.scales
+    assert set(algorithm.guarantee.scales) <= set(algorithm.params._fields)
     assert algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=0.0))[0] == INF
 
 

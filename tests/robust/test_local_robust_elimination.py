@@ -93,10 +93,8 @@ def test_a_report_tells_rewards_apart_by_no_more_than_its_claim():
         child = lambda self, name: self
         uniform = lambda self, t: (t.astype(jnp.float32) - 0.5) / 20_000
 
-    algorithm, encode = (
-        local(num_arms=2, horizon=100, epsilon=1.0, moment_order=math.inf),
-        batch_rules(2, "zero").encode,
-    )
+    algorithm = local(num_arms=2, horizon=100, epsilon=1.0, moment_order=math.inf)
+    encode = batch_rules(2, "zero").encode
     t = np.arange(1, 20_001, dtype=np.int32)
 
     @uncompiled

@@ -76,10 +76,8 @@ def paid(setting, seed, horizon):
     rewards = pay("environment/reward")
     if setting.attack is None:
         return rewards
-    kind, hit = (
-        setting.attack.get("kind", "fixed"),
-        draws("contamination/hit", "uniform") < setting.attack["corruption"],
-    )
+    kind = setting.attack.get("kind", "fixed")
+    hit = draws("contamination/hit", "uniform") < setting.attack["corruption"]
     if kind == "fixed":
         bad = float(setting.attack["value"])
     elif kind == "cauchy":

@@ -43,11 +43,9 @@ def run_of(case, seed):
 def literal(case, history, seed, reference=rivals):
     pay = lambda t, arm: float(history.reward[t - 1]) if history.action[t - 1] == arm else 0.0
     at = lambda path, law: exact_draw(seed, f"alg/{path}", law, np.arange(T + 1))
-    uniform, plus, minus = (
-        at("encode/round", "uniform"),
-        at("update/plus", "exponential"),
-        at("update/minus", "exponential"),
-    )
+    uniform = at("encode/round", "uniform")
+    plus = at("update/plus", "exponential")
+    minus = at("update/minus", "exponential")
     normal = at("update/noise", "normal")
 
     def drawn(t, spread):

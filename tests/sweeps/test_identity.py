@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import jaxbandits as jb
 from jaxbandits import catalogue
@@ -399,9 +400,7 @@ def test_numbers_changed_in_place_are_seen_and_used():
     assert key(environment=made) != key()
     turned = E.bernoulli_arms(means=[0.75, 0.25])
     assert key(environment=made) == key(environment=turned)
-    np.testing.assert_array_equal(
-        jb.sweep(A.ucb1, made, **settings).regret, jb.sweep(A.ucb1, turned, **settings).regret
-    )
+    assert_array_equal(jb.sweep(A.ucb1, made, **settings).regret, jb.sweep(A.ucb1, turned, **settings).regret)
     # nor is what the owner of an argument does to it later taken for what the part was built with
     mine = [np.array([0.25, 1.0]), np.array([0.5, 1.0])]
     rows = E.loss_table(losses=mine)
@@ -416,7 +415,7 @@ def test_a_part_with_other_functions_is_played_as_it_is():
     mixed = ARMS._replace(params=other.params, facts=other.facts)
     settings = {"horizon": 40, "seeds": 8, "checkpoints": 2, "progress": False}
     played, asked = (jb.sweep(A.ucb1, environment, **settings) for environment in (mixed, other))
-    np.testing.assert_array_equal(played.pulls, asked.pulls)
+    assert_array_equal(played.pulls, asked.pulls)
     huber = V.huber(corruption=0.125)
     laid_out = plan.plan(
         A.exp3, ARMS, **(BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)})
