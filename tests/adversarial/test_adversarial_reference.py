@@ -64,13 +64,11 @@ def batches(ref, base, seed, losses, window, scale, t, act, noise, update):
     """Algorithm 1 of the reference: a batch's arm drawn at its first play, its noise and update at its last."""
     first, last = t[::window], t[window - 1 :: window]
     if type(base).__name__ == "Ftpl":
-        choices, updates = draw(seed, act, "laplace", first, (K,)), draw(seed, update, "uniform", last)
+        picks, updates = draw(seed, act, "laplace", first, (K,)), draw(seed, update, "uniform", last)
     else:
-        choices, updates = draw(seed, act, "uniform", first), None
+        picks, updates = draw(seed, act, "uniform", first), None
     laplace = draw(seed, noise, "laplace", last)
-    return ref.private_batched(base, losses, choices, laplace, window=window, noise_scale=scale, update_draws=updates)[
-        0
-    ]
+    return ref.private_batched(base, losses, picks, laplace, window=window, noise_scale=scale, update_draws=updates)[0]
 
 
 def listed(make, window, horizon, act, noise, update, scale=0.0):

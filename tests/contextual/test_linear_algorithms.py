@@ -195,18 +195,16 @@ def test_a_batch_that_does_not_fit_ends_exploration():
     actions = np.eye(6)
     algorithm = robust_elimination(actions=actions, horizon=20, num_batches=4, sampling_scale=1e3)
     environment = linear_arms(actions=actions, theta=np.eye(6)[4], noise_scale=0.0)
-    pulls, diagnostics = play(algorithm, environment, np.arange(1, 21), 1)
+    pulls, rest = play(algorithm, environment, np.arange(1, 21), 1)
     assert pulls[0, 5].tolist() == [1] * 6 and pulls[0, 11].tolist() == [2] * 6
-    assert diagnostics["batches"].tolist() == [2] and pulls[0, -1].tolist() == [2, 2, 2, 2, 10, 2]
+    assert rest["batches"].tolist() == [2] and pulls[0, -1].tolist() == [2, 2, 2, 2, 10, 2]
     short = robust_elimination(actions=actions, horizon=5, num_batches=2)  # the same program, other numbers
-    pulls, diagnostics = play(short, environment, np.arange(1, 6), 1)
-    assert diagnostics["batches"].tolist() == [0] and pulls[0, -1, 0] == 5  # no batch fits: the lowest arm
+    pulls, rest = play(short, environment, np.arange(1, 6), 1)
+    assert rest["batches"].tolist() == [0] and pulls[0, -1, 0] == 5  # no batch fits: the lowest arm
     actions = np.eye(10)  # T = 17: ten plays, then ten do not fit, and a third batch is not tried
     algorithm = robust_elimination(actions=actions, horizon=17, num_batches=4, sampling_scale=1e3)
-    pulls, diagnostics = play(
-        algorithm, linear_arms(actions=actions, theta=np.eye(10)[3], noise_scale=0.0), [10, 17], 1
-    )
-    assert pulls[0].tolist() == [[1] * 10, [1, 1, 1, 8, 1, 1, 1, 1, 1, 1]] and diagnostics["batches"].tolist() == [1]
+    pulls, rest = play(algorithm, linear_arms(actions=actions, theta=np.eye(10)[3], noise_scale=0.0), [10, 17], 1)
+    assert pulls[0].tolist() == [[1] * 10, [1, 1, 1, 8, 1, 1, 1, 1, 1, 1]] and rest["batches"].tolist() == [1]
 
 
 def test_blocks_within_a_window():

@@ -125,9 +125,7 @@ THETA = np.array([0.5, -0.2, 0.1], np.float32)
 def byzantine_run(attack):
     def run(params, draws, first, gram, vector):
         t = first + jnp.arange(PLAYS + 2, dtype=jnp.int32)
-        seen = AdversaryView(
-            t, (), (), jnp.arange(PLAYS + 2) < PLAYS, Truth(theta=jnp.asarray(THETA)), (), (), (), None
-        )
+        seen = AdversaryView(t, (), (), np.arange(PLAYS + 2) < PLAYS, Truth(theta=jnp.asarray(THETA)), (), (), (), None)
         return attack.corrupt(params, (), draws, t, Moments(gram, vector), seen)[:2]
 
     return uncompiled(jax.vmap(run, (None, None, 0, None, None)))
@@ -288,10 +286,7 @@ def test_an_attack_in_range_is_the_strongest_that_a_clipping_server_lets_through
             "grid": {"reward_adversary.corruption": [0.0, 0.1]},
         },
     }
-    regret = {
-        name: jb.sweep(local, arms, **more, **settings).regret.mean("seed").values.ravel()
-        for name, more in attacks.items()
-    }
+    regret = {k: jb.sweep(local, arms, **x, **settings).regret.mean("seed").values.ravel() for k, x in attacks.items()}
     assert regret["in range"] == pytest.approx(regret["infinite"], rel=0.02)
     none, before = regret["before"]
     assert regret["in range"] > before > none

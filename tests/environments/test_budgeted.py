@@ -366,16 +366,14 @@ def test_schedules_and_budgets_share_a_program():
 def test_windows_of_many_plays_keep_the_budget_and_count_every_play(algorithm, strength):
     """Runs whose arm is decided are played to the end too, so that a history and a sweep tell the same charges."""
     row = ALGORITHMS[algorithm]
-    environment = row.environment()
+    world = row.environment()
     attack = partial(budgeted, total=20.3, size=0.1, strength=strength, schedule="uniform")
-    once = partial(
-        jb.simulate, partial(row.algorithm, horizon=row.horizon), environment, seed=3, reward_adversary=attack
-    )
+    once = partial(jb.simulate, partial(row.algorithm, horizon=row.horizon), world, seed=3, reward_adversary=attack)
     run, plain = once(history=True), once(checkpoints=7)
     assert len(run.history.reward) == row.horizon
     assert plain.diagnostics["corruption_spent"] == pytest.approx(run.diagnostics["corruption_spent"], rel=1e-6)
     assert 0 < run.diagnostics["corruption_spent"] <= 20.3 * (1 + 1e-6)
-    if strength == "weak" and environment.facts.get("means") is not None:
+    if strength == "weak" and world.facts.get("means") is not None:
         assert plain.diagnostics["corrupted_regret"] == pytest.approx(run.diagnostics["corrupted_regret"], rel=1e-5)
         assert abs(plain.diagnostics["corrupted_regret"] - plain.regret[-1]) <= 40.6
 

@@ -277,9 +277,9 @@ def test_laws_of_linear_arms():
 def test_federated_arms_are_uniform_on_the_sphere(dim):
     environment = federated_linear(num_agents=3, num_arms=4, dim=dim, theta_norm=0.5, reward="bounded", noise_scale=0.4)
     n = 3000
-    context, reward, score, truth = play(environment, np.arange(1, n + 1), np.zeros((n, 3)))
+    context, y, score, truth = play(environment, np.arange(1, n + 1), np.zeros((n, 3)))
     context = np.asarray(context, float)
-    assert context.shape == (n, 3, 4, dim) and reward.shape == score.regret.shape == (n, 3)
+    assert context.shape == (n, 3, 4, dim) and y.shape == score.regret.shape == (n, 3)
     assert_allclose(np.linalg.norm(context, axis=-1), 1, atol=1e-6)
     x = context.reshape(-1, dim)
     moment = x.T @ x / len(x)
@@ -293,9 +293,7 @@ def test_federated_arms_are_uniform_on_the_sphere(dim):
             assert stats.kstest(np.arctan2(*x[:, pair].T), "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
     flat = context.reshape(n, -1)
     assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 5.5 / np.sqrt(n)  # agents, arms: all independent
-    noise = np.asarray(
-        reward - np.einsum("pnd,d->pn", context[:, :, 0], np.full(dim, 0.5 / np.sqrt(dim))), float
-    ).ravel()
+    noise = np.asarray(y - np.einsum("pnd,d->pn", context[:, :, 0], np.full(dim, 0.5 / np.sqrt(dim))), float).ravel()
     assert stats.kstest(noise, "uniform", (-0.4, 0.8)).pvalue > 1e-3
     assert_allclose(np.linalg.norm(truth.theta), 0.5, rtol=1e-6)
 
@@ -417,10 +415,8 @@ def test_gaussian_contextual_rewards():
     n = 20_000
     environment = contextual_linear(num_arms=3, dim=3, reward="gaussian", noise_scale=0.3)
     _, reward, _, truth = play(environment, np.arange(1, n + 1), np.ones(n))
-    noise = np.asarray(reward - truth.means[:, 1], float)
-    assert (
-        stats.kstest(noise, stats.norm(0, 0.3).cdf).pvalue > 1e-3 > stats.kstest(noise, stats.norm(0, 0.32).cdf).pvalue
-    )
+    x = np.asarray(reward - truth.means[:, 1], float)
+    assert stats.kstest(x, stats.norm(0, 0.3).cdf).pvalue > 1e-3 > stats.kstest(x, stats.norm(0, 0.32).cdf).pvalue
 
 
 S = 0.6

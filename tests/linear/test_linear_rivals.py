@@ -123,10 +123,8 @@ def test_bogunovic_widths():
         assert size == pytest.approx(first * 2**h) and slack == pytest.approx(want)
     unknown = bogunovic_elimination(actions=EYE, horizon=2000, weight_floor=0.1).params.own
     for h in range(3):  # batches 0, 1, 2 can begin: sqrt(d) 2^(2 - h) is 8, 4, 2; the cap is 5.9
-        corruption = min(math.sqrt(2000) / math.log(2000), 2 * 2.0 ** (2 - h))
-        want = bogunovic_elimination(
-            actions=EYE, horizon=2000, corruption_budget=corruption, weight_floor=0.1
-        ).params.own
+        total = min(math.sqrt(2000) / math.log(2000), 2 * 2.0 ** (2 - h))
+        want = bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=total, weight_floor=0.1).params.own
         assert unknown.slack[h] == pytest.approx(want.slack[h])
 
 

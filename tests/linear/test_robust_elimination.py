@@ -56,15 +56,13 @@ class Outcome(NamedTuple):
         return self.pulls @ (means.max() - means)
 
 
-def run(environment=ARMS, horizon=600, attack=NOBODY, num_batches=3, **settings):
+def run(world=ARMS, horizon=600, attack=NOBODY, num_batches=3, **settings):
     """32 seeds. Runs whose environments, attacks and settings differ in numbers alone are one program."""
-    algorithm = robust_elimination(
-        actions=environment.facts["actions"], horizon=horizon, num_batches=num_batches, **settings
-    )
+    algorithm = robust_elimination(actions=world.facts["actions"], horizon=horizon, num_batches=num_batches, **settings)
     runs = played(
-        [Lane(seed, algorithm, environment, None, attack) for seed in range(SEEDS)], compiled=False, dtype="float32"
+        [Lane(seed, algorithm, world, None, attack) for seed in range(SEEDS)], compiled=False, dtype="float32"
     )
-    num_arms = len(environment.facts["actions"])
+    num_arms = len(world.facts["actions"])
     pulls = np.array([np.bincount(lane.history.action, minlength=num_arms) for lane in runs])
     return Outcome(pulls, *(np.array([lane.diagnostics[name] for lane in runs]) for name in Outcome._fields[1:]))
 
@@ -129,15 +127,13 @@ def test_paper_radius_by_hand():
     want = 1.1 * np.sqrt(2 * r / m) * (np.sqrt(log) + log / epsilon) + 0.9 * corrupted + 0.7 * alpha
     scales = {"sampling_scale": 1.1, "corruption_bound": alpha, "corruption_scale": 0.9, "bias_scale": 0.7}
     shared = {"log_term": log, "laplace_scale": 2 / epsilon, **scales}
-    radius = lambda **model: float(
-        uncompiled(lambda m: formulas.gamma_paper(r, m, k, **model, **shared))(np.float32(m))
-    )
-    assert radius(model="M1") == pytest.approx(want, rel=1e-5)
+    width = lambda **model: float(uncompiled(lambda m: formulas.gamma_paper(r, m, k, **model, **shared))(np.float32(m)))
+    assert width(model="M1") == pytest.approx(want, rel=1e-5)
     n, log_k = nu * m, np.log(k) + log
     y = 1 + np.sqrt(log_k / n) + log_k / (n * epsilon)
     corrupted = (2 * r * (k * np.sqrt(alpha) + np.sqrt(k * alpha * log)) + np.sqrt(2 * r * k) * alpha) * y
     want = 1.1 * np.sqrt(2 * r) * (np.sqrt(log / n) + log / (n * epsilon)) + 0.9 * corrupted + 0.7 * alpha
-    assert radius(model="M2", weight_floor=nu) == pytest.approx(want, rel=1e-5)
+    assert width(model="M2", weight_floor=nu) == pytest.approx(want, rel=1e-5)
 
 
 def test_order_lines():

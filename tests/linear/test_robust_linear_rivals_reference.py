@@ -161,9 +161,7 @@ def compare(name, cases, wants):
 
 # Settings with the schedule of one program; those that are left out here have other schedules.
 ONE_PROGRAM = {"phased": [0], "bogunovic": [0, 2, 3], "concentrated": [1]}
-CASES = [
-    (name, part) for name in RIVALS for part in ("one program", "others") if part != "others" or name in ONE_PROGRAM
-]
+CASES = [(n, part) for n in RIVALS for part in ("one program", "others") if part != "others" or n in ONE_PROGRAM]
 # "raw median" and "median" are other estimators of algorithms that are here
 ALGORITHMS = ["phased", "bogunovic", "laplace", "gaussian", "concentrated", "buckets", "trimmed"]
 

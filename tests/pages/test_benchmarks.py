@@ -254,9 +254,7 @@ def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
     import gpu_static
 
     def code(*lines):
-        return "\n".join(
-            line if line.endswith(":") else f"        /*{i:04x}*/  {line} ;" for i, line in enumerate(lines)
-        )
+        return "\n".join(x if x.endswith(":") else f"        /*{i:04x}*/  {x} ;" for i, x in enumerate(lines))
 
     # around it the loop over checkpoints, inside of it a shorter loop
     text = code(

@@ -102,9 +102,7 @@ bases = [
     made = combiner(num_arms=5, dim=3, horizon=40)
     assert made.version[2] == (("doubling", *made.version[2][0][1:]), ("online_ucb", *made.version[2][1][1:]))
     with pytest.raises(ValueError, match=r"bases 1\.base.*online_ucb"):
-        read_config(
-            write(tmp_path / "bad.toml", file.replace('{ name = "online_ucb", ep', '{ name = "online_ucv", ep'))
-        )
+        read_config(write(tmp_path / "bad.toml", file.replace('"online_ucb", ep', '"online_ucv", ep')))
 
 
 def test_grids_in_toml(tmp_path):

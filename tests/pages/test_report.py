@@ -45,15 +45,13 @@ def configured(algorithms, environment, constant=None, **settings):
     if "horizon" in coords:
         beyond = t > np.reshape(coords["horizon"], (-1, 1))
         regret[np.broadcast_to(np.expand_dims(beyond, tuple(range(1, len(shape) - 1))), regret.shape)] = np.nan
-    models = {
-        c.label: {"model": c.algorithm.guarantee.model, "unit": c.algorithm.guarantee.unit} for c in job.plan.cells
-    }
+    told = {c.label: {"model": c.algorithm.guarantee.model, "unit": c.algorithm.guarantee.unit} for c in job.plan.cells}
     return xr.Dataset(
         {"regret": ((*dims, "t"), regret), "pulls": ((*dims, "arm"), np.stack([lanes, 2 * lanes], -1))},
         coords | {"algorithm": job.plan.labels, "seed": list(job.plan.seeds), "t": t},
         {
             "config": json.dumps(job.config), "constant_along": json.dumps(job.plan.constant_along),
-            "guarantees": json.dumps({label: x for label, x in models.items() if x["model"] != "none"}),
+            "guarantees": json.dumps({label: x for label, x in told.items() if x["model"] != "none"}),
             "versions": json.dumps({"jaxbandits": "0"}),
         },
     )  # fmt: skip

@@ -512,9 +512,7 @@ def test_the_private_example_passes_in_a_child(monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.chdir(EXAMPLES)
     seen = []
-    monkeypatch.setattr(
-        subprocess, "run", lambda *given, run=subprocess.run, **named: seen.append(given) or run(*given, **named)
-    )
+    monkeypatch.setattr(subprocess, "run", lambda *x, run=subprocess.run, **how: seen.append(x) or run(*x, **how))
     assert main(["check", "my_private_algorithm:one_budget"]) == 0
     said = capsys.readouterr().out
     assert said.strip() == "private_greedy on bernoulli_arms: passed, 12 rules" and len(seen) == 1

@@ -85,15 +85,9 @@ def test_declarations_are_what_algorithms_do(name):
 
 
 def test_a_wrong_declaration_is_found():
-    for name, wrong in (
-        ("ucb1", "clip"),
-        ("ucb1", "zero"),
-        ("kl_ucb", "accept"),
-        ("dp_se", "accept"),
-        ("exp3", "clip"),
-    ):
+    for name, bad in (("ucb1", "clip"), ("ucb1", "zero"), ("kl_ucb", "accept"), ("dp_se", "accept"), ("exp3", "clip")):
         algorithm, environment = catalogue.case(name)
-        assert not kept(algorithm._replace(rewards=Rewards(0.0, 1.0, wrong)), environment)
+        assert not kept(algorithm._replace(rewards=Rewards(0.0, 1.0, bad)), environment)
 
 
 def test_declarations_follow_arguments():
@@ -209,10 +203,7 @@ def test_nothing_declared_or_stated_means_no_warning():
     assert said(jb.algorithms.kl_ucb, GAUSSIAN._replace(facts={"means": GAUSSIAN.facts["means"]})) == []
     # the largest size alone says both signs
     assert "lie in [-1, 1]" in said(jb.algorithms.kl_ucb, GAUSSIAN._replace(facts={"reward_bound": 1.0}))[0]
-    assert assumptions.range_of_rewards(GAUSSIAN._replace(facts={"reward_bound": 1.0, "reward_range": [0, 1]})) == (
-        0,
-        1,
-    )
+    assert assumptions.range_of_rewards(GAUSSIAN._replace(facts={"reward_bound": 1, "reward_range": [0, 1]})) == (0, 1)
 
 
 def test_one_warning_where_epsilon_is_for_bounded_rewards():
@@ -309,9 +300,7 @@ def test_ranges_of_arguments_that_the_catalogue_leaves_open():
 
 
 def test_static_arguments():
-    static = {
-        name: listing.record(name)["static"] for name in ("kl_ucb", "thompson", "ftpl", "byzantine_ucb", "linucb")
-    }
+    static = {x: listing.record(x)["static"] for x in ("kl_ucb", "thompson", "ftpl", "byzantine_ucb", "linucb")}
     assert static == {
         "kl_ucb": ["num_arms"], "thompson": ["num_arms", "posterior"], "ftpl": ["num_arms", "resampling"],
         "byzantine_ucb": [

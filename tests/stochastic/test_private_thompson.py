@@ -177,7 +177,5 @@ def test_what_plain_thompson_sampling_spends():
 @pytest.mark.parametrize("factory", [partial(gdp_thompson, pre_pulls=2), dp_ts_ucb])
 def test_less_noise_spends_more(factory):
     algorithm = factory(num_arms=3, horizon=100, delta=0.01)
-    spent = [
-        algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=scale))[0] for scale in (2.0, 1.0, 0.5)
-    ]
+    spent = [algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=x))[0] for x in (2.0, 1.0, 0.5)]
     assert spent == sorted(spent) and spent[0] < spent[2]

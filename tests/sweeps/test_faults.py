@@ -163,9 +163,7 @@ def test_kill_9_at_random_moments(file, whole, tmp_path):
     print(f"\n{kills} kills while {dict(states)}; {resumed} of {len(logs)} runs went on inside a horizon")
     assert results(out) == whole
     seen = [lines(log) for log in logs]
-    begun = Counter(
-        line.split()[1] for said in seen for line in said if line.startswith("write ") and CHUNK.search(line)
-    )
+    begun = Counter(x.split()[1] for said in seen for x in said if x.startswith("write ") and CHUNK.search(x))
     cut_off = Counter(said[-1].split()[1] for said in seen if said and said[-1].startswith("write "))
     kept = [path.name for path in (out / "chunks").rglob("*.npz")]
     assert kept and all(1 <= begun[name] <= 1 + cut_off[name] for name in kept)  # only what was in flight is done again

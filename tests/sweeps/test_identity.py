@@ -447,9 +447,7 @@ def traced(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
     lanes: list = []
     traced_now = identity.digest_of_group
-    monkeypatch.setattr(
-        identity, "digest_of_group", lambda *args, **how: lanes.append(args) or traced_now(*args, **how)
-    )
+    monkeypatch.setattr(identity, "digest_of_group", lambda *x, **how: lanes.append(x) or traced_now(*x, **how))
     return lanes
 
 

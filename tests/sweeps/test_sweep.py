@@ -87,10 +87,7 @@ def test_chunk_sizes_really_differ():
     """The budgets above give chunks of 16, 32 and 64 lanes."""
     wanted = seeds_of_shard(laid_out())
     machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
-    lanes = {
-        memory: {task.lanes for task in calls_of(add_lane_shapes(laid_out()), wanted, m)}
-        for memory, m in machines.items()
-    }
+    lanes = {x: {task.lanes for task in calls_of(add_lane_shapes(laid_out()), wanted, m)} for x, m in machines.items()}
     assert lanes == {"12KB": {16}, "24KB": {32}, "40KB": {64}, None: {64}}
 
 

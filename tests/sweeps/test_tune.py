@@ -218,9 +218,7 @@ def test_halving_gives_more_seeds_to_the_better_half():
             for x, of in settings.items()
         }
 
-    plan = methods.plan_trials(
-        "halving", {"A": [Dimension("v", "values", values=tuple(range(8)))], "B": []}, None, 64, 0
-    )
+    plan = methods.plan_trials("halving", {"A": [Dimension("v", "values", values=range(8))], "B": []}, None, 64, 0)
     assert plan.first == {"A": [{"v": v} for v in range(8)], "B": [{}]}
     tried = methods.halving(plan, evaluate, 2, range(100, 164), lambda r: r[..., 0, :])
     counts = (~np.isnan(tried.regret["A"][:, :, 0])).sum(-1)
