@@ -20,20 +20,8 @@ from PIL import Image
 import jaxbandits as jb
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = [
-    "jaxbandits",
-    "jaxbandits.environments",
-    "jaxbandits.algorithms",
-    "jaxbandits.adversaries",
-    "jaxbandits.theory",
-    "jaxbandits.estimators",
-    "jaxbandits.learners",
-    "jaxbandits.mechanisms",
-    "jaxbandits.auditing",
-    "jaxbandits.privacy",
-    "jaxbandits.statistics",
-    "jaxbandits.reports.plot",
-]
+ROOMS = "environments algorithms adversaries theory estimators learners mechanisms auditing privacy statistics"
+PUBLIC = ["jaxbandits", *(f"jaxbandits.{room}" for room in ROOMS.split()), "jaxbandits.reports.plot"]
 
 
 def names(module) -> list:
@@ -88,10 +76,7 @@ def test_the_table_of_the_readme_is_true():
     assert ran.returncode == 0, ran.stderr
     shown, today = (
         [[set(re.findall(r"`(\w+)`", cell)) for cell in line.split("|")] for line in text.splitlines() if "| `" in line]
-        for text in (
-            (ROOT / "README.md").read_text().split("algorithms: begin")[1],
-            ran.stdout.split("algorithms: begin")[1],
-        )
+        for text in (page.split("algorithms: begin")[1] for page in ((ROOT / "README.md").read_text(), ran.stdout))
     )
     shown, today = shown[: len(today)], today[:6]
     assert len(shown) >= 6 and {name for row in today for cell in row for name in cell} == set(jb.algorithms.__all__)
@@ -201,10 +186,8 @@ def test_names_of_other_libraries_lead_to_their_pages(crawl):
 
 @pytest.mark.pages
 def test_a_dead_link_and_a_bare_name_are_found(tmp_path):
-    page = (
-        "<article id=x><a href=y.html>a</a><a href=#z>b</a><a href=#x>c</a><a href=http://>d</a> <code>jb.sweep</code>"
-    )
-    (tmp_path / "p.html").write_text(page)
+    links = "<a href=y.html>a</a><a href=#z>b</a><a href=#x>c</a><a href=http://>d</a>"
+    (tmp_path / "p.html").write_text(f"<article id=x>{links} <code>jb.sweep</code>")
     crawl = Crawl(tmp_path)
     assert crawl.dead("p.html") == ["y.html", "#z", "http://"]
     assert crawl.unlinked("p.html", {"jaxbandits.sweep"}) == ["jb.sweep"]
@@ -377,13 +360,8 @@ def test_a_phone_shows_whole_words_and_pictures(crawl, site):
         for place in places:
             page.open(site / place, 420)
             page.run(OPEN)
-            found[place] = [
-                *browser.faults(page),
-                *browser.small_pictures(page),
-                *browser.cut_off(page),
-                *browser.broken_words(page),
-                *page.errors,
-            ]
+            looks = (browser.faults, browser.small_pictures, browser.cut_off, browser.broken_words)
+            found[place] = [*(fault for look in looks for fault in look(page)), *page.errors]
             page.errors.clear()
     assert len(found) > 80 and {place: what for place, what in found.items() if what} == {}
 
@@ -393,9 +371,8 @@ def test_a_phone_shows_whole_words_and_pictures(crawl, site):
 def test_a_broken_word_and_a_small_picture_are_found(tmp_path):
     Image.new("L", (1, 1)).save(tmp_path / "dot.png")
     words = "<p style='width: 5ch; overflow-wrap: anywhere'>elimination of arms</p>"
-    (tmp_path / "page.html").write_text(
-        f"<article>{words}<img alt=dot src=dot.png><img class=toggler src=dot.png></article>"
-    )
+    images = "<img alt=dot src=dot.png><img class=toggler src=dot.png>"
+    (tmp_path / "page.html").write_text(f"<article>{words}{images}</article>")
     with browser.browser() as page:
         page.open(tmp_path / "page.html", 420)
         assert browser.broken_words(page) == ["elimination"] and browser.faults(page) == []
@@ -410,9 +387,8 @@ def test_pictures_have_no_white_ground_in_the_dark_and_formulas_are_typeset(site
             page.open(site / "index.html", 1100, dark=dark)
             page.run("document.querySelector('article img').decode()")
             page.screenshot(tmp_path / "page.png", whole=False)
-            left, top = (
-                page.run(f"document.querySelector('article img').getBoundingClientRect().{x}") for x in ("left", "top")
-            )
+            box = "document.querySelector('article img').getBoundingClientRect()"
+            left, top = (page.run(f"{box}.{side}") for side in ("left", "top"))
             shot = Image.open(tmp_path / "page.png").convert("L")
             corner, ground = (shot.getpixel((int(left) + x, int(top) + 2)) for x in (2, -8))
             assert abs(corner - ground) <= 2 and (ground < 60) == dark

@@ -62,9 +62,8 @@ SMALL = ["--turns", "2", "--seconds", "0", "--horizon", "30", "--lanes", "64"]
 
 def test_the_table_has_ratios_regrets_and_what_does_not_run(fakes, tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text(
-        "".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in ("peers", "peers-short", "other"))
-    )
+    names = ("peers", "peers-short", "other")
+    page.write_text("".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in names))
     assert fakes.main([*SMALL, "--out", str(tmp_path), "--write", str(page)]) == 0
     printed, written = capsys.readouterr().out, page.read_text()
     (skipped,) = [line for line in printed.splitlines() if line.startswith("Absent")]
@@ -231,15 +230,12 @@ def test_libraries_without_a_column_are_looked_up(comparison, tmp_path):
     (tmp_path / "envs" / "arms.py").write_text("class Testbed:\n    'draws rewards'\n")
     other = {"library": "river", "has": ["envs/arms.py:class_Testbed"], "lacks": "privacy"}
     assert comparison.wrong_of_other(other, tmp_path) == []
-    assert comparison.wrong_of_other(other | {"has": ["envs/arms.py:class_Arms"]}, tmp_path) == [
-        "river 0.26.1: envs/arms.py:class_Arms"
-    ]
-    assert comparison.wrong_of_other(other | {"lacks": "rewards"}, tmp_path) == [
-        "river 0.26.1: 'rewards' is in envs/arms.py"
-    ]
-    assert comparison.wrong_of_other(other | {"within": "agents"}, tmp_path) == [
-        f"river 0.26.1: no Python files in {tmp_path / 'agents'}"
-    ]
+    for changes, wrong in (
+        ({"has": ["envs/arms.py:class_Arms"]}, "envs/arms.py:class_Arms"),
+        ({"lacks": "rewards"}, "'rewards' is in envs/arms.py"),
+        ({"within": "agents"}, f"no Python files in {tmp_path / 'agents'}"),
+    ):
+        assert comparison.wrong_of_other(other | changes, tmp_path) == [f"river 0.26.1: {wrong}"]
 
 
 def test_sources_may_be_given_several_times(comparison, tmp_path, monkeypatch, capsys):

@@ -75,11 +75,9 @@ def test_wrong_calls_are_found(tmp_path):
 def test_nine_in_ten_public_symbols_have_known_types():
     checker = shutil.which("basedpyright", path=str(Path(sys.executable).parent))
     assert checker, "basedpyright is among the development tools"
-    home = str(Path(sys.executable).parents[1])
-    environment = os.environ | {
-        "VIRTUAL_ENV": home,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    place = Path(sys.executable).parent
+    path = f"{place}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"VIRTUAL_ENV": str(place.parent), "PATH": path}
     command = [checker, "--verifytypes", jaxbandits.__name__, "--ignoreexternal", "--outputjson"]
     done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
     report = json.loads(done.stdout)["typeCompleteness"]

@@ -303,11 +303,9 @@ def test_exit_codes(tmp_path, monkeypatch, capsys):
         ("crooked", 2, "Program.act must return"),
     ):
         file = tmp_path / f"{name}.toml"
-        file.write_text(
-            "horizon = 20\nseeds = 4\ncheckpoints = 3\n"
-            '[environment]\nname = "bernoulli_arms"\nmeans = [0.2, 0.5, 0.8]\n'
-            f'[[algorithm]]\nname = "guards_makers:{name}"\n'
-        )
+        arms = 'environment = {name = "bernoulli_arms", means = [0.2, 0.5, 0.8]}'
+        algorithm = f'algorithm = "guards_makers:{name}"'
+        file.write_text(f"horizon = 20\nseeds = 4\ncheckpoints = 3\n{arms}\n{algorithm}\n")
         assert cli.main(["run", str(file), "--out", str(tmp_path / name), "--quiet"]) == code
         said = capsys.readouterr().err
         assert words in said and len(said.strip().splitlines()) == 1

@@ -178,9 +178,8 @@ def params_times(field, factor):
     """A leaf of the parameters changed behind the accountant's back."""
 
     def mutate(algorithm):
-        return algorithm._replace(
-            params=algorithm.params._replace(**{field: factor * getattr(algorithm.params, field)})
-        )
+        changed = {field: factor * getattr(algorithm.params, field)}
+        return algorithm._replace(params=algorithm.params._replace(**changed))
 
     return mutate
 
@@ -657,18 +656,9 @@ def test_numbers_that_differ_most_are_kept(monkeypatch):
 OWN_SWEEP = """
 horizon = 24
 seeds = 3
-[environment]
-name = "bernoulli_arms"
-means = [0.2, 0.6]
-[[algorithm]]
-name = "ucb1"
-[[algorithm]]
-name = "bits_and_pieces:own"
-label = "mine"
-[[algorithm]]
-name = "dp_klucb"
-[grid]
-epsilon = [0.5, 1.0]
+environment = {name = "bernoulli_arms", means = [0.2, 0.6]}
+algorithm = ["ucb1", {name = "bits_and_pieces:own", label = "mine"}, "dp_klucb"]
+grid = {epsilon = [0.5, 1.0]}
 """
 
 
@@ -685,7 +675,7 @@ def test_the_command_audits_a_sweep_of_a_file(tmp_path, capsys, monkeypatch):
     labels = [f"{label}, epsilon = {x}" for label in ("mine", "dp_klucb") for x in (0.5, 1.0)]
     assert list(rows["algorithm"]) == labels and list(rows["spent"]) == [0.5, 1.0] * 2
     assert (tmp_path / "out" / "mine-epsilon-0.5.png").exists()
-    (tmp_path / "plain.toml").write_text(OWN_SWEEP.split('[[algorithm]]\nname = "bits')[0])
+    (tmp_path / "plain.toml").write_text(OWN_SWEEP.split("algorithm")[0] + 'algorithm = "ucb1"\n')
     assert main(["audit", "plain.toml", "--out", "new"]) == 2
     assert "no algorithm of this sweep has a guarantee" in capsys.readouterr().err
     assert main(["audit", "none.toml", "--out", "new"]) == 2 and not (tmp_path / "new").exists()

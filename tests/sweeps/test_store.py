@@ -563,15 +563,9 @@ FILE = """
 horizon = 60
 seeds = 40
 checkpoints = 6
-[environment]
-name = "bernoulli_arms"
-means = [0.2, 0.5, 0.8]
-[[algorithm]]
-name = "ucb1"
-[[algorithm]]
-name = "exp3"
-[grid]
-learning_rate = [0.05, 0.1]
+environment = {name = "bernoulli_arms", means = [0.2, 0.5, 0.8]}
+algorithm = ["ucb1", "exp3"]
+grid = {learning_rate = [0.05, 0.1]}
 """
 
 
@@ -606,7 +600,7 @@ def test_what_a_smaller_run_leaves_out_of_the_result_is_said(tmp_path, capsys):
     assert "no longer" not in run(FILE) + run(FILE) + run(FILE, "--seeds", "48")
     assert "results.nc no longer holds 40 of its 48 seeds: finished chunks" in run(FILE, "--seeds", "8")
     assert "no longer" not in run(FILE, "--seeds", "48")
-    few = FILE.replace('[[algorithm]]\nname = "ucb1"\n', "").replace("[0.05, 0.1]", "[0.05]")
+    few = FILE.replace('"ucb1", ', "").replace("[0.05, 0.1]", "[0.05]")
     assert "results.nc no longer holds 8 of its 48 seeds; ucb1; learning_rate = 0.1: " in run(few)
     jb.sweep(BOTH, ARMS, **SMALL | {"progress": True}, store=out)
     assert "no longer" not in capsys.readouterr().err
@@ -827,10 +821,7 @@ def test_a_read_only_directory_is_said_at_once(tmp_path, played):
 
 def test_a_finished_run_on_a_read_only_disk_is_read_plotted_and_reported(tmp_path, played, capsys):
     file = tmp_path / "run.toml"
-    file.write_text(
-        'horizon = 60\nseeds = 40\ncheckpoints = 6\n[environment]\nname = "bernoulli_arms"\nmeans = [0.2, 0.8]\n'
-        '[[algorithm]]\nname = "ucb1"\n'
-    )
+    file.write_text(FILE.replace('"ucb1", "exp3"', '"ucb1"').partition("grid")[0])
     with small_disk(tmp_path / "disk", "4m") as disk:
         again = ["run", str(file), "--out", str(disk / "run"), "--quiet"]
         assert main(again) == 0

@@ -68,21 +68,12 @@ def test_values_are_checked_by_position_and_by_name():
 
 def test_the_docstring_says_all_of_it():
     found = sections(length.__doc__)
-    assert found["Parameters"].split("\n") == [
-        "",
-        "gaps : array of float [K]",
-        "    Between them. At least 0.",
-        "scale : float, default 1.0",
-        "    Of whatever kind. Greater than 0.",
-        'kind : {"sum", "mean"}, default "sum"',
-        "    Of what.",
-        "size : int",
-        "    How many. At least 1.",
-        "share : float, default 0.5",
-        "    Of all. At least 0.",
-        "",
-        "",
-    ]
+    assert found["Parameters"] == (
+        "\ngaps : array of float [K]\n    Between them. At least 0.\n"
+        "scale : float, default 1.0\n    Of whatever kind. Greater than 0.\n"
+        'kind : {"sum", "mean"}, default "sum"\n    Of what.\n'
+        "size : int\n    How many. At least 1.\nshare : float, default 0.5\n    Of all. At least 0.\n\n"
+    )
     assert found["Returns"].strip() == "float\n    In metres."
     assert inspect.signature(length).return_annotation is float
 
@@ -215,11 +206,11 @@ def on_an_alias(base: Base, others: "AlgorithmFactory | Algorithm | None" = None
 
 def test_an_annotation_that_cannot_be_read_raises():
     """Its argument would not be checked."""
+
+    def scale(*, by: Any) -> float: ...
+
     misspelt = {"Skalar": NameError, "Annotated[Skalar, Ge(0)]": NameError, "Ge(0) | None": TypeError}
     for annotation, error in misspelt.items():
-
-        def scale(*, by: Any) -> float: ...
-
         scale.__annotations__["by"] = annotation
         for decorator in (factory, declare):
             with pytest.raises(error) as raised:
