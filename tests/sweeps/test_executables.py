@@ -260,9 +260,8 @@ def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
 
     def run():
         functions_of_group.cache_clear()
-        return jb.sweep(
-            jb.algorithms.linucb, contexts, horizon=100, seeds=16, grid={"radius_scale": [0.2, 0.5]}, progress=False
-        )
+        grid = {"radius_scale": [0.2, 0.5]}
+        return jb.sweep(jb.algorithms.linucb, contexts, horizon=100, seeds=16, grid=grid, progress=False)
 
     first, second = run(), run()
     np.testing.assert_array_equal(first.regret, second.regret)

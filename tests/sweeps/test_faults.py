@@ -35,19 +35,9 @@ horizon = {horizon}
 seeds = 256
 checkpoints = 50
 memory = "600KB"
-[environment]
-name = "bernoulli_losses"
-means = [0.2, 0.4, 0.5, 0.6, 0.8]
-[[algorithm]]
-name = "private_batched"
-[[algorithm]]
-name = "htinf"
-[[algorithm]]
-name = "exp3"
-learning_rate = 0.01
-mixing = 0.1
-[grid]
-epsilon = [0.1, 0.3, 1.0]
+environment = {{name = "bernoulli_losses", means = [0.2, 0.4, 0.5, 0.6, 0.8]}}
+algorithm = ["private_batched", "htinf", {{name = "exp3", learning_rate = 0.01, mixing = 0.1}}]
+grid = {{epsilon = [0.1, 0.3, 1.0]}}
 """
 # A child that says what it is doing, one line each, as it does it.
 CHILD = """
@@ -59,8 +49,7 @@ def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
 from jaxbandits import cli
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.engines import one_call
-from jaxbandits.sweeps.engines import local
+from jaxbandits.sweeps.engines import local, one_call
 from jaxbandits.sweeps.storage import store
 from jaxbandits.reports import output
 import jaxbandits as jb
@@ -356,10 +345,8 @@ ray.shutdown()
     out = tmp_path / "out"
     command = [sys.executable, "-W", "ignore", "-c", script, str(out), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert "1 of 2 calls failed" in done.stdout and "ZeroDivisionError: never closed" in done.stdout, done.stderr[
-        -2000:
-    ]
-    assert "my_module.py" in done.stdout
+    for words in ("1 of 2 calls failed", "ZeroDivisionError: never closed", "my_module.py"):
+        assert words in done.stdout, done.stderr[-2000:]
     arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     alone = jb.sweep({"mine": jb.algorithms.ucb1}, arms, horizon=50, seeds=16, checkpoints=4, progress=False)
     kept = [p for p in (out / "chunks").rglob("*.npz")]

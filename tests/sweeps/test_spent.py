@@ -115,10 +115,6 @@ def test_a_report_knows_the_ledger_of_a_part_that_is_gone(ds, tmp_path):
 def test_no_promise_and_no_noise():
     plain = a.linucb(num_arms=3, dim=2, horizon=10)
     assert privacy_spent(plain, None)[1:] == (math.inf, 0.0) and math.isnan(privacy_spent(plain, None).asked)
-    assert [
-        *doubts_of_spending(plain),
-        *doubts_of_spending(a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=math.inf)),
-    ] == []
-    malformed = a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=1.0)
-    malformed = malformed._replace(guarantee=malformed.guarantee._replace(spend=lambda params: 3))
-    assert [*doubts_of_spending(malformed)] == []
+    silent, private = (a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=epsilon) for epsilon in (math.inf, 1.0))
+    malformed = private._replace(guarantee=private.guarantee._replace(spend=lambda params: 3))
+    assert [doubt for algorithm in (plain, silent, malformed) for doubt in doubts_of_spending(algorithm)] == []

@@ -34,11 +34,8 @@ def cache(tmp_path, monkeypatch):
 
 def read():
     """What is read of both caches: of ours (plain values here, programs alike), and of JAX's."""
-    directory = compilation_cache._directory()
-    return (
-        executables.load_or_build("key", lambda: None),
-        None if directory is None else compilation_cache._Files(directory).get("key"),
-    )
+    ours, directory = executables.load_or_build("key", lambda: None), compilation_cache._directory()
+    return ours, None if directory is None else compilation_cache._Files(directory).get("key")
 
 
 PLACES = {
