@@ -15,18 +15,12 @@ from uncompiled import uncompiled
 from jaxbandits import simulator, spans
 from jaxbandits.algorithms.stochastic.ucb1 import ucb1
 from jaxbandits.environments import contextual
+from jaxbandits.environments import losses as loss_kinds
 from jaxbandits.environments.contextual import contextual_linear
 from jaxbandits.environments.experts import rotating_experts
 from jaxbandits.environments.federated import federated_linear
 from jaxbandits.environments.linear import linear_arms
-from jaxbandits.environments.losses import (
-    bernoulli_losses,
-    fixed_gap_losses,
-    lemma51_losses,
-    loss_table,
-    sinusoid_losses,
-    switching_losses,
-)
+from jaxbandits.environments.losses import bernoulli_losses, sinusoid_losses, switching_losses
 from jaxbandits.random import Draws
 
 FULLY_OPTIMIZED_JIT = functools.partial(jax.jit, compiler_options=FULLY_OPTIMIZED)
@@ -62,16 +56,16 @@ ADVICE = np.random.default_rng(1).dirichlet(np.ones(3), size=5)
 MOVING = np.random.default_rng(2).dirichlet(np.ones(3), size=(300, 5))
 INNER = bernoulli_losses(means=[0.2, 0.5, 0.7])
 LOSSES = {
-    "fixed_gap": fixed_gap_losses(num_arms=3, best=1, base=0.6, gap=0.2),
+    "fixed_gap": loss_kinds.fixed_gap_losses(num_arms=3, best=1, base=0.6, gap=0.2),
     "bernoulli": INNER,
-    "table": loss_table(losses=TABLE),
+    "table": loss_kinds.loss_table(losses=TABLE),
     "switching": switching_losses(num_arms=3, cuts=[0, 40, 111], arms=[2, 0, 1], base=0.7, gap=0.5),
     "many_cuts": switching_losses(num_arms=3, cuts=np.arange(0, 400, 10), arms=np.arange(40) % 3),
     "sinusoid": sinusoid_losses(num_arms=5, period=37),
     "sinusoid_fraction": sinusoid_losses(num_arms=5, period=37.37),
     "sinusoid_one": sinusoid_losses(num_arms=3, period=1),
-    "lemma51": lemma51_losses(change=50),
-    "lemma51_primed": lemma51_losses(change=50, primed=True),
+    "lemma51": loss_kinds.lemma51_losses(change=50),
+    "lemma51_primed": loss_kinds.lemma51_losses(change=50, primed=True),
 }
 WORLDS = {
     **LOSSES,
@@ -124,13 +118,8 @@ def same_in_windows_of_any_length(environment, play):
 def test_truth_and_regret_agree_in_float64(name):
     environment = WORLDS[name]
     with jax.enable_x64(True):
-        _, _, score, truth = play(
-            environment,
-            np.arange(1, 25),
-            action := actions_for(environment, 24),
-            dtype=np.float64,
-            root=Draws(np.uint32(3), "environment", jnp.float64),
-        )
+        action, root = actions_for(environment, 24), Draws(np.uint32(3), "environment", jnp.float64)
+        _, _, score, truth = play(environment, np.arange(1, 25), action, root, np.float64)
     means = np.broadcast_to(truth.means, (*action.shape, environment.facts["num_arms"]))
     played = np.take_along_axis(means, action[..., None], -1)[..., 0]
     if score.regret is None:
@@ -189,21 +178,17 @@ def test_sinusoid_is_accurate_in_float32_at_large_t(period):
     i = np.arange(7)
     want = 0.5 + 0.3 * np.sin(2 * np.pi * (phase[:, None].astype(float) + i / 7)) + 0.2 * i / 6
     assert np.abs(got - want).max() < 1e-6
-    naive = np.sin(
-        np.float32(2 * np.pi) * (t.astype(np.float32) / np.float32(period))
-    )  # what the integers are there for
+    # what the integers are there for
+    naive = np.sin(np.float32(2 * np.pi) * (t.astype(np.float32) / np.float32(period)))
     assert np.abs(naive - np.sin(2 * np.pi * phase.astype(float))).max() > 1e-3
 
 
 def test_sinusoid_closed_form_at_large_times():
     environment = sinusoid_losses(num_arms=3, period=777.25)
-    t = np.arange(1, 1_000_001)
-    times = np.array([10, 999_999, 1_000_000])
-    i = np.arange(3)
-    want = [
-        (0.5 + 0.3 * np.sin(2 * np.pi * (np.fmod(t, 777.25) / 777.25 + j / 3)) + 0.1 * j).cumsum()[times - 1] for j in i
-    ]
-    assert_allclose(environment.facts["losses"].cumulative(environment.params, times), np.stack(want, -1), rtol=1e-9)
+    times, i = np.array([10, 999_999, 1_000_000]), np.arange(3)
+    phase = np.fmod(np.arange(1, 1_000_001), 777.25)[:, None] / 777.25
+    want = (0.5 + 0.3 * np.sin(2 * np.pi * (phase + i / 3)) + 0.1 * i).cumsum(0)[times - 1]
+    assert_allclose(environment.facts["losses"].cumulative(environment.params, times), want, rtol=1e-9)
 
 
 def brute_experts(losses, advice, times):
@@ -318,10 +303,8 @@ def test_contextual_features_of_the_paper_and_of_its_code(features, contexts):
         assert_array_equal(context[:, :dim], np.broadcast_to(basis, (n, dim, dim)))
     assert np.linalg.norm(context, axis=-1).max() <= environment.facts["feature_norm"] + 1e-6
     assert means.min() > -1e-6 and means.max() < 1 + 1e-6
-    played = means[np.arange(n), np.arange(n) % arms]
-    assert abs(np.mean(np.asarray(reward) - played)) < 4 * 0.5 / np.sqrt(n)
-    fixed = (context == context[:1]).all()
-    assert fixed == (contexts == "fixed")
+    assert abs(np.mean(np.asarray(reward) - means[np.arange(n), np.arange(n) % arms])) < 4 * 0.5 / np.sqrt(n)
+    assert (context == context[:1]).all() == (contexts == "fixed")
     again = play(environment, t, np.arange(n) % arms, root=Draws(np.uint32(4)).child("environment"))
     assert np.abs(np.asarray(again[3].theta) - theta).max() > 1e-2  # another trial, another theta
     if contexts == "redraw":
@@ -350,8 +333,7 @@ def test_contextual_directions_are_uniform_on_the_sphere(dim):
             assert stats.kstest(x[:, j] ** 2, "beta", (0.5, (free - 1) / 2)).pvalue > 1e-3
             assert stats.kstest(x[:, j] ** 2, "beta", (0.5, free / 2)).pvalue < 1e-3
         for j in range(free - 1):  # angles between neighbours
-            angle = np.arctan2(x[:, j], x[:, j + 1])
-            assert stats.kstest(angle, "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
+            assert stats.kstest(np.arctan2(x[:, j], x[:, j + 1]), "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
 
 
 @functools.cache

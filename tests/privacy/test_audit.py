@@ -30,6 +30,9 @@ CONFIDENCE = 1 - 1e-3 / FAMILY
 ACTIONS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 SMALL = {"num_arms": 2, "horizon": 40}
 USERS = SMALL | {"dim": 2}
+BATCHES = {"actions": ACTIONS, "horizon": 40, "num_batches": 2, "epsilon": 1.0}
+CONCENTRATED = {"rho": 0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, "delta": 0.1}
+TEAM = {"num_agents": 3, "num_arms": 2, "dim": 2, "window": 4, "epsilon": 1.0, "delta": 0.2}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -48,44 +51,26 @@ def _a_little_optimized():
 TIGHT = {
     "ldp_exp3": (partial(a.ldp_exp3, **SMALL, epsilon=1.0, learning_rate=0.02, mixing=0.1), 2 * RUNS),
     "local_exp4": (
-        partial(a.local_exp4, **SMALL, num_experts=3, epsilon=1.0, learning_rate=0.02, mixing=0.1),
-        2 * RUNS,
-    ),
+        partial(a.local_exp4, **SMALL, num_experts=3, epsilon=1.0, learning_rate=0.02, mixing=0.1), 2 * RUNS),
     "ldp_ucb": (partial(a.ldp_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "ldp_ucb, flips": (partial(a.ldp_ucb, **SMALL, epsilon=1.0, mechanism="randomized_response"), 2 * RUNS),
     "private_batched": (partial(a.private_batched, **SMALL, epsilon=1.0, window=4), 2 * RUNS),
-    "robust_elimination": (partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0),
-        2 * RUNS),
-    "robust_elimination, M2": (
-        partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0, model="M2"), 2 * RUNS
-    ),
+    "robust_elimination": (partial(a.robust_elimination, **BATCHES), 2 * RUNS),
+    "robust_elimination, M2": (partial(a.robust_elimination, **BATCHES, model="M2"), 2 * RUNS),
     "phased_elimination": (partial(a.phased_elimination, actions=ACTIONS, horizon=40, epsilon=1.0), 2 * RUNS),
     # at the catalogue's epsilon = 8 no bound from this many runs could refute them
-    "median_elimination": (partial(a.median_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0),
-        2 * RUNS),
-    "trimmed_elimination": (partial(a.trimmed_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0),
-        2 * RUNS),
+    "median_elimination": (partial(a.median_elimination, **BATCHES), 2 * RUNS),
+    "trimmed_elimination": (partial(a.trimmed_elimination, **BATCHES), 2 * RUNS),
     "bandit_to_experts": (
         partial(a.bandit_to_experts, **SMALL, num_experts=3, base=partial(a.private_batched, epsilon=1.0, window=4)),
-        2 * RUNS
-    ),
+        2 * RUNS),
     "adap_ucb": (partial(a.adap_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "adap_kl_ucb": (partial(a.adap_kl_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
     # delta such that the best event is not rare
-    "adac_ucb": (
-        partial(a.adac_ucb, **SMALL, rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1),
-        2 * RUNS,
-    ),
+    "adac_ucb": (partial(a.adac_ucb, **SMALL, **CONCENTRATED), 2 * RUNS),
     "adac_gope": (
-        partial(
-            a.adac_gope, actions=ACTIONS, horizon=60, failure_prob=0.5, noise_scale=0.1,
-            rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1
-        ),
-        4 * RUNS,
-    ),
-    "adac_oful": (
-        partial(a.adac_oful, **USERS, rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1), 4 * RUNS
-    ),
+        partial(a.adac_gope, actions=ACTIONS, horizon=60, failure_prob=0.5, noise_scale=0.1, **CONCENTRATED), 4 * RUNS),
+    "adac_oful": (partial(a.adac_oful, **USERS, **CONCENTRATED), 4 * RUNS),
     "dist_elimination": (partial(a.dist_elimination, num_arms=2, horizon=40, epsilon=1.0), 2 * RUNS),
     "dp_klucb": (partial(a.dp_klucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "dp_imed": (partial(a.dp_imed, **SMALL, epsilon=1.0), 2 * RUNS),
@@ -98,40 +83,24 @@ TIGHT = {
     "prm_ucb": (partial(a.prm_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "prm_thompson": (partial(a.prm_thompson, **SMALL, epsilon=1.0), 2 * RUNS),
     # a tree of one node: two episodes, one release
-    "byzantine_ucb": (
-        partial(
-            a.byzantine_ucb, num_agents=3, num_arms=2, dim=2, horizon=8, window=4, privacy="tree", epsilon=1.0,
-            delta=0.2
-        ),
-        4 * RUNS,
-    ),
+    "byzantine_ucb": (partial(a.byzantine_ucb, **TEAM, horizon=8, privacy="tree"), 4 * RUNS),
     "online_ucb": (partial(a.online_ucb, **USERS, epsilon=1.0, delta=0.2, learner="ogd"), 4 * RUNS),
     "online_ucb, reward": (
-        partial(a.online_ucb, **USERS, epsilon=1.0, delta=0.2, learner="ogd", private_features=False), 4 * RUNS
-    ),
+        partial(a.online_ucb, **USERS, epsilon=1.0, delta=0.2, learner="ogd", private_features=False), 4 * RUNS),
     "ldp_linucb": (partial(a.ldp_linucb, **USERS, delta=0.2, epsilon=1.0), 4 * RUNS),
     "epsilon_greedy": (partial(a.epsilon_greedy, **USERS, delta=0.2, statistics="ldp", epsilon=1.0), 4 * RUNS),
     "linear_thompson": (partial(a.linear_thompson, **USERS, delta=0.2, statistics="ldp", epsilon=1.0), 4 * RUNS),
     # a batch of one user: its sum is that user's message
     "shuffle_linucb, alone": (
-        partial(a.shuffle_linucb, **USERS, delta=0.2, protocol="amplified", window=1, epsilon=1.0), 4 * RUNS
-    ),
+        partial(a.shuffle_linucb, **USERS, delta=0.2, protocol="amplified", window=1, epsilon=1.0), 4 * RUNS),
     # three nodes of the tree, each released by itself: Gaussian noise composes exactly
     "jdp_linucb": (
-        partial(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary", epsilon=1.0), 8 * RUNS
-    ),
+        partial(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary", epsilon=1.0), 8 * RUNS),
     # all running sums are one Gaussian release of the first message, whose column is the longest
     "jdp_linucb, blt": (partial(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, epsilon=1.0), 4 * RUNS),
-    "byzantine_ucb, blt": (
-        partial(
-            a.byzantine_ucb, num_agents=3, num_arms=2, dim=2, horizon=32, window=4, privacy="counter", epsilon=1.0,
-            delta=0.2
-        ),
-        4 * RUNS,
-    ),
+    "byzantine_ucb, blt": (partial(a.byzantine_ucb, **TEAM, horizon=32, privacy="counter"), 4 * RUNS),
     "doubling": (
-        partial(a.doubling, **USERS, base=partial(a.online_ucb, epsilon=1.0, delta=0.2, learner="ogd")), 4 * RUNS
-    ),
+        partial(a.doubling, **USERS, base=partial(a.online_ucb, epsilon=1.0, delta=0.2, learner="ogd")), 4 * RUNS),
 }  # fmt: skip
 
 
@@ -458,16 +427,6 @@ def test_a_mutant_is_caught(label):
 
 def test_bad_input_is_refused():
     made = a.ldp_ucb(**SMALL, epsilon=1.0)
-    with pytest.raises(ValueError, match="ucb1 has no guarantee"):
-        jb.audit(a.ucb1(**SMALL), runs=RUNS)
-    with pytest.raises(ValueError, match="runs = 100"):
-        jb.audit(made, runs=100)
-    for confidence in (0.0, 1.0, 95):
-        with pytest.raises(ValueError, match="confidence"):
-            jb.audit(made, runs=RUNS, confidence=confidence)
-    for delta in (-0.1, 1.0):
-        with pytest.raises(ValueError, match="delta"):
-            jb.audit(made, runs=RUNS, delta=delta)
     for pairs, said in (
         ([], "empty"), ([(Edit(1), Edit(2, 1.0))], "of one play"), ([(0.0, 1.0)], "two auditing.Edit"),
         ((Edit(1), Edit(1, 1.0)), "two auditing.Edit"), ([(Edit(30), Edit(30, 1.0))], "play = 30"),
@@ -475,17 +434,30 @@ def test_bad_input_is_refused():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=f"pairs.*{said}"):
             jb.audit(made, runs=RUNS, pairs=pairs)
-    # a reward that the claim is not about would refute it
-    with pytest.raises(ValueError, match=r"reward = 5.0 is beyond the claim, for rewards in \[-1, 1\]"):
-        jb.audit(FAMILIES["phased_elimination"](), runs=RUNS, pairs=[(Edit(1, 5.0), Edit(1, -5.0))])
-    with pytest.raises(ValueError, match=r"feature = .* must be 2 numbers for unit 'user'"):
-        jb.audit(FAMILIES["ldp_linucb"](), runs=RUNS, pairs=[(Edit(1, 1.0), Edit(1, 0.0))])
-    with pytest.raises(ValueError, match="num_arms = 2 disagrees with the environment's 3"):
-        jb.audit(made, runs=RUNS, environment=partial(e.bernoulli_arms, means=[0.1, 0.2, 0.3]))
+    three = partial(e.bernoulli_arms, means=[0.1, 0.2, 0.3])
+    for algorithm, changes, said in (
+        (a.ucb1(**SMALL), {}, "ucb1 has no guarantee"),
+        *((made, {"confidence": x}, "confidence") for x in (0.0, 1.0, 95)),
+        *((made, {"delta": x}, "delta") for x in (-0.1, 1.0)),
+        (made, {"runs": 100}, "runs = 100"),
+        (made, {"environment": three}, "num_arms = 2 disagrees with the environment's 3"),
+        (a.prm_elimination(**SMALL, epsilon=1.0, shortcut=True), {}, "shortcut"),
+        # a reward that the claim is not about would refute it
+        (
+            FAMILIES["phased_elimination"](),
+            {"pairs": [(Edit(1, 5.0), Edit(1, -5.0))]},
+            r"reward = 5.0 is beyond the claim, for rewards in \[-1, 1\]",
+        ),
+        (
+            FAMILIES["ldp_linucb"](),
+            {"pairs": [(Edit(1, 1.0), Edit(1, 0.0))]},
+            r"feature = .* must be 2 numbers for unit 'user'",
+        ),
+    ):
+        with pytest.raises(ValueError, match=said):
+            jb.audit(algorithm, **{"runs": RUNS} | changes)
     with pytest.raises(TypeError, match=r"ldp_ucb needs num_arms, horizon, epsilon: functools\.partial"):
         jb.audit("ldp_ucb", runs=RUNS)
-    with pytest.raises(ValueError, match="shortcut"):
-        jb.audit(a.prm_elimination(**SMALL, epsilon=1.0, shortcut=True), runs=RUNS)
     with pytest.raises(ValueError, match="unit"):
         neighbours.edits("row", [1])
 
@@ -500,8 +472,7 @@ def test_an_audit_is_repeatable_and_its_seed_counts():
 
 def test_a_users_pair_is_the_one_that_is_audited():
     made = a.ldp_ucb(**SMALL, epsilon=1.0)
-    pair = Edit(play=1, reward=0.0), Edit(play=1, reward=0.5)
-    found = jb.audit(made, runs=RUNS, pairs=[pair])
+    found = jb.audit(made, runs=RUNS, pairs=[(Edit(play=1, reward=0.0), Edit(play=1, reward=0.5))])
     assert sorted(edit.reward for edit in found.event.pair) == [0.0, 0.5]
     assert 0.3 < found.epsilon_lower <= 0.5  # half the sensitivity, half the budget
 
@@ -558,9 +529,10 @@ def told_after_echoes(algorithm):
     return algorithm._replace(program=program._replace(init=init, act=act, encode=encode, update=update))
 
 
-@pytest.mark.planted(
-    "an algorithm behind its claim", "releases without noise where rewards echo arms, `private_batched`"
-)
+ECHO = "releases without noise where rewards echo arms, `private_batched`"
+
+
+@pytest.mark.planted("an algorithm behind its claim", ECHO)
 def test_inputs_that_react_show_what_fixed_ones_do_not():
     made = a.private_batched(**SMALL, epsilon=1.0, window=1)
     leak = told_after_echoes(made)
@@ -592,12 +564,8 @@ def test_what_a_reacting_input_pays():
         return rewards, state
 
     def seen(private, rule):
-        edit = Edit(
-            np.int32(private),
-            np.float32(9),
-            otherwise=np.float32(-9),
-            rule=np.int32(neighbours.REACTION_RULES.index(rule)),
-        )
+        number = np.int32(neighbours.REACTION_RULES.index(rule))
+        edit = Edit(np.int32(private), np.float32(9), otherwise=np.float32(-9), rule=number)
         first, last = paid(edit, np.int32(0), np.arange(1, 4), np.array([1, 1, 0]), np.ones(3, bool))
         second, last = paid(edit, last, np.arange(4, 7), np.array([2, 0, 0]), np.array([True, True, False]))
         assert int(last) == 0
@@ -649,8 +617,7 @@ def test_a_whole_run_shows_what_leaks_late():
 
 def test_numbers_that_differ_most_are_kept(monkeypatch):
     monkeypatch.setattr(transcripts, "MAX_COLUMNS", 8)
-    found = jb.audit(a.adap_ucb(**SMALL, epsilon=1.0), runs=20_000, whole=True)
-    assert 0.7 < found.epsilon_lower <= 1
+    assert 0.7 < jb.audit(a.adap_ucb(**SMALL, epsilon=1.0), runs=20_000, whole=True).epsilon_lower <= 1
 
 
 OWN_SWEEP = """

@@ -86,10 +86,8 @@ def matrices(form, n, count):
     if form == "blt":
         gaps = blt.gaps_of(n, 4, "max")
         theta, zeta = 1 - gaps.theta, 1 - gaps.zeta
-        omega = [
-            np.prod(own - zeta) / np.prod([own - other for j, other in enumerate(theta) if j != i])
-            for i, own in enumerate(theta)
-        ]
+        others = [np.delete(theta, i) for i in range(len(theta))]
+        omega = [np.prod(own - zeta) / np.prod(own - other) for own, other in zip(theta, others, strict=True)]
         R = lower_toeplitz([1.0] + [float(np.dot(omega, theta ** (k - 1))) for k in range(1, n)])
         return A @ np.linalg.inv(R), R
     if form == "tree":

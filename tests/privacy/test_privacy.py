@@ -38,11 +38,8 @@ def test_by_hand():
     one = m.laplace_event("x", 1.0, 2.0)
     assert m.compose([]) == (0.0, 0.0) == m.compose([one._replace(times=0)], 0.1)
     assert m.compose([one, one._replace(times=3)]) == (2.0, 0.0)
-    assert (
-        m.compose([m.laplace_event("x", 1.0, 0.0)], 0.1)
-        == (INF, 0.0)
-        == m.compose([m.gaussian_event("x", 1.0, 0.0)], 0.1)
-    )
+    for event in (m.laplace_event("x", 1.0, 0.0), m.gaussian_event("x", 1.0, 0.0)):
+        assert m.compose([event], 0.1) == (INF, 0.0)
     assert m.compose([m.laplace_event("x", INF, 3.0)]) == (INF, 0.0)
     assert m.compose([m.laplace_event("x", 0.0, 0.0)]) == (0.0, 0.0)  # nothing depends on the unit
     three, four = m.gaussian_event("x", 3.0, 10.0), m.gaussian_event("y", 0.4, 1.0)
@@ -104,10 +101,8 @@ def test_binomial_noise_of_a_shuffled_batch_against_the_accountant(pld, coordina
     low, high = int(law.ppf(1e-12)), int(law.isf(1e-12))
     one = {x: float(law.logpmf(x)) for x in range(low, high + shift)}
     other = {x: float(law.logpmf(x - shift)) for x in range(low, high + shift)}
-    exact = pld.from_two_probability_mass_functions(one, other, value_discretization_interval=1e-3).self_compose(
-        coordinates
-    )
-    exact = exact.get_epsilon_for_delta(delta)
+    single = pld.from_two_probability_mass_functions(one, other, **FINE)
+    exact = single.self_compose(coordinates).get_epsilon_for_delta(delta)
     assert 0.98 * exact < m.vector_epsilon(code, 2.0 * math.sqrt(coordinates), coordinates, delta) < 1.5 * exact
 
 
@@ -155,9 +150,7 @@ def test_pure_releases_against_the_accountant(pld, kind, epsilon, times, delta):
 
 
 def test_releases_of_several_kinds_against_the_accountant(pld):
-    """Two sizes of Laplace noise, a Gaussian release,
-    and one that is (epsilon, delta)-private by an argument of its own.
-    """
+    """Two sizes of Laplace noise, a Gaussian release, and one of an (epsilon, delta) of its own."""
     given = {"value_discretization_interval": 1e-4}
     both = pld.from_laplace_mechanism(5.0, **given).self_compose(20)
     both = both.compose(pld.from_laplace_mechanism(2.0, **given).self_compose(3))
@@ -175,11 +168,8 @@ def test_releases_of_several_kinds_against_the_accountant(pld):
 
 
 def test_mixtures(pld):
-    theirs = (
-        pld.from_gaussian_mechanism(3.0, **FINE)
-        .compose(pld.from_laplace_mechanism(5.0, **FINE))
-        .get_epsilon_for_delta(1e-4)
-    )
+    both = pld.from_gaussian_mechanism(3.0, **FINE).compose(pld.from_laplace_mechanism(5.0, **FINE))
+    theirs = both.get_epsilon_for_delta(1e-4)
     ours = m.compose([m.gaussian_event("x", 1.0, 3.0), m.laplace_event("y", 1.0, 5.0)], 1e-4)[0]
     assert theirs <= ours < 1.1 * theirs
 
@@ -220,11 +210,8 @@ def test_what_is_spent_is_the_composition_of_the_events(name):
         if event.mechanism == "binomial":  # four times the trials
             assert double.epsilon < event.epsilon
         elif name in PERTURBED:
-            assert (
-                event.sensitivity / event.scale / 2
-                < double.sensitivity / double.scale
-                < event.sensitivity / event.scale
-            )
+            before, after = (x.sensitivity / x.scale for x in (event, double))
+            assert before / 2 < after < before
         else:
             assert double.scale == pytest.approx(2 * event.scale) and double.sensitivity == event.sensitivity
     told = ledger(algorithm, environment)
@@ -273,25 +260,19 @@ def test_tables_of_noise_deliver_the_claim_in_every_row(name, changes):
 
 
 def test_sensitivity_of_the_sums_behind_a_mean():
-    """One reward changed between any two values moves what is released by no more than the event says,
-    up to rounding.
-    """
+    """Another reward moves what is released by no more than the event says, up to rounding."""
     from jaxbandits.algorithms.stochastic import integer_sums
 
     clip = np.float32(0.7)
     ceiling = np.float32(integer_sums.power_above(clip))
     values = np.linspace(-0.9, 0.9, 1801, dtype=np.float32)
     kept = np.where(np.abs(values) <= clip, values, 0)
-    sums = [
-        float(
-            integer_sums.sum_as_float(
-                integer_sums.add_rewards(integer_sums.nothing(np.float32), np.full(1, x, np.float32), ceiling),
-                ceiling,
-                np.dtype("float32"),
-            )
-        )
-        for x in kept
-    ]
+
+    def sum_of(x):
+        total = integer_sums.add_rewards(integer_sums.nothing(np.float32), np.full(1, x, np.float32), ceiling)
+        return float(integer_sums.sum_as_float(total, ceiling, np.dtype("float32")))
+
+    sums = list(map(sum_of, kept))
     assert max(sums) - min(sums) == pytest.approx(2 * 0.7, rel=1e-6)
 
 
@@ -338,9 +319,8 @@ def test_a_guarantee_declared_as_a_whole_is_one_event():
 
 def test_the_gaussian_mechanism_says_what_the_classic_formula_delivers():
     def spent(epsilon, delta):
-        made = jb.algorithms.private_elimination(
-            actions=np.eye(3), horizon=1000, epsilon=epsilon, delta=delta, mechanism="gaussian"
-        )
+        build = partial(jb.algorithms.private_elimination, actions=np.eye(3), horizon=1000, mechanism="gaussian")
+        made = build(epsilon=epsilon, delta=delta)
         return made.guarantee.spend(made.params)[0]
 
     assert 0 < spent(0.5, 1e-5) < 0.5  # its proof is loose
