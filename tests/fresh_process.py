@@ -76,8 +76,7 @@ def start(script: str, *arguments: Any, env: Any = None, cwd: Any = None, config
 def run(script: str, *arguments: Any, timeout: float = 600, **options: Any) -> Any:
     """A script from its beginning to its end, as `subprocess.run` returns it."""
     process = start(script, *arguments, **options)
-    code = process.wait(timeout)
-    return subprocess.CompletedProcess([script, *arguments], code, *process.output)
+    return subprocess.CompletedProcess([script, *arguments], process.wait(timeout), *process.output)
 
 
 class Server:

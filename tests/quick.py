@@ -189,8 +189,7 @@ class Change:
         if case is not None:
             return self.case(case)
         near = self.file(item.path)
-        words = set(re.findall(r"\w+", item.name))
-        return 0 if near == 2 and words & self.names else near
+        return 0 if near == 2 and set(re.findall(r"\w+", item.name)) & self.names else near
 
 
 def pytest_addoption(parser):

@@ -298,8 +298,7 @@ def test_tuning_of_the_base():
     assert (general.learning_rate, general.mixing) == (want["learning_rate"], want["mixing"])
     free = make(base=exp3, epsilon=INF).params.base
     assert free == (math.sqrt(2 * math.log(3) / 30_000), 0.0)
-    override = make(base=partial(exp3, learning_rate=0.02), epsilon=0.1).params.base
-    assert override == (0.02, tuned.mixing)
+    assert make(base=partial(exp3, learning_rate=0.02), epsilon=0.1).params.base == (0.02, tuned.mixing)
     small = private_batched(num_arms=3, horizon=20, epsilon=0.1, base=partial(exp3, learning_rate=0.02, mixing=0.3))
     assert small.params.base == (0.02, 0.3)  # the theory has no mixing here, and is not asked
     want = theory.ftpl_tuning(3, 10_000, 0.1)

@@ -364,8 +364,7 @@ def test_the_claim_and_its_ledger_are_the_base_s_and_no_audit_refutes_it(base):
 
 
 def test_without_privacy_nothing_is_claimed():
-    late = a.delayed(num_arms=2, horizon=9, base=a.ucb1, delay=2)
-    assert late.guarantee == Guarantee()
+    assert a.delayed(num_arms=2, horizon=9, base=a.ucb1, delay=2).guarantee == Guarantee()
 
 
 # ---- the hybrid's weights and the bounds

@@ -102,8 +102,7 @@ def test_what_is_spent():
     events = algorithm.guarantee.events(algorithm.params)
     assert jb.mechanisms.zcdp(events) == pytest.approx(0.5) and jb.mechanisms.gdp(events) == pytest.approx(1.0)
     assert algorithm.guarantee.spend(made("no noise").params)[0] == math.inf
-    silent = algorithm.params._replace(mechanism_scale=0.0)
-    assert algorithm.guarantee.spend(silent)[0] == math.inf
+    assert algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=0.0))[0] == math.inf
 
 
 def test_no_noise_is_the_limit_of_little():

@@ -359,12 +359,10 @@ def test_nodes_of_the_binary_tree(horizon):
 
 
 def test_running_sums_by_square_roots():
-    found = exact_presets.running_sums("square_root", 20_000)
-    assert found == pytest.approx((2.05394, 2.05394), abs=5e-6)
+    assert exact_presets.running_sums("square_root", 20_000) == pytest.approx((2.05394, 2.05394), abs=5e-6)
     direct = math.sqrt(sum((math.comb(2 * j, j) / 4**j) ** 2 for j in range(300)))
     assert exact_presets.running_sums("square_root", 300).column_norm == pytest.approx(direct, rel=1e-12)
-    blt = exact_presets.running_sums("blt", 20_000)
-    assert blt == pytest.approx((2.0507, 2.0616), abs=5e-5)
+    assert exact_presets.running_sums("blt", 20_000) == pytest.approx((2.0507, 2.0616), abs=5e-5)
 
 
 def test_trials_are_the_fewest_that_spend_at_most_epsilon():

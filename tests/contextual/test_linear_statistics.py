@@ -142,8 +142,7 @@ def test_what_a_user_reports(preset, off):
     want = np.array([x[i] * x[j] for i, j in pairs(3)] + [0.5 * value for value in x])
     scale = np.array([1.0 if i == j else off for i, j in pairs(3)] + [1.0] * 3) * p.vector
     assert np.all(np.abs(sent.mean(0) - want) < 5 * scale / math.sqrt(plays))
-    covariance = np.cov(sent.T) / np.outer(scale, scale)
-    assert np.all(np.abs(covariance - np.eye(9)) < 5 * math.sqrt(2 / plays))
+    assert np.all(np.abs((np.cov(sent.T) / np.outer(scale, scale)) - np.eye(9)) < 5 * math.sqrt(2 / plays))
 
 
 def test_clients_bound_what_they_report():

@@ -188,8 +188,7 @@ def test_what_the_others_spend():
 def test_perturbation_counts_for_privacy_and_half_noise_does_not_hide():
     made = quiet(epsilon=1.0, min_eigenvalue=0.0)
     assert 0.9 < made.guarantee.spend(made.params)[0] < 1
-    half = made.params._replace(mechanism_scale=0.5, perturbation=0.0)
-    assert made.guarantee.spend(half)[0] > 2
+    assert made.guarantee.spend(made.params._replace(mechanism_scale=0.5, perturbation=0.0))[0] > 2
     assert made.guarantee.spend(made.params._replace(mechanism_scale=0.0))[0] == math.inf
 
 
@@ -253,8 +252,7 @@ def test_noise_of_a_message(private):
         assert abs(column.mean()) < 5 * spread / math.sqrt(n)
         z = [(column.var() / (s * spread) ** 2 - 1) * math.sqrt(n / 2) for s in (1, 2 / 3, 1.5)]
         assert abs(z[0]) < 5 < min(abs(z[1]), abs(z[2]))
-    correlation = np.corrcoef(off.T) - np.eye(6)
-    assert np.abs(correlation).max() < 5 / math.sqrt(n)
+    assert np.abs(np.corrcoef(off.T) - np.eye(6)).max() < 5 / math.sqrt(n)
 
 
 def test_client_believes_nothing():

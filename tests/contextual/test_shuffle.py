@@ -265,8 +265,7 @@ def test_a_batch_is_unbiased_with_the_printed_noise(protocol):
         scale = np.full(9, math.sqrt(code.trials * 3 / 16) / code.levels)
     np.testing.assert_allclose(found.mean(0), exact, atol=5 * scale.max() / math.sqrt(4000))
     np.testing.assert_allclose(found.std(0), scale, rtol=0.06)
-    correlation = np.corrcoef(found.T) - np.eye(9)
-    assert np.abs(correlation).max() < 0.09
+    assert np.abs(np.corrcoef(found.T) - np.eye(9)).max() < 0.09
 
 
 @pytest.mark.parametrize("protocol", ["amplified", "vector"])
@@ -368,6 +367,5 @@ def test_without_noise_a_window_of_one_is_linucb():
     )
     plain = run(partial(jb.algorithms.linucb, radius_scale=0.2), 300)
     # the first inverse, of ridge 1e-4, is ill-conditioned in float32: a lane may part there
-    same = np.isclose(exact.regret.values[0, :, -1], plain.regret.values[0, :, -1], rtol=1e-3)
-    assert same.mean() >= 0.5
+    assert np.isclose(exact.regret.values[0, :, -1], plain.regret.values[0, :, -1], rtol=1e-3).mean() >= 0.5
     assert exact.regret.values[0, :, -1].mean() == pytest.approx(plain.regret.values[0, :, -1].mean(), rel=0.2)

@@ -448,5 +448,4 @@ def test_where_lanes_lie_after_a_reshape():
 
 def numbers(shape, axis, inner, size):
     """The lane of every entry, where lanes lie along an axis."""
-    along = np.arange(shape[axis]) // inner % size
-    return along.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return (np.arange(shape[axis]) // inner % size).reshape([-1 if i == axis else 1 for i in range(len(shape))])

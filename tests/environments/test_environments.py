@@ -135,8 +135,7 @@ def mean_losses(name, t):
     if name == "table":
         return TABLE[t - 1]
     if name == "switching":
-        best = np.where(t <= 40, 2, np.where(t <= 111, 0, 1))
-        return 0.7 - 0.5 * (best[:, None] == np.arange(3))
+        return 0.7 - 0.5 * (np.where(t <= 40, 2, np.where(t <= 111, 0, 1))[:, None] == np.arange(3))
     if name == "many_cuts":
         return 0.6 - 0.4 * (((t[:, None] - 1) // 10) % 3 == np.arange(3))
     if name.startswith("sinusoid"):
@@ -144,8 +143,7 @@ def mean_losses(name, t):
         i = np.arange(k)
         return 0.5 + 0.3 * np.sin(2 * np.pi * (t[:, None] / period + i / k)) + 0.2 * i / (k - 1)
     if name.startswith("lemma51"):
-        dropped = (t > 50) & (name == "lemma51_primed")
-        return np.stack([np.full(len(t), 0.5), np.where(dropped, 0.0, 1.0)], -1)
+        return np.stack([np.full(len(t), 0.5), np.where((t > 50) & (name == "lemma51_primed"), 0.0, 1.0)], -1)
     return np.broadcast_to({"fixed_gap": [0.6, 0.4, 0.6], "bernoulli": [0.2, 0.5, 0.7]}[name], (len(t), 3))
 
 
@@ -267,8 +265,7 @@ def test_federated_arms_are_uniform_on_the_sphere(dim):
     assert context.shape == (n, 3, 4, dim) and y.shape == score.regret.shape == (n, 3)
     assert_allclose(np.linalg.norm(context, axis=-1), 1, atol=1e-6)
     x = context.reshape(-1, dim)
-    moment = x.T @ x / len(x)
-    assert np.abs(moment - np.eye(dim) / dim).max() < 5 / np.sqrt(len(x))
+    assert np.abs((x.T @ x / len(x)) - np.eye(dim) / dim).max() < 5 / np.sqrt(len(x))
     assert np.abs(x.mean(0)).max() < 5 / np.sqrt(len(x))
     if dim == 3:  # Archimedes: a coordinate is uniform
         assert stats.kstest(x[:, 1], "uniform", (-1, 2)).pvalue > 1e-3

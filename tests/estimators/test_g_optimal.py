@@ -13,8 +13,7 @@ from jaxbandits.estimators.g_optimal import g_optimal_design, gram, span_basis
 
 def largest_leverage(actions, weights):
     """float64, pseudo-inverse."""
-    matrix = (actions.T * weights) @ actions
-    return np.einsum("kd,de,ke->k", actions, np.linalg.pinv(matrix), actions).max()
+    return np.einsum("kd,de,ke->k", actions, np.linalg.pinv((actions.T * weights) @ actions), actions).max()
 
 
 def sphere(rng, *shape):

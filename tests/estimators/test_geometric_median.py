@@ -272,8 +272,7 @@ def test_other_rules():
 
     assert_allclose(uncompiled(est.coordinate_median)(x), np.median(x, axis=0), rtol=1e-6)
     squares = ((x[:, None].astype(float) - x) ** 2).sum(-1)
-    score = np.sort(squares, axis=1)[:, 1 : 1 + 12 - 3 - 2].sum(1)
-    assert krum(x, 3) == x[score.argmin()].tolist()
+    assert krum(x, 3) == x[np.sort(squares, axis=1)[:, 1 : 1 + 12 - 3 - 2].sum(1).argmin()].tolist()
     assert krum([[2.0], [1.0], [2.0], [1.0]], 1) == [2.0]  # ties: the lowest index
     assert krum([[2.0]], 0) == [2.0]
     assert_allclose(uncompiled(lambda x: est.median_of_means(x, np.zeros(12, int), 1))(x), x.mean(0), rtol=1e-5)

@@ -130,8 +130,7 @@ def test_ptx_names_an_old_version_and_the_device_that_it_is_for(monkeypatch):
     library = Library()
     monkeypatch.setattr(compilers, "library", lambda: library)
     for capability, target, version in ((75, 75, "6.4"), (86, 80, "7.0"), (90, 90, "7.8"), (120, 90, "7.8")):
-        text = compilers.ptx("text", capability)
-        assert text == f".version {version}\n.target sm_75\nret;\n"
+        assert compilers.ptx("text", capability) == f".version {version}\n.target sm_75\nret;\n"
         assert library.options == [f"--gpu-architecture=compute_{target}", *compilers.OPTIONS]
         assert library.text == "text"
     with pytest.raises(compilers.Missing, match=r"7\.0 is below 7\.5"):

@@ -108,8 +108,7 @@ def test_what_is_in_a_good_order_stays_but_for_what_nothing_reads():
 
 def test_what_a_loop_holds_counts_beside_what_waits_for_it():
     def function(x):
-        after = jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y * 2 + jnp.cos(y)), x + 1)
-        return after + x
+        return jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y * 2 + jnp.cos(y)), x + 1) + x
 
     census = schedule.census_of(body_of(function, np.float32(1)))
     # x waits beside the counter; inside are y, two times y, and the cosine

@@ -173,8 +173,7 @@ def sample():
 
 def stored(factory, actions, **arguments):
     """The rules' verdict on a batch, and the parameters."""
-    algorithm = factory(actions=actions, horizon=400, num_batches=3, **arguments)
-    return cast(algorithm.params)
+    return cast(factory(actions=actions, horizon=400, num_batches=3, **arguments).params)
 
 
 least_squares = uncompiled(batches.least_squares)

@@ -72,8 +72,7 @@ def unpublished(text: str) -> list:
 
 
 def test_every_paper_and_frontier_has_a_page_of_formulas():
-    pages = {page.stem for page in (ROOT / "docs/formulas").glob("*.md")}
-    assert pages == {"index", *PAPERS, *FRONTIERS}
+    assert {page.stem for page in (ROOT / "docs/formulas").glob("*.md")} == {"index", *PAPERS, *FRONTIERS}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -55,8 +55,7 @@ def test_a_single_panel_has_room_for_all_texts(labels, log):
     assert plot.overlaps(drawn.figure) == []
     assert drawn.figure.get_figwidth() == 3.5
     assert min(t.get_fontsize() for t in texts(drawn.figure)) >= 7
-    legend = {t.get_text().replace("\n", " ") for t in drawn.figure.legends[0].get_texts()}
-    assert legend == set(labels)
+    assert {t.get_text().replace("\n", " ") for t in drawn.figure.legends[0].get_texts()} == set(labels)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
@@ -136,8 +135,7 @@ def test_caption_names_seeds_and_band():
 
     assert captions(caption="ten arms") == "mean and 95% interval over 1,200 seeds; ten arms"
     assert captions(bands="quantile") == "median and 5% to 95% band over 1,200 seeds"
-    one = plot.regret(result(["EXP3"], seeds=1))
-    assert one.figure.texts[0].get_text() == "one seed, hence no interval"
+    assert plot.regret(result(["EXP3"], seeds=1)).figure.texts[0].get_text() == "one seed, hence no interval"
 
 
 def test_time_is_linear_and_regret_logarithmic_above_the_smallest_end_where_ends_differ_thirtyfold():
@@ -216,8 +214,7 @@ def test_a_horizon_ends_its_own_panel():
     left, right = drawn.figure.axes
     assert left.get_xlim()[1] < right.get_xlim()[1] and plot.overlaps(drawn.figure) == []
     assert plot.regret(ds, select={"horizon": int(TIMES[30])}).data["t"].max() == TIMES[30]
-    ends = plot.against(ds, "horizon").data
-    assert np.isfinite(ends["centre"]).all()
+    assert np.isfinite(plot.against(ds, "horizon").data["centre"]).all()
 
 
 def test_against_draws_points_constants_partners_and_orders():
@@ -230,15 +227,13 @@ def test_against_draws_points_constants_partners_and_orders():
     lines = {c.get_label(): c.lines[0] for c in axes.containers}
     main, partner = lines["EXP3"], lines["EXP3 (theory)"]
     assert main.get_color() == partner.get_color() and partner.get_linestyle() == ":" != main.get_linestyle()
-    flat = next(x for x in axes.get_lines() if x.get_label() == "UCB1")
-    assert len(set(flat.get_ydata())) == 1
+    assert len(set(next(x for x in axes.get_lines() if x.get_label() == "UCB1").get_ydata())) == 1
     final = statistics.summary(ds).set_index(["algorithm", "epsilon"])["mean"]
     own = drawn.data[drawn.data["kind"] == "algorithm"].set_index(["algorithm", "epsilon"])["centre"]
     np.testing.assert_allclose(own[final.index], final)
     order = drawn.data[drawn.data["kind"] == "reference"]
     np.testing.assert_allclose(order["centre"] * order["epsilon"], 10.0)
-    ticks = [t.get_text() for t in axes.get_xticklabels()]
-    assert ticks == ["0.1", "0.5", "2", "∞"]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["0.1", "0.5", "2", "∞"]
     many = plot.against(result(SHORT, {"epsilon": [*np.geomspace(0.01, 3, 12), np.inf]}), "epsilon").figure
     assert [t.get_text() for t in many.axes[0].get_xticklabels()] == ["0.01", "0.1", "1", "∞"]
     assert plot.overlaps(many) == []

@@ -57,8 +57,7 @@ def test_only_axes_that_change_the_environment_and_seeds_that_order_rows_appear(
         np.testing.assert_allclose(ds.best_reward.sel({"environment.losses": name}), best)
     ds = sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path)
     assert ds.best_reward.dims == ("seed", "t") and bool(ds.best_reward.notnull().all())
-    again = sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path)
-    assert ds.identical(again)
+    assert ds.identical(sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path))
     np.testing.assert_array_equal(ds.best_reward, best_reward(ROWS, range(3), ds.t.values))
 
 

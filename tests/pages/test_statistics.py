@@ -302,8 +302,7 @@ def test_anytime_is_the_law_of_until():
     differences = np.random.default_rng(3).normal(0.2, 1.0, 200)
     test = SequentialTest(number=1, error=0.05, block=64)
     test.add(differences[None, :64])
-    first = intervals.of_mean(differences[:64], "anytime")[2]
-    assert first == pytest.approx(test.smallest[0])
+    assert intervals.of_mean(differences[:64], "anytime")[2] == pytest.approx(test.smallest[0])
     test.smallest[:] = 1.0
     test.add(differences[None, 64:])
     assert intervals.of_mean(differences, "anytime")[2] == pytest.approx(test.smallest[0])
@@ -327,8 +326,7 @@ def test_anytime_is_the_law_of_until():
 )
 @pytest.mark.parametrize("way", intervals.WAYS)
 def test_ties_and_two_seeds_decide_nothing(differences, least, way):
-    p = intervals.of_mean(np.array(differences), way)[2]
-    assert least <= p <= 1
+    assert least <= intervals.of_mean(np.array(differences), way)[2] <= 1
 
 
 def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):

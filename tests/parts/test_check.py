@@ -582,8 +582,7 @@ def test_what_a_child_cannot_load_plays_here(monkeypatch):
     sound = importlib.import_module("my_private_algorithm")
     monkeypatch.setitem(sys.modules, "of_this_process", sound)
     monkeypatch.setattr(sound.private_greedy, "__module__", "of_this_process")
-    found = jb.check(sound.private_greedy)
-    assert "needs epsilon" in found.findings[0].message
+    assert "needs epsilon" in jb.check(sound.private_greedy).findings[0].message
 
 
 def test_wrong_calls_are_one_line(capsys, modules):

@@ -162,14 +162,12 @@ def test_a_sweep_finishes_the_other_labels_first(tmp_path):
     del algorithms["bad"]
     settings = {k: v for k, v in SWEEP.items() if k != "progress"}
     job = SweepRun(prepare_sweep(algorithms, ARMS, settings, store=tmp_path, progress=False))
-    ds = job.dataset()
-    assert job.computed == 0 and (ds.pulls.sum("arm") == HORIZON).all()
+    assert job.computed == 0 and (job.dataset().pulls.sum("arm") == HORIZON).all()
 
 
 def test_one_bad_lane_of_a_cell_is_enough_and_nothing_of_the_call_is_stored(tmp_path):
     def act(params, state, draws, t, context):
-        broken = (draws.uniform(t) < 0.01).astype(jnp.int32)
-        return t % 3 + 3 * broken, None, t[0] % 3
+        return t % 3 + 3 * (draws.uniform(t) < 0.01).astype(jnp.int32), None, t[0] % 3
 
     maker = own(act=act)
     with pytest.raises(jb.ContractError, match=r"own played arm \d at play \d+; arms are 0\.\.2") as caught:
@@ -209,8 +207,7 @@ def test_labels_of_one_program_do_not_fall_together():
 
 
 def act_of_team(params, state, draws, t, context):
-    action = jnp.zeros((*t.shape, 3), jnp.int32)
-    return action.at[:, 2].set(jnp.where(t == 4, params.scale, 1)), None, ()
+    return jnp.zeros((*t.shape, 3), jnp.int32).at[:, 2].set(jnp.where(t == 4, params.scale, 1)), None, ()
 
 
 TEAM = Program(

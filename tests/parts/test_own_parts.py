@@ -161,8 +161,7 @@ def test_effects_stay_and_static_arguments_are_passed_on():
         jax.debug.callback(lambda x: told.append((word, int(x))), x)
         return {"sum": x + other}
 
-    run = jax.jit(without_unread(speaks), static_argnums=0)
-    assert run("hello", 1, 2)["sum"] == 3
+    assert jax.jit(without_unread(speaks), static_argnums=0)("hello", 1, 2)["sum"] == 3
     jax.effects_barrier()
     assert told == [("hello", 1)]
 

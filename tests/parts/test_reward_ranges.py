@@ -170,8 +170,7 @@ def test_who_cannot_read_gaussian_rewards_says_so():
         assert "takes others as they are" in said(algorithm, GAUSSIAN)[0]
     for algorithm in (a.ucb1, a.moss, a.huber_ucb, a.uniform):
         assert said(algorithm, GAUSSIAN) == []
-    slightly = jb.environments.gaussian_arms(means=[0.0, 1.25], scale=0.0)
-    assert "lie in [0, 1.25]" in said(a.kl_ucb, slightly)[0]
+    assert "lie in [0, 1.25]" in said(a.kl_ucb, jb.environments.gaussian_arms(means=[0.0, 1.25], scale=0.0))[0]
     assert said(a.kl_ucb, jb.environments.gaussian_arms(means=[0.0, 1.0 + 1e-12], scale=0.0)) == []
 
 
@@ -292,8 +291,7 @@ def test_ranges_of_arguments_that_the_catalogue_leaves_open():
     def ranges(name):
         return {row.name: row.range for row in listed_arguments(name)}
 
-    exp3 = ranges("exp3_ix")
-    assert exp3["learning_rate"] == Range("number", 0.0, math.inf, open_low=True)
+    assert ranges("exp3_ix")["learning_rate"] == Range("number", 0.0, math.inf, open_low=True)
     assert ranges("kl_ucb")["num_arms"] == Range("integer", 2, math.inf)
     assert ranges("ldp_ucb")["mechanism"].values == ("laplace", "randomized_response")
     assert ranges("private_batched")["base"] is None

@@ -213,8 +213,7 @@ def test_one_point_of_points_can_be_summarised():
     dims = ("algorithm", "point", "seed", "t")
     coords = {"algorithm": ["a"], "seed": [0, 1], "t": [1, 2], "point": [0, 1], "epsilon": ("point", [0.1, 1.0])}
     ds = xr.Dataset({"regret": (dims, np.arange(8.0).reshape(1, 2, 2, 2))}, coords)
-    frame = jb.summary(ds.isel(point=1))
-    assert frame[["point", "epsilon", "mean"]].values.tolist() == [[1, 1.0, 6.0]]
+    assert jb.summary(ds.isel(point=1))[["point", "epsilon", "mean"]].values.tolist() == [[1, 1.0, 6.0]]
 
 
 # ---- what cannot be held or computed

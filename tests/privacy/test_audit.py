@@ -673,8 +673,7 @@ def test_clopper_pearson_covers_and_is_near():
 
 def test_epsilon_of_known_shares():
     shares = np.array([0.5, 0.5 * np.exp(-1.0)])
-    close = confidence_bounds.epsilon_lower(*(shares * 10**8), 10**8, 0.0, 0.95)
-    assert 0.999 < close < 1.0
+    assert 0.999 < confidence_bounds.epsilon_lower(*(shares * 10**8), 10**8, 0.0, 0.95) < 1.0
     assert confidence_bounds.epsilon_lower(10, 10, 1000, 0.0, 0.95) == 0.0  # nothing is refuted below 0
     assert confidence_bounds.epsilon_lower(500, 0, 1000, 0.6, 0.95) == 0.0  # all within delta
 
@@ -773,8 +772,7 @@ def test_every_private_algorithm_is_in_the_table():
 
 def test_users_features_come_in_any_direction_and_beyond_any_norm():
     edits = neighbours.edits("user", [1], dim=3)
-    lengths = {round(float(np.linalg.norm(edit.feature)), 6) for edit in edits}
-    assert lengths == {1.0, 8.0, np.inf}
+    assert {round(float(np.linalg.norm(edit.feature)), 6) for edit in edits} == {1.0, 8.0, np.inf}
     unit = np.array([edit.feature for edit in edits if np.linalg.norm(edit.feature) < 2])
     cosines = unit @ unit.T
     for angle in (60, 90, 120, 180):

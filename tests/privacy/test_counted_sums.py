@@ -93,8 +93,7 @@ def test_users_spend_what_the_binary_tree_spends_with_less_noise(form, preset):
         assert other.guarantee.spend(other.params) == pytest.approx(spent, rel=1e-9)
     else:  # the theory's preset counts a node more than the tree has
         assert other.guarantee.spend(other.params)[0] == pytest.approx(spent[0], rel=1e-9)
-    half = other.params._replace(mechanism_scale=0.5)
-    assert other.guarantee.spend(half)[0] > spent[0]
+    assert other.guarantee.spend(other.params._replace(mechanism_scale=0.5))[0] > spent[0]
     (event,) = other.guarantee.events(other.params)
     assert event.times == 1 and event.mechanism == "gaussian"
     assert other.params.statistics.ridge < tree.params.statistics.ridge
@@ -127,8 +126,7 @@ def test_agents_spend_the_claim(form):
     build = partial(byzantine_ucb, num_agents=10, num_arms=10, dim=4, horizon=2000, window=10, privacy="counter")
     made = build(counter=form, epsilon=1.0, delta=1e-3)
     assert made.guarantee.spend(made.params) == (pytest.approx(1.0, rel=1e-9), 1e-3)
-    half = made.params._replace(mechanism_scale=0.5)
-    assert made.guarantee.spend(half)[0] > 1.5
+    assert made.guarantee.spend(made.params._replace(mechanism_scale=0.5))[0] > 1.5
     if form == "square_root":
         assert made.params.node_scale == pytest.approx(104.598035, rel=1e-8)
     silent = build(counter=form)

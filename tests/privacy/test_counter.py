@@ -210,8 +210,7 @@ def test_laplace_noise_of_k_ary_numbers_has_its_variance_and_is_shared():
     want = count.deviation(np.arange(1, n + 1)) ** 2
     np.testing.assert_allclose(noise.var(0), want, rtol=0.2)
     # sums of 13 and 14 begin with the block of 27 less 13: they share it, and its noise
-    shared = np.cov(noise[:, 13], noise[:, 14])[0, 1]
-    assert shared == pytest.approx(_shared(14, 15, 3), rel=0.25, abs=0.3)
+    assert np.cov(noise[:, 13], noise[:, 14])[0, 1] == pytest.approx(_shared(14, 15, 3), rel=0.25, abs=0.3)
 
 
 def _shared(s, t, arity, h=4):
@@ -374,8 +373,7 @@ def test_an_unknown_horizon(form):
     np.testing.assert_allclose(L @ z, found, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(L, axis=1), count.deviation(np.arange(1, n + 1)), rtol=1e-5)
     np.testing.assert_allclose(np.triu(L, 1), 0, atol=1e-6)
-    R = np.linalg.solve(L, np.tril(np.ones((n, n))))
-    assert np.linalg.norm(R, axis=0).max() <= 1 + 1e-6
+    assert np.linalg.norm(np.linalg.solve(L, np.tril(np.ones((n, n)))), axis=0).max() <= 1 + 1e-6
     with pytest.raises(ValueError, match="horizon"):
         mechanisms.counter("banded", horizon=None)
 
@@ -409,8 +407,7 @@ def test_long_runs_in_single_precision_lose_nothing():
     single, double = (run(count, n, dtype=dtype, evaluated=jax.jit) for dtype in ("float32", "float64"))
     # the draws themselves differ in their last bits
     assert np.abs(single - double).max() <= 1e-3 * np.abs(double).max()
-    drift = np.abs((single - double)[-1000:].mean())
-    assert drift <= 1e-4
+    assert np.abs((single - double)[-1000:].mean()) <= 1e-4
 
 
 def test_two_horizons_share_a_program():

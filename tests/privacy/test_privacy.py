@@ -81,8 +81,7 @@ FINE = {"value_discretization_interval": 1e-3}
 def test_gaussian_sums_and_trees(pld, ratio, times, delta):
     """The nodes that a message enters are as many Gaussian releases; the accountant rounds up."""
     theirs = pld.from_gaussian_mechanism(1 / ratio, **FINE).self_compose(times).get_epsilon_for_delta(delta)
-    ours = m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0]
-    assert ours == pytest.approx(theirs, rel=1e-3)
+    assert m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0] == pytest.approx(theirs, rel=1e-3)
     assert m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
     releases = 2**times - 1
     if times < 10:
@@ -188,8 +187,7 @@ def test_randomized_response_with_uniforms_of_23_bits(epsilon):
     one, other = np.mean(uniforms < flip), np.mean(uniforms < flip + (1 - 2 * flip))
     true = max(math.log(other / one), math.log((1 - one) / (1 - other)))
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=epsilon, mechanism="randomized_response")
-    told = made.guarantee.spend(made.params)[0]
-    assert told == pytest.approx(max(epsilon, true), rel=1e-5)
+    assert made.guarantee.spend(made.params)[0] == pytest.approx(max(epsilon, true), rel=1e-5)
 
 
 # --- guarantees -------------------------------------------------------------------------------------------------
@@ -349,6 +347,5 @@ def test_the_documentation_has_the_warning():
 def test_results_say_that_noise_is_simulated():
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
     private = partial(jb.algorithms.ldp_ucb, epsilon=1.0)
-    ds = jb.sweep({"x": private}, arms, horizon=16, seeds=8, progress=False)
-    assert ds.attrs["privacy"] == SIMULATED
+    assert jb.sweep({"x": private}, arms, horizon=16, seeds=8, progress=False).attrs["privacy"] == SIMULATED
     assert "privacy" not in jb.sweep({"x": jb.algorithms.ucb1}, arms, horizon=16, seeds=8, progress=False).attrs

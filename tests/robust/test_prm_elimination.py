@@ -174,8 +174,7 @@ def test_an_odd_block_drops_its_last_reward_and_empty_bins_are_noisy_too():
     even = histogram([1.5, 1.5, 1.0, 1.5], 2.0, 4.0, 1.0)
     odd = histogram([1.5, 1.5, 1.0, 1.5, 7.0], 2.0, 4.0, 1.0)
     assert even == odd and even[0] == 1.25
-    found = {block_of([[1.5, 1.5], [1.0, 1.5]], 4, 8, 2.0, noise=noise) for noise in (0.0, 50.0)}
-    assert len(found) == 2
+    assert len({block_of([[1.5, 1.5], [1.0, 1.5]], 4, 8, 2.0, noise=noise) for noise in (0.0, 50.0)}) == 2
 
 
 def test_estimators_move_little():

@@ -38,8 +38,7 @@ CASES = {
 
 @functools.cache
 def fast(name, world, seed):
-    algorithm = gradient_bandit(num_arms=K, horizon=T, **CASES[name][0])
-    return watched(algorithm, WORLDS[world], seed).history
+    return watched(gradient_bandit(num_arms=K, horizon=T, **CASES[name][0]), WORLDS[world], seed).history
 
 
 def literal(name, history, seed, loop=stochastic, steps=optimizers):

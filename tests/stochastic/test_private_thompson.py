@@ -116,8 +116,7 @@ def test_lazy_dp_ts_has_the_literal_law(name):
     ("r[arm], buffer[arm] = r[arm] + 1, []", "r[arm], buffer[arm] = r[arm], []"),
 ], reference))  # fmt: skip
 def test_planted_errors_change_the_law(error):
-    wrong = planted(*error)
-    assert apart(lazy_regrets(20.0, LANES), lazily(20.0, 64, wrong)) > 4
+    assert apart(lazy_regrets(20.0, LANES), lazily(20.0, 64, planted(*error))) > 4
 
 
 def test_lazy_dp_ts_releases_noisy_means_of_its_epochs():

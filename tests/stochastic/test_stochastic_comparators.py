@@ -67,8 +67,7 @@ def test_moss_by_a_literal_loop():
 
 def test_kl_ucb_by_a_literal_loop():
     want = literal(lambda m, n, t: kl_index(math.log(t) / n, m), STILL.facts["means"])
-    got = actions(a.kl_ucb(num_arms=3, horizon=HORIZON), STILL)
-    assert np.mean(got == want) == 1.0
+    assert np.mean(actions(a.kl_ucb(num_arms=3, horizon=HORIZON), STILL) == want) == 1.0
     pulls = np.bincount(actions(a.kl_ucb(num_arms=3, horizon=HORIZON), CERTAIN), minlength=3)
     assert pulls[1] == 300 - 2  # d(0, 1) is infinite: an arm that always fails is never better than one that never does
 

@@ -119,8 +119,7 @@ def test_a_million_lanes_are_enough_for_a_call():
 
 
 def test_every_device_gets_calls():
-    grid = {"bonus_scale": np.linspace(0.1, 0.9, 100)}
-    assert len(calls(jb.algorithms.ucb1, 100, grid, workers=4)) == 8
+    assert len(calls(jb.algorithms.ucb1, 100, {"bonus_scale": np.linspace(0.1, 0.9, 100)}, workers=4)) == 8
 
 
 def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):

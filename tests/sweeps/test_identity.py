@@ -210,8 +210,7 @@ OTHER = {
 
 @pytest.mark.parametrize("name", SAME)
 def test_what_means_the_same_has_one_key(name):
-    keys = {key(**call) for call in SAME[name]}
-    assert len(keys) == 1
+    assert len({key(**call) for call in SAME[name]}) == 1
 
 
 def test_what_means_something_else_has_another_key():
@@ -292,8 +291,7 @@ def numbered(number, module):
         return A.exp3(num_arms=num_arms, horizon=horizon)._replace(version=("exp3", number, ()))
 
     space = {**globals(), "__name__": module}
-    here = types.FunctionType(exp3.__code__, space, "exp3", None, exp3.__closure__)
-    return jb.validation.factory(here)
+    return jb.validation.factory(types.FunctionType(exp3.__code__, space, "exp3", None, exp3.__closure__))
 
 
 def test_the_version_of_a_users_part_counts_and_that_of_the_packages_does_not():

@@ -67,8 +67,7 @@ def test_tables_csv_legends_and_captions_say_it(ds):
     said = "ε spent: jdp ∞ (asked 1), ∞ (asked 10); ldp 1.56 (asked 1), 84.1 (asked 10)"
     assert f" {said}." in jb.table(ds) and f" {said}." in jb.table(ds, "latex")
     assert "ldp 84.1 (asked 10)" in jb.table(ds.sel(epsilon=10.0)) and "asked 1)" not in jb.table(ds.sel(epsilon=10.0))
-    rows = jb.summary(ds)
-    assert rows["epsilon_spent"].tolist()[2:6] == pytest.approx([1.5589268, 84.105246, 1, 10])
+    assert jb.summary(ds)["epsilon_spent"].tolist()[2:6] == pytest.approx([1.5589268, 84.105246, 1, 10])
     assert jb.summary(ds.sel(epsilon=10.0))["epsilon_asked"].tolist()[:3] == [10, 10, 10]
     figure, _ = jb.plot.regret(ds.sel(epsilon=10.0))
     words = [text.get_text() for text in (*figure.legends[0].get_texts(), *figure.texts)]

@@ -410,8 +410,7 @@ def test_pictures_of_a_tuning(tmp_path):
     assert drawn.figure.axes[0].get_title() == r"privacy level $\varepsilon$ = 1"
     assert drawn.data["chosen"].sum() == 2 and len(drawn.data) == 6 and (tmp_path / "response.png").exists()
     one = drawn.data[drawn.data["epsilon"] == 1.0].set_index("base.learning_rate")
-    chosen = tuning.best.loc[0, "base.learning_rate"]
-    assert one["centre"].idxmin() == chosen == one.index[one["chosen"]].item()
+    assert one["centre"].idxmin() == tuning.best.loc[0, "base.learning_rate"] == one.index[one["chosen"]].item()
     with pytest.raises(ValueError, match="fix one, such as"):
         jb.plot.parallel(tuning)
     lines = jb.plot.parallel(tuning, "EXP3", select={"epsilon": 1.0})

@@ -221,8 +221,7 @@ def test_a_file_says_the_same(tmp_path, capsys):
     assert read_config(file)["seeds"] == jb.until([("UCB", "uniform")], error=0.01, most=80, block=16)
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
     first = capsys.readouterr().out
-    frame = jb.decisions(jb.load(out))
-    assert frame.to_string(index=False) in first
+    assert jb.decisions(jb.load(out)).to_string(index=False) in first
     assert (out / "decisions.csv").read_text().startswith("a,b,lower,seeds,difference,p_value\nUCB,uniform,UCB,")
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
     assert "already holds this run" in capsys.readouterr().out
