@@ -14,7 +14,6 @@ from plays import silent, watched
 from scipy import integrate, optimize, stats
 from uncompiled import uncompiled
 
-import jaxbandits as jb
 from jaxbandits import simulator
 from jaxbandits.algorithms.adversarial.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches
@@ -232,18 +231,15 @@ def test_literal_resampling_has_the_law_of_the_quadrature(on_fail):
     seen, pending = uncompiled(jax.vmap(tries, (None, 0)))(gaps, np.arange(1, 20_001, dtype=np.int32))
     seen = np.round(seen).astype(int)
     assert not pending.any()
-    law = p * (1 - p) ** np.arange(9)
-    law = np.append([0.0], law) + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - p) ** 9
-    shown = law > 0
-    counts = np.bincount(seen, minlength=10)
+
+    def law(p):
+        return np.append([0.0], p * (1 - p) ** np.arange(9)) + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - p) ** 9
+
+    counts, shown = np.bincount(seen, minlength=10), law(p) > 0
     assert counts[~shown].sum() == 0
-    assert stats.chisquare(counts[shown], law[shown] * len(seen)).pvalue > 1e-3
+    assert stats.chisquare(counts[shown], law(p)[shown] * len(seen)).pvalue > 1e-3
     for wrong in (0.8 * p, 1.25 * p):
-        off = (
-            np.append([0.0], wrong * (1 - wrong) ** np.arange(9))
-            + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - wrong) ** 9
-        )
-        assert stats.chisquare(counts[shown], off[shown] * len(seen)).pvalue < 1e-6
+        assert stats.chisquare(counts[shown], law(wrong)[shown] * len(seen)).pvalue < 1e-6
 
 
 @pytest.mark.parametrize("private", dealt([False, True], 8))
@@ -290,12 +286,9 @@ def test_windows_of_any_length_share_one_program():
 def test_tuning_of_the_base():
     theory = importlib.import_module("jaxbandits.theory")
     make = partial(private_batched, num_arms=3, horizon=10_000)
-    tuned = make(base=exp3, epsilon=0.1).params.base
-    want = theory.exp3_tuning(3, 10_000, 0.1)
-    assert (tuned.learning_rate, tuned.mixing) == (want["learning_rate"], want["mixing"])
-    general = make(base=exp3, epsilon=0.1, window=20).params.base
-    want = theory.exp3_noisy_tuning(3, 500, 0.5)
-    assert (general.learning_rate, general.mixing) == (want["learning_rate"], want["mixing"])
+    tuned, general = (make(base=exp3, epsilon=0.1, window=window).params.base for window in (None, 20))
+    for base, want in ((tuned, theory.exp3_tuning(3, 10_000, 0.1)), (general, theory.exp3_noisy_tuning(3, 500, 0.5))):
+        assert (base.learning_rate, base.mixing) == (want["learning_rate"], want["mixing"])
     free = make(base=exp3, epsilon=INF).params.base
     assert free == (math.sqrt(2 * math.log(3) / 30_000), 0.0)
     assert make(base=partial(exp3, learning_rate=0.02), epsilon=0.1).params.base == (0.02, tuned.mixing)
@@ -498,12 +491,9 @@ def test_a_base_of_ones_own_is_told_of_the_noise_it_will_see():
 
     @factory
     def told(*, num_arms, horizon, feedback_scale=0.0, tail_scale=None):
-        return exp3(num_arms=num_arms, horizon=horizon, learning_rate=0.1, mixing=0.1)._replace(
-            params=jb.algorithms.htinf(num_arms=num_arms, horizon=horizon).params._replace(
-                tail_scale=feedback_scale + 100 * (tail_scale or 0)
-            ),
-            program=jb.algorithms.htinf(num_arms=num_arms, horizon=horizon).program,
-        )
+        own, other = exp3(num_arms=num_arms, horizon=horizon), htinf(num_arms=num_arms, horizon=horizon)
+        params = other.params._replace(tail_scale=feedback_scale + 100 * (tail_scale or 0))
+        return own._replace(params=params, program=other.program)
 
     def seen(base, **arguments):
         return private_batched(num_arms=3, horizon=100, base=base, **arguments).params.base.tail_scale

@@ -80,9 +80,8 @@ def test_linucb_first_play_takes_the_lowest_tied_arm():
     x = sphere(np.random.default_rng(0), 1, 100, 5)
 
     def first(params, x):
-        action, used, _ = algorithm.program.act(
-            params, algorithm.program.init(params, draws), draws, jnp.ones(1, jnp.int32), x
-        )
+        state = algorithm.program.init(params, draws)
+        action, used, _ = algorithm.program.act(params, state, draws, jnp.ones(1, jnp.int32), x)
         assert used is None
         return action
 

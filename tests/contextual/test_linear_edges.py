@@ -1,6 +1,4 @@
-"""Linear bandits over users at the ends of their arguments' ranges, under adversaries,
-and what their steps compile to.
-"""
+"""Linear bandits over users at the ends of their arguments' ranges, under adversaries, and how their steps compile."""
 
 import json
 import math
@@ -163,23 +161,18 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(  # small matrices are written out, larger ones are worked on in loops
-    "name, dim",
-    dealt(
-        [("maler", 3), ("descent", 3), ("tree", 3), ("vector", 5), ("combiner", 3), ("maler", 9), ("thompson", 9)],
-        8,
-        always=[("descent", 3)],
-    ),
-)
+# small matrices are written out, larger ones are worked on in loops
+DIMS = [("maler", 3), ("descent", 3), ("tree", 3), ("vector", 5), ("combiner", 3), ("maler", 9), ("thompson", 9)]
+
+
+@pytest.mark.parametrize("name, dim", dealt(DIMS, 8, always=[("descent", 3)]))
 def test_no_step_calls_a_solver_of_the_backend(name, dim):
     algorithm = STEPS[name](num_arms=4, dim=dim, horizon=40)
     environment, window = jb.environments.contextual_linear(num_arms=4, dim=dim), algorithm.schedule[0].slots
     parts, times = parts_of(algorithm, environment, None, None, "float32"), jnp.array([40], jnp.int32)
     whole = segment(algorithm.schedule[0], 0, 0, 40 // window, np.array([40]))
-    case = jax.tree.map(
-        lambda x: jnp.asarray(x, jnp.float32 if np.asarray(x).dtype.kind == "f" else jnp.int32),
-        case_of(algorithm, environment),
-    )
+    single = lambda x: jnp.asarray(x, jnp.float32 if np.asarray(x).dtype.kind == "f" else jnp.int32)
+    case = jax.tree.map(single, case_of(algorithm, environment))
 
     def lane(seed):
         return advance(parts, (window, True, False), case, seed, begin(parts, case, seed, 1), times, whole)

@@ -3,6 +3,7 @@
 Paths: test_ldp_contextual_reference.
 """
 
+import itertools
 import math
 from functools import partial
 
@@ -28,9 +29,8 @@ from jaxbandits.theory.linear_widths import moment_sensitivity
 INF = math.inf
 WORLD = partial(contextual_linear, num_arms=20, dim=4)
 # as published
-make_ldp, make_jdp = (
-    partial(f, num_arms=100, dim=5, horizon=20_000, delta=0.1, preset="reference") for f in (ldp_linucb, jdp_linucb)
-)
+PUBLISHED = {"num_arms": 100, "dim": 5, "horizon": 20_000, "delta": 0.1, "preset": "reference"}
+make_ldp, make_jdp = partial(ldp_linucb, **PUBLISHED), partial(jdp_linucb, **PUBLISHED)
 
 
 def stream(seed, path):
@@ -92,9 +92,8 @@ def test_reference_scales_and_widths_by_hand():
     s = math.sqrt(math.log(20_000)) * math.log(25)
     gamma = s * math.sqrt(5 * math.log(20_000))
     np.testing.assert_allclose(p.statistics[:5], (s, s / math.sqrt(2), s, 2 * gamma, 0.0))
-    assert width_at(p.selection, 7) == pytest.approx(
-        math.sqrt(5 * gamma) + 0.5 * math.sqrt(5 * math.log(20_000 * (1 + 20_000 / gamma)))
-    )
+    width = math.sqrt(5 * gamma) + 0.5 * math.sqrt(5 * math.log(20_000 * (1 + 20_000 / gamma)))
+    assert width_at(p.selection, 7) == pytest.approx(width)
 
 
 @pytest.mark.parametrize("t", [1, 100, 20_000])
@@ -135,9 +134,8 @@ def test_what_a_user_reports(preset, off):
     x, p, plays = [0.6, 0.0, -0.8], made.params.statistics, 40_000
     feature = [np.full(plays, value, np.float32) for value in x]
     t, paid, draws = np.arange(1, plays + 1, dtype=np.int32), np.full(plays, 0.5, np.float32), stream(3, "alg/encode")
-    sums = uncompiled(lambda p, t, feature, paid: local(3).encode(p, 1.0, draws, t, feature, paid, None))(
-        jax.tree.map(np.float32, p), t, feature, paid
-    )
+    encode = uncompiled(lambda p, t, feature, paid: local(3).encode(p, 1.0, draws, t, feature, paid, None))
+    sums = encode(jax.tree.map(np.float32, p), t, feature, paid)
     sent = np.stack([*sums.gram, *sums.vector], -1)
     want = np.array([x[i] * x[j] for i, j in pairs(3)] + [0.5 * value for value in x])
     scale = np.array([1.0 if i == j else off for i, j in pairs(3)] + [1.0] * 3) * p.vector
@@ -196,17 +194,13 @@ def test_nodes_of_a_horizon():
 
 
 def test_without_privacy_it_is_linucb():
-    for factory in (ldp_linucb, jdp_linucb):
-        for preset in ("reference", "theory"):
-            made, want = (
-                f(num_arms=9, dim=4, horizon=50, preset=preset) for f in (partial(factory, epsilon=INF), linucb)
-            )
-            assert made.params.statistics[:4] == (0.0, 0.0, 0.0, want.params.ridge)
-            for t in (1, 50):
-                p = want.params
-                assert width_at(made.params.selection, t) == pytest.approx(
-                    p.base + p.slope * math.sqrt(p.offset + math.log1p(p.growth * t))
-                )
+    for factory, preset in itertools.product((ldp_linucb, jdp_linucb), ("reference", "theory")):
+        sizes = {"num_arms": 9, "dim": 4, "horizon": 50, "preset": preset}
+        made, p = factory(epsilon=INF, **sizes).params, linucb(**sizes).params
+        assert made.statistics[:4] == (0.0, 0.0, 0.0, p.ridge)
+        for t in (1, 50):
+            width = p.base + p.slope * math.sqrt(p.offset + math.log1p(p.growth * t))
+            assert width_at(made.selection, t) == pytest.approx(width)
 
 
 @pytest.mark.dealt(8)

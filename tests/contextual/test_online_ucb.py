@@ -1,6 +1,4 @@
-"""OnlineUCB: its constants against the tables of docs/formulas/ldp_contextual.md, its client, its estimate,
-and the claim it makes.
-"""
+"""OnlineUCB: its constants by the tables of docs/formulas/ldp_contextual.md, its client, its estimate, its claim."""
 
 import math
 import warnings
@@ -79,9 +77,8 @@ def test_gradient_bound_is_the_printed_one_with_perturbation():
     linear = 2 * D * s + 2 * s + D * extra + extra
     square = 2 * D * extra**2 + 4 * D * extra * s + 2 * extra * s + 2 * D * s**2 + 2 * s**2 + D * s**2
     printed = 2 * math.sqrt(2 * log) * linear + 2 * log * square + 2 * D + 2
-    assert jb.theory.online_ucb_gradient_bound(s, s, theta_bound=D, perturbation=extra, log=log) == pytest.approx(
-        printed
-    )
+    found = jb.theory.online_ucb_gradient_bound(s, s, theta_bound=D, perturbation=extra, log=log)
+    assert found == pytest.approx(printed)
 
 
 @pytest.mark.parametrize("calibration", ["exact", "paper", "reference"])
@@ -137,13 +134,11 @@ def test_the_reach_of_the_printed_noise():
     assert reach(1e-3) == pytest.approx(4.529889, abs=1e-6) and reach(1e-5, 2.0) == pytest.approx(0.364732, abs=1e-6)
     assert delivered(1.0, 1e-5, 2.0) == pytest.approx(3.736056e-05, rel=1e-6)
     assert delivered(10.0, 0.1) == pytest.approx(0.607584, abs=1e-6)
-    for delta, public, bits, signs in [
-        (0.1, 5.743, 4.357, 2.441),
-        (1e-4, 7.991, 4.334, 0.7256),
-        (1e-8, 9.374, 3.043, 0.0256),
-    ]:
+    # features in public, rewards of length 1, of length 2
+    reaches = {0.1: [5.743, 4.357, 2.441], 1e-4: [7.991, 4.334, 0.7256], 1e-8: [9.374, 3.043, 0.0256]}
+    for delta, expected in reaches.items():
         found = [reach(delta, length) for length in (0.0, 1.0, 2.0)]
-        assert found == pytest.approx([public, bits, signs], rel=2e-3)
+        assert found == pytest.approx(expected, rel=2e-3)
         for epsilon, length in zip(found, (0.0, 1.0, 2.0), strict=True):
             assert delivered(epsilon, delta, length) == pytest.approx(delta, rel=1e-9)
             assert delivered(1.01 * epsilon, delta, length) > delta > delivered(0.99 * epsilon, delta, length)
@@ -309,9 +304,8 @@ def test_gradient_is_unbiased():
 
 
 def test_exact_predictions_give_least_squares():
-    made = quiet(
-        epsilon=math.inf, learner="ogd", step="sqrt"
-    )  # whose steps are as small as the gradients, rounding alone
+    # whose steps are as small as the gradients, rounding alone
+    made = quiet(epsilon=math.inf, learner="ogd", step="sqrt")
     rng = np.random.default_rng(3)
     theta, features = rng.normal(size=5) / 4, rng.normal(size=(60, 5)) / 3
     state = begun(made)
@@ -378,11 +372,8 @@ def test_strong_convexity_and_perturbation():
 def test_ogd_steps():
     """By hand: gradients (3, 4) and (0, 1), D = 10 so that nothing is projected; then one step out of a small ball."""
     first, second = np.float32([3, 4]), np.float32([0, 1])
-    rates = {
-        "adanorm": (10 * math.sqrt(2) / 5, 10 * math.sqrt(2 / 26)),
-        "sqrt": (20 / 8, 20 / (8 * math.sqrt(2))),
-        "strong": (2.0, 1.0),
-    }
+    rates = {"adanorm": (10 * math.sqrt(2) / 5, 10 * math.sqrt(2 / 26)), "strong": (2.0, 1.0)}
+    rates["sqrt"] = (20 / 8, 20 / (8 * math.sqrt(2)))
     for step, (a, b) in rates.items():
         radius = 100.0 if step == "strong" else 10.0
         learner = jb.learners.ogd(2, 100, radius, 8.0, step=step, strong_convexity=0.5)

@@ -29,9 +29,7 @@ make = partial(made_of, delta=0.1, window=20, preset="reference")  # as publishe
 
 
 def test_code_by_hand():
-    """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)):
-    61.2 / eps^2 at c = 1, 612.2 / eps^2 at c = 10.
-    """
+    """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)): 61.2 / eps^2 at c = 1, tenfold at c = 10."""
     for epsilon, trials in ((0.2, 1530), (1.0, 612), (10.0, 6), (100.0, 0), (math.inf, 0)):
         code = vector_code(1.0, 20, 5, epsilon, 0.1)
         assert code.levels == pytest.approx(math.sqrt(80)) and code.trials == 20 * trials
@@ -131,9 +129,7 @@ def test_vector_bound_is_infinite_where_shifts_leave_the_support():
 
 
 def test_amplification():
-    """Locally private messages of huge budget are not amplified;
-    wide noise and many users are, and more so the more they are.
-    """
+    """Locally private messages of huge budget are not amplified; wide noise is, the more the more users there are."""
     assert shuffle_epsilon(5.0, 20, 0.1) == 5.0
     by_hand = math.log(1 + math.tanh(0.5) * (8 * math.sqrt(math.e * math.log(4e6) / 1e5) + 8 * math.e / 1e5))
     assert shuffle_epsilon(1.0, 10**5, 1e-6) == pytest.approx(by_hand)

@@ -29,9 +29,8 @@ def huber_run(attack, report):
     @uncompiled
     def run(params, draws, t, reward, action):
         play = jnp.ones(t.shape, bool)
-        seen = AdversaryView(
-            t, (), action, play, Truth(jnp.asarray(MEANS)), (), (), (), lambda a: 100 + a.astype(jnp.float32)
-        )
+        sample = lambda a: 100 + a.astype(jnp.float32)
+        seen = AdversaryView(t, (), action, play, Truth(jnp.asarray(MEANS)), (), (), (), sample)
         payload = Report(reward, action, t % 2 == 0) if report else reward
         payload, hit, _ = attack.corrupt(params, (), draws, t, payload, seen)
         assert hit is False  # regret counts contaminated plays
@@ -101,18 +100,11 @@ def test_huber_on_reports_draws_once_a_report_and_leaves_absent_ones():
 
 
 def test_mirrored_ranks_above_the_unrolled_size():
-    means = RNG.integers(10, size=50).astype(np.float32)  # many ties
-    order = np.argsort(means, kind="stable")
-    want = np.empty(50, np.int64)
-    want[order] = order[::-1]
-    arms = np.arange(50, dtype=np.int32)
-    rank = uncompiled(mirror_arm)
-    assert_array_equal(rank(np.broadcast_to(means, (50, 50)), arms), want)
-    small = means[:11]
-    order = np.argsort(small, kind="stable")
-    want = np.empty(11, np.int64)
-    want[order] = order[::-1]
-    assert_array_equal(rank(np.broadcast_to(small, (11, 11)), arms[:11]), want)
+    means, rank = RNG.integers(10, size=50).astype(np.float32), uncompiled(mirror_arm)  # many ties
+    for n in (50, 11):
+        order, want = np.argsort(means[:n], kind="stable"), np.empty(n, np.int64)
+        want[order] = order[::-1]
+        assert_array_equal(rank(np.broadcast_to(means[:n], (n, n)), np.arange(n, dtype=np.int32)), want)
 
 
 AGENTS, DIM, PLAYS = 10, 3, 7

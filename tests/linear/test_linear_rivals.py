@@ -1,6 +1,4 @@
-"""The comparators of robust elimination: schedules laid out by eye, estimators against NumPy, limits, noise,
-corruption.
-"""
+"""The comparators of robust elimination: schedules laid out by eye, estimators by NumPy, limits, noise, corruption."""
 
 import math
 from functools import partial
@@ -67,9 +65,8 @@ def test_phases_on_the_canonical_basis():
     actions, pulls, phases = played(phased_elimination(actions=EYE, horizon=2000))
     assert blocks(actions) == [(0, 47), (1, 47), (2, 47), (3, 47), (0, 220), (2, 220), (3, 220), (0, 1152)]
     assert pulls == [1419, 47, 267, 267] and phases == 2
-    actions, pulls, phases = played(
-        phased_elimination(actions=EYE, horizon=488)
-    )  # the second phase is cut in index order
+    # the second phase is cut in index order
+    actions, pulls, phases = played(phased_elimination(actions=EYE, horizon=488))
     assert blocks(actions)[4:] == [(0, 220), (2, 80)] and phases == 1
 
 

@@ -37,8 +37,6 @@ ACTIONS /= np.linalg.norm(ACTIONS, axis=1, keepdims=True)
 ACTIONS[0] = THETA / np.linalg.norm(THETA)
 ARMS = linear_arms(actions=ACTIONS, theta=THETA, noise="rademacher")
 NOBODY = huber(corruption=0.0)
-
-
 SEEDS = 32
 
 
@@ -59,9 +57,8 @@ class Outcome(NamedTuple):
 def run(world=ARMS, horizon=600, attack=NOBODY, num_batches=3, **settings):
     """32 seeds. Runs whose environments, attacks and settings differ in numbers alone are one program."""
     algorithm = robust_elimination(actions=world.facts["actions"], horizon=horizon, num_batches=num_batches, **settings)
-    runs = played(
-        [Lane(seed, algorithm, world, None, attack) for seed in range(SEEDS)], compiled=False, dtype="float32"
-    )
+    lanes = [Lane(seed, algorithm, world, None, attack) for seed in range(SEEDS)]
+    runs = played(lanes, compiled=False, dtype="float32")
     num_arms = len(world.facts["actions"])
     pulls = np.array([np.bincount(lane.history.action, minlength=num_arms) for lane in runs])
     return Outcome(pulls, *(np.array([lane.diagnostics[name] for lane in runs]) for name in Outcome._fields[1:]))
@@ -197,9 +194,8 @@ def test_the_sieve_by_hand():
     own = SimpleNamespace(radius=SimpleNamespace(noise_scale=0.5, laplace_scale=2.0), failure_prob=0.05, presieve=True)
     params = SimpleNamespace(actions=np.zeros((2, 1), np.float32), own=own, clamp=1e6)
     h1, h2 = np.log(2 * 20 / 0.05), np.log(2 * 2 / 0.05)
-    limits = lambda model: uncompiled(lambda counts: batch_reports.sieve_limit(params, counts, model))(
-        np.int32([16, 4])
-    ).tolist()
+    limit = lambda model: uncompiled(lambda counts: batch_reports.sieve_limit(params, counts, model))
+    limits = lambda model: limit(model)(np.int32([16, 4])).tolist()
     assert limits("M1") == pytest.approx([1 + 0.5 * np.sqrt(2 * h1) + 2 * h1] * 2, rel=1e-6)
     assert limits("M2") == pytest.approx([1 + 0.5 * np.sqrt(2 * h2 / n) + 2 * h2 / n for n in (16, 4)], rel=1e-6)
 
@@ -247,11 +243,9 @@ def test_noise_of_a_report_has_the_stated_scale():
     @uncompiled
     def encoded(scale):
         params = jax.tree.map(jnp.asarray, made.params._replace(mechanism_scale=scale))
-        actions = jnp.zeros(4000, jnp.int32)
+        rewards = jnp.zeros(4000, jnp.int32), jnp.zeros(4000), jnp.ones(4000, bool)
         draws = Draws(np.uint32(3), "alg/encode")
-        return made.program.encode(
-            params, (), draws, jnp.asarray(t), (), actions, jnp.zeros(4000), jnp.ones(4000, bool)
-        ).value
+        return made.program.encode(params, (), draws, jnp.asarray(t), (), *rewards).value
 
     noise = lambda scale: encoded(np.float32(scale))
     found = noise(1.0)
@@ -289,9 +283,7 @@ def test_noise_vanishes_as_epsilon_grows():
 
 @pytest.mark.dealt(4)
 def test_one_report_an_arm_makes_both_models_one():
-    """T = 25, two batches: q = 5 plays over six arms of weight 1/6 are one play each, M1 and M2 alike,
-    noise included.
-    """
+    """T = 25, two batches: q = 5 plays over six arms of weight 1/6 are one play each, in M1 and M2, noise included."""
     orthogonal = linear_arms(actions=np.eye(6), theta=[0.5, 0, 0, 0.4, 0, 0], noise="rademacher")
     settings = {"horizon": 25, "num_batches": 2, "epsilon": 2.0, "sampling_scale": 0.05}
     one, other = (run(orthogonal, model=model, **settings) for model in ("M1", "M2"))
@@ -414,9 +406,8 @@ def test_subthreshold_stays_just_below_the_threshold():
     found = corrupted(huber(corruption=1.0, kind="subthreshold"), Learner())
     assert found == pytest.approx([v, v, -v, v, v, v])
     assert 1.0 * v**2 + 10 < 40 < 1.0 * (v / 0.99) ** 2 + 10 + 1e-4
-    assert corrupted(huber(corruption=1.0, kind="subthreshold", value=0.5), Learner()) == pytest.approx(
-        np.array(found) / 1.98
-    )
+    half = corrupted(huber(corruption=1.0, kind="subthreshold", value=0.5), Learner())
+    assert half == pytest.approx(np.array(found) / 1.98)
 
 
 @pytest.mark.dealt(4)
@@ -464,9 +455,8 @@ def private(noise):
 
 
 def test_what_is_spent_depends_on_the_rewards():
-    made, quiet = (
-        robust_elimination(actions=ACTIONS, horizon=600, num_batches=3, epsilon=epsilon) for epsilon in (0.5, np.inf)
-    )
+    build = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
+    made, quiet = build(epsilon=0.5), build(epsilon=np.inf)
     assert made.guarantee.spend(made.params) == (0.5, 0.0)
     assert made.guarantee.spend(made.params._replace(mechanism_scale=2.0)) == (0.25, 0.0)
     assert (made.guarantee.model, made.guarantee.unit, made.guarantee.bound) == ("local", "reward", 1.0)
@@ -499,14 +489,8 @@ def test_noise_beyond_single_precision_is_refused():
 
 def test_a_batch_of_more_plays_than_32_bits_hold_does_not_fit():
     """8 arms of 3e8 plays each."""
-    made = robust_elimination(
-        actions=np.eye(8),
-        horizon=1_900_000_000,
-        num_batches=12,
-        model="M2",
-        weight_floor=1.0,
-        variance_bound="observed",
-    )
+    reports = {"model": "M2", "weight_floor": 1.0, "variance_bound": "observed"}
+    made = robust_elimination(actions=np.eye(8), horizon=1_900_000_000, num_batches=12, **reports)
     params = jax.tree.map(partial(cast, dtype="float32"), made.params)
 
     def closed(params):

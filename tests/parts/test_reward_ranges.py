@@ -1,6 +1,4 @@
-"""The rewards that algorithms declare they read, the ranges that environments state,
-and the warning where they part.
-"""
+"""The rewards that algorithms declare they read, the ranges that environments state, the warning where they part."""
 
 import inspect
 import json
@@ -153,9 +151,8 @@ def said(algorithm, environment, **arguments):
     """The warnings about rewards."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assumptions.warn(
-            [("label", algorithm(num_arms=2, horizon=20, **arguments), environment)], "float32", stacklevel=1
-        )
+        made = algorithm(num_arms=2, horizon=20, **arguments)
+        assumptions.warn([("label", made, environment)], "float32", stacklevel=1)
     return [str(warning.message) for warning in caught]
 
 
@@ -233,10 +230,8 @@ def test_a_sweep_warns_once_a_label_before_it_runs_and_not_of_corruption():
         jb.sweep({"one": shifted, "plain": jb.algorithms.ucb1}, arms, grid={"high": [1.0, 2.0, 3.0]}, **SETTINGS)
     (warning,) = caught
     assert warning.filename == __file__
-    assert str(warning.message).startswith(
-        "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3] "
-        "(the worst of 2 among 3 points)"
-    )
+    what = "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3]"
+    assert str(warning.message).startswith(f"{what} (the worst of 2 among 3 points)")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning):  # the plan is refused as it stands, not after hours
@@ -331,15 +326,9 @@ def test_the_list_of_algorithms_for_machines(capsys):
     assert epsilon["required"] and not epsilon["static"] and epsilon["default"] is None
     asked = {"kind": "number", "low": 0.0, "high": "inf", "open_low": True, "open_high": False}
     assert epsilon["range"] == asked
-    kinds = ("moss", "htinf", "exp4", "doubling", "median_elimination", "oracle_linucb")
-    assert [rows[name]["structure"] for name in kinds] == [
-        "arms",
-        "losses",
-        "experts",
-        "contextual",
-        "linear",
-        "federated",
-    ]
+    kinds = {"moss": "arms", "htinf": "losses", "exp4": "experts", "doubling": "contextual"}
+    kinds |= {"median_elimination": "linear", "oracle_linucb": "federated"}
+    assert {name: rows[name]["structure"] for name in kinds} == kinds
     assert "Garivier and Cappe 2011" in rows["kl_ucb"]["paper"] and "ICML 2023" in rows["robust_elimination"]["paper"]
 
 

@@ -98,25 +98,13 @@ def test_few_slots_for_each_play():
 
 
 def test_one_program_serves_a_grid():
-    grid = {
-        "epsilon": [0.1, math.inf],
-        "moment_order": [2.0, 3.0],
-        "corruption_bound": [0.0, 0.1],
-        "radius": ["order", "explicit"],
-    }
-    one = plan(
-        prm_elimination, gaussian, horizon=500, seeds=8, grid=grid, points=None, reward_adversary=None,
-        message_adversary=None,
-        checkpoints=10, dtype="float32",
-    )  # fmt: skip
+    settings = {"horizon": 500, "seeds": 8, "points": None, "checkpoints": 10, "dtype": "float32"}
+    settings |= {"reward_adversary": None, "message_adversary": None}
+    grid = {"epsilon": [0.1, math.inf], "moment_order": [2.0, 3.0], "corruption_bound": [0.0, 0.1]}
+    one = plan(prm_elimination, gaussian, grid=grid | {"radius": ["order", "explicit"]}, **settings)
     assert len(one.cells) == 16 and len(one.groups) == 1
-    central = plan(
-        partial(prm_elimination, moment="central", epsilon=1.0), gaussian, horizon=500, seeds=8,
-        grid={"mean_bound": [7.0, 9.0, 12.0]}, points=None, reward_adversary=None, message_adversary=None,
-        checkpoints=10,
-        dtype="float32",
-    )  # fmt: skip
-    assert len(central.groups) == 1
+    central = partial(prm_elimination, moment="central", epsilon=1.0)
+    assert len(plan(central, gaussian, grid={"mean_bound": [7.0, 9.0, 12.0]}, **settings).groups) == 1
 
 
 @pytest.mark.parametrize("extra", [{}, CENTRAL])
@@ -198,13 +186,8 @@ def test_counts_of_outcomes_have_their_law():
     counts = np.asarray(draw(np.arange(4000, dtype=np.uint32)), np.int64)
     assert np.all(counts.sum(axis=1) == MAX_TRIALS) and np.all(counts >= 0) and not counts[:, 3].any()
     for i, p in enumerate(np.float64(probabilities[:3])):
-        law = stats.binom(MAX_TRIALS, p)
-        assert (
-            stats.kstest(
-                counts[:, i] + np.random.default_rng(i).random(4000) - 1, lambda x, law=law: _smooth(law, x)
-            ).pvalue
-            > 1e-3
-        )
+        law, spread = stats.binom(MAX_TRIALS, p), counts[:, i] + np.random.default_rng(i).random(4000) - 1
+        assert stats.kstest(spread, partial(_smooth, law)).pvalue > 1e-3
         wrong = stats.binom(MAX_TRIALS, p + 0.1 * law.std() / MAX_TRIALS)  # a tenth of a standard deviation is seen
         assert stats.kstest(counts[:, i] + 0.0, wrong.cdf).pvalue < 1e-3
 

@@ -1,6 +1,4 @@
-"""The robust comparators and their estimators against slow definitions:
-every play of a run, ties, inf and NaN, one value.
-"""
+"""The robust comparators and their estimators by slow definitions: every play, ties, inf and NaN, one value."""
 
 import math
 from functools import cache, partial
@@ -128,12 +126,9 @@ def test_huber_location_between_two_heaps_and_at_its_limits():
 @pytest.mark.dealt(8)
 def test_estimators_under_vmap_do_not_see_their_neighbours():
     rows = RNG.standard_t(2, size=(16, 40)).astype(np.float32)
-    for estimate in (
-        partial(est.catoni_mean, variance=1.0, failure_prob=0.05),
-        partial(est.huber_location, clip=0.7),
-        partial(est.trimmed_mean, share=0.1),
-        partial(est.shorth_mean, share=0.1),
-    ):
+    by_share = (partial(estimate, share=0.1) for estimate in (est.trimmed_mean, est.shorth_mean))
+    catoni_mean = partial(est.catoni_mean, variance=1.0, failure_prob=0.05)
+    for estimate in (catoni_mean, partial(est.huber_location, clip=0.7), *by_share):
         together, few = (np.asarray(jax.jit(jax.vmap(estimate))(r)) for r in (rows, rows[:8]))
         np.testing.assert_array_equal(together[:8], few)
 
@@ -206,9 +201,7 @@ ATTACKS = {  # one program: numbers are data
 
 
 def replayed(index, actions, rewards, num_arms):
-    """How many plays the definition would have made otherwise, given all before:
-    of the first 60, then of every fourth.
-    """
+    """How many plays the definition would have made otherwise: of the first 60, then of every fourth."""
     seen, wrong = [[] for _ in range(num_arms)], 0
     for t, (action, reward) in enumerate(zip(actions, cleaned(rewards), strict=True), 1):
         if t <= 60 or t % 4 == 0:
@@ -320,9 +313,7 @@ def test_huge_rewards_leave_no_nan_behind(name):
 
 @pytest.mark.parametrize("name", others(["median of means", "catoni", "huber", "shorth"]))
 def test_a_lane_does_not_see_the_others(name):
-    """The variants that the contract tests' table leaves out:
-    loops run for the slowest lane, results are each lane's own.
-    """
+    """The variants that the contract tests' table leaves out: loops run for the slowest lane."""
     arms = jb.environments.gaussian_arms(means=[0.0, 0.25, 0.5], scale=0.4)
     attack = partial(jb.adversaries.huber, corruption=0.1, value=3.0)
     run = partial(jb.sweep, RUNS[name][0], arms, horizon=200, reward_adversary=attack, progress=False)
@@ -333,8 +324,6 @@ def test_parameters_share_a_program_and_horizons_share_shapes():
     assert robust_ucb(num_arms=3, horizon=100).program is robust_ucb(num_arms=3, horizon=999, moment_bound=2).program
     assert cr_ucb(num_arms=3, horizon=100).program is cr_ucb(num_arms=3, horizon=128, corruption_bound=0.3).program
     assert huber_ucb(num_arms=3, horizon=100).program is huber_ucb(num_arms=3, horizon=90, clip=3.0).program
-    one, two = (robust_ucb(num_arms=3, horizon=100, estimator=e) for e in ("median_of_means", "catoni"))
-    assert one.program is not two.program
-    assert robust_ucb(num_arms=3, horizon=100, moment_order=3.0, moment_bound=8.0).params.moment_bound == pytest.approx(
-        4.0
-    )
+    build = partial(robust_ucb, num_arms=3, horizon=100)
+    assert build(estimator="median_of_means").program is not build(estimator="catoni").program
+    assert build(moment_order=3.0, moment_bound=8.0).params.moment_bound == pytest.approx(4.0)

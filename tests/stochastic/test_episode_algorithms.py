@@ -65,9 +65,8 @@ def test_private_index_explores_longer():
 
 
 def test_kl_index_solves_its_equation():
-    p, level = (
-        x.ravel() for x in np.meshgrid([0, 1e-3, 0.2, 0.5, 0.7, 0.95, 0.999], [1e-4, 0.01, 0.3, 1.0, 4.0, 30.0])
-    )
+    grid = np.meshgrid([0, 1e-3, 0.2, 0.5, 0.7, 0.95, 0.999], [1e-4, 0.01, 0.3, 1.0, 4.0, 30.0])
+    p, level = (x.ravel() for x in grid)
 
     def solved(p, level):
         at_p = (p * np.log(p) if p > 0 else 0) + (1 - p) * np.log1p(-p)
