@@ -82,9 +82,8 @@ def run(script: str, *arguments: Any, timeout: float = 600, **options: Any) -> A
 class Server:
     def __init__(self) -> None:
         command = [sys.executable, __file__]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, **pipes, text=True, env=environment())
         self.lock = threading.Lock()
         atexit.register(self.close)
 

@@ -131,9 +131,8 @@ def literal_local_exp4(ref, seed, noisy):
 
 def literal_plain_exp4(ref, seed, noisy):
     rate, mixing = adversarial.exp4_tuning(K, N, T)
-    return ref.exp4(
-        ADVICE, LOSSES, draw(seed, "alg/act", "uniform", np.arange(1, T + 1)), learning_rate=4 * rate, mixing=mixing
-    )
+    uniforms = draw(seed, "alg/act", "uniform", np.arange(1, T + 1))
+    return ref.exp4(ADVICE, LOSSES, uniforms, learning_rate=4 * rate, mixing=mixing)
 
 
 def batched(window, horizon=T):
@@ -159,9 +158,8 @@ def literal_experts(ref, seed, noisy):
     picks = draw(seed, "alg/act/action", "uniform", plays)
     laplace = draw(seed, "alg/update/base", "laplace", plays[window - 1 :: window])
     base = ref.Exp3(N, learning_rate=rate * 30, mixing=mixing)
-    return ref.bandit_to_experts(
-        base, ADVICE, LOSSES, choices, picks, laplace, window=window, noise_scale=noisy / (window * epsilon)
-    )[1]
+    told = {"window": window, "noise_scale": noisy / (window * epsilon)}
+    return ref.bandit_to_experts(base, ADVICE, LOSSES, choices, picks, laplace, **told)[1]
 
 
 def private_exp3(ref):

@@ -124,13 +124,8 @@ def literal_actions(name, seed):
 
 def learner_of(ref, s, dim, horizon, bound, largest, curvature):
     if s.get("learner", "maler") == "ogd":
-        return ref["ogd"].OGD(
-            dim,
-            theta_bound=bound,
-            gradient_bound=largest,
-            step=s.get("step", "adanorm"),
-            strong_convexity=2 * curvature,
-        )
+        step = {"step": s.get("step", "adanorm"), "strong_convexity": 2 * curvature}
+        return ref["ogd"].OGD(dim, theta_bound=bound, gradient_bound=largest, **step)
     if s.get("learner") in (ADAM, MOMENTUM):
         mod = ref["optimizers"]
         step = mod.adam(0.05) if s["learner"] == ADAM else mod.momentum(0.01, 0.9)
@@ -160,13 +155,11 @@ def server_of(ref, s, dim, horizon, failure_prob, norm, *, power=0.25):
     if s.get("width", "scaled") == "scaled":
         width = one.scaled_width(epsilon, delta, horizon, failure_prob, **more)
     else:
-        width = one.theory_width(
-            epsilon, delta, horizon, failure_prob, largest, min_eigenvalue=least, rounds=horizon, **more
-        )
+        more |= {"min_eigenvalue": least, "rounds": horizon}
+        width = one.theory_width(epsilon, delta, horizon, failure_prob, largest, **more)
     learner = learner_of(ref, s, dim, horizon, bound, largest, least + extra**2)
-    server = one.OnlineUCB(
-        dim, learner, covariance=sigma**2 if private else 0.0, gradient_bound=largest, width=width, tie_tolerance=TIE
-    )
+    noise = sigma**2 if private else 0.0
+    server = one.OnlineUCB(dim, learner, covariance=noise, gradient_bound=largest, width=width, tie_tolerance=TIE)
     return server, sigma if private else 0.0, sigma, extra
 
 
@@ -185,9 +178,8 @@ def online(c, contexts, pay, seed, ref):
 def anytime(ref, s, failure_prob, norm, power):
     """Algorithm 7 as a server, and sigma of the features and of the reward."""
     mod = ref["doubling"]
-    settings = functools.partial(
-        mod.epoch_settings, failure_prob=failure_prob, min_eigenvalue=s.get("min_eigenvalue"), power=power
-    )
+    least = s.get("min_eigenvalue")
+    settings = functools.partial(mod.epoch_settings, failure_prob=failure_prob, min_eigenvalue=least, power=power)
     epoch = lambda k: server_of(ref, s, D, *settings(k)[:2], norm, power=power)
     return mod.Doubling(lambda k: epoch(k)[0], lambda k: settings(k)[2]), *epoch(0)[1:3]
 
@@ -271,9 +263,8 @@ def statistics_of(c, kind, seed, ref):
         ridge_of, width_of = lambda t: told(t)[1], lambda t: told(t)[2]
         scales = (told(1)[0],) * 3
     else:
-        told = functools.partial(
-            mod.theory_jdp, epsilon=epsilon, delta=delta, horizon=horizon, dim=dim, feature_norm=c.feature_norm
-        )
+        sizes = {"horizon": horizon, "dim": dim, "feature_norm": c.feature_norm}
+        told = functools.partial(mod.theory_jdp, epsilon=epsilon, delta=delta, **sizes)
         scale, shift, _ = told(1)
         ridge_of, width_of = lambda t: shift, lambda t: told(t)[2]
 
@@ -613,10 +604,8 @@ PLANTED = [
 )
 def test_a_planted_error_forks_a_path(name, error):
     wrong = {error.oracle.__name__.rpartition(".")[2]: planted(*error)}
-    assert any(
-        not np.array_equal(literal_actions(name, seed), actions_of(literal(CASES[name], seed, **wrong)))
-        for seed in SEEDS
-    )
+    others = ((seed, actions_of(literal(CASES[name], seed, **wrong))) for seed in SEEDS)
+    assert any(not np.array_equal(literal_actions(name, seed), actions) for seed, actions in others)
 
 
 @pytest.mark.parametrize(

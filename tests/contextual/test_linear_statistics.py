@@ -266,18 +266,16 @@ def test_what_is_truly_spent():
     for preset in ("reference", "theory"):
         made = make_ldp(epsilon=10.0, preset=preset)
         epsilon, delta = made.guarantee.spend(made.params)
-        assert gaussian_scale(math.sqrt(4.5), epsilon, delta, "analytic") == pytest.approx(
-            made.params.statistics.vector
-        )
+        scale = gaussian_scale(math.sqrt(4.5), epsilon, delta, "analytic")
+        assert made.params.statistics.vector == pytest.approx(scale)
     made = make_jdp(epsilon=10.0, preset="theory")  # 15 nodes of scale sqrt(2) s, squared sensitivity 8
     epsilon, delta = made.guarantee.spend(made.params)
     assert made.guarantee[:2] == ("central", "user") and 0 < epsilon < 1
     assert gaussian_scale(math.sqrt(4 * 15), epsilon, delta, "analytic") == pytest.approx(made.params.statistics.vector)
     made = make_jdp(epsilon=1.0, tree="binary")
     epsilon, delta = made.guarantee.spend(made.params)
-    assert gaussian_scale(math.sqrt(4.5 * 15), epsilon, delta, "analytic") == pytest.approx(
-        made.params.statistics.vector
-    )
+    scale = gaussian_scale(math.sqrt(4.5 * 15), epsilon, delta, "analytic")
+    assert made.params.statistics.vector == pytest.approx(scale)
     assert make_jdp(epsilon=1.0).guarantee.spend(make_jdp(epsilon=1.0).params)[0] == INF
 
 

@@ -54,9 +54,8 @@ def points(state):
     """All experts' points, [..., E, d], in units of the radius."""
     if hasattr(state, "points"):
         return state.points
-    return np.concatenate(
-        [state.convex[..., None, :], np.swapaxes(state.strong, -1, -2), np.swapaxes(state.newton, -1, -2)], axis=-2
-    )
+    strong, newton = (np.swapaxes(points, -1, -2) for points in (state.strong, state.newton))
+    return np.concatenate([state.convex[..., None, :], strong, newton], axis=-2)
 
 
 @pytest.mark.parametrize("dim, horizon, bound, G", others([(1, 300, 1.0, 1.0), (9, 300, 0.5, 1e4)]))

@@ -303,9 +303,8 @@ def test_clients_keep_to_the_declared_bounds(protocol):
     with np.errstate(invalid="ignore"):
         (found,), _ = batch(protocol, 1.0, 4, 4, feature, np.float32([7, 1, 1, np.nan]), epsilon=math.inf, seeds=1)
     exact = [2, 0, 0, 0, 0, 0, 1, 0, 0]  # (1, 0, 0) with reward 1, and (1, 0, 0) with reward 0
-    levels = (
-        0 if protocol == "amplified" else make(dim=3, epsilon=math.inf, protocol=protocol).params.statistics.code.levels
-    )
+    quiet = make(dim=3, epsilon=math.inf, protocol=protocol).params.statistics
+    levels = 0 if protocol == "amplified" else quiet.code.levels
     np.testing.assert_allclose(found, exact, atol=(4 / levels if levels else 0) + 1e-6)
 
 
@@ -358,9 +357,8 @@ def test_one_program_for_a_grid():
 @pytest.mark.dealt(8)
 def test_without_noise_a_window_of_one_is_linucb():
     """Exact sums inverted anew against Sherman and Morrison's update: the same regret up to few near ties."""
-    exact = run(
-        partial(jb.algorithms.shuffle_linucb, epsilon=math.inf, window=1, radius_scale=0.2, preset="reference"), 300
-    )
+    published = {"radius_scale": 0.2, "preset": "reference"}
+    exact = run(partial(jb.algorithms.shuffle_linucb, epsilon=math.inf, window=1, **published), 300)
     plain = run(partial(jb.algorithms.linucb, radius_scale=0.2), 300)
     # the first inverse, of ridge 1e-4, is ill-conditioned in float32: a lane may part there
     assert np.isclose(exact.regret.values[0, :, -1], plain.regret.values[0, :, -1], rtol=1e-3).mean() >= 0.5

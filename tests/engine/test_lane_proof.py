@@ -210,9 +210,8 @@ def in_while(turn, carry):
 
 
 def steps_of_each(x):
-    return jax.vmap(
-        lambda x: lax.while_loop(lambda c: c[0] < x[0], lambda c: (c[0] + 1, c[1] + 1), (0.0, jnp.int32(0)))
-    )(x)[1]
+    start = (0.0, jnp.int32(0))
+    return jax.vmap(lambda x: lax.while_loop(lambda c: c[0] < x[0], lambda c: (c[0] + 1, c[1] + 1), start))(x)[1]
 
 
 def at_those(function):

@@ -120,12 +120,8 @@ def test_numbers_kept_for_arms_are_those_of_numpy_wherever_their_lanes_lie(axes)
 
     def one(kept, arm, value):
         kept = columns.added(columns.replace_entry(kept, arm, value), arm, columns.entry(kept, arm))
-        return (
-            kept,
-            columns.argmax(kept),
-            columns.sum_entries(columns.map_arms(lambda x: 2 * x, kept)),
-            columns.together(kept),
-        )
+        total = columns.sum_entries(columns.map_arms(lambda x: 2 * x, kept))
+        return kept, columns.argmax(kept), total, columns.together(kept)
 
     inner, outer = axes
     laid = np.moveaxis(np.moveaxis(numbers, 1, inner + 1 if inner >= 0 else -1), 0, outer)

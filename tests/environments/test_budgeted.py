@@ -315,10 +315,8 @@ def attacked():
             reward_adversary=adversary,
         ).isel(algorithm=0)  # fmt: skip
 
-    return {
-        strength: run(strength and partial(budgeted, total=60.0, strength=strength))
-        for strength in ("strong", "weak", None)
-    }
+    attacks = {strength: partial(budgeted, total=60.0, strength=strength) for strength in ("strong", "weak")}
+    return {strength: run(attack) for strength, attack in (attacks | {None: None}).items()}
 
 
 def test_a_strong_budget_makes_ucb1_linear_and_a_weak_one_hardly_harms_it(attacked):

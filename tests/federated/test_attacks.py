@@ -31,9 +31,8 @@ SEED = 2
 
 def played(*adversaries):
     """A run by the mean for each pair (reward_adversary, message_adversary), every play a checkpoint."""
-    return plays.played(
-        [plays.Lane(SEED, MEAN, WORLD, *pair) for pair in adversaries], checkpoints=np.arange(1, T + 1), compiled=False
-    )
+    lanes = [plays.Lane(SEED, MEAN, WORLD, *pair) for pair in adversaries]
+    return plays.played(lanes, checkpoints=np.arange(1, T + 1), compiled=False)
 
 
 @functools.cache
@@ -107,9 +106,8 @@ def test_poison_draws_the_same_under_every_window():
     @uncompiled
     def corrupted(t, means, action):
         seen = AdversaryView(t, (), action, (), Truth(means), (), (), (), None)
-        return adversary.attack.corrupt(
-            jax.tree.map(jnp.float32, adversary.params), (), Draws(jnp.uint32(5)), t, jnp.ones(action.shape), seen
-        )[:2]
+        params, draws = jax.tree.map(jnp.float32, adversary.params), Draws(jnp.uint32(5))
+        return adversary.attack.corrupt(params, (), draws, t, jnp.ones(action.shape), seen)[:2]
 
     t = np.arange(1, 13, dtype=np.int32)
     whole = corrupted(t, means, action)

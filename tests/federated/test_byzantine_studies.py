@@ -18,7 +18,6 @@ def finals(regret):
 def test_regret_is_divided_by_the_agents_that_do_not_attack():
     assert [honest(x) for x in (0.0, 0.2, 0.3)] == [10, 8, 7] and honest(0.2, 0.5) == 9
     # every agent that does not attack loses 5: agents that attack half the time lose half of it
-    frame = attacks.attack_ratios(
-        {"target": finals({0.0: 50, 0.2: 40, 0.4: 30}), "half the time": finals({0.0: 50, 0.4: 40})}
-    )
+    regrets = {"target": finals({0.0: 50, 0.2: 40, 0.4: 30}), "half the time": finals({0.0: 50, 0.4: 40})}
+    frame = attacks.attack_ratios(regrets)
     assert frame["ratio"].tolist() == pytest.approx([1] * 5)

@@ -94,9 +94,8 @@ def test_a_public_attack_reaches_both_and_changes_isolated_agents_nothing():
 
 def test_schedule_constants():
     """alpha = 0.2, so C = 8/3; iota = log(128 N T / delta); theory values at k = 4, then the scales."""
-    c = byzantine_ucb(
-        **SHAPE, horizon=2000, window=10, corruption_bound=0.2, ridge_scale=1.0, radius_scale=1.0
-    ).params.constants
+    scales = {"corruption_bound": 0.2, "ridge_scale": 1.0, "radius_scale": 1.0}
+    c = byzantine_ucb(**SHAPE, horizon=2000, window=10, **scales).params.constants
     iota = np.log(128 * 8 * 2000 / 0.05)
     level = max(10, 8 * np.sqrt(10 * iota) * 8 / 3 * 2)
     ridge = lambda c, k: uncompiled(lambda k: agents.ridge(c, k, jnp.float32))(np.int32(k))

@@ -111,15 +111,8 @@ def one_after_another(x, y, i):
     rows = jnp.stack([a, b, a + b], 1)
     turned = rows.T * y[None]
     marked = after.at[i].set(a[i])
-    return (
-        first.max(),
-        after * marked,
-        jnp.cumsum(b)[::-1] * a,
-        rows[i],
-        turned,
-        (rows * rows[::-1]).sum(1),
-        a[1:] - a[:-1],
-    )
+    products = jnp.cumsum(b)[::-1] * a, rows[i], turned, (rows * rows[::-1]).sum(1)
+    return first.max(), after * marked, *products, a[1:] - a[:-1]
 
 
 def until(x):

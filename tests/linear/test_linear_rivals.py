@@ -223,9 +223,8 @@ def test_buckets_are_solved_one_by_one(sample):
         params = stored(median_elimination, actions, corruption_bound=alpha)
         points, whole = bucketed(params, batch)
         assert np.flatnonzero(whole).tolist() == list(range(buckets))
-        of = np.concatenate(
-            [np.repeat(np.arange(buckets), [len(x) for x in np.array_split(np.arange(n), buckets)]) for n in counts]
-        )
+        sizes = [[len(x) for x in np.array_split(np.arange(n), buckets)] for n in counts]
+        of = np.concatenate([np.repeat(np.arange(buckets), lengths) for lengths in sizes])
         for g in range(buckets):
             want = np.linalg.lstsq(actions[arm[of == g]], reports[of == g], rcond=None)[0]
             assert_allclose(points[g], want, rtol=2e-3, atol=1e-3)
@@ -338,9 +337,8 @@ def test_without_their_own_they_are_least_squares_elimination():
     runs = {}
     for name, factory in factories.items():
         made = [factory(epsilon=epsilon, **settings) for epsilon in (2.0, math.inf)]
-        runs[name] = plays.played(
-            [plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)], compiled=False, dtype="float32"
-        )
+        lanes = [plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)]
+        runs[name] = plays.played(lanes, compiled=False, dtype="float32")
     plain, trimmed, central = (np.array([run.history.action for run in runs[name]]) for name in factories)
     assert_array_equal(trimmed, plain)
     assert_array_equal(central[8:], plain[8:])

@@ -101,10 +101,8 @@ def literal_formulas(model, seed, ref=literal):
     inverse = np.linalg.inv(moment)
     square = ref.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon)
     top = max(points[a] @ inverse @ points[a] for a in active)
-    bounds = [
-        ref.lambda_value(mode, num_reports=reports.sum(), max_norm=top, mean_square=0.0, clean_square=square)
-        for mode in ("tight", "clean")
-    ]
+    told = {"num_reports": reports.sum(), "max_norm": top, "mean_square": 0.0, "clean_square": square}
+    bounds = [ref.lambda_value(mode, **told) for mode in ("tight", "clean")]
     practical = ref.gamma_practical(s, pulls, active, d.basis, moment)
     paper = ref.gamma_paper(s, size, d.rank, np.count_nonzero(pulls))
     return (s, d, active, size, reports.sum(), d.basis @ inverse @ d.basis.T, top), (

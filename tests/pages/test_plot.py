@@ -63,9 +63,8 @@ def test_panels_have_room_and_one_value_each(count):
     values = [0.05, 0.1, 0.2, 0.5, 1.0, float("inf")][-count:]
     drawn = plot.regret(result(LONG, {"epsilon": values}))
     assert plot.overlaps(drawn.figure) == []
-    assert [a.get_title().split("= ")[-1].strip() for a in drawn.figure.axes] == [
-        "∞" if np.isinf(v) else f"{v:g}" for v in values
-    ]
+    titles = [axes.get_title().split("= ")[-1].strip() for axes in drawn.figure.axes]
+    assert titles == ["∞" if np.isinf(v) else f"{v:g}" for v in values]
     assert len({a.get_ylim() for a in drawn.figure.axes}) == 1
 
 
@@ -294,23 +293,19 @@ def test_a_large_dataset_is_reduced_in_blocks(monkeypatch, bands):
 
 
 def cells(columns=4, rows=3):
-    frame = pd.DataFrame(
-        [(4.0**i, 10.0**-j) for i in range(columns) for j in range(rows)], columns=["num_experts", "epsilon"]
-    )
+    points = [(4.0**i, 10.0**-j) for i in range(columns) for j in range(rows)]
+    frame = pd.DataFrame(points, columns=["num_experts", "epsilon"])
     frame["regret"], frame["bad"] = np.arange(1.0, len(frame) + 1) ** 2, frame["epsilon"] < 0.5
-    return frame.assign(
-        name=np.where(frame["regret"] > 20, "a winner with a long name", "local"),
-        text=frame["regret"].map("{:,.0f}".format),
-    )
+    names = np.where(frame["regret"] > 20, "a winner with a long name", "local")
+    return frame.assign(name=names, text=frame["regret"].map("{:,.0f}".format))
 
 
 @pytest.mark.parametrize("value", ["regret", "name"])
 @pytest.mark.parametrize("panels", [1, 3, 6])
 def test_maps_have_room(value, panels):
     frame = pd.concat([cells().assign(part=f"panel number {i}") for i in range(panels)])
-    drawn = plot.heatmap(
-        frame, "num_experts", "epsilon", value, panel="part", text="text", hatched="bad", hatch="no valid tuning"
-    )
+    marks = {"text": "text", "hatched": "bad", "hatch": "no valid tuning"}
+    drawn = plot.heatmap(frame, "num_experts", "epsilon", value, panel="part", **marks)
     assert plot.overlaps(drawn.figure) == [] and len(drawn.figure.axes) == panels and len(drawn.data) == len(frame)
     assert drawn.figure.legends[0].get_texts()[-1].get_text() == "no valid tuning"
 
@@ -323,10 +318,8 @@ def test_a_maps_cells_tile_it_and_have_their_colours():
     low, high = np.log(axes.get_xlim())
     areas = [np.log((p.get_x() + p.get_width()) / p.get_x()) for p in faces]
     np.testing.assert_allclose(sum(areas) / 2, high - low)  # two rows cover the width exactly
-    colours = {
-        name: {p.get_facecolor() for p, n in zip(faces, frame["name"], strict=True) if n == name}
-        for name in set(frame["name"])
-    }
+    named = list(zip(faces, frame["name"], strict=True))
+    colours = {name: {p.get_facecolor() for p, n in named if n == name} for _, name in named}
     assert all(len(found) == 1 for found in colours.values()) and len(set.union(*colours.values())) == 2
     empty = plot.heatmap(frame.assign(name=[None, *frame["name"][1:]]), "num_experts", "epsilon", "name").figure.axes[0]
     assert empty.patches[0].get_facecolor()[:3] == (1, 1, 1)
@@ -372,14 +365,8 @@ def test_keys_have_the_names_that_are_given():
 
 
 def test_lines_of_a_table():
-    frame = pd.DataFrame(
-        {
-            "t": [1, 2, 1, 2],
-            "p": [0.5, 0.6, 0.5, 0.4],
-            "data": ["l", "l", "m", "m"],
-            "markers": [True, True, False, False],
-        }
-    )
+    frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
+    frame["markers"] = [True, True, False, False]
     drawn = plot.lines(frame, "t", "p", line="data", dotted={"m": "l"})
     first, second = drawn.figure.axes[0].get_lines()
     assert first.get_linestyle() == "None" and second.get_linestyle() == ":" and first.get_color() == second.get_color()

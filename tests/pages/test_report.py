@@ -127,9 +127,8 @@ def test_numbers_are_those_of_the_statistics_and_labels_are_text(store, tmp_path
     summary = jb.summary(ds)
     rows = page.rows("Regret at the end")
     assert [row["algorithm"] for row in rows] == summary["algorithm"].tolist() and len(rows) == 36
-    assert [row["mean regret"] for row in rows] == [
-        f"{float(f'{x:.4g}'):,g}".replace("-", "−") for x in summary["mean"]
-    ]
+    means = [f"{float(f'{x:.4g}'):,g}".replace("-", "−") for x in summary["mean"]]
+    assert [row["mean regret"] for row in rows] == means
     assert {row["privacy level ε"] for row in rows} == {"0.1", "0.5", "∞"}
     paired, pair = page.rows("Paired differences"), jb.compare(ds, OURS, THEIRS)
     assert (paired[0]["a"], paired[0]["b"]) == (OURS, THEIRS) and len(paired) == 36
@@ -357,9 +356,8 @@ def test_a_browser_finds_nothing_wrong(store, tmp_path):
         assert page.errors == [] and (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
     # the checker sees planted faults
     broken = tmp_path / "broken.html"
-    broken.write_text(
-        "<img alt=gone src=gone.png><p style='width: 900px'>wide</p><script>throw Error('thrown')</script>"
-    )
+    wide = "<p style='width: 900px'>wide</p>"
+    broken.write_text(f"<img alt=gone src=gone.png>{wide}<script>throw Error('thrown')</script>")
     errors = " ".join(page_errors(broken, 390, "['and one more']"))
     for fault in ("thrown", "ERR_FILE_NOT_FOUND", "no image: gone", "wider than the window", "and one more"):
         assert fault in errors

@@ -53,9 +53,8 @@ def test_one_seed_has_a_mean_and_no_interval():
 def test_summary_has_one_regular_row_a_point():
     ds = result([[4.0, 2.0, 1.0], [8.0, 8.0, 8.0]], grid={"epsilon": [0.1, 1.0, 10.0]})
     frame = statistics.summary(ds)
-    assert list(frame[["algorithm", "epsilon"]].itertuples(index=False, name=None)) == [
-        (a, e) for a in ("alg0", "alg1") for e in (0.1, 1.0, 10.0)
-    ]
+    rows = frame[["algorithm", "epsilon"]].itertuples(index=False, name=None)
+    assert list(rows) == [(a, e) for a in ("alg0", "alg1") for e in (0.1, 1.0, 10.0)]
     lanes = ds["regret"].sel(algorithm="alg0", epsilon=1.0).values[:, -1]
     expected = (200, lanes.mean(), np.median(lanes), np.quantile(lanes, 0.05), np.quantile(lanes, 0.95))
     np.testing.assert_allclose(frame.loc[1, ["seeds", "mean", "median", "q05", "q95"]].astype(float), expected)

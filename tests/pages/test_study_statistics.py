@@ -70,9 +70,8 @@ def test_the_printed_bonus_is_above_the_largest_gap_until_late():
 def test_the_share_from_which_a_radius_drops_no_arm_is_that_of_the_algorithm(dim):
     horizon, gap = 100_000, 0.7
     share = dimension.useful_share(dim, gap)
-    make = partial(
-        jb.algorithms.bogunovic_elimination, actions=dimension.world(dim).keywords["actions"], horizon=horizon
-    )
+    actions = dimension.world(dim).keywords["actions"]
+    make = partial(jb.algorithms.bogunovic_elimination, actions=actions, horizon=horizon)
     own = make(corruption_budget=share * horizon * (dimension.VALUE + 1)).params.own
     clean = make(corruption_budget=0.0).params.own
     about_corruption = np.ravel(own.slack) - np.ravel(clean.slack)

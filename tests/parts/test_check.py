@@ -347,12 +347,8 @@ def test_the_sound_part_passes_every_rule(sound, rule):
 @pytest.mark.planted("a user's algorithm, before `jb.check`", "a claim of less than it spends")
 def test_an_understated_claim_is_refuted_by_the_short_audit():
     """The events say twice the noise that is drawn."""
-    halved = guarantee(
-        "local",
-        "reward",
-        lambda p: (laplace_event("reward", 1.0, 3 * p.noise_scale * p.mechanism_scale),),
-        view_message,
-    )
+    twice = lambda p: (laplace_event("reward", 1.0, 3 * p.noise_scale * p.mechanism_scale),)
+    halved = guarantee("local", "reward", twice, view_message)
     (finding,) = look("short_audit", own(claim=halved))
     assert "REFUTES" in finding.message and finding.where == place_of(encode)
     assert look("short_audit", own()) == []

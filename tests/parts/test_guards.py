@@ -295,10 +295,8 @@ def test_exit_codes(tmp_path, monkeypatch, capsys):
     module.outside = own("outside", act=plays(lambda t: 3))
     module.crooked = own("crooked", act=lambda params, state, draws, t, context: (t % 3, None))
     monkeypatch.setitem(sys.modules, "guards_makers", module)
-    for name, code, words in (
-        ("outside", 1, "outside played arm 3 at play 1"),
-        ("crooked", 2, "Program.act must return"),
-    ):
+    said_of = {"outside": (1, "outside played arm 3 at play 1"), "crooked": (2, "Program.act must return")}
+    for name, (code, words) in said_of.items():
         file = tmp_path / f"{name}.toml"
         arms = 'environment = {name = "bernoulli_arms", means = [0.2, 0.5, 0.8]}'
         algorithm = f'algorithm = "guards_makers:{name}"'
@@ -345,9 +343,8 @@ def test_a_score_that_counts_another_arm_is_named():
     def score(params, state, t, context, action):
         return Score(arm=jnp.where(t == 6, 3, action), regret=jnp.zeros(t.shape))
 
-    with pytest.raises(
-        jb.ContractError, match=r"own's pulls do not add up .* counted arm 3 at play 6; arms are 0\.\.2"
-    ):
+    words = r"own's pulls do not add up .* counted arm 3 at play 6; arms are 0\.\.2"
+    with pytest.raises(jb.ContractError, match=words):
         simulate(own(), world_of(score=score))
 
 
@@ -519,9 +516,8 @@ def test_an_uncached_builder_is_named():
 
 def planned(maker, grid=None, environment=ARMS, **settings):
     settings = {"reward_adversary": None, "message_adversary": None, "dtype": "float32"} | settings
-    return jb.sweeps.plan.plan(
-        maker, environment, horizon=HORIZON, seeds=SEEDS, grid=grid, points=None, checkpoints=3, **settings
-    )
+    settings |= {"grid": grid, "points": None, "checkpoints": 3}
+    return jb.sweeps.plan.plan(maker, environment, horizon=HORIZON, seeds=SEEDS, **settings)
 
 
 def test_two_traces_are_compared_by_what_they_compute():
@@ -575,9 +571,8 @@ def test_facts_that_an_environment_leaves_out():
     without = world_of()._replace(facts={})
     assert planned(own(), environment=lambda: without).cells[0].algorithm.config["num_arms"] == 3
     nowhere = jb.environments.contextual_linear(num_arms=3, dim=2)._replace(facts={"dim": 2}, remake=None)
-    assert "own needs num_arms, and the environment's facts do not hold it" in error_of(
-        lambda: planned(own(), environment=lambda: nowhere)
-    )
+    said = error_of(lambda: planned(own(), environment=lambda: nowhere))
+    assert "own needs num_arms, and the environment's facts do not hold it" in said
 
 
 def test_parts_of_this_package_are_not_traced_twice(monkeypatch):

@@ -176,6 +176,5 @@ def test_a_lane_without_unread_code_maps_over_seeds(over):
 
     seeds = jnp.arange(3, dtype=jnp.uint32)
     alone = [float(last(seed)) for seed in range(3)]
-    np.testing.assert_allclose(
-        over(last)(seeds if over is not jax.jit else 1), alone if over is not jax.jit else alone[1], rtol=1e-6
-    )
+    given, expected = (1, alone[1]) if over is jax.jit else (seeds, alone)
+    np.testing.assert_allclose(over(last)(given), expected, rtol=1e-6)

@@ -62,11 +62,8 @@ NUMBERS = (10**400, -(10**400))  # only where a number is meant: elsewhere its t
 
 
 def factories():
-    for kind, table in (
-        ("algorithms", catalogue.ALGORITHMS),
-        ("environments", catalogue.ENVIRONMENTS),
-        ("adversaries", catalogue.ADVERSARIES),
-    ):
+    tables = {"algorithms": catalogue.ALGORITHMS, "environments": catalogue.ENVIRONMENTS}
+    for kind, table in (tables | {"adversaries": catalogue.ADVERSARIES}).items():
         for name, example in table.items():
             yield pytest.param(getattr(getattr(jb, kind), name), example, id=name)
 
@@ -195,9 +192,8 @@ CHOSEN = {
 def test_what_xarray_selects_can_be_summarised(chosen):
     ds = CHOSEN[chosen](DS)
     labels = np.atleast_1d(ds.algorithm.values)
-    kept = DS.sel(
-        algorithm=labels, epsilon=np.atleast_1d(ds.epsilon), seed=np.atleast_1d(ds.seed), t=np.atleast_1d(ds.t)
-    )
+    chosen_values = {key: np.atleast_1d(ds[key]) for key in ("epsilon", "seed", "t")}
+    kept = DS.sel(algorithm=labels, **chosen_values)
     for call in (
         jb.summary, jb.table, lambda ds: jb.table(ds, format="latex"), lambda ds: jb.compare(ds, labels[0], labels[-1]),
         *([jb.slope] if ds.t.size > 1 else []), lambda ds: jb.plot.against(ds, "epsilon").data,
@@ -343,9 +339,8 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
         pass
 
     At.span, At.window = span, window
-    again = one_call.play_call(
-        task, planned, device, begun=(At, leaves), report=lambda played: seen.append((played.plays, played.restored))
-    )
+    report = lambda played: seen.append((played.plays, played.restored))
+    again = one_call.play_call(task, planned, device, begun=(At, leaves), report=report)
     np.testing.assert_array_equal(whole.regret, again.regret)
     assert window == 20 and [plays for plays, restored in seen if restored] == [20 * 8]
     assert sum(plays for plays, _ in seen) == 32 * 8

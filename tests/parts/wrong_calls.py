@@ -91,9 +91,8 @@ TWO = partial(E.bernoulli_arms, means=[0.2, 0.8])
 
 
 def sweep(algorithms="ucb1", environment=ARMS, **changes):
-    return jb.sweep(
-        algorithms, environment, **{"horizon": 32, "seeds": 8, "checkpoints": 4, "progress": False, **changes}
-    )
+    settings = {"horizon": 32, "seeds": 8, "checkpoints": 4, "progress": False}
+    return jb.sweep(algorithms, environment, **settings | changes)
 
 
 def result(algorithms=("one", "two"), epsilon=(0.1, 1.0), seeds=4, times=(1, 2, 4, 8, 16)):
@@ -102,11 +101,8 @@ def result(algorithms=("one", "two"), epsilon=(0.1, 1.0), seeds=4, times=(1, 2, 
     shape = (len(algorithms), len(epsilon), seeds, len(times))
     regret = np.sqrt(np.array(times)) * (1 + np.random.default_rng(0).random(shape))
     coords = {"algorithm": list(algorithms), "epsilon": list(epsilon), "seed": range(seeds), "t": list(times)}
-    return xr.Dataset(
-        {"regret": (dims, regret), "nonfinite_rewards": (dims[:-1], np.zeros(shape[:-1]))},
-        coords,
-        {"schema_version": 1},
-    )
+    variables = {"regret": (dims, regret), "nonfinite_rewards": (dims[:-1], np.zeros(shape[:-1]))}
+    return xr.Dataset(variables, coords, {"schema_version": 1})
 
 
 DS = result()

@@ -557,9 +557,10 @@ def test_what_a_reacting_input_pays():
 
     @jax.jit
     def paid(edit, state, t, arms, play):
-        view = jb.protocol.AdversaryView(
-            t=t, context=(), action=arms, play=play, truth=None, params=(), state=(), note=(), sample=None, encode=None
+        nothing = dict.fromkeys(("context", "params", "state", "note"), ()) | dict.fromkeys(
+            ("truth", "sample", "encode")
         )
+        view = jb.protocol.AdversaryView(t=t, action=arms, play=play, **nothing)
         rewards, _, state = attack.corrupt(edit, state, None, t, jnp.zeros(3), view)
         return rewards, state
 

@@ -138,10 +138,8 @@ def test_agents_spend_the_claim(form):
 def test_the_counters_tree_is_the_papers_tree():
     """Of the same scale, so of the same plays; only the events are written otherwise."""
     build = partial(byzantine_ucb, num_agents=3, num_arms=3, dim=2, horizon=40, window=1, epsilon=4.0)
-    tree, counter = (
-        played(build(**given), AGENTS, range(4))
-        for given in ({"privacy": "tree"}, {"privacy": "counter", "counter": "tree"})
-    )
+    kinds = {"privacy": "tree"}, {"privacy": "counter", "counter": "tree"}
+    tree, counter = (played(build(**given), AGENTS, range(4)) for given in kinds)
     for one, other in zip(tree, counter, strict=True):
         np.testing.assert_array_equal(one.history.action, other.history.action)
         for papers, ours in zip(one.history.released, other.history.released, strict=True):
@@ -159,9 +157,8 @@ def test_regrets_are_those_of_another_transcription():
         noise_scale=0.3,
     )  # fmt: skip
     learn = partial(byzantine_ucb, window=1, noise_scale=0.3, delta=1e-3, epsilon=4.0, privacy="counter")
-    found = jb.sweep(
-        partial(learn, counter_error="max"), agents, horizon=4000, seeds=24, checkpoints=1, progress=False
-    ).regret.values.ravel()
+    settings = {"horizon": 4000, "seeds": 24, "checkpoints": 1, "progress": False}
+    found = jb.sweep(partial(learn, counter_error="max"), agents, **settings).regret.values.ravel()
     assert abs(found.mean() - 153.7) <= 4 * math.hypot(8.4, found.std(ddof=1) / math.sqrt(24))
 
 

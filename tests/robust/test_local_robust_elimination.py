@@ -146,9 +146,8 @@ def test_regret_is_the_specified_one(after, mean, error):
 def test_rewards_and_their_bound_scale_together():
     settings = {"horizon": 3000, "seeds": 4, "checkpoints": 1, "progress": False}
     arms = lambda scale: partial(jb.environments.gaussian_arms, means=[0.8 * scale, 0.0], scale=0.5 * scale)
-    one, four = (
-        jb.sweep(partial(local, epsilon=4.0, moment_bound=scale**2), arms(scale), **settings) for scale in (1.0, 4.0)
-    )
+    made = lambda scale: partial(local, epsilon=4.0, moment_bound=scale**2)
+    one, four = (jb.sweep(made(scale), arms(scale), **settings) for scale in (1.0, 4.0))
     np.testing.assert_array_equal(one.pulls, four.pulls)
     assert len(np.unique(np.asarray(one.pulls).reshape(-1, 2)[:, 0])) > 1
 

@@ -198,13 +198,8 @@ def elimination(horizon, **settings):
         )  # fmt: skip
         return played.actions, [release.value for release in played.released]
 
-    return Pair(
-        algorithms.prm_elimination(num_arms=K, horizon=horizon, **settings),
-        prm,
-        run,
-        until_decided=True,
-        ties="moment" in settings,
-    )
+    algorithm = algorithms.prm_elimination(num_arms=K, horizon=horizon, **settings)
+    return Pair(algorithm, prm, run, until_decided=True, ties="moment" in settings)
 
 
 def index(factory, horizon, tied=False, **settings):

@@ -235,15 +235,7 @@ def test_the_shortcut_has_the_law_of_the_plain_draws(kind, central):
 )
 def test_the_shortcut_says_what_it_needs(changes, match):
     with pytest.raises(ValueError, match=match):
-        jb.sweep(
-            **{
-                "algorithms": partial(quick, shortcut=True),
-                "environment": bernoulli,
-                "horizon": 100,
-                "seeds": 8,
-                "progress": False,
-            }
-            | changes
-        )
+        parts = {"algorithms": partial(quick, shortcut=True), "environment": bernoulli}
+        jb.sweep(**parts | {"horizon": 100, "seeds": 8, "progress": False} | changes)
     with pytest.raises(ValueError, match="history"):
         jb.simulate(quick(num_arms=5, horizon=100, shortcut=True), bernoulli(), history=True)

@@ -84,11 +84,8 @@ def test_planted_errors_fork_the_path(error):
         history = run_of(case, seed)
         actions, released = literal(case, history, seed, wrong)
         values = np.array([value for _, _, value in released])
-        return (
-            values.shape != told(history).shape
-            or not np.allclose(values, told(history))
-            or (history.action != actions).any()
-        )
+        alike = values.shape == told(history).shape and np.allclose(values, told(history))
+        return not alike or (history.action != actions).any()
 
     assert any(differs(case, seed) for seed in range(4) for case in ("laplace", "wraps"))
 

@@ -167,9 +167,8 @@ def test_what_plain_thompson_sampling_spends():
     assert ahead.g == pytest.approx(math.sqrt((10_000 - 50) / (4 * 11)), rel=1e-12)
     told = build(pre_pulls=100, epsilon=1.0)
     assert told.guarantee.spend(told.params) == (pytest.approx(1.0, rel=1e-6), 1e-5)
-    assert told.params.deviation**2 == pytest.approx(
-        (10_000 - 500) * mechanisms.gaussian_scale(1.0, 1.0, 1e-5, "analytic") ** 2 / 101, rel=1e-9
-    )
+    scale = mechanisms.gaussian_scale(1.0, 1.0, 1e-5, "analytic")
+    assert told.params.deviation**2 == pytest.approx((10_000 - 500) * scale**2 / 101, rel=1e-9)
     assert jb.privacy.ledger(gdp_thompson(num_arms=5, horizon=50, pre_pulls=10)).epsilon == 0  # no draw is made
 
 

@@ -75,9 +75,8 @@ def test_kl_ucb_by_a_literal_loop():
 def test_the_index_of_kl_ucb_has_float32_precision():
     room_above = importlib.import_module("jaxbandits.algorithms.stochastic.bernoulli_index").room_above
     rng = np.random.default_rng(0)
-    mean = np.concatenate(
-        [rng.uniform(size=600), 10 ** rng.uniform(-7, 0, 200), 1 - 10 ** rng.uniform(-7, 0, 200), [0, 0, 1]]
-    )
+    small = 10 ** rng.uniform(-7, 0, (2, 200))
+    mean = np.concatenate([rng.uniform(size=600), small[0], 1 - small[1], [0, 0, 1]])
     mean = mean.astype(np.float32)
     level = np.concatenate([10 ** rng.uniform(-7, 1.3, 1000), [0, 2, 2]]).astype(np.float32)
     got = 1 - uncompiled(room_above)(mean, level).astype(float)
@@ -190,9 +189,8 @@ def test_reports_have_the_law_that_is_claimed():
     for epsilon in (0.5, 2.0):
         one, zero = (np.mean(reports(ldp("randomized_response", epsilon), r) > 0) for r in (1.0, 0.0))
         assert abs(math.log(one / zero) - epsilon) < 0.1
-    assert ldp("laplace", 0.5, mechanism_scale=2.0).guarantee.spend(
-        ldp("laplace", 0.5, mechanism_scale=2.0).params
-    ) == (0.25, 0.0)
+    double = ldp("laplace", 0.5, mechanism_scale=2.0)
+    assert double.guarantee.spend(double.params) == (0.25, 0.0)
 
 
 def test_the_radius_of_the_laplace_reports():

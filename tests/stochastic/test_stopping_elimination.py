@@ -200,8 +200,7 @@ def test_long_sums_of_inexact_rewards_are_exact():
 
 def test_the_known_form_keeps_the_contract():
     """The catalogue has the other one."""
-    subject = Subject(
-        partial(stopping, corruption_budget=0.5, noise_scale=0.1, failure_prob=0.2), BERNOULLI, None, None, horizon=200
-    )
+    known = partial(stopping, corruption_budget=0.5, noise_scale=0.1, failure_prob=0.2)
+    subject = Subject(known, BERNOULLI, None, None, horizon=200)
     for rule in ("shapes", "addresses", "lane_alone", "checkpoints", "bad_rewards"):
         assert findings_of(getattr(checking, rule), subject) == []

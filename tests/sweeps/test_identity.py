@@ -256,10 +256,8 @@ def test_arguments_of_one_description_build_the_same_numbers():
                     except (TypeError, ValueError):  # a factory may insist on a type
                         continue
                 for part in parts[1:]:
-                    leaves = [
-                        [(np.asarray(x).dtype, np.asarray(x).tobytes()) for x in jax.tree.leaves(p.params)]
-                        for p in (part, parts[0])
-                    ]
+                    params = (map(np.asarray, jax.tree.leaves(p.params)) for p in (part, parts[0]))
+                    leaves = [[(x.dtype, x.tobytes()) for x in arrays] for arrays in params]
                     assert leaves[0] == leaves[1], (config["name"], name)
                     compared += 1
     assert compared > 100
@@ -368,9 +366,8 @@ def test_a_part_with_other_functions_is_played_as_it_is():
     played, asked = (jb.sweep(A.ucb1, environment, **settings) for environment in (mixed, other))
     assert_array_equal(played.pulls, asked.pulls)
     huber = V.huber(corruption=0.125)
-    laid_out = plan.plan(
-        A.exp3, ARMS, **(BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)})
-    )
+    other = huber._replace(params=V.huber(corruption=0.5).params)
+    laid_out = plan.plan(A.exp3, ARMS, **(BASE | {"reward_adversary": other}))
     assert laid_out.cells[0].reward_adversary.params.corruption == 0.5
 
 
