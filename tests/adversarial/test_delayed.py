@@ -35,7 +35,6 @@ LOSSES = np.random.default_rng(3).random((T, K)) * [1.0, 0.6, 0.9]
 REWARDS, TABLE = 1 - LOSSES, loss_table(losses=LOSSES)
 W = partial(bernoulli_arms, means=[0.8, 0.6, 0.5, 0.3])
 
-# ---- no delay is the base
 
 LOCKSTEP = {
     "successive_elimination", "gradient_bandit", "ftpl", "private_batched", "bandit_to_experts", "jdp_linucb",
@@ -133,9 +132,6 @@ def test_fixed_delays_share_a_program_and_so_do_laws():
     assert len(nested.cells) == 3 and len(nested.groups) == 1
 
 
-# ---- who is refused
-
-
 def test_which_bases_are_refused():
     lockstep = {name for name, error in REFUSED.items() if "lockstep" in error}
     assert lockstep == LOCKSTEP
@@ -163,9 +159,6 @@ def test_no_conversion_takes_a_delayed_base():
         a.private_batched(num_arms=3, horizon=50, epsilon=0.5, base=late)
     with pytest.raises(ValueError, match="base = delayed keeps messages on their way"):
         a.doubling(num_arms=3, horizon=50, base=late)
-
-
-# ---- when feedback arrives
 
 
 class Seen(NamedTuple):
@@ -283,9 +276,6 @@ def test_a_ring_has_room_for_the_longest_delay():
     assert sizes == {"0": 17, "16": 17, "17": 33, "T": 65, "most": 49}
 
 
-# ---- against bases and batches
-
-
 def test_delayed_ucb1():
     """docs/formulas: d + 1 plays of every arm before the next, K (d + 1) before all are seen."""
     table = loss_table(losses=[[0.0, 1.0]] * 12)
@@ -343,9 +333,6 @@ def test_batches_by_an_array_are_a_run_in_batches():
     np.testing.assert_array_equal(runs[0].history.action, runs[1].history.action)
 
 
-# ---- privacy
-
-
 @pytest.mark.parametrize("base", dealt(["ldp_ucb", "lazy_dp_ts"], 6, always=["ldp_ucb"]))
 def test_the_claim_and_its_ledger_are_the_base_s_and_no_audit_refutes_it(base):
     base, horizon = partial(getattr(a, base), epsilon=1.0), 8
@@ -365,9 +352,6 @@ def test_the_claim_and_its_ledger_are_the_base_s_and_no_audit_refutes_it(base):
 
 def test_without_privacy_nothing_is_claimed():
     assert a.delayed(num_arms=2, horizon=9, base=a.ucb1, delay=2).guarantee == Guarantee()
-
-
-# ---- the hybrid's weights and the bounds
 
 
 def test_weights():

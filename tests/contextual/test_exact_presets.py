@@ -53,9 +53,6 @@ def spent(algorithm, scale=1.0):
     return algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=scale))[0]
 
 
-# ---------------------------------------------------------------- what is spent
-
-
 @pytest.mark.parametrize("label", dealt(PRIVATE, 4, always=PRIVATE.keys() - CODED))
 def test_the_default_spends_what_it_is_asked_for(label):
     for epsilon in (0.2, 1.0, 10.0):
@@ -136,9 +133,6 @@ def test_the_shortcut_of_the_tree_has_no_exact_noise(rule):
     assert build(epsilon=INF).params.statistics.diagonal == 0
 
 
-# ---------------------------------------------------------------- programs
-
-
 def test_presets_and_budgets_share_a_program():
     """`preset` and epsilon are data: only what they make of the tree, the protocol and the window is not."""
     same = {
@@ -177,9 +171,6 @@ def test_defaults_of_a_preset():
     assert given[2].params.selection.base > given[0].params.selection.base
 
 
-# ---------------------------------------------------------------- units of the features
-
-
 def in_other_units(algorithm, factor):
     """The algorithm, shown features that are `factor` times as long."""
     program = algorithm.program
@@ -216,9 +207,6 @@ def test_features_have_no_unit(label):
     np.testing.assert_array_equal(actions[1.0], actions[2.0])
     noisy, silent = actions[1.0][:3], actions[1.0][3:]
     assert not np.array_equal(noisy, silent) and len(np.unique(noisy)) > 2
-
-
-# ---------------------------------------------------------------- numbers of another program
 
 
 class Numbers:
@@ -396,8 +384,6 @@ def test_the_page_of_formulas_has_these_values():
             text = text.strip().replace(",", "")
             assert f"{number:.{len(text.partition('.')[2])}f}" == text
 
-
-# ---------------------------------------------------------------- regret of a transcription
 
 # Means of final regret and their standard errors, from a literal program in float64 that shares no code and no draws
 # with this package: 20 arms in five dimensions; everything else is the default of "exact", delta too.

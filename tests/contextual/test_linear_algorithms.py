@@ -72,9 +72,6 @@ def actions_of(pulls):
     return np.argmax(np.diff(pulls, axis=0, prepend=0), axis=-1)
 
 
-# LinUCB
-
-
 def test_linucb_first_play_takes_the_lowest_tied_arm():
     algorithm, draws = linucb(num_arms=100, dim=5, horizon=10), Draws(np.uint32(0), "")
     x = sphere(np.random.default_rng(0), 1, 100, 5)
@@ -131,9 +128,6 @@ def test_presets_share_a_program_and_contexts_are_drawn_once():
         return sum(int(np.prod([int(n) for n in s.split(",") if n])) for s in shapes)
 
     assert 16 * 20 * 20 <= words(1) == words(8)  # twenty rounds for each of twenty arms
-
-
-# robust elimination
 
 
 def test_robust_elimination_counts_on_the_canonical_basis():

@@ -45,9 +45,6 @@ def matrix(packed, dim):
     return full
 
 
-# Small matrices
-
-
 def inverses(a):
     """Of matrices [n, d, d], in float32."""
     dim = a.shape[-1]
@@ -74,9 +71,6 @@ def test_inverse_of_an_indefinite_matrix(dim):
 def test_singular_matrices_give_finite_inverses(dim):
     ones = np.ones((dim, dim))
     assert np.all(np.isfinite(inverses(np.stack([ones, 0 * ones, -ones, 1e30 * ones]))))
-
-
-# Scales, ridges and widths of the presets, by hand
 
 
 def test_reference_scales_and_widths_by_hand():
@@ -124,9 +118,6 @@ def width_at(selection, t):
     return float(width_of(jax.tree.map(np.float32, selection), np.float32(t)))
 
 
-# What users report
-
-
 @pytest.mark.parametrize("preset, off", [("exact", math.sqrt(0.5)), ("reference", math.sqrt(0.5)), ("theory", 1.0)])
 def test_what_a_user_reports(preset, off):
     """x x' and x y in the mean; Gaussian of the claimed covariance around it."""
@@ -148,9 +139,6 @@ def test_clients_bound_what_they_report():
     x, y = uncompiled(lambda x, y: clip_pair(list(x), y, 0.5))(feature, np.float32([2.0, 0.3, -1.0, np.nan, np.inf]))
     np.testing.assert_allclose(np.stack(x, -1), [[0.3, 0.4], [0.1, 0.1], [0, 0], [0, 0.5], [0.5, 0]], rtol=1e-6)
     np.testing.assert_allclose(y, [1.0, 0.3, 0.0, 0.0, 0.0], rtol=1e-6)
-
-
-# Trees
 
 
 def noises(form, seed, horizon, entries):
@@ -188,9 +176,6 @@ def test_noise_of_the_sums_at_every_play(form):
 def test_nodes_of_a_horizon():
     assert [tree_nodes("binary", t) for t in (2, 3, 4, 20_000)] == [2, 2, 3, 15]
     assert [tree_nodes("simplified", t) for t in (2, 3, 20, 21, 20_000)] == [1, 2, 3, 4, 10]
-
-
-# Limits
 
 
 def test_without_privacy_it_is_linucb():
@@ -243,9 +228,6 @@ def test_theory_presets_play_near_uniformly(factory):
     run = partial(sweep, environment=WORLD(), horizon=2000, seeds=8, progress=False, checkpoints=4)
     theory = run(partial(factory, preset="theory", epsilon=1.0)).regret.values[..., -1].mean()
     assert theory > 0.75 * run(uniform).regret.values[..., -1].mean()
-
-
-# Claims
 
 
 def test_sensitivity_of_a_users_moments_by_search():

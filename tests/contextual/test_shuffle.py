@@ -25,9 +25,6 @@ made_of = partial(jb.algorithms.shuffle_linucb, num_arms=100, dim=5, horizon=20_
 make = partial(made_of, delta=0.1, window=20, preset="reference")  # as published
 
 
-# the vector code
-
-
 def test_code_by_hand():
     """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)): 61.2 / eps^2 at c = 1, tenfold at c = 10."""
     for epsilon, trials in ((0.2, 1530), (1.0, 612), (10.0, 6), (100.0, 0), (math.inf, 0)):
@@ -77,9 +74,6 @@ def test_no_trials_no_noise():
     assert not np.any(noise_of(np.float32(0), bits))
     single = noise_of(np.float32(1), bits) + 0.25
     assert set(single.tolist()) == {0.0, 1.0} and single.mean() == pytest.approx(0.25, abs=0.07)
-
-
-# what is spent
 
 
 def exact_delta(code, law, one, other, epsilon):
@@ -163,9 +157,6 @@ def test_spend():
         assert made.guarantee.spend(made.params)[0] == math.inf
 
 
-# scales of the presets
-
-
 @pytest.mark.parametrize(
     ("protocol", "epsilon", "noise", "gamma"),
     [
@@ -203,9 +194,6 @@ def test_without_noise_the_numbers_are_linucbs(protocol):
     assert params.statistics.ridge == 1e-4
     plain = jb.algorithms.linucb(num_arms=100, dim=5, horizon=20_000).params
     assert params.selection.base == plain.base and params.selection.offset == pytest.approx(plain.offset)
-
-
-# messages
 
 
 FORMS = {"amplified": shuffle_local_noise(3), "vector": vector(3)}
@@ -306,9 +294,6 @@ def test_clients_keep_to_the_declared_bounds(protocol):
     quiet = make(dim=3, epsilon=math.inf, protocol=protocol).params.statistics
     levels = 0 if protocol == "amplified" else quiet.code.levels
     np.testing.assert_allclose(found, exact, atol=(4 / levels if levels else 0) + 1e-6)
-
-
-# whole runs
 
 
 def run(factory, horizon, environment=CONTEXTS, **kwargs):

@@ -47,8 +47,6 @@ def lanes(environment):
     return dict(zip(algorithms, runs, strict=True))
 
 
-# CW-OFUL
-
 CASES = {
     "defaults": {},
     "clean": {"budget": 0.0, "radius_scale": 0.3},
@@ -153,8 +151,6 @@ def test_cw_bound_holds_and_needs_a_ridge():
     with pytest.raises(ValueError, match=r"ridge = 0.5 .*feature_norm squared"):
         bound(ridge=0.5)
 
-
-# Hvt-UCB and robust OFUL
 
 heavy = functools.partial(users, reward="student", df=1.8, noise_scale=0.3)
 HEAVY = {

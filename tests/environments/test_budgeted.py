@@ -94,9 +94,6 @@ def literally(module, adversary_arguments, actions, rewards, means=MEANS):
     return np.array(seen), attack
 
 
-# ---- tables
-
-
 @pytest.mark.parametrize(("slots", "offered"), [(1, 1), (4, OFFERED), (16, OFFERED)])
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_charges_by_hand(slots, offered, dtype):
@@ -121,9 +118,6 @@ def test_schedules_are_the_printed_plays():
     assert at("late", 17)[:2] == (8, 2**31 - 1) and at("uniform", 16)[2] == 0.5
     assert at("burst", 100)[:2] == (25, 32) and at("burst", 16)[:2] == (4, 5) and at("burst", 17)[:2] == (4, 6)
     assert at("early", None) == at("early", 50) == (0, 2**31 - 1, math.inf)
-
-
-# ---- the literal attack
 
 
 RNG = np.random.default_rng(0)
@@ -226,9 +220,6 @@ def test_planted_errors_are_noticed(name, error, fast_runs):
     )
 
 
-# ---- the budget
-
-
 @pytest.mark.parametrize(("total", "size"), [(0.3, 0.1), (7.7, 0.1), (1e-3, 0.7), (100.0, 0.3)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_budget_is_exceeded_in_single_precision(kind, total, size):
@@ -302,9 +293,6 @@ def test_means_that_change_with_the_play_have_best_and_worst_arms_of_their_own()
         params = jax.tree.map(lambda x: np.float32(x) if isinstance(x, float) else x, attack.params)
         new = corrupted(params, means, t, np.asarray(actions, np.int32), np.full(3, 0.5, np.float32))
         assert new.tolist() == [wanted] * 3
-
-
-# ---- whole runs
 
 
 @pytest.fixture(scope="module")
@@ -394,9 +382,6 @@ def test_a_run_that_goes_on_in_the_middle_is_the_same(monkeypatch):
     assert np.all(whole.diagnostics["corruption_spent"] > 0)
 
 
-# ---- diagnostics of attacks
-
-
 def watching(name="corrupted_plays"):
     """An attack of a user that does nothing and counts plays."""
 
@@ -440,9 +425,6 @@ def test_parts_of_the_package_that_share_a_name_are_refused():
 def test_names_that_a_result_cannot_hold_are_refused(name):
     with pytest.raises(ValueError, match=r"Attack.diagnose gives"):
         jb.sweep(["ucb1"], ARMS(), horizon=20, seeds=2, progress=False, reward_adversary=watching(name))
-
-
-# ---- wrong arguments
 
 
 def run(algorithm=jb.algorithms.ucb1, environment=ARMS, slot="reward_adversary", plays=20, **arguments):

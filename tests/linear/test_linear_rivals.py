@@ -136,9 +136,6 @@ def test_gaussian_batches_double():
     assert played(make(sampling_scale=0.0))[1] == [37, 1, 1, 1]
 
 
-# estimators
-
-
 def batch_of(actions, counts, reports, capacity=64):
     """A batch whose plays were made arm by arm, with these reports [n]."""
     actions, counts = np.asarray(actions, np.float32), np.asarray(counts, np.int32)
@@ -256,9 +253,6 @@ def test_fifty_weiszfeld_steps():
     assert median(np.ones((4, 2), np.float32), np.zeros(4, bool)).tolist() == [0, 0]
 
 
-# noise of central releases
-
-
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_central_noise_has_its_scale(mechanism):
     """Of an arm's estimate on the canonical basis:
@@ -318,9 +312,6 @@ def test_what_is_spent():
     assert bogunovic_elimination(actions=EYE, horizon=100).guarantee.model == "none"
 
 
-# limits: these are robust elimination without its filter
-
-
 ARMS = np.random.default_rng(3).normal(size=(12, 3))
 ARMS = ARMS / np.linalg.norm(ARMS, axis=1, keepdims=True)
 LINEAR = jb.environments.linear_arms(actions=ARMS, theta=[0.6, -0.6, 0.3], noise="rademacher")
@@ -361,9 +352,6 @@ def test_one_program_serves_a_grid():
         assert jax.tree.map(np.shape, first.params) == jax.tree.map(np.shape, second.params)
 
 
-# corruption
-
-
 @pytest.mark.dealt(8)
 def test_robust_estimators_keep_the_best_arm():
     """A tenth of the rewards is -30 on the best arm and 30 elsewhere:
@@ -394,6 +382,3 @@ def test_an_attack_waits_for_a_batch():
     lanes = [plays.Lane(seed, algorithm, QUIET, None, attack) for attack in attacks for seed in range(4)]
     runs = [run.diagnostics for run in plays.played(lanes, compiled=False, dtype="float32")]
     assert [int(run["batches"]) for run in runs] == [1] * 4 + [2] * 4 and all(run["active_arms"] == 1 for run in runs)
-
-
-# bad input

@@ -68,9 +68,6 @@ def same(a, b):
     np.testing.assert_array_equal(a.pulls, b.pulls)
 
 
-# formulas
-
-
 def test_counts_by_hand():
     weights = np.float32([0.5, 0.0, 0.3, 0.2])
     counts = lambda size, **model: uncompiled(lambda w: plays_of_arms(w, float(size), **model))(weights).tolist()
@@ -176,9 +173,6 @@ def test_an_exactly_optimal_design_has_unweighted_norms_of_one():
         assert ((actions @ np.linalg.inv(support.T @ support)) * actions).sum(1).max() < 1.02
 
 
-# a batch
-
-
 def test_blocks_hold_one_arm_each():
     """Two arms of 9 and 3 reports, blocks of 8: 8 + 1 of arm 0, 3 of arm 2."""
     kept = np.float32([*range(1, 13), *[99] * 20])
@@ -231,9 +225,6 @@ def test_refit_is_least_squares_on_what_is_left(lost):
     np.testing.assert_allclose(theta(True), want, rtol=1e-4, atol=1e-5)
     plain = np.linalg.solve(moment, ACTIONS[arms[keep]].T @ values[keep] / keep.sum())  # n and M of the full batch
     np.testing.assert_allclose(theta(False), plain, rtol=1e-4, atol=1e-5)
-
-
-# noise
 
 
 def test_noise_of_a_report_has_the_stated_scale():
@@ -291,9 +282,6 @@ def test_one_report_an_arm_makes_both_models_one():
     assert len(np.unique(one.regret(orthogonal).round(9))) > 2 and (one.batches == 1).all()
 
 
-# schedules
-
-
 @pytest.mark.dealt(4)
 def test_answers_of_a_schedule_laid_out_by_eye():
     """m = 8.43 and 71.1; three arms of weight 1/3 (the short ones have none) take 3 and 24 plays,
@@ -317,9 +305,6 @@ def test_a_zero_arm_alone_ends_exploration():
     found = run(environment, sampling_scale=1e-6)
     assert (found.active_arms == 1).all() and (found.batches == 1).all()
     assert (found.pulls[:, 3] > 580).all() and (found.pulls.sum(1) == 600).all()
-
-
-# the filter
 
 
 @pytest.mark.dealt(4)
@@ -376,9 +361,6 @@ def test_rotations_change_no_play():
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     turned = linear_arms(actions=ACTIONS @ rotation, theta=THETA @ rotation, noise="rademacher")
     assert np.mean((run().pulls == run(turned).pulls).all(1)) > 0.9
-
-
-# adversaries
 
 
 class Learner(NamedTuple):
@@ -444,9 +426,6 @@ def test_observed_has_no_threshold_to_hide_below():
             partial(robust_elimination, num_batches=3, variance_bound="observed"), ARMS, horizon=600, seeds=8,
             checkpoints=2, progress=False, message_adversary=partial(huber, corruption=0.1, kind="subthreshold"),
         )  # fmt: skip
-
-
-# privacy
 
 
 @cache

@@ -160,9 +160,6 @@ def test_the_quickstart_is_the_same_everywhere(monkeypatch):
         assert len(re.findall(r"^.*\S", first["python"], flags=re.M)) <= 13
 
 
-# ---- addresses
-
-
 def own_addresses(text: str) -> list[str]:
     """Addresses of this project in a text: of its code, pages, packages and badges, wherever they claim to be."""
     found = re.findall(r"https?://[^\s)\"'<>\\\]`]+", text)

@@ -75,9 +75,6 @@ def test_a_table_is_text_that_a_notebook_renders():
     assert latex._repr_markdown_() == f"```latex\n{latex}\n```"
 
 
-# ---- figures
-
-
 def test_minus_signs_symbols_and_units():
     import pandas as pd
 
@@ -121,9 +118,6 @@ def test_figures_of_a_notebook_have_texts_of_one_size():
         data, size = drawn._repr_png_()
         assert data.startswith(b"\x89PNG")
         assert size["width"] / drawn.figure.get_figwidth() == pytest.approx(layout.DISPLAY_PIXELS, rel=0.01)
-
-
-# ---- progress
 
 
 @pytest.fixture

@@ -115,9 +115,6 @@ def test_players_and_adversaries_that_read_nothing_do_not_kill_the_compiler():
     assert child.returncode == 0 and child.stdout.endswith("all played\n"), child.stdout[-200:] + child.stderr[-2000:]
 
 
-# --- the mechanism ------------------------------------------------------------------------------------------------
-
-
 def primitives(jaxpr) -> list[str]:
     """The names of all operations, in loops and branches too."""
     names = []

@@ -53,8 +53,6 @@ def test_a_row_that_is_not_as_it_says_is_found():
         assert words in found, found
 
 
-# ---- every argument of every factory
-
 WRONG = (None, "x", np.nan, -1, -1.5, 0, 0.5, np.inf, -np.inf, 1e300, 1e-300, 1e39, [], {}, (), object(), True, [None],
     ["x"],
          np.array([1.0, 2.0]), np.float32(1e30), b"x", 1j, [[1.0], [1.0, 2.0]], set())  # fmt: skip
@@ -103,9 +101,6 @@ def test_every_argument_of_every_factory(factory, example):
                         assert key in said or key == "bases", (key, value, said)
 
 
-# ---- TOML files
-
-
 def test_a_directory_is_no_file(tmp_path, capsys):
     assert main(["run", str(tmp_path), "--out", str(tmp_path / "out"), "--quiet"]) == 2
     said = capsys.readouterr().err
@@ -139,9 +134,6 @@ def test_a_file_with_a_byte_order_mark_and_names_alone(tmp_path):
     assert list(settings["algorithms"]) == ["ucb1", "moss"] and settings["seeds"] == range(3, 7)
     path.write_text(path.read_text().replace("[3, 7]", "[3, 4, 5]"))
     assert read_config(path)["seeds"] == range(3, 6)
-
-
-# ---- what should simply work
 
 
 def laid_out(algorithms="ucb1", environment=ARMS, **changes):
@@ -212,9 +204,6 @@ def test_one_point_of_points_can_be_summarised():
     assert jb.summary(ds.isel(point=1))[["point", "epsilon", "mean"]].values.tolist() == [[1, 1.0, 6.0]]
 
 
-# ---- what cannot be held or computed
-
-
 def refused(call, *texts):
     found = fault_of(call, ValueError, texts)
     assert found is None, found
@@ -255,8 +244,6 @@ def test_a_flag_that_breaks_a_sweep_is_named(flag, value):
         jax.config.update(flag, before)
 
 
-# ---- labels in tables and files
-
 ODD = ["=1+1", "+a", "-b", "@c", "two\nlines", "<script>alert(1)</script>", "a|b", 'quo"te', " =x"]
 
 
@@ -278,9 +265,6 @@ def test_odd_labels_stay_text(tmp_path):
     assert text.splitlines()[0].endswith("'=key")
     assert output  # what writes summary.csv
     assert laid_out({label: A.ucb1 for label in ODD}).labels == ODD
-
-
-# ---- stores
 
 
 def test_a_result_of_a_later_release_is_refused(tmp_path):

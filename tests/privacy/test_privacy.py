@@ -31,9 +31,6 @@ def maker(name):
     return found
 
 
-# --- composition ------------------------------------------------------------------------------------------------
-
-
 def test_by_hand():
     one = m.laplace_event("x", 1.0, 2.0)
     assert m.compose([]) == (0.0, 0.0) == m.compose([one._replace(times=0)], 0.1)
@@ -59,9 +56,6 @@ def test_many_equal_releases_cost_less_than_their_sum():
     assert m.compose(many, 1e-12) == (jb.theory.composed_epsilon(0.01, 10_000, 1e-12), 1e-12)  # too small to be counted
     assert m.compose([m.laplace_event("x", 1.0, 100.0, times=64)], 0.1) == (0.0, 0.1)  # delta covers it
     assert m.compose([m.laplace_event("x", 1.0, 2.0)], 0.1) == (0.5, 0.0)  # one release keeps its pure guarantee
-
-
-# --- against dp-accounting --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -188,9 +182,6 @@ def test_randomized_response_with_uniforms_of_23_bits(epsilon):
     true = max(math.log(other / one), math.log((1 - one) / (1 - other)))
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=epsilon, mechanism="randomized_response")
     assert made.guarantee.spend(made.params)[0] == pytest.approx(max(epsilon, true), rel=1e-5)
-
-
-# --- guarantees -------------------------------------------------------------------------------------------------
 
 
 PERTURBED = {"online_ucb", "doubling"}  # features carry noise beyond the mechanism's, which mechanism_scale leaves
@@ -335,9 +326,6 @@ def test_budgets_and_deltas_are_declared_above_0():
         assert row.range.low > 0 or (row.range.low == 0 and row.range.open_low), (name, row)
         assert row.name != "delta" or row.range.high < 1 or row.range.open_high, (name, row)
     assert len(rows) >= 50
-
-
-# --- documentation ----------------------------------------------------------------------------------------------
 
 
 def test_the_documentation_has_the_warning():

@@ -32,9 +32,6 @@ def checked(**changes):
     return prm_formulas.check_prm(**ARGUMENTS | changes)
 
 
-# the formulas, L = 4
-
-
 def test_raw_formulas_by_hand():
     prm = checked()
     table = prm_formulas.prm_tables(prm, [32])
@@ -110,9 +107,6 @@ def test_the_explicit_central_radius_by_hand():
     assert prm_formulas.prm_tables(prm, [64]).radius == pytest.approx(
         expected + 1 / a + 2 * r / 8 + 0.01 * (clip + 2 * r)
     )
-
-
-# one block
 
 
 @cache

@@ -31,9 +31,6 @@ def sweep(algorithm, environment=bernoulli, **changes):
     return jb.sweep(algorithm, environment, **{"horizon": 2000, "seeds": 24, "progress": False} | changes)
 
 
-# sums
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_counted_and_single_values_have_the_same_sum(seed):
     """Values with multiplicities against Python integers of any length, the largest and negative ones among them."""
@@ -76,9 +73,6 @@ def test_releases_do_not_depend_on_the_checkpoints(extra):
     assert np.isfinite(released).sum() >= 8
     np.testing.assert_array_equal(released[np.isfinite(released)], many.released[np.isfinite(many.released)])
     np.testing.assert_array_equal(few.action, many.action)
-
-
-# the shortcut
 
 
 @pytest.mark.parametrize("name", dealt(MAKERS, 3, always=["ucb"]))

@@ -34,9 +34,6 @@ def final(ds):
     return ds.regret.isel(algorithm=0, t=-1).values.ravel()
 
 
-# rest, checkpoints, windows
-
-
 def test_a_lane_at_rest_is_counted_as_if_it_played(monkeypatch):
     rested = sweep(quick)
     assert np.all(rested.active_arms == 1) and rested.undecided_plays.max() < 2000
@@ -92,9 +89,6 @@ def test_few_slots_for_each_play():
         assert plays == horizon  # two arms are never told apart at this contamination
         assert plays <= int(number) * span.slots <= 1.1 * plays
         assert int(number) <= span.repeats + len(times)
-
-
-# parameters are data, limits
 
 
 def test_one_program_serves_a_grid():
@@ -154,9 +148,6 @@ def test_infinite_rewards_never_reach_the_estimates():
         adversary = partial(jb.adversaries.huber, corruption=0.05, value=value)
         ds = sweep(partial(quick, corruption_bound=0.05, threshold_scale=0.1), gaussian, reward_adversary=adversary)
         assert np.all(ds.nonfinite_rewards > 0) and final(ds).mean() < 0.4 * 2000 * 0.4
-
-
-# the shortcut
 
 
 def test_seldom_runs_only_where_wanted():

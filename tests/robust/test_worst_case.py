@@ -28,9 +28,6 @@ def found(space, trials=18, **changes):
     return jb.worst_case(space=space, trials=trials, **given)
 
 
-# ---- the space
-
-
 @pytest.mark.parametrize(
     ("given", "values"),
     [
@@ -63,8 +60,6 @@ def test_lists_and_names():
     with pytest.raises(ValueError, match="does not hold 'burst'"):
         coordinate_of(space[0], "burst")
 
-
-# ---- the cross-entropy method
 
 CUBE = dimensions_of({"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)})
 
@@ -162,9 +157,6 @@ def test_generations():
     assert calls[0] == (1, 32)  # an eighth of the trials
     fewer, _ = searched(flat, 20)
     np.testing.assert_array_equal(fewer, coordinates[:20])
-
-
-# ---- the worst case
 
 
 def test_the_worst_attack_on_ucb1():
@@ -267,9 +259,6 @@ def test_expressions():
     assert python_text(outer) == f"functools.partial(jb.algorithms.private_batched, base={text})"
 
 
-# ---- studies
-
-
 def small_study():
     attack = {"adversary": HUBER, "space": {"value": (-10.0, 10.0)}, "trials": 2} | SETTINGS
     del attack["progress"]
@@ -301,9 +290,6 @@ def test_the_study_of_every_robust_algorithm():
         progress=False,
     )  # fmt: skip
     np.testing.assert_array_equal(again.regret.values, plain.regret.values)
-
-
-# ---- how much the search value is biased
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,6 @@ def played(algorithm, environment, **options):
     return run, released[~np.isnan(released)]
 
 
-# Schedules
-
-
 def test_adap_ucb_by_hand():
     """Rewards 0 and 1, no noise: index sqrt(1.55 ln t) against 1 + sqrt(1.55 ln t / n)."""
     algorithm = adap_ucb(num_arms=2, horizon=36, epsilon=INF)
@@ -145,9 +142,6 @@ def test_prm_episodes_double(make):
     assert len(released) == len(pulls) - (pulls[-1][1] != length[pulls[-1][0]] // 2)
 
 
-# Sums and estimates
-
-
 def test_rewards_outside_the_unit_interval():
     x = np.array([np.nan, INF, -INF, 0.25, 2.0, -1.0], np.float32)
     assert uncompiled(episodes.clip01)(x).tolist() == [0, 1, 0, 0.25, 1, 0]
@@ -220,9 +214,6 @@ def test_central_estimate_is_the_mean_of_the_second_half():
     assert released[0] == pytest.approx(left + good * (7.3 - left), abs=1e-5)
 
 
-# Noise
-
-
 @pytest.mark.parametrize(
     ("make", "scale"),
     [
@@ -271,9 +262,6 @@ def test_what_is_spent():
         assert algorithm.guarantee.model == "central" and algorithm.guarantee.unit == "reward"
 
 
-# Invariances
-
-
 def test_infinite_epsilon_is_the_finite_one_without_noise():
     """Radius and clip depend on min(epsilon, 1)."""
     for make in (prm_ucb, prm_thompson, central):
@@ -318,9 +306,6 @@ def test_truncation_survives_infinities():
     attacked, _ = played(algorithm, ENVIRONMENT(), reward_adversary=huber(corruption=0.1, value="inf"))
     assert 300 < np.isinf(attacked.history.reward).sum() < 500
     assert [np.bincount(run.history.action).argmax() for run in (clean, attacked)] == [1, 1]
-
-
-# Bad input
 
 
 def test_exploration_is_no_argument():

@@ -239,8 +239,6 @@ def test_devices_share_a_store(file, whole, tmp_path):
     assert results(out) == whole
 
 
-# ---- Ray
-
 CLUSTER = """
 import json, os, signal, sys, threading, time
 import ray

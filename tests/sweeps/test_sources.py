@@ -97,9 +97,6 @@ def test_an_edit_concerns_what_reaches_it_and_nothing_else(elsewhere):
         elsewhere({file: text})
 
 
-# ---- ways to import
-
-
 ALWAYS = ("sweeps/compilation/compiled.py", "sweeps/identity.py")
 FILES = {
     "a/__init__.py": "", "a/one.py": "def f(): ...\n", "a/two.py": "g = 1\n", "b.py": "",
@@ -146,9 +143,6 @@ def test_the_hash_is_that_of_the_syntax(elsewhere):
 
     assert len(set(map(sha, ALIKE))) == 1
     assert len(set(map(sha, UNLIKE))) == len(UNLIKE)
-
-
-# ---- the package as it is
 
 
 def test_rules_that_no_trace_shows_are_the_engines():

@@ -35,9 +35,6 @@ def grid_tuning():
     )  # fmt: skip
 
 
-# ---- what is chosen, and what is reported
-
-
 @pytest.mark.compiles(30)  # two labels of two programs, and their plain sweeps
 def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep():
     tuning = grid_tuning()
@@ -140,9 +137,6 @@ def test_a_required_argument_has_no_default():
     assert tuning.report.algorithm.values.tolist() == ["ldp_exp3"]
 
 
-# ---- families
-
-
 def family(**changes):
     environments = {str(gap): functools.partial(LOSSES, gap=gap) for gap in (0.1, 0.5)}
     given = {"over": {"epsilon": [1.0, 0.1]}, "space": {"base.learning_rate": RATES}} | SETTINGS | changes
@@ -172,9 +166,6 @@ def test_keys_that_the_tuner_may_not_see_are_a_family():
     pd.testing.assert_frame_equal(tuning.best, other.best)
     np.testing.assert_array_equal(tuning.report.regret, other.report.regret)
     assert tuning.report.regret.dims == ("algorithm", "epsilon", "environment.gap", "seed", "t")
-
-
-# ---- methods
 
 
 def test_quasi_random_settings_cover_the_space_and_are_repeated():
@@ -249,9 +240,6 @@ def test_optuna_learns_and_repeats():
     assert np.median(found.regret["A"][:, 32:]) < np.median(found.regret["A"][:, :8])
 
 
-# ---- how sure the choice is
-
-
 def test_the_best_setting_is_among_the_possible_ones_in_95_of_100():
     rng = np.random.default_rng(0)
     means, missed = np.array([0.0, 0.0, 0.0, 0.2, 3.0]), 0
@@ -294,9 +282,6 @@ def test_edges(dimension, inside, ends):
     assert not at_edge(dimension, inside) and all(at_edge(dimension, end) for end in ends)
 
 
-# ---- stores
-
-
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
     given = SETTINGS | {"over": {"epsilon": [1.0]}, "store": tmp_path, "method": "halving", "seeds": range(100, 116)}
     one = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES[:2]}, **given)
@@ -309,9 +294,6 @@ def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
     xr.testing.assert_identical(one.report.drop_attrs(), two.report.drop_attrs())
 
 
-# ---- wrong arguments
-
-
 def test_optuna_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(ValueError, match=re.escape("pip install 'jaxbandits[tune]'")):
@@ -321,8 +303,6 @@ def test_optuna_is_asked_for_where_it_is_missing(monkeypatch):
 def test_the_function_is_public():
     assert jb.tune is tune_function and jb.Tuning is not None
 
-
-# ---- the command line
 
 FILE = """
 horizon = 60
@@ -398,9 +378,6 @@ def test_a_wrong_file_is_one_line(tmp_path, capsys, old, new, message):
     assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
-
-
-# ---- pictures
 
 
 def test_pictures_of_a_tuning(tmp_path):

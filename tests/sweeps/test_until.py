@@ -26,9 +26,6 @@ ROOT = Path(__file__).parents[2]
 PLAIN = {"horizon": 60, "checkpoints": 2, "progress": False}
 
 
-# ---- the test
-
-
 def p_values_of(differences, block):
     """The smallest p-value [M] after every seed, looking at each: [S, M]."""
     test = SequentialTest(len(differences), 0.05, block)
@@ -116,9 +113,6 @@ def test_the_tables_of_the_page_are_made_of_real_decisions(monkeypatch):
         assert f"| {' | '.join(head)} |" in page
 
 
-# ---- sweeps
-
-
 @functools.cache
 def decided():
     return jb.sweep(THREE, ARMS, seeds=jb.until(PAIRS, most=96, block=16), **PLAIN)
@@ -167,9 +161,6 @@ def test_points_at_which_nothing_changes_are_compared_once():
         both = ds.regret.isel(t=-1).sel(at)
         difference = (both.sel(algorithm=row["a"]) - both.sel(algorithm=row["b"])).mean()
         assert row["difference"] == pytest.approx(float(difference))
-
-
-# ---- stores
 
 
 def test_a_killed_run_goes_on_and_a_larger_budget_too(tmp_path, monkeypatch):
