@@ -32,7 +32,6 @@ from jaxbandits.environments.losses import bernoulli_losses, fixed_gap_losses, l
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.exponential import LEAST_WEIGHT, reweigh
 from jaxbandits.learners.perturbed import leader_probability
-from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import simulate, sweep
@@ -385,15 +384,6 @@ LEARNERS = {
 def test_learning_beats_uniform_play(name):
     best = history(LEARNERS[name](num_arms=3, horizon=2000), bernoulli_arms(means=MEANS), seeds=16)[0] == 2
     assert abs(best.mean() - 1 / 3) < 0.01 if name == "uniform" else best[:, 1000:].mean() > 0.5
-
-
-def test_other_factories_refuse():
-    with pytest.raises(ValueError, match="mixing"):
-        ldp_exp3(num_arms=10, horizon=5, epsilon=0.1)
-    with pytest.raises(ValueError, match="sensitivity"):
-        laplace_scale(0, 1)
-    with pytest.raises(ValueError, match="epsilon"):
-        laplace_scale(1, 0)
 
 
 # ---- local model -----------------------------------------------------------------------------------------------------

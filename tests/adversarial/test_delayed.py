@@ -148,19 +148,6 @@ def test_fixed_contexts_are_played_with_a_base_for_redrawn_ones():
     assert algorithm_for(partial(a.delayed, base=a.linucb, delay=2, horizon=24), environment).params.base.ridge == 1e-4
 
 
-def test_wrong_arguments_of_the_hybrid():
-    with pytest.raises(ValueError, match="delay_bound = None must be a number of plays"):
-        a.hybrid_tsallis_inf(num_arms=2, horizon=24, tuning="best_of_both")
-
-
-def test_no_conversion_takes_a_delayed_base():
-    late = partial(a.delayed, base=a.tsallis_inf, delay=2)
-    with pytest.raises(ValueError, match="base = delayed counts its delays in plays"):
-        a.private_batched(num_arms=3, horizon=50, epsilon=0.5, base=late)
-    with pytest.raises(ValueError, match="base = delayed keeps messages on their way"):
-        a.doubling(num_arms=3, horizon=50, base=late)
-
-
 class Seen(NamedTuple):
     """How many updates there were, and a number that tells their order."""
 
@@ -414,6 +401,3 @@ def test_values_of_theory():
     params = a.hybrid_tsallis_inf(num_arms=4, horizon=9, tuning="best_of_both", delay_bound=50).params
     assert (params.first, params.second, params.share) == (first, second, 1.0)
     assert theory.delayed_order(4, 2000, 0) == pytest.approx(math.sqrt(8000))
-    for wrong in ({"gaps": [-1.0]}, {"horizon": 1}, {"outstanding": [1.0, 2.0, 3.0]}, {"outstanding": -1.0}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            theory.delayed_ucb_bound(**{"gaps": [0.0, 0.1], "horizon": 10, "outstanding": 1.0} | wrong)

@@ -147,9 +147,6 @@ def test_the_reach_of_the_printed_noise():
     rises = np.diff([reach(delta) for delta in deltas]) > 0
     top = int(np.argmin(rises))  # the first step down
     assert rises[:top].all() and not rises[top:].any() and 5e-3 < deltas[top] < 2e-2
-    for wrong in ({"delta": 0.0}, {"delta": 1.0}, {"delta": 0.1, "reward_range": -1.0}):
-        with pytest.raises(ValueError):
-            reach(**wrong)
 
 
 def test_classic_formula_beyond_one_warns_where_it_happens_to_deliver():
@@ -404,9 +401,6 @@ def test_ogd_edges():
     # the first step is sqrt(2) D long, whatever the gradient
     _, (_, far) = fed_learner(learner, np.zeros(3, np.float32), np.float32([1e-6, 0, 0]))
     assert_allclose(far, [-0.5, 0, 0], rtol=1e-6)
-    for wrong in [{"theta_bound": 0.0}, {"gradient_bound": -1.0}, {"step": "newton"}, {"strong_convexity": 0.0}]:
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            jb.learners.ogd(**{"dim": 3, "horizon": 9, "theta_bound": 1.0, "gradient_bound": 1.0} | wrong)
 
 
 @pytest.mark.parametrize("step", ["adanorm", "sqrt", "strong"])
@@ -477,8 +471,3 @@ def test_float64(learner):
     assert np.all(np.isfinite(ends["float64"]))
     spread = math.hypot(*(x.std() / 8 for x in ends.values()))
     assert abs(ends["float32"].mean() - ends["float64"].mean()) < 5 * spread
-
-
-def test_infinite_epsilon_still_needs_a_delta():
-    with pytest.raises(ValueError, match="delta = 2"):
-        online_ucb(epsilon=math.inf, delta=2)

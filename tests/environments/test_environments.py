@@ -384,10 +384,9 @@ def test_gaussian_features_are_normal_and_cut():
 
 
 def test_a_spread_of_one_is_what_there_was_before():
-    plain = contextual_linear(num_arms=4, dim=3)
-    assert contextual_linear(num_arms=4, dim=3, spread=1.0).world is plain.world
-    assert contextual_linear(num_arms=4, dim=3, spread=1).params == plain.params
-    assert contextual_linear(num_arms=4, dim=3, spread=1).world is contextual_linear(num_arms=4, dim=3, spread=0).world
+    made = functools.partial(contextual_linear, num_arms=4, dim=3)
+    assert made(spread=1.0).world is made().world and made(spread=1).params == made().params
+    assert made(spread=0.2).world is made(spread=0).world
 
 
 def test_gaussian_contextual_rewards():

@@ -110,12 +110,3 @@ def test_gram_and_basis():
     basis = uncompiled(span_basis)(np.float32(actions), np.ones(37, bool))
     assert_allclose(basis.directions @ basis.directions.T, np.eye(6), atol=1e-5)
     assert basis.picks[0] == np.argmax(np.linalg.norm(actions, axis=1))
-
-
-def test_a_wrong_shape_is_named():
-    with pytest.raises(ValueError, match=r"actions has shape \(3,\)"):
-        g_optimal_design(np.ones(3, np.float32))
-    with pytest.raises(ValueError, match=r"active has shape \(3,\)"):
-        g_optimal_design(np.eye(2, dtype=np.float32), active=np.ones(3, bool))
-    with pytest.raises(ValueError, match="slack = -1"):
-        g_optimal_design(np.eye(2, dtype=np.float32), slack=-1.0)

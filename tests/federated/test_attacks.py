@@ -14,7 +14,7 @@ from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.adversaries import byzantine, huber, poison
-from jaxbandits.environments import bernoulli_arms, federated_linear
+from jaxbandits.environments import federated_linear
 from jaxbandits.protocol import AdversaryView, Moments, Truth
 from jaxbandits.random import Draws
 
@@ -184,10 +184,6 @@ def test_below_one_half_no_majority_attacks():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="rewards of agents"):
-        jb.simulate(
-            jb.algorithms.ucb1(num_arms=2, horizon=5), bernoulli_arms(means=[0.1, 0.2]), reward_adversary=poison()
-        )
     with pytest.raises(ValueError, match="reward_adversary"):
         jb.simulate(MEAN, WORLD, message_adversary=poison())
     assert huber(corruption=0.6).params.corruption == 0.6  # contamination is not about agents

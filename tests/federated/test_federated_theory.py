@@ -38,12 +38,3 @@ def test_bounds_have_their_rates():
     assert dp == pytest.approx(math.sqrt(math.log(2000) / 2) * 8 * 10 * 1000)
     mom = theory.byzantine_ucb_dp_mom_bound(10, 10_000, 4, 2.0, 1e-3, corruption_bound=1 / 16)
     assert mom == pytest.approx(dp / 1000 * (500 + 100))
-
-
-def test_errors():
-    with pytest.raises(ValueError, match="at most 1/4"):
-        theory.byzantine_ridge(1, **SETTING, constants="median_of_means", corruption_bound=0.3)
-    with pytest.raises(ValueError, match="episode = 0"):
-        theory.byzantine_radius(0, **SETTING)
-    with pytest.raises(ValueError, match="without privacy"):
-        theory.byzantine_ucb_dp_bound(10, 100, 4, math.inf, 1e-3)

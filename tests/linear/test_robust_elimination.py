@@ -19,7 +19,6 @@ from robust_linear_world import plays_of_arms
 from scipy import stats
 from uncompiled import uncompiled
 
-import jaxbandits as jb
 from jaxbandits import theory
 from jaxbandits.adversaries.huber import huber
 from jaxbandits.algorithms.linear import batch_reports, formulas
@@ -137,9 +136,6 @@ def test_order_lines():
     assert theory.robust_linear_reward_bound(20, 100, corruption=0.2) == pytest.approx(np.sqrt(2000) + 400)
     assert theory.robust_linear_reward_bound(20, 100, corruption=0.2, max_gap=2.0) == 200
     assert theory.robust_linear_action_bound(4, 10_000, 2.0) == pytest.approx(400 + 4 * np.log(10_000))
-    for bad in ({"dim": 0}, {"epsilon": 0.0}, {"corruption": 0.51}):
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            theory.robust_linear_reward_bound(**{"dim": 2, "horizon": 100, **bad})
 
 
 def test_order_lines_of_figure_1():
@@ -151,8 +147,6 @@ def test_order_lines_of_figure_1():
     theorem, proof = (theory.robust_linear_action_bound(**center, source=name) for name in ("theorem", "proof"))
     assert theorem == pytest.approx(5000 + 500) and proof == pytest.approx(5000 + 50**1.5 * np.log(10_000) * 10)
     assert theorem < first < proof == theory.robust_linear_action_bound(**center)
-    with pytest.raises(ValueError, match="source"):
-        theory.robust_linear_action_bound(**center, source="figure")
 
 
 def test_an_exactly_optimal_design_has_unweighted_norms_of_one():
@@ -411,23 +405,6 @@ def test_swapped_reports_take_a_play_of_their_arm():
     assert [found[1], found[3], found[5]] == [10.0 * mirror[1], 10.0 * mirror[3] + 1, 10.0 * mirror[5] + 3]
 
 
-@pytest.mark.parametrize("kind, words", [("subthreshold", "robust_elimination"), ("burst", "plays batches")])
-def test_learners_without_batches_or_threshold(kind, words):
-    with pytest.raises(ValueError, match=words):
-        jb.sweep(
-            jb.algorithms.ucb1, ARMS, horizon=20, seeds=8, checkpoints=2, progress=False,
-            reward_adversary=partial(huber, kind=kind)
-        )  # fmt: skip
-
-
-def test_observed_has_no_threshold_to_hide_below():
-    with pytest.raises(ValueError, match="variance_bound"):
-        jb.sweep(
-            partial(robust_elimination, num_batches=3, variance_bound="observed"), ARMS, horizon=600, seeds=8,
-            checkpoints=2, progress=False, message_adversary=partial(huber, corruption=0.1, kind="subthreshold"),
-        )  # fmt: skip
-
-
 @cache
 def private(noise):
     return linear_arms(actions=ACTIONS, theta=THETA, noise=noise)
@@ -460,9 +437,6 @@ def test_options_that_only_set_numbers_share_a_program():
 def test_noise_beyond_single_precision_is_refused():
     """Its variance would be infinite, the radius NaN, and no arm would stay."""
     make = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
-    for settings, words in (({"epsilon": 1e-20}, "use at least 2e-12"), ({"noise_scale": 1e25}, "noise_scale = 1e")):
-        with pytest.raises(ValueError, match=words):
-            make(**settings)
     assert make(epsilon=2e-12).params.noise_scale == 1e12
 
 

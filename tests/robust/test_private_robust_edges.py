@@ -48,17 +48,6 @@ def test_corrupted_reports_leave_the_state_finite(name):
         assert len(run.history.action) == 60 and all(np.isfinite(x).all() for x in jax.tree.leaves(run.state))
 
 
-def test_randomized_response_keeps_to_what_its_uniforms_can_draw():
-    for epsilon in (1e-6, 18.0):
-        with pytest.raises(ValueError, match="epsilon"):
-            a.ldp_ucb(num_arms=3, horizon=100, epsilon=epsilon, mechanism="randomized_response")
-
-
-def test_simulate_refuses_horizons_beyond_32_bits():
-    with pytest.raises(ValueError, match="horizon"):
-        jb.simulate(partial(a.dp_se, epsilon=1.0, horizon=2**33), e.bernoulli_arms(means=[0.2, 0.8]))
-
-
 def test_moments_where_closed_forms_lose_digits():
     def raw(df):
         return e.student_arms(means=[50.0, 0.0], df=df).facts["moment"](2.0)

@@ -125,14 +125,3 @@ def test_a_long_horizon_draws_several_counts_an_episode():
     """
     ds = sweep(partial(prm_ucb, epsilon=1.0, shortcut=True), horizon=10**7, seeds=8, checkpoints=3)
     assert np.all(ds.pulls.sum("arm") == 10**7) and np.all(ds.pulls.isel(arm=0) > 0.9 * 10**7)
-
-
-@pytest.mark.parametrize("make", [prm_ucb, prm_thompson])
-def test_the_shortcut_says_what_it_needs(make):
-    short = partial(make, epsilon=1.0, shortcut=True)
-    with pytest.raises(ValueError, match="few values"):
-        sweep(short, partial(jb.environments.gaussian_arms, means=MEANS), horizon=100, seeds=8)
-    with pytest.raises(ValueError, match="few values"):
-        sweep(short, horizon=100, seeds=8, reward_adversary=partial(jb.adversaries.huber, kind="cauchy"))
-    with pytest.raises(ValueError, match="history"):
-        jb.simulate(short(num_arms=3, horizon=100), bernoulli(), history=True)

@@ -213,20 +213,3 @@ def test_the_shortcut_has_the_law_of_the_plain_draws(kind, central):
         assert x.std() > 0 and stats.ks_2samp(x, y).pvalue > 1e-3
     if kind is not None and kind.get("value") == "inf":
         assert short.nonfinite_rewards.sum() > 0
-
-
-@pytest.mark.parametrize(
-    "changes, match",
-    [
-        ({"environment": gaussian}, "few values"),
-        ({"reward_adversary": partial(jb.adversaries.huber, kind="cauchy")}, "few values"),
-        ({"message_adversary": jb.adversaries.huber}, "no message_adversary"),
-        ({"algorithms": partial(quick, shortcut=True, exploration="round")}, "one arm a window"),
-    ],
-)
-def test_the_shortcut_says_what_it_needs(changes, match):
-    with pytest.raises(ValueError, match=match):
-        parts = {"algorithms": partial(quick, shortcut=True), "environment": bernoulli}
-        jb.sweep(**parts | {"horizon": 100, "seeds": 8, "progress": False} | changes)
-    with pytest.raises(ValueError, match="history"):
-        jb.simulate(quick(num_arms=5, horizon=100, shortcut=True), bernoulli(), history=True)

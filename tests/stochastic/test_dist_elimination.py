@@ -142,11 +142,6 @@ def test_what_skellam_noise_costs():
             assert exact <= theory.skellam_rdp(order, epsilon, s)
     made = dist(num_arms=2, horizon=100, epsilon=1.0, noise="skellam", delta=1e-6)
     assert made.guarantee.spend(made.params) == (theory.skellam_epsilon(1.0, 10.0, 1e-6), 1e-6)
-    for wrong in ((1, 1.0, 1.0), (2, 0.0, 1.0), (2, 1.0, 0.0)):
-        with pytest.raises(ValueError, match=r"order|epsilon|precision_scale"):
-            theory.skellam_rdp(*wrong)
-    with pytest.raises(ValueError, match="delta"):
-        theory.skellam_epsilon(1.0, 10.0, 0.0)
 
 
 @pytest.mark.dealt(3)

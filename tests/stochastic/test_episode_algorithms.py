@@ -306,8 +306,3 @@ def test_truncation_survives_infinities():
     attacked, _ = played(algorithm, ENVIRONMENT(), reward_adversary=huber(corruption=0.1, value="inf"))
     assert 300 < np.isinf(attacked.history.reward).sum() < 500
     assert [np.bincount(run.history.action).argmax() for run in (clean, attacked)] == [1, 1]
-
-
-def test_exploration_is_no_argument():
-    with pytest.raises(TypeError, match="exploration"):
-        prm_ucb(num_arms=3, horizon=100, epsilon=1.0, exploration="round")

@@ -258,12 +258,6 @@ def test_bounds():
     for function in (theory.multilayer_bound, theory.barbar_bound):
         assert function(W, 1000) == function(W, 1000, 0.0, failure_prob=0.001) < function(W, 1000, 5.0)
         assert function([0.5, 0.5], 1000) == 0
-        for arguments, named in (
-            (([1.5], 10), "means"), ((W, 1), "horizon"), ((W, 10, -1.0), "corruption_budget"),
-            ((W, 10, 0.0, 1.0), "failure_prob"),
-        ):  # fmt: skip
-            with pytest.raises(ValueError, match=named):
-                function(*arguments)
 
 
 @pytest.mark.parametrize("name", dealt(["race", "barbar, tiny"], 2, always=["race"]))

@@ -226,13 +226,3 @@ def test_they_learn(name):
     arms = bernoulli_arms(means=[0.2, 0.5, 0.9])
     ds = jb.sweep({name: LEARN[name]}, arms, horizon=1000, seeds=64, checkpoints=1, progress=False)
     assert ds.regret.values.mean() < (0.6 if name == "ldp" else 0.15) * 1000 * (0.9 - 1.6 / 3)
-
-
-BAD = [
-    (a.moss, {"bonus_scale": -1.0}, "bonus_scale = -1.0"),
-    (a.thompson, {"posterior": "gausian"}, "did you mean 'gaussian'"),
-    (a.thompson, {"noise_scale": -1.0}, "noise_scale = -1.0"),
-    (a.kl_ucb, {"num_arms": 1}, "num_arms = 1"),
-    (a.ldp_ucb, {"epsilon": 0.0}, "epsilon = 0.0"),
-    (a.ldp_ucb, {"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism = 'gaussian'"),
-]

@@ -35,7 +35,6 @@ CASES = {
     "unknown": ({"noise_scale": 0.3}, {"sigma": 0.3}, partial(GAUSSIAN, means=WIDE)),
     "unknown, bits": ({"failure_prob": 0.2}, {"delta": 0.2}, partial(GAUSSIAN, means=WIDE)),
 }
-BITS = {"12.5": BERNOULLI, "unknown, bits": partial(BERNOULLI, means=WIDE)}
 
 
 @functools.cache

@@ -274,18 +274,6 @@ def test_a_value_that_disagrees_with_the_environment():
     jb.sweep(partial(jb.algorithms.ucb1, num_arms=3), ARMS, **(SMALL | {"seeds": 1, "horizon": 5}))
 
 
-def test_a_key_bound_in_a_partial_is_not_a_grid_key():
-    with pytest.raises(ValueError, match="already set"):
-        jb.sweep(partial(jb.algorithms.exp3, mixing=0.1), ARMS, **SMALL, grid={"mixing": [0.2]})
-
-
-def test_unknown_keyword_lists_the_known():
-    with pytest.raises(TypeError, match="learning_rate"):
-        jb.algorithms.exp3(num_arms=3, horizon=10, learning_rat=0.1)
-    with pytest.raises(TypeError, match="keyword arguments only"):
-        jb.algorithms.exp3(3, 10)
-
-
 def test_an_algorithms_error_comes_out(monkeypatch):
     """An error in a worker thread reaches the caller."""
     broken = ARMS._replace(facts={"num_arms": 3}, remake=lambda: broken)

@@ -235,14 +235,3 @@ def test_a_file_says_the_same(tmp_path, capsys):
     file.write_text(FILE + "[tune.space]\nUCB.bonus_scale = [0.5, 1.0]\n")
     assert main(["tune", str(file), "--out", str(out)]) == 2
     assert "tune.report_seeds = until(...)" in capsys.readouterr().err
-
-
-def test_rules_where_they_cannot_be():
-    with pytest.raises(ValueError, match=r"until names 'UBC' \(did you mean 'UCB'\?\): the algorithms are UCB, unif"):
-        jb.sweep(THREE, ARMS, seeds=jb.until([("UBC", "uniform")]), **PLAIN)
-    space = {"UCB.bonus_scale": [0.5, 1.0]}
-    for key in ("seeds", "report_seeds"):
-        with pytest.raises(ValueError, match=rf"{key} = until\(\.\.\.\) .* jb\.sweep alone, give a count"):
-            jb.tune(THREE, ARMS, space=space, horizon=60, **{key: jb.until(PAIRS)})
-    with pytest.raises(ValueError, match="block = 4 must be an integer of at least 8"):
-        jb.until(PAIRS, block=4)

@@ -30,10 +30,6 @@ def test_exp3_tuning_edges():
     k = 10
     edge = 16 / 22 * k * math.log(k)  # mixing <= 1 exactly where epsilon T >= (16/22) K log K = 16.75
     assert theory.exp3_tuning(k, 34, 17 / 34)["mixing"] <= 1 and edge < 17
-    with pytest.raises(ValueError, match="mixing"):
-        theory.exp3_tuning(k, 34, 16 / 34)
-    with pytest.raises(ValueError, match="theory covers"):
-        theory.exp3_tuning(k, 1000, 1 / 2000)
     assert theory.exp3_tuning(k, 34, 16 / 34, mixing=0.5)["mixing"] == 0.5
     assert theory.exp3_noisy_tuning(5, 100, 0.0) == {"learning_rate": math.sqrt(math.log(5) / 1000), "mixing": 0.0}
 
@@ -69,13 +65,9 @@ def test_local_exp4_tuning_by_hand():
     free = theory.local_exp4_tuning(3, 8, 5000, math.inf)
     assert free["mixing"] == 0 and free["noise_scale"] == 0
     assert free["learning_rate"] == math.sqrt(math.log(8) / 45_000)
-    with pytest.raises(ValueError, match="T = 5,"):
-        theory.local_exp4_tuning(10, 8, 5, 0.5)
 
 
 def test_batched_exp4_tuning():
-    with pytest.raises(ValueError, match=r"T = 1000000, .*; the smallest T that works is 1053258"):  # mixing 1.03
-        theory.batched_exp4_tuning(3, 4, 1_000_000, 0.01, 1e-3)
     t = 100_000_000
     made = theory.batched_exp4_tuning(3, 4, t, 0.1, 1e-3)
     more, log_nt = 4 * math.log(1e3), math.log(4 * t)
@@ -90,17 +82,9 @@ def test_batched_exp4_tuning():
     assert first == pytest.approx(rate * 3, rel=1e-3) and second == pytest.approx(12 * rate**2 * 3**1.5, rel=1e-3)
     printed = theory.batched_exp4_tuning(3, 4, t, 0.1, 1e-3, mixing_rule="printed")
     assert printed["mixing"] <= made["mixing"] and printed["noise_scale"] >= made["noise_scale"]
-    for delta in (0.0, 0.41, 1.0):
-        with pytest.raises(ValueError, match="delta"):
-            theory.batched_exp4_tuning(3, 4, t, 0.1, delta)
     free = dict(learning_rate=0.1, mixing=0.2, window=5)
     tuned = theory.batched_exp4_tuning(3, 4, 10, 0.5, 0.1, **free)
     assert tuned["noise_scale"] == pytest.approx(9 * math.sqrt(4 * math.log(10)) / (0.2 * 5 * 0.5))
-    assert theory.batched_exp4_tuning(3, 4, 10, 0.5, 0.1, **free)["noise_scale"] == pytest.approx(
-        9 * math.sqrt(4 * math.log(10)) / (0.2 * 5 * 0.5)
-    )
-    with pytest.raises(ValueError, match="mixing and window"):
-        theory.batched_exp4_tuning(3, 4, 10, math.inf, 0.1, learning_rate=0.1)
 
 
 def test_bounds_by_hand():
@@ -130,10 +114,6 @@ def test_bounds_by_hand():
     first = size ** (1 / 6) * math.sqrt(3) * 1e4 * log_nt ** (1 / 3) * math.log(4) ** (1 / 3) / 0.1 ** (1 / 3)
     want = 100 * (first + math.sqrt(size) * log_nt * math.log(4) / 0.1)
     assert theory.batched_exp4_bound(3, 4, 10**6, 0.1, 1e-3) == pytest.approx(want)
-    for wrong in ({"epsilon": 0}, {"delta": 1.0}, {"horizon": 0}, {"num_experts": 1}):
-        given = {"num_arms": 3, "num_experts": 4, "horizon": 100, "epsilon": 0.1, "delta": 0.1} | wrong
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            theory.batched_exp4_bound(**given)
     rates = theory.arms_rates(k, t, eps)
     assert rates["conversion"] == pytest.approx(math.sqrt(1e7)) and rates["existing"] > rates["conversion"]
     many = theory.experts_rates(2, 10**6, 10**6, 1.0)
