@@ -551,19 +551,17 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
     known = papers.all_studies()
     row = verdicts.Verdict("Theorem 1", "c", verdicts.PROVED, "g", rows=("byzantine/rate: *",))
     row = row._replace(study="byzantine/rate", statement="none such")
-    with pytest.raises(ValueError, match=r"Theorem 1: .*byzantine.md has no row 'none such' of byzantine/rate"):
-        verdicts.verdict_cells(row, DOCS, known)
-    with pytest.raises(ValueError, match="rows leave out byzantine/rate: 'none such'"):
-        verdicts.verdict_cells(row._replace(rows=()), DOCS, known)
-    with pytest.raises(ValueError, match="no study 'byzantine/none'"):
-        verdicts.verdict_cells(row._replace(study="byzantine/none"), DOCS, known)
-    with pytest.raises(ValueError, match="no audit of 'nobody'"):
-        verdicts.verdict_cells(row._replace(study="", audited="nobody"), DOCS, known)
-    with pytest.raises(ValueError, match="verdict = 'maybe'"):
-        verdicts.verdict_cells(row._replace(verdict="maybe"), DOCS, known)
-    for word, change in (("fails", ""), (verdicts.PROVED, "a figure")):
-        with pytest.raises(ValueError, match=f"Theorem 1: {word}, would_change = {change!r}"):
-            verdicts.verdict_cells(row._replace(verdict=word, would_change=change), DOCS, known)
+    for changes, said in (
+        ({}, r"Theorem 1: .*byzantine.md has no row 'none such' of byzantine/rate"),
+        ({"rows": ()}, "rows leave out byzantine/rate: 'none such'"),
+        ({"study": "byzantine/none"}, "no study 'byzantine/none'"),
+        ({"study": "", "audited": "nobody"}, "no audit of 'nobody'"),
+        ({"verdict": "maybe"}, "verdict = 'maybe'"),
+        ({"verdict": "fails", "would_change": ""}, "Theorem 1: fails, would_change = ''"),
+        ({"would_change": "a figure"}, f"Theorem 1: {verdicts.PROVED}, would_change = 'a figure'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            verdicts.verdict_cells(row._replace(**changes), DOCS, known)
     (tmp_path / "verdicts.md").write_text("no marks")
     with pytest.raises(ValueError, match="one pair of lines"):
         verdicts.write_verdicts(tmp_path, known)

@@ -24,6 +24,7 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits import catalogue, estimators, mechanisms, theory
+from jaxbandits.auditing import Edit
 from jaxbandits.cli import main
 from jaxbandits.papers.study import Claim, Exact, Interval, judge_claim
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
@@ -87,6 +88,8 @@ def fault_of(call, kind: type, texts) -> str | None:
 # ---- results and tables without a sweep
 
 ARMS = E.bernoulli_arms(means=[0.2, 0.8])
+REPORTED = A.ldp_ucb(num_arms=2, horizon=40, epsilon=1.0)
+ECHO = Edit(1, 0.0, otherwise=1.0, rule="echo")
 TWO = partial(E.bernoulli_arms, means=[0.2, 0.8])
 
 
@@ -123,11 +126,11 @@ def without_kind(frame):
     return {"features": frame.drop(columns="kind"), "labels": frame["kind"]}
 
 
-def losses_of(text):
-    """Read a table of losses that holds the text."""
+def losses_of(text, read=jb.read_losses):
+    """Read a table of losses, or labelled rows, that holds the text."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "losses.csv").write_text(text)
-        return jb.read_losses(Path(folder) / "losses.csv")
+        return read(Path(folder) / "losses.csv")
 
 
 # ---- factories of a user's own

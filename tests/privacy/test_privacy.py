@@ -291,15 +291,6 @@ def test_factories_and_algorithms_without_a_guarantee():
     assert plain.events == () and plain.epsilon == INF and "no guarantee" in repr(plain)
 
 
-def test_parts_that_do_not_fit_are_named():
-    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
-    with pytest.raises(ValueError, match="num_arms = 2 disagrees with the environment's 3"):
-        ledger(made, jb.environments.bernoulli_arms(means=[0.1, 0.2, 0.3]))
-    for given in (("ldp_ucb",), (made, "bernoulli_arms")):  # a name is that factory, without arguments
-        with pytest.raises(TypeError, match=f"{given[-1]} needs .*functools.partial"):
-            ledger(*given)
-
-
 def test_a_guarantee_declared_as_a_whole_is_one_event():
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
     whole = made._replace(guarantee=made.guarantee._replace(events=lambda params: ()))
