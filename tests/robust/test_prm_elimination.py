@@ -9,15 +9,7 @@ import pytest
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits.algorithms.robust import prm_formulas
-from jaxbandits.algorithms.robust.prm_block import (
-    Bins,
-    BlockConstants,
-    empty_block,
-    estimate_mean,
-    extend_block,
-    plays_left,
-)
+from jaxbandits.algorithms.robust import prm_block, prm_formulas
 from jaxbandits.random import Draws
 
 ARGUMENTS = {
@@ -117,22 +109,22 @@ def block_functions(bins, slots):
         return Draws(jnp.uint32(1), "alg/update")
 
     def after(block, pulls, used, value, play, constants, t):
-        more = constants, bins, Bins(8, -4.0, 1.0), jnp.float32(1), draws(), t
-        return extend_block(block, pulls, used, value, play, *more)
+        more = constants, bins, prm_block.Bins(8, -4.0, 1.0), jnp.float32(1), draws(), t
+        return prm_block.extend_block(block, pulls, used, value, play, *more)
 
     def value(block, pulls, constants, t):
-        return estimate_mean(block, pulls, constants, bins, jnp.float32(1), draws(), t)
+        return prm_block.estimate_mean(block, pulls, constants, bins, jnp.float32(1), draws(), t)
 
-    return uncompiled(lambda: empty_block(bins, jnp.float32)), uncompiled(after), uncompiled(value)
+    return uncompiled(lambda: prm_block.empty_block(bins, jnp.float32)), uncompiled(after), uncompiled(value)
 
 
 def block_of(windows, pulls, bins, clip, noise=0.0):
     """The estimate of rewards given in windows, each padded with plays that are not used."""
-    constants, pulls = BlockConstants(*(np.float32(x) for x in (clip, 4.0, noise, noise))), np.int32(pulls)
+    constants, pulls = prm_block.BlockConstants(*(np.float32(x) for x in (clip, 4.0, noise, noise))), np.int32(pulls)
     first, after, value_of = block_functions(bins, 10)
     block, t = first(), 0
     for rewards in windows:
-        assert len(rewards) <= plays_left(block, pulls, bins)
+        assert len(rewards) <= prm_block.plays_left(block, pulls, bins)
         t += len(rewards)
         value = np.full(10, np.nan, np.float32)
         value[: len(rewards) + 1] = [*rewards, 100.0]
