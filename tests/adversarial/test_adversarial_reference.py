@@ -136,9 +136,7 @@ def literal_plain_exp4(ref, seed, noisy):
 
 
 def batched(window, horizon=T):
-    """Batched EXP4 with the noise of docs/formulas/private_adversarial.md#batched-exp4 at epsilon 6, delta 0.1:
-    N draws a batch, at its last play.
-    """
+    """Batched EXP4 with the noise of its formula at epsilon 6, delta 0.1: N draws a batch, at its last play."""
 
     def literal(ref, seed, noisy):
         plays = np.arange(1, horizon + 1)

@@ -1,6 +1,4 @@
-"""The bandit combiner against its pseudocode on given rewards; its constants by hand;
-bases that keep their own time.
-"""
+"""The bandit combiner against its pseudocode on given rewards; its constants by hand; bases that keep their time."""
 
 import math
 import warnings
@@ -101,9 +99,7 @@ def literal(table, dim, epsilon, beta, variance, scale):
 
 
 def fading(T, M, seed, start=300):
-    """Rewards that keep a promise for a while and then break it, one base after another:
-    all but the last are dropped.
-    """
+    """Rewards that keep a promise for a while and then break it, one after another: all but the last are dropped."""
     rng = np.random.default_rng(seed)
     t = np.arange(T)[:, None]
     good = 0.95 - 0.05 * np.arange(M)
@@ -160,9 +156,7 @@ def test_the_width_by_hand():
 
 
 def test_no_privacy_is_the_limit_of_little():
-    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity:
-    then base 1 plays, whatever is paid.
-    """
+    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity: base 1 plays, whatever is paid."""
     far, near = (combiner_constants(3, 5, 20_000, epsilon, 1e-4) for epsilon in (math.inf, 1e13))
     np.testing.assert_allclose(far[0], near[0], atol=1e-9)
     np.testing.assert_allclose(far[2][0], near[2][0])

@@ -45,9 +45,7 @@ def test_epochs(horizon, starts):
 
 
 def test_an_epoch_is_tuned_for_its_length():
-    """linucb's width: log(T_k (1 + T_k)); online_ucb's share of the failure probability,
-    and its perturbation T_k^(-power / 2).
-    """
+    """linucb's width: log(T_k (1 + T_k)); online_ucb's failure probability, and its perturbation T_k^(-power / 2)."""
     offset = made(9, linucb).params.base.offset
     assert_allclose(offset, np.log([1 * 2, 2 * 3, 4 * 5, 8 * 9]))
     found = made(9, private, failure_prob=0.06, power=0.5).params.base

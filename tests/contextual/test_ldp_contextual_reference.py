@@ -1,6 +1,4 @@
-"""Locally private contextual bandits against the literal transcription:
-the same draws in, the same paths out, in float64.
-"""
+"""Locally private contextual bandits against the literal transcription: same draws in, same paths out, in float64."""
 
 import functools
 import inspect
@@ -666,9 +664,7 @@ def test_noise_bounds_and_widths_are_those_of_the_transcription():
 
 
 def test_what_is_claimed_is_what_the_noise_delivers():
-    """`paper` and `reference` spend other than they are asked for;
-    the pair (x, y) at sensitivity sqrt 5, y alone at 1.
-    """
+    """`paper` and `reference` spend other than asked for; the pair (x, y) at sensitivity sqrt 5, y alone at 1."""
     for settings in (
         {"epsilon": 0.2, "calibration": "paper"}, {"epsilon": 10.0, "calibration": "reference"}, {"epsilon": 1.0},
         {"epsilon": 1.0, "private_features": False, "calibration": "reference"},

@@ -182,9 +182,7 @@ def test_robust_elimination_in_a_sweep():
 
 @pytest.mark.dealt(8)
 def test_a_batch_that_does_not_fit_ends_exploration():
-    """T = 20, four batches, six arms: batches of 2.1, 4.5 and 9.5 plays become 6, 6 and 12,
-    of which the last overruns.
-    """
+    """T = 20, four batches, six arms: batches of 2.1, 4.5 and 9.5 plays become 6, 6 and 12: the last overruns."""
     actions = np.eye(6)
     algorithm = robust_elimination(actions=actions, horizon=20, num_batches=4, sampling_scale=1e3)
     environment = linear_arms(actions=actions, theta=np.eye(6)[4], noise_scale=0.0)

@@ -1,6 +1,4 @@
-"""Maler against a literal float64 transcription of its formulas, its promises,
-and the projection that its Newton experts need.
-"""
+"""Maler against a literal float64 transcription, its promises, and the projection that its Newton experts need."""
 
 import math
 from functools import cache, partial

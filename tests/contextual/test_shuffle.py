@@ -313,9 +313,7 @@ def test_windows():
 
 @pytest.mark.dealt(8)
 def test_the_policy_changes_after_full_batches_only():
-    """With fixed arms a frozen policy without exploration repeats its arm: changes come after plays 7, 14, 21, ...
-    alone.
-    """
+    """With fixed arms a frozen policy without exploration repeats its arm: only plays 7, 14, 21, ... bring changes."""
     world = jb.environments.contextual_linear(num_arms=6, dim=3, contexts="fixed")
     factory = partial(jb.algorithms.shuffle_linucb, epsilon=1.0, window=7, protocol="amplified", preset="reference")
     ds = run(factory, 40, world, seeds=64, checkpoints=range(1, 41))

@@ -1,6 +1,4 @@
-"""Every public factory keeps the contract: the rules of `jaxbandits.check` over the catalogue,
-and what only the package promises.
-"""
+"""Every public factory passes the rules of `jaxbandits.check`, and keeps what only the package promises."""
 
 import chex
 import jax
@@ -87,9 +85,7 @@ LIBRARY_CALLS = set("dot_general cholesky eigh lu qr svd triangular_solve schur 
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_linear_algebra_library_is_called(subject, name):
-    """The bitwise promise on a GPU covers programs without such calls:
-    docs/determinism.md names none of this release.
-    """
+    """A GPU's bitwise promise covers programs without such calls: docs/determinism.md names none of this release."""
     program, _ = _lane_program(subject.plan.groups[0], subject.case())
     used = {one.primitive.name for one in operations(program.eqns)}
     assert "add" in used and not used & LIBRARY_CALLS, used & LIBRARY_CALLS

@@ -1,6 +1,4 @@
-"""Designs against known optima, the ranges stated in docs/formulas/robust_linear.md#design,
-and their behaviour under vmap.
-"""
+"""Designs against known optima, the ranges of docs/formulas/robust_linear.md#design, and their behaviour under vmap."""
 
 import jax
 import numpy as np

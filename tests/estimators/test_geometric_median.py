@@ -18,9 +18,7 @@ from jaxbandits.estimators.geometric_median import certificate, geometric_median
 
 
 def optimum(x, w):
-    """Minimiser of sum w |z - x_i| to about 1e-15:
-    a data point by its optimality condition, else Weiszfeld to the end.
-    """
+    """Minimiser of sum w |z - x_i| to about 1e-15: a data point by optimality, else Weiszfeld to the end."""
     x, w = np.asarray(x, float), np.asarray(w, float) / np.sum(w)
     for j in range(len(x)):
         away = x[j] - x
@@ -48,9 +46,7 @@ def excess(x, w, value):
 
 
 def problems(dtype):
-    """400 random problems: names, points [n, N, p], weights [n, N];
-    scales 1e-3 to 1e3, outliers to 1e29, weights from nothing up.
-    """
+    """400 problems: names, points [n, N, p], weights [n, N]; scales 1e-3 to 1e3, outliers to 1e29, any weights."""
     rng = np.random.default_rng(1)
     for kind in ("plain", "outliers", "weights", "few"):
         for n, p in [(2, 3), (5, 2), (7, 3), (20, 20)]:

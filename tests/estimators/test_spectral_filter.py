@@ -1,6 +1,4 @@
-"""The filter against a literal float64 one fed the same uniforms, its law on four reports, edges,
-and independence of the batch.
-"""
+"""The filter against a literal float64 one fed the same uniforms, its law on four reports, edges, and lanes."""
 
 import itertools
 from functools import partial

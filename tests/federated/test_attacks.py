@@ -1,6 +1,4 @@
-"""Attacks on federated agents, through whole runs:
-who is attacked when, what is sent, and what the regret leaves out.
-"""
+"""Attacks on federated agents, through whole runs: who is attacked when, what is sent, what the regret leaves out."""
 
 import functools
 

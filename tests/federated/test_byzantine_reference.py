@@ -47,9 +47,7 @@ def first_plays(horizon, window):
 def attack_of(
     seed, horizon, window, theta, *, corruption, kind="target", scale=1.0, prob=1.0, part="both", forge=attacks
 ):
-    """hits [K, N] and the attack of the transcription, on the adversary's draws:
-    an episode is addressed by its first play.
-    """
+    """hits [K, N] and the transcription's attack, on the adversary's draws: its first play addresses an episode."""
     t = first_plays(horizon, window)
     hits = np.arange(N) < oracles.attacked_count(corruption, N)
     hits = hits & (draw(seed, "attack/prob", "uniform", t, (N,)) < prob)
@@ -295,9 +293,7 @@ def test_paths_are_those_of_the_transcription(name):
 
 
 def test_eight_iterations_are_close_to_the_exact_median():
-    """Along the paths, in median distances: from what is taken to the exact median,
-    and the excess of g (3 of 7 agents attack).
-    """
+    """Along paths, in median distances: from what is taken to the exact median, and the excess of g (3 of 7 attack)."""
     errors, crude, excess = [], [], []
     for name in ("median, no attack", "median, now and then", "median, huge"):
         for seed in SEEDS:

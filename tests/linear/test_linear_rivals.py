@@ -127,9 +127,7 @@ def test_bogunovic_widths():
 
 @pytest.mark.dealt(6)
 def test_gaussian_batches_double():
-    """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm;
-    no radius, no noise: the first batch decides.
-    """
+    """2, 4, 8, ... plays along equal weights: 1, 1, 2, 4, ... of each arm; no radius, no noise: one batch decides."""
     make = partial(private_elimination, actions=EYE, horizon=40, epsilon=math.inf, mechanism="gaussian")
     actions, _, batches = played(make(sampling_scale=1e3))
     assert blocks(actions) == [(a, n) for n in (1, 1, 2, 4) for a in range(4)] + [(0, 8)] and batches == 4
@@ -211,9 +209,7 @@ def test_arms_are_trimmed_as_scipy_does(sample, share):
 
 
 def test_buckets_are_solved_one_by_one(sample):
-    """alpha = 0.01 and 36 plays: ceil(0.72) + 5 = 6 buckets;
-    with alpha = 0.2, 7, as many as the fewest plays of an arm.
-    """
+    """alpha = 0.01 and 36 plays: ceil(0.72) + 5 = 6 buckets; with alpha = 0.2, 7, the fewest plays of an arm."""
     actions, counts, reports = sample
     for alpha, buckets in ((0.01, 6), (0.2, 7)):
         batch, arm = batch_of(actions, counts, reports)
@@ -354,9 +350,7 @@ def test_one_program_serves_a_grid():
 
 @pytest.mark.dealt(8)
 def test_robust_estimators_keep_the_best_arm():
-    """A tenth of the rewards is -30 on the best arm and 30 elsewhere:
-    least squares loses it, medians and trimming do not.
-    """
+    """A tenth of rewards is -30 on the best arm, 30 elsewhere: least squares loses it, medians and trimming do not."""
     actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.7, 0.5], [-0.6, -0.6]])
     environment = jb.environments.linear_arms(actions=actions, theta=[0.9, 0.0], noise_scale=0.3)
     robust = {"num_batches": 2, "corruption_bound": 0.1, "noise_scale": 0.3}

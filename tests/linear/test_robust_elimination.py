@@ -278,9 +278,7 @@ def test_one_report_an_arm_makes_both_models_one():
 
 @pytest.mark.dealt(4)
 def test_answers_of_a_schedule_laid_out_by_eye():
-    """m = 8.43 and 71.1; three arms of weight 1/3 (the short ones have none) take 3 and 24 plays,
-    with a floor of 1/2, 5 and 36.
-    """
+    """m = 8.43 and 71.1; three arms of weight 1/3 (short ones: none) take 3 and 24 plays; with floor 1/2, 5 and 36."""
     actions = np.concatenate([np.eye(3), 0.1 * np.eye(3)])
     environment = linear_arms(actions=actions, theta=[0.5, 0.5, 0.5], noise="rademacher")
     for floor, plays in ((0.1, 27), (0.5, 41)):

@@ -1,6 +1,4 @@
-"""Robust elimination and its filter against their literal transcriptions:
-the same draws in, the same paths out, in float64.
-"""
+"""Robust elimination and its filter against literal transcriptions: same draws in, same paths out, in float64."""
 
 import functools
 import math

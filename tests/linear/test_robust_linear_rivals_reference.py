@@ -1,6 +1,4 @@
-"""Comparators of robust linear bandits against their literal transcriptions:
-the same draws in, the same paths out, in float64.
-"""
+"""Comparators of robust linear bandits against literal transcriptions: same draws in, same paths out, in float64."""
 
 import functools
 import math

@@ -264,9 +264,7 @@ def test_no_page_shows_an_algorithm_that_spends_more_than_its_label(site):
 
 
 def _listed_module(module, name, listed) -> bool:
-    """A module among the public names (`jaxbandits.plot`) is on the page under its own name;
-    dunder constants need no entry.
-    """
+    """A module among the public names (`jaxbandits.plot`) is on the page under its name; dunder constants need none."""
     value = getattr(module, name.rpartition(".")[2], None)
     return (isinstance(value, ModuleType) and value.__name__ in listed) or name.rpartition(".")[2].startswith("__")
 

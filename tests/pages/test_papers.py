@@ -1,6 +1,4 @@
-"""Reproductions: the machinery on small studies, each paper's statistics against literal NumPy,
-the quick sizes end to end.
-"""
+"""Reproductions: the machinery on small studies, papers' statistics against literal NumPy, quick sizes end to end."""
 
 import math
 import re

@@ -1,6 +1,4 @@
-"""What a type checker says of a user's own code:
-misspelt, positional and wrong arguments are found before anything runs.
-"""
+"""What a type checker says of a user's own code: misspelt, positional and wrong arguments are found before it runs."""
 
 import json
 import os

@@ -80,9 +80,7 @@ ENVIRONMENTS = {
 
 
 def met():
-    """Every meeting of a player and adversaries that read nothing, or little, with an environment:
-    its name and its arguments.
-    """
+    """Every meeting of a player and adversaries that read next to nothing with an environment: name and arguments."""
     for name, environment in ENVIRONMENTS.items():
         player = blind_agents if name == "federated" else blind
         yield name, (player, environment), {}

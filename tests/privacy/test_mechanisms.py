@@ -1,6 +1,4 @@
-"""Scales of noise against root finding and the tables of docs/formulas/byzantine.md#calibrations;
-the tree against a literal one.
-"""
+"""Scales of noise against root finding and docs/formulas/byzantine.md#calibrations; the tree against a literal one."""
 
 import math
 

@@ -149,9 +149,7 @@ def episodes(factory, horizon, **settings):
 
 
 def prm_index(factory, horizon, **settings):
-    """PRM-UCB and PRM-TS: Laplace draws at the last play of what is released, by bin where bins are,
-    normals at the first.
-    """
+    """PRM-UCB and PRM-TS: Laplace draws at the last play of a release, by bin where bins are, normals at the first."""
 
     def run(ref, rewards, draws, multiplier, follow):
         scales = {"sampling_scale": 1.0, "privacy_scale": 1.0, "corruption_scale": 1.0, **settings}
@@ -184,9 +182,7 @@ KINDS = {  # of private robust means
 
 
 def elimination(horizon, **settings):
-    """Algorithm 1: forced arms and coins at the play they are drawn for,
-    Laplace draws at the last play of what is released.
-    """
+    """Algorithm 1: forced arms and coins at the play they are drawn for, Laplace draws at a release's last play."""
 
     def run(ref, rewards, draws, multiplier, follow):
         laplace, bins = draws("alg/update/mean", "laplace"), draws("alg/update/bins", "positions", (BINS,))
@@ -569,9 +565,7 @@ def test_the_explicit_radius_covers_the_mean(moment, corruption, n):
 
 @pytest.mark.dealt(8)
 def test_the_regret_of_the_tested_defaults_is_met():
-    """docs/formulas/private_robust_mab.md#tested-defaults: mean regret 1949 +- 14 over the arms of E1 at T = 3e4,
-    epsilon 1.
-    """
+    """docs/formulas/private_robust_mab.md#tested-defaults: mean regret 1949 +- 14, E1's arms at T = 3e4, epsilon 1."""
     means, q, seeds, regrets = np.array([0.9, 0.7, 0.5, 0.3, 0.1]), 3.5, 100, []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

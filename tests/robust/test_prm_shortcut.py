@@ -120,8 +120,6 @@ def test_no_bit_depends_on_lanes_or_checkpoints(name):
 
 
 def test_a_long_horizon_draws_several_counts_an_episode():
-    """Clean arms with every scale at its default:
-    the best one has nearly all of 10^7 plays, windows enough are offered.
-    """
+    """Clean arms, every scale at its default: the best one has nearly all of 10^7 plays, windows enough are offered."""
     ds = sweep(partial(prm_ucb, epsilon=1.0, shortcut=True), horizon=10**7, seeds=8, checkpoints=3)
     assert np.all(ds.pulls.sum("arm") == 10**7) and np.all(ds.pulls.isel(arm=0) > 0.9 * 10**7)

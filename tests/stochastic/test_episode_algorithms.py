@@ -102,9 +102,7 @@ def test_dp_se_by_hand():
 
 
 def test_dprse_rejects_what_lies_beyond_its_clip():
-    """u = 0.01: clip about 0.48 in the first epoch, so the arm paying 5 is worth 0;
-    it goes when half a gap is below 0.2.
-    """
+    """u = 0.01: clip about 0.48 in the first epoch: the arm paying 5 is worth 0; it goes at half a gap below 0.2."""
     algorithm = dprse(num_arms=2, horizon=5000, epsilon=INF, moment_bound=0.01, failure_prob=0.1)
     first, second = (math.ceil(0.01 * 576 * math.log(8 * e**2 / 0.1) * 4**e + 1) for e in (1, 2))
     run, released = played(algorithm, gaussian_arms(means=[0.2, 5.0], scale=0.0))
@@ -181,9 +179,7 @@ def test_windows_and_checkpoints_change_no_bit(name):
 
 
 def test_sums_are_exact_to_the_unit():
-    """The mean of an episode against float64 sums of the same rewards:
-    within half a unit, ceiling 2^-24, on average far less.
-    """
+    """The mean of an episode against a float64 sum: within half a unit, ceiling 2^-24, on average far less."""
     algorithm = silent(prm_ucb(num_arms=3, horizon=T, epsilon=1.0))
     run, released = played(algorithm, gaussian_arms(means=[0.5, 0.4, 0.1]))
     start, n, doubled = 0, {}, []

@@ -1,6 +1,4 @@
-"""Huber contamination in whole runs: of rewards and of reports, by every kind; nothing at corruption 0;
-what the algorithms make of it.
-"""
+"""Huber contamination of rewards and reports in whole runs, by every kind; none at corruption 0; what comes of it."""
 
 from functools import partial
 
