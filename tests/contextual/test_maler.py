@@ -171,14 +171,11 @@ def test_one_lane_is_the_same_among_many(options):
     np.testing.assert_allclose(alone[0], whole[0][7], atol=1e-6)
 
 
-def test_bounds_scale_what_goes_in_and_out():
+def test_bounds_scale_what_goes_in_and_out_and_zero_stays_at_the_centre():
     one = lanes()["bounds 1.0 1.0"][0]
     for name in LANES:
         if name.startswith("bounds"):
             np.testing.assert_allclose(lanes()[name][0], LANES[name][1] * one, rtol=1e-5, atol=2e-6)
-
-
-def test_zero_gradients_leave_it_at_the_centre():
     ours, states = lanes()["zero"]
     assert not ours.any() and not points(states).any()
     assert np.exp(states.log_weights[-1].astype(float)).sum() == pytest.approx(1, abs=1e-5)

@@ -456,12 +456,9 @@ def test_a_run_records_loss_minus_baseline():
     assert_allclose(regret[-1], record.pulls[1] / 2)  # the second arm costs 1, the first 1/2
 
 
-def test_a_table_refuses_a_longer_horizon():
+def test_a_table_refuses_a_longer_horizon_and_worlds_are_cached():
     with pytest.raises(ValueError, match="700 rows"):
         LOSSES["table"].world.baseline(LOSSES["table"].params, 0, np.array([701]))
-
-
-def test_worlds_are_cached_and_factories_remade():
     one, two = sinusoid_losses(num_arms=3, period=10), sinusoid_losses(num_arms=3, period=20.5)
     assert one.world is two.world and one.remake(period=20.5).params.period == 20.5
     assert rotating_experts(losses=one, num_experts=4).world is rotating_experts(losses=two, num_experts=4).world

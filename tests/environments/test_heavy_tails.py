@@ -105,15 +105,12 @@ def test_rewards_are_the_same_bits_in_windows_of_any_length_and_whatever_else_is
     assert_array_equal(played(other, 0, n)[:, other == action], whole[:, other == action])
 
 
-def test_a_play_has_one_draw_for_all_arms():
+def test_a_play_has_one_draw_for_all_arms_of_independent_words():
     one, two = (rewards(LAWS["pareto"][0], np.full(100, arm)) for arm in (0, 1))
     assert_allclose(one / two, 0.9 / 0.5, rtol=1e-6)
     one, two = (rewards(LAWS["student"][0], np.full(100, arm)) for arm in (0, 2))
     assert_allclose(two - one, 1.1, rtol=1e-4)
-
-
-def test_the_two_words_of_a_student_draw_are_independent():
-    """Size and sign, size and angle: a shared word would tie them together."""
+    # Size and sign, size and angle: a shared word would tie them together.
     x = rewards(LAWS["student"][0], np.zeros(N)) - 0.9
     assert abs(np.mean(np.sign(x))) < 4 / N**0.5
     assert abs(stats.spearmanr(np.abs(x), np.sign(x)).statistic) < 4 / N**0.5

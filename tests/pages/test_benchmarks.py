@@ -352,13 +352,10 @@ def day(tmp_path):
     return ran
 
 
-def test_a_gpu_day_stops_where_no_sweep_runs(day):
+def test_a_gpu_day_says_what_it_could_not_do(day):
     done, rows = day(without=("xarray",))
     assert done.returncode == 1 and "no sweep runs here" in done.stderr and "xarray" in done.stderr
     assert [row["part"] for row in rows] == ["first", "day"]
-
-
-def test_parts_that_no_time_is_left_for_are_named(day):
     done, rows = day("--minutes", "0", "--parts", "rates")
     assert done.returncode == 0, done.stderr
     assert {"part": "rates", "name": "ucb1", "note": "no time was left"} in rows

@@ -186,13 +186,10 @@ def test_a_verdict_follows_from_what_could_contradict_the_statement(evidence, ve
     assert judge_claim(Claim("s", "the paper", "m", evidence), full=False).holds is None
 
 
-def test_a_verdict_shows_its_interval_and_a_quick_run_shows_it_without_one():
+def test_a_verdict_shows_its_decisive_interval_and_a_quick_run_shows_it_without_one():
     for full in (True, False):
         mean = judge_claim(Claim("s", "the paper", "m", Interval("ratio", 1.234, 1234.5, at_most=1e4)), full=full)
         assert mean.measured == "m; ratio [1.23, 1,234]" and mean.holds is (True if full else None)
-
-
-def test_the_decisive_interval_is_the_one_that_settles_all():
     held = [Interval("a", -9, -2, at_most=0), Interval("b", -5, -1, at_most=0)]
     assert decisive(held).what == "b"
     assert decisive([*held, Interval("c", -1, 1, at_most=0)]).what == "c"

@@ -238,14 +238,11 @@ def test_against_draws_points_constants_partners_and_orders():
     assert plot.overlaps(many) == []
 
 
-def test_a_far_away_order_does_not_squash_the_lines():
+def test_axes_of_far_away_orders_and_of_keys_with_zero():
     ds = result(SHORT, {"epsilon": [0.1, 1.0]})
     near = plot.against(ds, "epsilon").figure.axes[0].get_ylim()
     far = plot.against(ds, "epsilon", reference={"order": lambda e: 1e-6 / e}).figure.axes[0].get_ylim()
     assert near[0] / 50 < far[0] < near[0] and far[1] < 4 * near[1]  # thirtyfold and the margin
-
-
-def test_against_a_key_with_zero_is_linear():
     drawn = plot.against(result(LONG, {"corruption_bound": [0.0, 0.02, 0.05]}), "corruption_bound")
     assert drawn.figure.axes[0].get_xscale() == "linear" and plot.overlaps(drawn.figure) == []
 

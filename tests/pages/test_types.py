@@ -58,11 +58,8 @@ def said(tmp_path, code: str) -> str:
     return out + errors
 
 
-def test_right_calls_pass(tmp_path):
+def test_right_calls_pass_and_wrong_ones_are_found(tmp_path):
     assert said(tmp_path, RIGHT).startswith("Success")
-
-
-def test_wrong_calls_are_found(tmp_path):
     answers = said(tmp_path, "import jaxbandits as jb\n" + "\n".join(WRONG) + "\n").splitlines()
     for line, (call, expected) in enumerate(WRONG.items(), 2):
         here = [answer for answer in answers if f"mine.py:{line}:" in answer]

@@ -438,9 +438,6 @@ def test_a_users_pair_is_the_one_that_is_audited():
     found = jb.audit(made, runs=RUNS, pairs=[(Edit(play=1, reward=0.0), Edit(play=1, reward=0.5))])
     assert sorted(edit.reward for edit in found.event.pair) == [0.0, 0.5]
     assert 0.3 < found.epsilon_lower <= 0.5  # half the sensitivity, half the budget
-
-
-def test_a_users_features_may_be_plain_lists():
     pair = Edit(play=2, reward=1.0, feature=[1.0, 0.0]), Edit(play=2, reward=0.0, feature=(-1.0, 0.0))
     assert jb.audit(FAMILIES["online_ucb"](), runs=2 * RUNS, pairs=[pair]).ratio > 0.7
 

@@ -410,13 +410,10 @@ def test_long_runs_in_single_precision_lose_nothing():
     assert np.abs((single - double)[-1000:].mean()) <= 1e-4
 
 
-def test_two_horizons_share_a_program():
+def test_two_horizons_share_a_program_and_coefficients_are_binomial():
     for form in ("blt", "tree", "honaker"):
         first, second = (mechanisms.counter(form, horizon=n) for n in (900, 1000))
         assert first.add is second.add and first.release is second.release
         assert jax.tree.structure(first.params) == jax.tree.structure(second.params)
-
-
-def test_coefficients_are_binomial():
     np.testing.assert_allclose(toeplitz.coefficients(30), square_root_column(30), rtol=1e-12)
     assert partial(theory.counting_error, "square_root")(7) == pytest.approx(float(np.sum(square_root_column(7) ** 2)))

@@ -160,14 +160,11 @@ def test_releases_of_several_kinds_against_the_accountant(pld):
     assert 0.999 * theirs <= ours <= 1.01 * theirs and ours < 5.0
 
 
-def test_mixtures(pld):
+def test_mixtures_and_randomized_response(pld):
     both = pld.from_gaussian_mechanism(3.0, **FINE).compose(pld.from_laplace_mechanism(5.0, **FINE))
     theirs = both.get_epsilon_for_delta(1e-4)
     ours = m.compose([m.gaussian_event("x", 1.0, 3.0), m.laplace_event("y", 1.0, 5.0)], 1e-4)[0]
     assert theirs <= ours < 1.1 * theirs
-
-
-def test_randomized_response(pld):
     theirs = pld.from_randomized_response(2 / (1 + math.exp(1.0)), 2, **FINE).get_epsilon_for_delta(0.0)
     assert m.response_event("x", 1.0).epsilon == pytest.approx(theirs, abs=2e-3)
 
@@ -319,11 +316,8 @@ def test_budgets_and_deltas_are_declared_above_0():
     assert len(rows) >= 50
 
 
-def test_the_documentation_has_the_warning():
+def test_documentation_and_results_say_that_noise_is_simulated():
     assert "Mironov" in (ROOT / "docs/privacy.md").read_text()
-
-
-def test_results_say_that_noise_is_simulated():
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
     private = partial(jb.algorithms.ldp_ucb, epsilon=1.0)
     assert jb.sweep({"x": private}, arms, horizon=16, seeds=8, progress=False).attrs["privacy"] == SIMULATED

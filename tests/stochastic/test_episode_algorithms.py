@@ -140,12 +140,9 @@ def test_prm_episodes_double(make):
     assert len(released) == len(pulls) - (pulls[-1][1] != length[pulls[-1][0]] // 2)
 
 
-def test_rewards_outside_the_unit_interval():
+def test_clipped_rewards_and_ceilings():
     x = np.array([np.nan, INF, -INF, 0.25, 2.0, -1.0], np.float32)
     assert uncompiled(episodes.clip01)(x).tolist() == [0, 1, 0, 0.25, 1, 0]
-
-
-def test_ceilings_are_powers_of_two():
     assert integer_sums.power_above([1.0, 1.01, 0.5, 3.0, 4.0, 0.3]).tolist() == [1, 2, 0.5, 4, 4, 0.5]
 
 

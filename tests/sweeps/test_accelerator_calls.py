@@ -104,12 +104,9 @@ def test_calls_are_equal_and_fit_the_memory():
     assert len(few) == -(-100 // max(points))
 
 
-def test_a_million_lanes_are_enough_for_a_call():
+def test_a_million_lanes_are_enough_for_a_call_and_every_device_gets_some():
     many = calls(jb.algorithms.ucb1, 3_000_000, None, memory=10**15)
     assert len(many) == 3 and {call.lanes for call in many} == {1_000_064}
-
-
-def test_every_device_gets_calls():
     assert len(calls(jb.algorithms.ucb1, 100, {"bonus_scale": np.linspace(0.1, 0.9, 100)}, workers=4)) == 8
 
 

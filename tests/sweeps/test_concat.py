@@ -105,14 +105,11 @@ def test_what_cannot_be_joined_is_named(whole):
         jb.concat(whole, dim="seed")
 
 
-def test_nan_is_data_where_the_run_is_there(whole):
+def test_nan_is_data_where_the_run_is_there_and_fills_what_is_not(whole):
     broken = whole.copy(deep=True)
     broken["regret"][0, :, 2] = np.nan  # with pulls
     row = jb.compare(broken, "ucb1", "moss").iloc[0]
     assert math.isnan(row["difference"]) and math.isnan(row["share_lower"])
-
-
-def test_diagnostics_that_some_have_are_nan_elsewhere():
     diagnosed = of("ucb1", 2).assign(extra=lambda ds: ds.regret.isel(t=-1, drop=True))
     joined = jb.concat([diagnosed, of("moss", 2)], "algorithm")
     assert np.isnan(joined.extra.sel(algorithm="moss")).all() and joined.extra.sel(algorithm="ucb1").notnull().all()

@@ -196,12 +196,9 @@ class Planted(NamedTuple):
         return os.mkdir, (str(self.place),)
 
 
-def test_off_is_off(tmp_path):
+def test_off_is_off_and_other_settings_find_nothing(tmp_path, first):
     found = child(tmp_path / "cache", JAXBANDITS_CACHE="off")
     assert found["built"] == found["asked"] and not (tmp_path / "cache").exists()
-
-
-def test_other_settings_find_nothing(first):
     assert child(first[0], config={"jax_default_matmul_precision": "highest"})["built"]
     assert child(first[0], XLA_FLAGS="--xla_cpu_enable_fast_min_max=true")["built"]
 

@@ -78,13 +78,10 @@ def test_the_docstring_says_all_of_it():
     assert inspect.signature(length).return_annotation is float
 
 
-def test_what_asks_nothing_promises_no_error():
+def test_sections_say_errors_and_returned_values():
     assert "Raises" in sections(length.__doc__)
     assert "Raises" not in sections(jb.mechanisms.gaussian_event.__doc__)
     assert "Raises" in sections(jb.mechanisms.gaussian_scale.__doc__)
-
-
-def test_a_returned_value_without_a_text_is_what_the_summary_says():
     bound = sections(jb.theory.byzantine_ucb_bound.__doc__)
     assert bound["Returns"].strip() == f"float\n    {bound[''].splitlines()[0]}"
     assert "It may exceed T." in sections(jb.theory.htinf_bound.__doc__)["Returns"]
@@ -190,13 +187,10 @@ def test_sections_become_numpydoc_s():
     """)
 
 
-def test_what_is_traced_is_not_checked():
+def test_traced_values_and_annotations_for_type_checkers_are_left_alone():
     with pytest.raises(ValueError, match=r"x = -1.0 must be a number in \[0, inf\)"):
         root(-1.0)
     assert float(jax.jit(root)(4.0)) == 2.0
-
-
-def test_an_annotation_that_only_type_checkers_can_read_stays():
     parameter = inspect.signature(jb.learners.from_optax).parameters["transformation"]
     assert parameter.annotation == "optax.GradientTransformation"
 
