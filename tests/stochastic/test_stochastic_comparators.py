@@ -226,3 +226,9 @@ def test_they_learn(name):
     arms = bernoulli_arms(means=[0.2, 0.5, 0.9])
     ds = jb.sweep({name: LEARN[name]}, arms, horizon=1000, seeds=64, checkpoints=1, progress=False)
     assert ds.regret.values.mean() < (0.6 if name == "ldp" else 0.15) * 1000 * (0.9 - 1.6 / 3)
+
+
+def test_successive_elimination_goes_on_with_one_arm():
+    algorithm = a.successive_elimination(num_arms=4, horizon=3000, noise_scale=0.0)
+    run = watched(algorithm, bernoulli_arms(means=[0.0, 1.0, 0.0, 0.0]), 0, dtype="float32")
+    assert np.bincount(run.history.action).tolist() == [1, 2997, 1, 1] and run.diagnostics["active_arms"] == 1

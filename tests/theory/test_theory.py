@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxbandits import theory
+from jaxbandits.theory import private_robust_lower_bound, prm_central_bound, prm_raw_bound
 
 
 def test_window_of_every_reciprocal_is_exact_also_after_float32():
@@ -190,3 +191,71 @@ def test_tables_with_constants():
 )
 def test_regions_of_table_2_leave_holes_and_overlap(num_experts, epsilon, want):
     assert theory.experts_regions(10, num_experts, 10_000, epsilon) == want
+
+
+TEAM = {"num_agents": 10, "horizon": 2000, "dim": 4, "window": 40}
+IOTA = math.log(128 * 10 * 2000 / 0.05)
+
+
+def test_byzantine_ridge_and_radius_by_hand():
+    c = 8 / 3
+    ridge = 8 * math.sqrt(40 * IOTA) * c * math.sqrt(9)
+    assert theory.byzantine_ridge(9, **TEAM, corruption_bound=0.2) == pytest.approx(ridge)
+    numerator = 4 * math.sqrt(8 * 40 * 4 * IOTA) * c * 1.5
+    want = 3 * math.sqrt(4 * ridge) + numerator / math.sqrt(ridge) + math.sqrt(4 * IOTA / 10)
+    assert theory.byzantine_radius(9, **TEAM, corruption_bound=0.2) == pytest.approx(want)
+    b = 48 * IOTA * math.log(4000) * (2 + IOTA) / 2
+    private = {"epsilon": 2.0, "delta": 1e-3, "corruption_bound": 0.2}
+    dp = theory.byzantine_ridge(9, **TEAM, constants="dp", **private)
+    assert dp == pytest.approx(ridge + 2 * c * b * 40 * 2)
+    mom = theory.byzantine_ridge(9, **TEAM, constants="median_of_means", **private)
+    assert mom == pytest.approx(8 * b * 40 * 2 + max(40, 128 * math.sqrt(0.2 * 40 * IOTA) * 3))
+    assert theory.byzantine_ridge(9, **TEAM, **private) == pytest.approx(ridge)  # Theorem 2 knows no privacy
+
+
+def test_byzantine_window_by_hand():
+    assert theory.byzantine_window(10, 2000, corruption_bound=0.2) == pytest.approx(4 * math.sqrt(2000 * IOTA))
+    mom = theory.byzantine_window(10, 2000, corruption_bound=0.1, constants="median_of_means")
+    assert mom == pytest.approx(1.5 * math.sqrt(200 * IOTA))
+
+
+def test_byzantine_bounds_have_their_rates():
+    assert theory.byzantine_ucb_bound(10, 16 * 81, 4) / theory.byzantine_ucb_bound(10, 81, 4) == pytest.approx(8)
+    dp = theory.byzantine_ucb_dp_bound(10, 10_000, 4, 2.0, 1e-3)
+    assert dp == pytest.approx(math.sqrt(math.log(2000) / 2) * 8 * 10 * 1000)
+    mom = theory.byzantine_ucb_dp_mom_bound(10, 10_000, 4, 2.0, 1e-3, corruption_bound=1 / 16)
+    assert mom == pytest.approx(dp / 1000 * (500 + 100))
+
+
+LOG = math.log(10_000)
+
+
+def test_raw_terms_of_prm():
+    clean = prm_raw_bound(4, 10_000, 0.25)
+    assert clean == pytest.approx(200 * math.sqrt(LOG) + math.sqrt(16 * LOG) * 100)
+    dirty = prm_raw_bound(4, 10_000, 0.25, corruption_bound=0.04)
+    assert dirty - clean == pytest.approx(10_000 * 0.2 + 4 * LOG / 0.04)
+    third = prm_raw_bound(4, 10_000, 0.25, moment_order=3.0, moment_bound=8.0)
+    assert third == pytest.approx(2 * (200 * math.sqrt(LOG) + (16 * LOG) ** (2 / 3) * 10_000 ** (1 / 3)))
+    assert prm_raw_bound(4, 10_000, math.inf) == prm_raw_bound(4, 10_000, 1.0)
+    assert prm_raw_bound(4, 10_000, 0.25, max_gap=0.01) == 100
+
+
+def test_central_terms_of_prm():
+    extra = prm_central_bound(4, 10_000, 0.5, 10.0) - prm_raw_bound(4, 10_000, 0.5)
+    assert extra == pytest.approx(10 * 4 * math.log(100_000) / 0.5)
+    extra = prm_central_bound(4, 10_000, 0.5, 10.0, corruption_bound=0.1) - prm_central_bound(4, 10_000, 0.5, 10.0)
+    assert extra == pytest.approx(10_000 * math.sqrt(0.1) + 10 * 4 * LOG / 0.1)
+    units = [prm_central_bound(4, 10_000, 0.5, 10.0 * s, moment_bound=s * s, corruption_bound=0.1) for s in (1.0, 3.0)]
+    assert units[1] == pytest.approx(3 * units[0])
+
+
+def test_the_lower_bound_is_the_largest_of_three():
+    assert private_robust_lower_bound(4, 10_000, math.inf) == pytest.approx(200 / 27)
+    assert private_robust_lower_bound(4, 10_000, 0.01) == pytest.approx(20 * 100 / 27)
+    assert private_robust_lower_bound(4, 10_000, 1.0, corruption=0.25) == pytest.approx(5000 / 27)
+    assert private_robust_lower_bound(4, 10_000, 1.0, corruption=0.25, constant=1.0, max_gap=0.1) == 1000
+    for epsilon in (0.1, 1.0):
+        for alpha in (0.0, 0.1):
+            below = private_robust_lower_bound(4, 10_000, epsilon, corruption=alpha)
+            assert below < prm_raw_bound(4, 10_000, epsilon, corruption_bound=alpha)
