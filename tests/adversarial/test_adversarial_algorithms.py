@@ -70,9 +70,6 @@ def start_of(algorithm):
     return uncompiled(lambda p: algorithm.program.init(p, Draws(np.uint32(0), "alg/init")))(single(algorithm.params))
 
 
-# ---- solvers ---------------------------------------------------------------------------------------------------------
-
-
 def exact_weights(gaps, q):
     gaps = np.asarray(gaps, np.float64)
     v = optimize.brentq(lambda v: np.sum((gaps + v) ** -q) - 1, 1.0, len(gaps) ** (1 / q) + 1, xtol=1e-15, rtol=1e-14)
@@ -131,9 +128,6 @@ def test_leader_probability_matches_adaptive_quadrature(gaps):
     assert total == pytest.approx(1, abs=1e-9)
 
 
-# ---- exponential weights ---------------------------------------------------------------------------------------------
-
-
 def test_normalised_weights_stay_normalised_and_finite():
     # an update that assumes a sum of 1 drifts to 3e6 here
     def step(weights, action):
@@ -174,9 +168,6 @@ def test_mixed_exp3_keeps_weights_far_below_the_smallest_float():
     np.testing.assert_allclose(state, [-200, 0], rtol=1e-6)
     state = update(state, note, -60.0, t=2)
     np.testing.assert_allclose(state, [0, -400], rtol=1e-6)
-
-
-# ---- HTINF, FTPL -----------------------------------------------------------------------------------------------------
 
 
 def test_htinf_skips_large_losses_and_still_counts_them():
@@ -256,9 +247,6 @@ def test_lanes_that_try_on_do_not_hold_up_the_others(private):
     np.testing.assert_array_equal(swept("literal", range(7, 263)).regret[:, :249], literal.regret[:, 7:])
     left, right = (x.regret.values[0, :, -1] for x in (literal, quadrature))
     assert abs(left.mean() - right.mean()) < 4 * np.sqrt((left.var() + right.var()) / 256)
-
-
-# ---- the conversion --------------------------------------------------------------------------------------------------
 
 
 def test_schedule_and_params_by_hand():
@@ -386,9 +374,6 @@ def test_learning_beats_uniform_play(name):
     assert abs(best.mean() - 1 / 3) < 0.01 if name == "uniform" else best[:, 1000:].mean() > 0.5
 
 
-# ---- local model -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("experts", [False, True])
 def test_local_noise_is_added_by_the_client(experts):
     if experts:
@@ -430,9 +415,6 @@ def test_local_exp4_step_by_hand():
     logs = logs + 0.1 * column * 1.7 / q[int(action[0])]
     np.testing.assert_allclose(state.logs, logs - logs.max(), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(state.weights, np.exp(logs - logs.max()), rtol=1e-4, atol=1e-30)
-
-
-# ---- experts ---------------------------------------------------------------------------------------------------------
 
 
 def test_one_expert_a_batch_and_an_action_of_its_own_every_play():

@@ -32,9 +32,6 @@ def cast(tree):
     return jax.tree.map(lambda x: np.asarray(x, np.float32), tree)
 
 
-# tables of docs/formulas/ldp_contextual.md ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "calibration, private, expected",
     [
@@ -154,9 +151,6 @@ def test_classic_formula_beyond_one_warns_where_it_happens_to_deliver():
         online_ucb(epsilon=1.5, calibration="paper")
 
 
-# the claim -----------------------------------------------------------------------------------------------------------
-
-
 def spent(**arguments):
     made = quiet(**arguments)
     return made.guarantee.spend(made.params)[0]
@@ -203,9 +197,6 @@ def test_sweep_fills_in_the_norm():
     params = laid_out.cells[0].algorithm.params
     assert params.feature_norm == math.sqrt(2)
     assert params.reward_noise == pytest.approx(noise(1.0) * 3 / math.sqrt(5))
-
-
-# the client ----------------------------------------------------------------------------------------------------------
 
 
 def messages(made, feature, reward, plays=1, scale=1.0):
@@ -258,9 +249,6 @@ def test_client_believes_nothing():
     assert broken.response[0] == 0
     huge = messages(made, np.full(5, 1e30), np.inf, scale=0.0)  # whose square is beyond float32: cut like any other
     assert_allclose(huge.feature[0], 5**-0.5, rtol=1e-6)
-
-
-# the server ----------------------------------------------------------------------------------------------------------
 
 
 def begun(made):
@@ -363,9 +351,6 @@ def test_strong_convexity_and_perturbation():
     assert quiet(epsilon=1.0, min_eigenvalue=0.2, power=0.125).params.perturbation == pytest.approx(T**-0.0625)
 
 
-# the learner ---------------------------------------------------------------------------------------------------------
-
-
 def test_ogd_steps():
     """By hand: gradients (3, 4) and (0, 1), D = 10 so that nothing is projected; then one step out of a small ball."""
     first, second = np.float32([3, 4]), np.float32([0, 1])
@@ -415,9 +400,6 @@ def test_ogd_many_lanes_are_one_lane(step):
     together = np.asarray(lanes(gradients, bounds))
     assert_array_equal(together[8:], lanes(gradients[8:], bounds[8:]))
     assert np.all(np.linalg.norm(together, axis=-1) <= bounds[:, None] * (1 + 1e-6))
-
-
-# runs ----------------------------------------------------------------------------------------------------------------
 
 
 CONTEXTS = jb.environments.contextual_linear(num_arms=8, dim=3)

@@ -163,9 +163,6 @@ def test_the_table_of_claims():
     assert rows[4] == "| d | 4 | 5 | yes | Lemma 1: fails |" and rows[3] == "| c |  | 3 |  |  |"
 
 
-# ---- verdicts: docs/reproductions.md, "Verdicts"
-
-
 @pytest.mark.parametrize(
     ("evidence", "verdict"),
     [
@@ -257,9 +254,6 @@ def test_horizons_join_as_a_sweep_over_horizons_gives_them():
     pd.testing.assert_frame_equal(jb.summary(joined), jb.summary(both))
 
 
-# ---- names
-
-
 def test_names_of_studies(capsys):
     names = list(papers.all_studies())
     own = [name for name in names if name.startswith("private-adversarial/")]
@@ -294,9 +288,6 @@ def test_an_interrupt_prints_the_command_that_goes_on(tmp_path, capsys, monkeypa
     command = ["reproduce", "private-adversarial/exp3-leak", "--full", "--out", str(tmp_path), "--format", "pdf"]
     assert main(command) == 130
     assert " ".join(["jaxbandits", *command]) in capsys.readouterr().err
-
-
-# ---- the paper's section G.1
 
 
 def test_the_forced_history_is_the_papers_listing():
@@ -352,9 +343,6 @@ def test_the_exact_epsilon_is_that_of_the_simulated_law():
     assert abs(exp3_leak.exact_epsilon(rate, horizon) - max(found)) < 0.2 * max(found)
 
 
-# ---- Lemma 5.1
-
-
 @pytest.mark.parametrize("change", [None, 20])
 def test_plays_of_arm_1_are_those_of_the_history(change):
     environment = e.lemma51_losses(change=change or 60, primed=change is not None)
@@ -402,9 +390,6 @@ def test_the_lemma_says_nothing_about_a_player_of_even_odds_or_one_that_never_ex
     assert len(early) and (early["tau_0"] + early["window"] <= 300 + early["p"]).all()
 
 
-# ---- where estimators break
-
-
 def test_the_sizes_of_corrupted_reports_have_rows_of_equal_height():
     """From 1 to a million: on a logarithmic axis the six rows would overprint each other."""
     shares, sizes = [0.0, 0.01, 0.2], [1.0, 3.0, 10.0, 30.0, 100.0, 1e6]
@@ -418,15 +403,10 @@ def test_the_sizes_of_corrupted_reports_have_rows_of_equal_height():
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["1", "3", "10", "30", "100", "1M"]
 
 
-# ---- the map of the experts
-
-
 def test_cells_without_a_theory_tuning_are_known():
     assert not experts_map.valid("batched EXP4", 64, 100_000, 0.01) and experts_map.valid("batched EXP4", 4, 10**9, 0.1)
     assert experts_map.valid("experts as arms", 64, 1000, 0.01) and not experts_map.valid("local EXP4", 64, 5, 0.1)
 
-
-# ---- the pages
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted((DOCS / "reproductions").glob("*.md"))
@@ -509,9 +489,6 @@ def test_every_study_has_its_place_on_a_page_and_its_pictures_beside_it():
     folders = {name.partition("/")[0] for name in papers.all_studies()}  # those of other pages are theirs
     there = {f"{folder}/{path.name}" for folder in folders for path in (DOCS / "figures" / folder).glob("*.png")}
     assert there == pictures
-
-
-# ---- the page of verdicts
 
 
 def test_the_page_of_verdicts_explains_every_word():
@@ -608,9 +585,6 @@ def test_two_claims_of_one_line_are_refused_and_a_changed_word_reaches_the_page(
     (tmp_path / "verdicts.toml").write_text(head + both)
     with pytest.raises(ValueError, match=r"Lemma 1, Lemma 2 name byzantine/rate: 'a\|b'"):
         verdicts.text_with_words("byzantine/rate", tmp_path)
-
-
-# ---- quick sizes, and what the pages show of the full ones
 
 
 def labels_of(study):

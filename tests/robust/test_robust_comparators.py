@@ -19,9 +19,6 @@ from jaxbandits.algorithms.robust import truncated_ucb
 RNG = np.random.default_rng(3)
 
 
-# -- literal definitions, one sample -----------------------------------------------------------------------------------
-
-
 def psi(y):
     return np.sign(y) * np.log(1 + np.abs(y) + y * y / 2)
 
@@ -259,9 +256,6 @@ def test_planted_errors_are_noticed(name, error):
     assert replayed(partial(WRONG[error], index), run.history.action, run.history.reward, 3) > 0
 
 
-# -- truncation: samples leave, none comes back ------------------------------------------------------------------------
-
-
 def test_a_truncated_sample_leaves_when_the_threshold_passes_it():
     """Rewards of 1, u = 1: sample i of an arm counts at play t iff 2 ln t <= i."""
     ones = jb.environments.bernoulli_arms(means=[1.0, 1.0])
@@ -287,9 +281,6 @@ def test_more_samples_than_can_be_watched_leave_at_once_and_are_counted(monkeypa
     finally:
         truncated_ucb.program.cache_clear()
     assert roomy.diagnostics["left_early"] == 0
-
-
-# -- what they are for ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.dealt(4)

@@ -263,9 +263,6 @@ def test_arguments_of_one_description_build_the_same_numbers():
     assert compared > 100
 
 
-# ---- what a key holds
-
-
 def test_a_new_argument_with_a_default_changes_no_key():
     grown = jb.validation.factory(_grown(A.exp3))
     assert key(grown) == key() == key(partial(grown, more=1)) != key(partial(grown, more=2.0, mixing=0.25))
@@ -386,9 +383,6 @@ def test_losses_are_told_apart_by_their_baseline():
     assert keys[0] == keys[2] != keys[1]
 
 
-# ---- traces that are remembered
-
-
 @pytest.fixture
 def traced(tmp_path, monkeypatch):
     """Lanes that were traced; nothing is remembered at first."""
@@ -451,9 +445,6 @@ def test_a_users_functions_are_traced_each_time(traced):
 
 
 SCALE = 1.0
-
-
-# ---- other processes, other settings, other places
 
 
 def another_process(path, **changes):

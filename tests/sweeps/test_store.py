@@ -69,9 +69,6 @@ def chunks(directory) -> list[Path]:
     return sorted(p for p in (directory / "chunks").rglob("*.npz") if p.parent.name != "begun")
 
 
-# ---- one file
-
-
 def arrays():
     return {"regret": np.arange(12.0).reshape(4, 3), "pulls": np.ones((4, 2), np.int32), "empty": np.zeros((0, 3))}
 
@@ -114,9 +111,6 @@ def test_pickles_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", regret=np.array([print], dtype=object))
     with pytest.raises(Damaged):
         unpack(tmp_path / "x.npz")
-
-
-# ---- a directory
 
 
 def test_in_a_store_as_in_memory(whole, tmp_path):
@@ -493,9 +487,6 @@ def test_an_odd_record_is_written_again(whole, tmp_path, played, content):
     assert not played and json.loads((tmp_path / "chunks" / "sweep.json").read_text())["config"]["horizon"] == 60
 
 
-# ---- shards
-
-
 def planned(cells, seeds):
     """A plan of one algorithm a cell: (group, horizon) of each."""
     plan, groups = SimpleNamespace(seeds=seeds, cells=cells), {}
@@ -620,9 +611,6 @@ def test_a_wrong_shard_is_bad_input(tmp_path, capsys, shard):
     assert "--shard" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
-# ---- lanes on their way
-
-
 class Stop(BaseException):
     """Pulls the plug."""
 
@@ -743,9 +731,6 @@ def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, 
     assert not list((tmp_path / "chunks" / "begun").iterdir())
 
 
-# ---- the disk
-
-
 @contextlib.contextmanager
 def small_disk(path, size):
     path.mkdir()
@@ -849,9 +834,6 @@ def test_room_is_asked_for_only_where_it_is_short(tmp_path, monkeypatch, number,
     monkeypatch.setattr(Results, "put_best", lambda self: (_ for _ in ()).throw(error))
     with pytest.raises(OSError, match=rf"cannot write .*results\.nc .*: {advice} and run it again"):
         jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
-
-
-# ---- what comes out
 
 
 def test_large_results_are_read_as_they_are_asked_for(whole, tmp_path, monkeypatch):
