@@ -255,16 +255,13 @@ def test_the_bits_of_a_message_are_kept():
             assert x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
 
 
-def test_a_ring_has_room_for_the_longest_delay():
+def test_rings_have_room_for_the_longest_delay_and_delayed_ucb1_learns():
     sizes = {
         law: a.delayed(num_arms=2, horizon=T, base=a.ucb1, delay=d, max_delay=most).version[2][2]
         for law, d, most in (("0", 0, None), ("16", 16, None), ("17", 17, None), ("T", 10**6, None), ("most", 3, 40))
     }
     assert sizes == {"0": 17, "16": 17, "17": 33, "T": 65, "most": 49}
-
-
-def test_delayed_ucb1():
-    """docs/formulas: d + 1 plays of every arm before the next, K (d + 1) before all are seen."""
+    # docs/formulas: d + 1 plays of every arm before the next, K (d + 1) before all are seen.
     table = loss_table(losses=[[0.0, 1.0]] * 12)
     late, never = (watched(a.delayed(num_arms=2, horizon=12, base=a.ucb1, delay=d), table) for d in (3, 6))
     assert late.history.action.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0]

@@ -85,13 +85,10 @@ def test_roots_are_those_of_scipy(monkeypatch):
     assert len(steps) > 300
 
 
-def test_one_play():
+def test_one_play_and_doubling_of_every_base_of_one_play_a_window():
     for factory in (a.ldp_linucb, a.jdp_linucb, partial(a.shuffle_linucb, window=1)):
         assert factory(**SHAPE, horizon=1, epsilon=1.0).params.statistics.ridge > 0
-
-
-def test_doubling_takes_every_base_of_one_play_a_window():
-    """A private base as well: its claim is the base's."""
+    # A private base as well: its claim is the base's.
     base = partial(a.ldp_linucb, epsilon=1.0)
     made = a.doubling(**SHAPE, horizon=50, base=base)
     single = base(**SHAPE, horizon=50)

@@ -173,12 +173,9 @@ def test_noise_of_the_sums_at_every_play(form):
         np.testing.assert_allclose(released.vector, params.vector * np.array(drawn[3:]), rtol=1e-6)
 
 
-def test_nodes_of_a_horizon():
+def test_nodes_of_a_horizon_and_without_privacy_it_is_linucb():
     assert [tree_nodes("binary", t) for t in (2, 3, 4, 20_000)] == [2, 2, 3, 15]
     assert [tree_nodes("simplified", t) for t in (2, 3, 20, 21, 20_000)] == [1, 2, 3, 4, 10]
-
-
-def test_without_privacy_it_is_linucb():
     for factory, preset in itertools.product((ldp_linucb, jdp_linucb), ("reference", "theory")):
         sizes = {"num_arms": 9, "dim": 4, "horizon": 50, "preset": preset}
         made, p = factory(epsilon=INF, **sizes).params, linucb(**sizes).params

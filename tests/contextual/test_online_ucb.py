@@ -64,12 +64,9 @@ def test_gradient_bound(calibration, kind, expected):
         assert made.params.gradient_bound == pytest.approx(bound, rel=2e-3)
 
 
-def test_gradient_bound_with_public_features():
+def test_gradient_bound_with_public_features_and_with_perturbation():
     params = quiet(epsilon=1.0, calibration="paper", private_features=False, theta_bound=1.5).params
     assert params.gradient_bound == pytest.approx(2 * params.reward_noise + 2 * 1.5 + 2)
-
-
-def test_gradient_bound_is_the_printed_one_with_perturbation():
     s, D, extra, log = 1.7, 1.3, 0.4, 9.0
     linear = 2 * D * s + 2 * s + D * extra + extra
     square = 2 * D * extra**2 + 4 * D * extra * s + 2 * extra * s + 2 * D * s**2 + 2 * s**2 + D * s**2

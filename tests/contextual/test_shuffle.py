@@ -25,16 +25,13 @@ made_of = partial(jb.algorithms.shuffle_linucb, num_arms=100, dim=5, horizon=20_
 make = partial(made_of, delta=0.1, window=20, preset="reference")  # as published
 
 
-def test_code_by_hand():
+def test_code_and_rounding_by_hand():
     """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)): 61.2 / eps^2 at c = 1, tenfold at c = 10."""
     for epsilon, trials in ((0.2, 1530), (1.0, 612), (10.0, 6), (100.0, 0), (math.inf, 0)):
         code = vector_code(1.0, 20, 5, epsilon, 0.1)
         assert code.levels == pytest.approx(math.sqrt(80)) and code.trials == 20 * trials
     assert vector_code(1.0, 4, 3, 1.0, 0.1).levels == 4 and vector_code(1.0, 4, 7, 1.0, 0.1).levels == 7
-
-
-def test_rounding_by_hand():
-    """L = 2, g = 4: v = -2, 0.3, 2 is 0, 4.6, 8 in units of 1/2; 5 is cut to 2."""
+    # L = 2, g = 4: v = -2, 0.3, 2 is 0, 4.6, 8 in units of 1/2; 5 is cut to 2.
     value = np.float32([-2.0, 0.3, 2.0, 5.0])
     rounded = uncompiled(partial(encode, VectorCode(2.0, 4.0, 0.0)))
     assert rounded(np.full(4, 0.55, np.float32), value).tolist() == [0, 5, 8, 8]

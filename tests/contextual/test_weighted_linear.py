@@ -92,7 +92,7 @@ def test_the_numbers_of_cw():
     assert made(numbers).params[2:] == pytest.approx(literal.cw_numbers(D, T, **want))
 
 
-def test_without_corruption_it_is_oful():
+def test_without_corruption_it_is_oful_and_an_unknown_budget_is_the_root_of_the_horizon():
     """That is linucb with the same width, bit for bit."""
     plain = linucb(num_arms=6, dim=D, horizon=T, radius_scale=0.3)
     width = made(CASES["clean"]).params.radius
@@ -100,9 +100,6 @@ def test_without_corruption_it_is_oful():
     for ours, run in zip(lanes(users)["clean"], of_cases([(plain, users())], SEEDS)[0], strict=True):
         np.testing.assert_array_equal(ours.history.action, run.history.action)
         np.testing.assert_array_equal(ours.state.theta, run.state.theta)
-
-
-def test_an_unknown_budget_is_the_root_of_the_horizon():
     assert made({}).params == made({"budget": math.sqrt(T)}).params
     assert made({}).program is made({"budget": 0}).program
 

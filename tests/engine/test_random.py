@@ -28,14 +28,11 @@ VECTORS = [
 ]
 
 
-def test_published_vectors():
+def test_published_vectors_and_those_of_jax():
     """By the simulator's generator, compiled and not, and by the one of the tests' oracles."""
     counter, key, output = np.array(VECTORS, np.uint32).transpose(1, 2, 0)
     for generator in (jax.jit(threefry2x32), uncompiled(threefry2x32), numpy_draws.threefry2x32):
         np.testing.assert_array_equal(generator(tuple(key), tuple(counter)), output)
-
-
-def test_equals_jax():
     rng = np.random.default_rng(0)
     key = rng.integers(0, 2**32, 2, dtype=np.uint32)
     counters = rng.integers(0, 2**32, (2, 500), dtype=np.uint32)

@@ -427,12 +427,9 @@ def test_names_that_a_result_cannot_hold_are_refused(name):
         jb.sweep(["ucb1"], ARMS(), horizon=20, seeds=2, progress=False, reward_adversary=watching(name))
 
 
-def test_contexts_may_be_attacked():
+def test_contexts_may_be_attacked_and_a_share_is_a_budget():
     contexts = jb.environments.contextual_linear(num_arms=6, dim=3)
     ds = jb.sweep("linucb", contexts, horizon=20, seeds=2, progress=False, reward_adversary=budgeted(total=1.0))
     assert np.all(ds.corruption_spent <= 1.0)
-
-
-def test_a_share_as_a_budget():
     assert theory.budget_of_share(0.05, 20_000, 1.0) == 1000.0
     assert theory.budget_of_share(0.1, 100, 2.5) == 25.0

@@ -166,15 +166,12 @@ def test_moments_in_closed_form():
         moment("pareto", 0)
 
 
-def test_no_spread():
+def test_no_spread_and_parameters_are_data():
     for made, want in ((e.gaussian_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
                        (e.student_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
                        (e.lognormal_arms(means=[2.0, 1.0], sigma=0.0), [4, 1])):  # fmt: skip
         assert_allclose(made.facts["moment"](2), want)
         assert_array_equal(made.facts["moment"](2, central=True), 0)
         assert_allclose(rewards(made, np.arange(8) % 2), np.tile(made.facts["means"], 4), rtol=1e-6)
-
-
-def test_parameters_are_data():
     assert e.pareto_arms(means=[0.9, 0.5]).world is e.pareto_arms(means=[0.2, 0.5], shape=2.2).world
     assert LAWS["student"][0].remake(df=5.0).params.scale[1] == 5.0

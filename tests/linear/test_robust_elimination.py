@@ -342,14 +342,11 @@ def test_the_filter_saves_the_regret_that_least_squares_loses():
     assert 2 * robust.regret(ARMS).mean() < plain.regret(ARMS).mean()
 
 
-def test_reports_that_are_all_lost_eliminate_nothing():
+def test_lost_reports_eliminate_nothing_and_rotations_change_no_play():
     found = run(attack=huber(corruption=1.0, value="nan"))
     assert (found.active_arms == 6).all() and (found.batches == 2).all() and not found.removals.any()
     assert (found.pulls.sum(1) == 600).all() and (found.pulls[:, 0] > 500).all()  # theta = 0: the lowest arm is best
     assert (found.nonfinite_reports >= 80).all()
-
-
-def test_rotations_change_no_play():
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     turned = linear_arms(actions=ACTIONS @ rotation, theta=THETA @ rotation, noise="rademacher")
     assert np.mean((run().pulls == run(turned).pulls).all(1)) > 0.9
@@ -390,14 +387,11 @@ def test_subthreshold_is_not_removed_and_more_is():
     assert below.removals.mean() < 1 and above.removals.mean() > 4
 
 
-def test_burst_corrupts_its_batch_only():
+def test_bursts_and_swapped_reports():
     attack = huber(corruption=1.0, kind="burst", value=7.0, batch=2)
     assert corrupted(attack, Learner(batch=0)) == [0.0] * 6 == corrupted(attack, Learner(batch=2))
     assert corrupted(attack, Learner(batch=1)) == [7.0] * 6
-
-
-def test_swapped_reports_take_a_play_of_their_arm():
-    """Arms 1, 3, 3, 5 are played; the mirror of arm 3 is 3's opposite by rank, and its first play is the second."""
+    # Arms 1, 3, 3, 5 are played; the mirror of arm 3 is 3's opposite by rank, and its first play is the second.
     found = corrupted(huber(corruption=1.0, kind="swapped"), Learner())
     mirror = {1: 3, 3: 1, 5: 0}  # ranks of the means: 4 < 0 < 1 < 3 < 5 < 2
     assert [found[1], found[3], found[5]] == [10.0 * mirror[1], 10.0 * mirror[3] + 1, 10.0 * mirror[5] + 3]

@@ -78,14 +78,12 @@ def counts_of(parts):
     return counted
 
 
-def test_a_loop_counts_as_often_as_it_turns(counts_of):
+def test_loops_count_as_often_as_they_turn_and_branches_where_they_are_taken(counts_of):
     x = jnp.linspace(0.1, 0.9, 8)
     assert counts_of(jnp.exp, x) == {"exp": 8}
     found = counts_of(lambda x, n: lax.fori_loop(0, n, lambda _, x: jnp.log(x + 2), x), x, jnp.int32(5))
     assert found["log"] == 5 * 8
 
-
-def test_a_branch_counts_where_it_is_taken(counts_of):
     def step(x, wanted):
         return lax.cond(wanted, lambda: jnp.exp(x), lambda: jnp.sqrt(x))
 

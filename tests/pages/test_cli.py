@@ -171,13 +171,10 @@ def test_a_bad_table_names_file_row_and_column(tmp_path, capsys, rows, word):
     assert "losses.csv" in said and word in said
 
 
-def test_list(capsys):
+def test_list_and_privacy_in_it(capsys):
     assert main(["list"]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in (*jb.algorithms.__all__, *jb.environments.__all__, *jb.adversaries.__all__))
-
-
-def test_privacy_in_the_list(capsys):
     assert main(["list", "algorithms"]) == 0
     listed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
     assert sorted(listed) == sorted(jb.algorithms.__all__)

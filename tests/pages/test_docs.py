@@ -58,13 +58,10 @@ def test_an_undocumented_name_is_found():
     assert undocumented(module) == ["bare"]
 
 
-def test_the_citation_has_the_version():
+def test_the_citation_has_the_version_and_links_of_the_readme_lead_somewhere():
     version = importlib.import_module("jaxbandits.version").__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## {version}\n" in (ROOT / "docs/changelog.md").read_text()
-
-
-def test_relative_links_of_the_readme_lead_somewhere():
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text())
     assert links and [link for link in links if not (ROOT / link).exists()] == []
 

@@ -90,14 +90,11 @@ def test_rows_are_chosen_by_problem_or_library(fakes, tmp_path, capsys):
     assert "no problem or library 'UCB2'" in capsys.readouterr().err
 
 
-def test_ratios_have_an_interval(peers):
+def test_ratios_have_an_interval_and_every_problem_both_sides(peers):
     ratio, low, high = peers.geometric_mean([2.0, 8.0, 4.0])
     assert ratio == pytest.approx(4) and low * high == pytest.approx(16) and low < 2
     assert np.isnan(peers.geometric_mean([3.0])[1])
     assert [peers.short(x) for x in (12_345, 1_979.6, 27.34, 0.3404)] == ["12,300", "1,980", "27.3", "0.340"]
-
-
-def test_every_problem_has_both_sides(peers):
     assert list(peers.problems()) == list(peers.PLAYS)
     assert {library for plays in peers.PLAYS.values() for library in plays} == set(peers.LIBRARIES)
 
@@ -210,12 +207,9 @@ def test_cells_of_a_library_are_looked_up(comparison, tmp_path):
     assert there == "x: PyMAB 2.0.1: 'privacy' is in arms.py"
 
 
-def test_the_short_table_has_what_is_missing_here(comparison):
+def test_the_short_table_and_sentences_say_what_the_table_says(comparison):
     lines = comparison.short_table(comparison.rows()).splitlines()
     assert len(lines) == 14 and re.search(r"\| no \|", lines[2])  # twelve rows
-
-
-def test_sentences_say_what_the_table_says(comparison):
     answers = comparison.answers()
     assert [line for one in comparison.rows("sentence") for line in comparison.wrong_of_sentence(one, answers)] == []
     assert all(one["cells"] for one in comparison.rows("sentence"))

@@ -122,13 +122,11 @@ def test_regret_dots_a_partner_in_its_colour():
         assert plot.overlaps(drawn.figure) == []
 
 
-def test_quantile_bands():
+def test_quantile_bands_and_their_caption():
     ds = result(["EXP3"])
     data = plot.regret(ds, bands="quantile").data
     np.testing.assert_allclose(data["high"], np.quantile(ds["regret"].values[0], 0.95, axis=0))
 
-
-def test_caption_names_seeds_and_band():
     def captions(**kwargs):
         return plot.regret(result(["EXP3"], seeds=1200), **kwargs).figure.texts[0].get_text().replace("\n", " ")
 

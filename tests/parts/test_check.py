@@ -618,14 +618,11 @@ def test_an_own_factory_is_audited_from_the_command_line(tmp_path, monkeypatch, 
     assert not (tmp_path / "none").exists()
 
 
-def test_the_page_lists_every_rule_and_the_smallest_check_passes():
+def test_the_page_lists_every_rule_and_small_things():
     page = (EXAMPLES.parent / "docs/extending.md").read_text()
     assert [rule.__name__ for rule in RULES if f"| `{rule.__name__}` |" not in page] == []
     assert all(getattr(checking, rule.__name__) is rule and rule.__doc__ for rule in RULES)
     assert jb.check(own(), horizon=1, seeds=1).passed
-
-
-def test_messages_are_one_line():
     assert one_line("a\n  b") == "a b"
     assert os.path.basename(place_of(partial(own()))).startswith("test_check.py:")
     assert place_of(jb.algorithms.ucb1) == ""

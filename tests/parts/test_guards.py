@@ -132,12 +132,10 @@ def test_an_action_outside_the_arms_is_named(name):
         simulate(own(act=listed, params=Params(arms.astype(np.int32))))
 
 
-def test_the_lowest_integer_is_outside():  # which no parameter may be
+def test_the_lowest_integer_and_nan_turned_into_one_are_outside():
     with pytest.raises(jb.ContractError, match="own played arm -2147483648 at play 2"):
         simulate(own(act=plays(lambda t: jnp.where(t >= 2, -(2**31), 0))))
 
-
-def test_nan_turned_into_an_integer_is_outside():
     def chosen(t):
         return jnp.where(t == 5, jnp.nan, 1.0).astype(jnp.int32)
 

@@ -425,15 +425,12 @@ def test_a_mutant_is_caught(label):
     assert found.refuted, found
 
 
-def test_an_audit_is_repeatable_and_its_seed_counts():
+def test_an_audit_is_repeatable_and_takes_a_seed_and_a_pair():
     made = a.ldp_ucb(**SMALL, epsilon=1.0)
     first, again, other = (jb.audit(made, runs=4000, seed=seed) for seed in (0, 0, 1))
     assert repr(first).startswith("ldp_ucb: epsilon >= 0.8") and "does not refute the claim (1, 0)" in repr(first)
     assert first.event == again.event and first.epsilon_lower == again.epsilon_lower
     assert first.event != other.event
-
-
-def test_a_users_pair_is_the_one_that_is_audited():
     made = a.ldp_ucb(**SMALL, epsilon=1.0)
     found = jb.audit(made, runs=RUNS, pairs=[(Edit(play=1, reward=0.0), Edit(play=1, reward=0.5))])
     assert sorted(edit.reward for edit in found.event.pair) == [0.0, 0.5]
@@ -603,16 +600,13 @@ def compose_at(algorithm, delta):
     return compose(algorithm.guarantee.events(algorithm.params), delta)[0]
 
 
-def test_clopper_pearson_covers_and_is_near():
+def test_clopper_pearson_covers_and_epsilon_of_known_shares():
     """Over 2,000 experiments the one-sided bounds fail as often as they may, and not much more rarely."""
     counts = np.random.default_rng(0).binomial(400, 0.1, size=2000)
     low, high = confidence_bounds.clopper_pearson(counts, 400, 0.05)
     assert 0.02 < np.mean(low > 0.1) <= 0.06 and 0.02 < np.mean(high < 0.1) <= 0.06
     assert confidence_bounds.clopper_pearson(0, 10, 0.05)[0] == 0
     assert confidence_bounds.clopper_pearson(10, 10, 0.05)[1] == 1
-
-
-def test_epsilon_of_known_shares():
     shares = np.array([0.5, 0.5 * np.exp(-1.0)])
     assert 0.999 < confidence_bounds.epsilon_lower(*(shares * 10**8), 10**8, 0.0, 0.95) < 1.0
     assert confidence_bounds.epsilon_lower(10, 10, 1000, 0.0, 0.95) == 0.0  # nothing is refuted below 0
@@ -696,16 +690,13 @@ def test_the_command_sees_what_it_cannot_write_before_it_runs(tmp_path, capsys, 
         assert f"--out {where}: cannot write there" in capsys.readouterr().err
 
 
-def test_the_table_tells_the_budget_of_what_is_wrapped():
+def test_every_private_algorithm_is_in_the_table_with_the_budget_of_what_is_wrapped():
     algorithm, environment = catalogue.case("bandit_to_experts")
     assert table.audit_row(jb.audit(algorithm, runs=2000, environment=environment), algorithm)["claimed"] == 0.2
     for name, epsilon in (("doubling", 4.0), ("bandit_combiner", 4.0)):
         assert epsilon_or_nan(catalogue.case(name)[0]) == epsilon
     combined = FAMILIES["bandit_combiner"].func(**{**FAMILIES["bandit_combiner"].keywords, "epsilon": None})
     assert epsilon_or_nan(combined) == 1.0
-
-
-def test_every_private_algorithm_is_in_the_table():
     assert set(PRIVATE) >= {"ldp_exp3", "private_batched", "byzantine_ucb", "prm_ucb", "robust_elimination"}
     assert set(PRIVATE) >= {"online_ucb", "doubling", "bandit_combiner", "ldp_linucb", "jdp_linucb", "shuffle_linucb"}
     assert len(TIGHT) + len(PRIVATE) <= FAMILY

@@ -99,7 +99,7 @@ def test_binomial_noise_of_a_shuffled_batch_against_the_accountant(pld, coordina
     assert 0.98 * exact < m.vector_epsilon(code, 2.0 * math.sqrt(coordinates), coordinates, delta) < 1.5 * exact
 
 
-def test_a_tree_against_the_accountant_of_tree_aggregation(pld):
+def test_trees_and_unequal_gaussians(pld):
     """Renyi accounting of the whole tree is an upper bound, and not far above."""
     import dp_accounting
 
@@ -107,9 +107,6 @@ def test_a_tree_against_the_accountant_of_tree_aggregation(pld):
     theirs.compose(dp_accounting.SingleEpochTreeAggregationDpEvent(noise_multiplier=3.0, step_counts=8))
     ours = m.tree_epsilon(1.0, 8, 3 * math.sqrt(6), 1e-3)
     assert ours < theirs.get_epsilon(1e-3) < 1.2 * ours
-
-
-def test_unequal_gaussians(pld):
     both = pld.from_gaussian_mechanism(3.0, **FINE).compose(pld.from_gaussian_mechanism(5.0, **FINE))
     ours = m.compose([m.gaussian_event("x", 1.0, 3.0), m.gaussian_event("y", 2.0, 10.0)], 1e-4)[0]
     assert ours == pytest.approx(both.get_epsilon_for_delta(1e-4), rel=1e-3)
@@ -280,15 +277,12 @@ def test_arms_without_a_bound_void_bounded_guarantees(name):
     assert ledger(made, jb.environments.gaussian_arms(means=[0.9, 0.5, 0.3], scale=0.0)).epsilon == 1.0
 
 
-def test_factories_and_algorithms_without_a_guarantee():
+def test_guarantees_of_factories_or_none_or_declared_as_a_whole():
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
     told = ledger(partial(jb.algorithms.ldp_ucb, epsilon=0.5, horizon=100), arms)
     assert told.epsilon == 0.5 and told.model == "local" and told[:3] == (told.events, 0.5, 0.0)
     plain = ledger(partial(jb.algorithms.ucb1, horizon=100), arms)
     assert plain.events == () and plain.epsilon == INF and "no guarantee" in repr(plain)
-
-
-def test_a_guarantee_declared_as_a_whole_is_one_event():
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
     whole = made._replace(guarantee=made.guarantee._replace(events=lambda params: ()))
     assert [event.mechanism for event in ledger(whole).events] == ["other"] and ledger(whole).epsilon == 1.0

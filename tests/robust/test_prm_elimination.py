@@ -33,16 +33,13 @@ def test_raw_formulas_by_hand():
     assert prm_formulas.threshold(prm) == 0
 
 
-def test_contamination_caps_the_clip_and_sets_the_threshold():
+def test_contamination_sets_clip_and_threshold_and_third_moments():
     prm = checked(corruption_bound=0.16, moment_bound=9.0)
     table = prm_formulas.prm_tables(prm, [8, 4096])
     np.testing.assert_allclose(table.clip, [3.0, 3 * 0.16**-0.5])
     assert table.radius[1] == pytest.approx(3 * (0.5 / 32 + 0.75 * math.sqrt(4 / 2048) + 0.5 * 0.4))
     assert prm_formulas.threshold(prm) == pytest.approx(4 / 0.16)
     assert prm_formulas.threshold(prm._replace(radius="explicit")) == 0
-
-
-def test_third_moments():
     table = prm_formulas.prm_tables(checked(moment_order=3.0, moment_bound=8.0, epsilon=1.0), [32])
     assert table.clip == pytest.approx(2 * 8 ** (1 / 3))
     assert table.radius == pytest.approx(2 * (0.5 * math.sqrt(1 / 8) + 0.75 * (1 / 8) ** (2 / 3)))

@@ -46,13 +46,10 @@ def test_ranges_hold_both_ends_and_the_middle(given, values):
         assert value_at(dimension, coordinate_of(dimension, value)) == pytest.approx(value)
 
 
-def test_integers_have_equal_shares():
+def test_integers_lists_and_names():
     (dimension,) = dimensions_of({"x": (-1, 2, "int")})
     counts = np.unique([value_at(dimension, x) for x in (np.arange(400) + 0.5) / 400], return_counts=True)
     assert [x.tolist() for x in counts] == [[-1, 0, 1, 2], [100] * 4]
-
-
-def test_lists_and_names():
     means = {"easy": [0.1, 0.9], "hard": [0.5, 0.6]}
     space = dimensions_of({"kind": ["fixed", "swapped"], "means": means, "n": (0, 1)})
     assert point_at(space, np.array([1.0, 0.0, 0.25])) == {"kind": "swapped", "means": [0.1, 0.9], "n": 0.25}

@@ -165,13 +165,10 @@ def test_without_noise_a_mean_is_that_of_the_rounded_rewards():
     assert poisson.guarantee.spend(poisson.params)[0] == math.inf
 
 
-def test_a_report_counts_for_no_more_than_an_honest_one():
+def test_a_report_counts_for_one_and_a_horizon_whose_blocks_fit_is_taken():
     attack = jb.adversaries.huber(corruption=1.0, kind="fixed", value="inf")
     run = watched(dist(num_arms=2, horizon=300, epsilon=50.0), bernoulli(means=[0.1, 0.2]), message_adversary=attack)
     assert np.allclose(told(run.history), 1.0, atol=0.1)
-
-
-def test_a_horizon_whose_blocks_all_fit_is_taken():
     dist(num_arms=2, horizon=3 * 2**20 - 5, epsilon=0.9)
     with pytest.raises(ValueError, match=r"a block of 1048576 plays"):
         dist(num_arms=2, horizon=3 * 2**20, epsilon=2.0)

@@ -70,13 +70,10 @@ def test_few_seeds_are_no_whole_block(seeds):
 EPSILONS = {"epsilon": np.geomspace(0.01, 1.0, 64)}
 
 
-def test_batches_of_all_lengths_are_one_call():
+def test_batches_of_all_lengths_are_one_call_but_on_a_cpu():
     (call,) = calls(jb.algorithms.private_batched, 1_000, EPSILONS, world=LOSSES)
     assert len(call.cells) == 64 and call.lanes == 1_024
-
-
-def test_on_a_cpu_batches_of_one_length_keep_to_themselves():
-    """There a branch that points share is dearer as a selection, and its last bits are others."""
+    # There a branch that points share is dearer as a selection, and its last bits are others.
     found = calls(jb.algorithms.private_batched, 1_000, EPSILONS, platform="cpu", world=LOSSES)
     lengths = [jb.theory.window(epsilon) for epsilon in EPSILONS["epsilon"]]
     assert len(found) >= len(set(lengths)) > 30

@@ -294,16 +294,13 @@ def test_a_users_own_parts_are_taken_as_they_are():
     assert not np.array_equal(regret[0], regret[1])
 
 
-def test_a_base_on_the_grid_takes_its_own_keys():
+def test_a_base_on_the_grid_takes_its_own_keys_and_labels_may_hold_dots():
     a = jb.algorithms
     ds = jb.sweep(
         partial(a.private_batched, epsilon=0.2), ARMS, **SMALL,
         grid={"base": {"one": a.htinf, "other": partial(a.htinf, tail_index=1.5)}, "base.tail_scale": [0.05, 50.0]},
     )  # fmt: skip
     assert len(set(ds.regret.isel(t=-1).mean("seed").values.ravel().tolist())) == 4
-
-
-def test_labels_may_hold_dots():
     ds = jb.sweep({"UCB 0.5": jb.algorithms.ucb1}, ARMS, **SMALL, grid={"UCB 0.5.bonus_scale": [0.5, 1.0]})
     assert not np.array_equal(ds.regret[0, 0], ds.regret[0, 1])
 

@@ -12,7 +12,6 @@ from scipy import stats
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.searching import methods, population
-from jaxbandits.searching import tune as tune_function
 from jaxbandits.searching.population import disjoint
 from jaxbandits.searching.space import Dimension
 from jaxbandits.searching.tuning import at_edge
@@ -68,15 +67,12 @@ def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep(
         assert tuning.report["base.learning_rate"].sel(algorithm="EXP3", epsilon=row["epsilon"]).item() == rate
 
 
-def test_an_algorithm_without_a_key_is_reported_as_it_is():
+def test_an_algorithm_without_a_key_is_reported_as_it_is_and_findings_are_printed():
     tuning = grid_tuning()
     rows = tuning.best[tuning.best.algorithm == "UCB"]
     assert rows["gain"].tolist() == [0.0, 0.0] and rows["base.learning_rate"].isna().all() and not rows["edge"].any()
     assert tuning.report.algorithm.values.tolist() == ["EXP3", "EXP3 (default)", "UCB"]
     assert '"UCB": ["epsilon"]' in tuning.report.attrs["constant_along"]
-
-
-def test_it_prints_what_it_found():
     text = repr(grid_tuning())
     assert "chosen on seeds 100 to 107, reported on seeds 0 to 7" in text
     assert "EXP3, epsilon = 0.1: base.learning_rate = " in text and "UCB, epsilon = 1: nothing to choose" in text
@@ -298,10 +294,6 @@ def test_optuna_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(ValueError, match=re.escape("pip install 'jaxbandits[tune]'")):
         jb.tune("exp3", LOSSES, space={"learning_rate": RATES}, method="optuna", **SETTINGS)
-
-
-def test_the_function_is_public():
-    assert jb.tune is tune_function and jb.Tuning is not None
 
 
 FILE = """

@@ -17,7 +17,7 @@ def test_window_of_every_reciprocal_is_exact_also_after_float32():
     assert [theory.window(e) for e in (0.3, 0.7, 1, 0.021)] == [4, 2, 1, 48]
 
 
-def test_exp3_tuning_by_hand():
+def test_exp3_tuning_by_hand_and_at_its_edges():
     made = theory.exp3_tuning(10, 100_000, 0.1)
     big = math.log(10 * 10_000)  # n = 10_000, L = log(K n) = 11.5129
     assert big == pytest.approx(11.512925464970229)
@@ -25,9 +25,6 @@ def test_exp3_tuning_by_hand():
     assert made["learning_rate"] == pytest.approx(8.886117e-05, rel=1e-5)
     assert made["mixing"] == pytest.approx(4 * made["learning_rate"] * 10 * big, rel=1e-14)
     assert made["window"] == 10 and made["noise_scale"] == pytest.approx(1.0)
-
-
-def test_exp3_tuning_edges():
     k = 10
     edge = 16 / 22 * k * math.log(k)  # mixing <= 1 exactly where epsilon T >= (16/22) K log K = 16.75
     assert theory.exp3_tuning(k, 34, 17 / 34)["mixing"] <= 1 and edge < 17
@@ -213,13 +210,10 @@ def test_byzantine_ridge_and_radius_by_hand():
     assert theory.byzantine_ridge(9, **TEAM, **private) == pytest.approx(ridge)  # Theorem 2 knows no privacy
 
 
-def test_byzantine_window_by_hand():
+def test_byzantine_windows_and_rates_of_bounds():
     assert theory.byzantine_window(10, 2000, corruption_bound=0.2) == pytest.approx(4 * math.sqrt(2000 * IOTA))
     mom = theory.byzantine_window(10, 2000, corruption_bound=0.1, constants="median_of_means")
     assert mom == pytest.approx(1.5 * math.sqrt(200 * IOTA))
-
-
-def test_byzantine_bounds_have_their_rates():
     assert theory.byzantine_ucb_bound(10, 16 * 81, 4) / theory.byzantine_ucb_bound(10, 81, 4) == pytest.approx(8)
     dp = theory.byzantine_ucb_dp_bound(10, 10_000, 4, 2.0, 1e-3)
     assert dp == pytest.approx(math.sqrt(math.log(2000) / 2) * 8 * 10 * 1000)
