@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import plays
-import pytest
 from numpy_draws import NumpyDraws
 from uncompiled import uncompiled
 
@@ -181,7 +180,5 @@ def test_below_one_half_no_majority_attacks():
         assert (got[:, 0] == 0).tolist() == [i < number for i in range(agents)]
 
 
-def test_errors():
-    with pytest.raises(ValueError, match="reward_adversary"):
-        jb.simulate(MEAN, WORLD, message_adversary=poison())
-    assert huber(corruption=0.6).params.corruption == 0.6  # contamination is not about agents
+def test_contamination_is_not_about_agents():
+    assert huber(corruption=0.6).params.corruption == 0.6

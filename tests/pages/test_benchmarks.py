@@ -62,9 +62,6 @@ def test_an_unknown_row_is_refused_in_one_line():
     assert "'ucb2'" in line and "kl_ucb" in line
 
 
-# ---- what a play is made of
-
-
 @pytest.fixture
 def counts_of(parts):
     """What `parts.evaluate` counts while it runs a function, without what is not there."""
@@ -202,9 +199,6 @@ def test_a_table_is_put_between_its_marks(benchmarks, tmp_path):
     sweeps.put_between(page, "costs", "| name | ns |\n|---|---|\n| `a` | 1 |\n| `b` | 2 |\n")
     sweeps.put_rows(page, "costs", "| name | ns |\n|---|---|\n| `b` | 3 |\n| `c` | 4 |\n")
     assert "\n| name | ns |\n|---|---|\n| `a` | 1 |\n| `b` | 3 |\n| `c` | 4 |\n" in page.read_text()
-
-
-# ---- GPUs, without one
 
 
 def test_a_gpu_is_modelled_without_one(tmp_path):
@@ -395,9 +389,6 @@ def test_the_table_of_a_gpu_day(benchmarks):
     assert found.startswith("NVIDIA H200, jax 0.11.2")
     assert "| `ucb1` | 131,072 | 6e+10 | 3e+09 | 20.0 | 1.4e+10 |" in found
     assert "| `thompson` | 131,072 | - | 4e+08 | - | - |" in found
-
-
-# ---- noise that does not keep what it is given
 
 
 @pytest.mark.dealt(8)

@@ -118,9 +118,6 @@ def test_tools_of_the_package_are_listed_where_users_are_told_of_them(site):
     assert not (site / "api/objects/jaxbandits.numerics.sweep_inverse.html").exists()
 
 
-# ---- links
-
-
 class Crawl:
     """The pages of a built site, but for sources and what is static."""
 

@@ -31,9 +31,6 @@ def comparison(monkeypatch):
     return comparison
 
 
-# ---- the benchmark
-
-
 def as_good(horizon, runs, seed):
     """Regrets of a library that plays UCB1 on ten arms for thirty plays: about 11.5."""
     return np.random.default_rng(seed).normal(11.5, 1, runs)
@@ -173,9 +170,6 @@ def test_the_extra_has_the_versions_that_were_measured(peers):
     rows = json.loads((ROOT / "docs" / "figures" / "peers.json").read_text())
     measured = {peers.LIBRARIES[row["library"]][1]: row["version"] for row in rows}
     assert {name: measured[name] for name in pinned} == pinned
-
-
-# ---- the table of features
 
 
 def test_every_cell_of_ours_is_a_public_name_or_a_page(comparison):

@@ -78,9 +78,6 @@ def test_commands_of_workflows_work_here(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "out/report.html").exists()
 
 
-# ---- a published copy
-
-
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """The files of this checkout, as `make publish` leaves them."""

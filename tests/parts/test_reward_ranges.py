@@ -248,8 +248,6 @@ def _case(algorithm, environment):
     return catalogue.algorithm_for(partial(algorithm, horizon=20), environment), environment
 
 
-# --- what parts take: `jaxbandits list`
-
 PARTS = [name for kind in listing.LISTED_KINDS for name in listing.names(kind)]
 
 

@@ -170,5 +170,3 @@ def test_a_report_counts_for_one_and_a_horizon_whose_blocks_fit_is_taken():
     run = watched(dist(num_arms=2, horizon=300, epsilon=50.0), bernoulli(means=[0.1, 0.2]), message_adversary=attack)
     assert np.allclose(told(run.history), 1.0, atol=0.1)
     dist(num_arms=2, horizon=3 * 2**20 - 5, epsilon=0.9)
-    with pytest.raises(ValueError, match=r"a block of 1048576 plays"):
-        dist(num_arms=2, horizon=3 * 2**20, epsilon=2.0)
