@@ -46,11 +46,14 @@ def child(tmp_path, cache, theirs="", run="simulate"):
     return json.loads(run.stdout)
 
 
-def test_programs_are_kept_in_our_place_or_the_users_or_nowhere(tmp_path):
+def test_one_run_keeps_its_programs_and_leaves_the_users_alone(tmp_path):
     first = child(tmp_path, tmp_path / "ours")
     assert first["ours"] and not first["hits"] and first["more"] == 0
     second = child(tmp_path, tmp_path / "ours")  # another process finds every program
     assert second["ours"] == first["ours"] and second["hits"] >= len(first["ours"]) and second["more"] == 0
+
+
+def test_the_users_own_place_is_used_and_off_is_off(tmp_path):
     chosen = child(tmp_path, tmp_path / "ours", tmp_path / "theirs")
     assert not chosen["ours"] and len(chosen["theirs"]) > 2
     assert not child(tmp_path, "off")["ours"] and not (tmp_path / "off").exists()
