@@ -56,9 +56,7 @@ def fast_runs(algorithm, environment, seeds, **adversaries):
 
 
 def world_tables(environment, seeds, horizon, choices, *, agents=None):
-    """Contexts, truth and the reward of every arm, [S, T, ...] and [S, T, A] or [S, T, N, A],
-    as the simulator draws them.
-    """
+    """Contexts, truth and every arm's reward, [S, T, ...] and [S, T, A] or [S, T, N, A], as a simulator draws them."""
     world, shape = environment.world, (horizon,) if agents is None else (horizon, agents)
 
     @uncompiled

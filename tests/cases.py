@@ -80,9 +80,7 @@ def programs_of(subject) -> dict:
 
 def untraced(laid_out):
     """A plan whose functions are asked themselves, and not the traces of them: operations then say where they stand."""
-    return laid_out._replace(
-        groups=[group._replace(parts=group.parts._replace(traces=None)) for group in laid_out.groups]
-    )
+    return laid_out._replace(groups=[g._replace(parts=g.parts._replace(traces=None)) for g in laid_out.groups])
 
 
 @pytest.fixture

@@ -76,16 +76,14 @@ def start(script: str, *arguments: Any, env: Any = None, cwd: Any = None, config
 def run(script: str, *arguments: Any, timeout: float = 600, **options: Any) -> Any:
     """A script from its beginning to its end, as `subprocess.run` returns it."""
     process = start(script, *arguments, **options)
-    code = process.wait(timeout)
-    return subprocess.CompletedProcess([script, *arguments], code, *process.output)
+    return subprocess.CompletedProcess([script, *arguments], process.wait(timeout), *process.output)
 
 
 class Server:
     def __init__(self) -> None:
         command = [sys.executable, __file__]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, **pipes, text=True, env=environment())
         self.lock = threading.Lock()
         atexit.register(self.close)
 

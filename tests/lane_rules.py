@@ -34,9 +34,8 @@ class Place(NamedTuple):
 
     def covers(self, other: "Place") -> bool:
         """Whether entries that are equal from lane to lane here are so there."""
-        return self.axis == other.axis and not (
-            other.inner % self.inner or self.size * self.inner % (other.size * other.inner)
-        )
+        apart = other.inner % self.inner or self.size * self.inner % (other.size * other.inner)
+        return self.axis == other.axis and not apart
 
 
 def _elementwise(equation: JaxprEqn, shapes: list[Shape], out: Shape, place: Place) -> list[Place | None]:

@@ -47,9 +47,8 @@ def played(
     for i, lane in enumerate(lanes):
         shapes = tuple((x.shape, x.dtype) for x in jax.tree.leaves(cases[i]))
         parts = simulator.parts_of(*lane[1:], dtype)
-        groups.setdefault((parts, tuple(lane.algorithm.schedule), lane.algorithm.config["horizon"], shapes), []).append(
-            i
-        )
+        alike = parts, tuple(lane.algorithm.schedule), lane.algorithm.config["horizon"], shapes
+        groups.setdefault(alike, []).append(i)
     runs: list[Any] = [None] * len(lanes)
     for (parts, schedule, horizon, _), members in groups.items():
         times = checkpoint_times(horizon, checkpoints)

@@ -108,9 +108,7 @@ def homes_of_parts(part) -> set[str]:
 
 def readers(name: str) -> set[str]:
     """The modules that name a file which is no module, such as a template."""
-    texts = {
-        module: {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)} for module, tree in modules().items()
-    }
+    texts = {name: {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)} for name, tree in modules().items()}
     return {module for module, found in texts.items() if name in found}
 
 
@@ -191,8 +189,7 @@ class Change:
         if case is not None:
             return self.case(case)
         near = self.file(item.path)
-        words = set(re.findall(r"\w+", item.name))
-        return 0 if near == 2 and words & self.names else near
+        return 0 if near == 2 and set(re.findall(r"\w+", item.name)) & self.names else near
 
 
 def pytest_addoption(parser):

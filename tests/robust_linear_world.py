@@ -47,9 +47,7 @@ class World:
         self.actions, self.theta, self.means = actions, theta, actions @ theta
 
     def answers_of(self, setup):
-        """Before a run of a model: M2's windows take as many whole arms as fit,
-        and an attack draws at a window's first play.
-        """
+        """Before a run: M2's windows take as many whole arms as fit, and an attack draws at a window's first play."""
         self.model, growth = setup.model, setup.horizon ** (1 / setup.num_batches)
         self.offered = [min(setup.horizon, math.ceil(growth**i * (1 + 1e-4)) + 1) for i in range(setup.num_batches)]
         self.start = self.window = None

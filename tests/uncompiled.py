@@ -44,8 +44,7 @@ def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def evaluate(closed: Any, leaves: list[Any]) -> list[np.ndarray]:
     """The results of a closed jaxpr."""
     with np.errstate(all="ignore"):
-        inputs = [_as(x, var.aval) for x, var in zip(leaves, closed.jaxpr.invars, strict=True)]
-        return _closed(closed, inputs)
+        return _closed(closed, [_as(x, var.aval) for x, var in zip(leaves, closed.jaxpr.invars, strict=True)])
 
 
 def _array(x: Any) -> Any:
@@ -203,8 +202,7 @@ def _cumulative(function):
 
 
 def _bits_as(equation, params, x):
-    dtype = np.dtype(params["new_dtype"])
-    return [np.ascontiguousarray(x).view(dtype).reshape(equation.outvars[0].aval.shape)]
+    return [np.ascontiguousarray(x).view(np.dtype(params["new_dtype"])).reshape(equation.outvars[0].aval.shape)]
 
 
 def _converted(equation, params, x):

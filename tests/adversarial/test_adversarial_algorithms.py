@@ -14,7 +14,6 @@ from plays import silent, watched
 from scipy import integrate, optimize, stats
 from uncompiled import uncompiled
 
-import jaxbandits as jb
 from jaxbandits import simulator
 from jaxbandits.algorithms.adversarial.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches
@@ -33,7 +32,6 @@ from jaxbandits.environments.losses import bernoulli_losses, fixed_gap_losses, l
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.exponential import LEAST_WEIGHT, reweigh
 from jaxbandits.learners.perturbed import leader_probability
-from jaxbandits.mechanisms.pure import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import simulate, sweep
@@ -69,12 +67,7 @@ def updating(algorithm, path="alg/update"):
 
 
 def start_of(algorithm):
-    return uncompiled(lambda params: algorithm.program.init(params, Draws(np.uint32(0), "alg/init")))(
-        single(algorithm.params)
-    )
-
-
-# ---- solvers ---------------------------------------------------------------------------------------------------------
+    return uncompiled(lambda p: algorithm.program.init(p, Draws(np.uint32(0), "alg/init")))(single(algorithm.params))
 
 
 def exact_weights(gaps, q):
@@ -108,9 +101,7 @@ def test_tsallis_draw_follows_its_weights(num_arms):
     x = exact_weights(gaps, 2.0)
     np.testing.assert_allclose(np.bincount(action, minlength=num_arms) / 1e5, x, atol=3e-5)
     np.testing.assert_allclose(weight, x[action], rtol=1e-5)
-    _, mixed = uncompiled(lambda gaps, u, mixing: tsallis.draw(gaps, u, 2.0, mixing))(
-        gaps, np.float32(0), np.float32(0.5)
-    )
+    _, mixed = uncompiled(lambda x, u, mixing: tsallis.draw(x, u, 2.0, mixing))(gaps, np.float32(0), np.float32(0.5))
     assert float(mixed) == pytest.approx(0.5 * x[0] + 0.5 / num_arms, rel=1e-5)
 
 
@@ -137,18 +128,13 @@ def test_leader_probability_matches_adaptive_quadrature(gaps):
     assert total == pytest.approx(1, abs=1e-9)
 
 
-# ---- exponential weights ---------------------------------------------------------------------------------------------
-
-
 def test_normalised_weights_stay_normalised_and_finite():
     # an update that assumes a sum of 1 drifts to 3e6 here
     def step(weights, action):
         return reweigh(weights, action, -0.01 * 0.9 / weights[action]), ()
 
     actions = np.tile(np.array([1, 0], np.int32), 10_000)
-    weights = np.asarray(
-        jax.jit(lambda x, actions: jax.lax.scan(step, x, actions)[0])(np.full(4, np.float32(0.25)), actions)
-    )
+    weights = np.asarray(jax.jit(lambda x, a: jax.lax.scan(step, x, a)[0])(np.full(4, np.float32(0.25)), actions))
     assert float(weights.sum()) == pytest.approx(1, abs=1e-5)
     for exponent in (-INF, -1e4, 1e4):
         moved = uncompiled(reweigh)(np.full(2, np.float32(0.5)), np.int32(0), np.float32(exponent))
@@ -182,9 +168,6 @@ def test_mixed_exp3_keeps_weights_far_below_the_smallest_float():
     np.testing.assert_allclose(state, [-200, 0], rtol=1e-6)
     state = update(state, note, -60.0, t=2)
     np.testing.assert_allclose(state, [0, -400], rtol=1e-6)
-
-
-# ---- HTINF, FTPL -----------------------------------------------------------------------------------------------------
 
 
 def test_htinf_skips_large_losses_and_still_counts_them():
@@ -238,18 +221,15 @@ def test_literal_resampling_has_the_law_of_the_quadrature(on_fail):
     seen, pending = uncompiled(jax.vmap(tries, (None, 0)))(gaps, np.arange(1, 20_001, dtype=np.int32))
     seen = np.round(seen).astype(int)
     assert not pending.any()
-    law = p * (1 - p) ** np.arange(9)
-    law = np.append([0.0], law) + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - p) ** 9
-    shown = law > 0
-    counts = np.bincount(seen, minlength=10)
+
+    def law(p):
+        return np.append([0.0], p * (1 - p) ** np.arange(9)) + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - p) ** 9
+
+    counts, shown = np.bincount(seen, minlength=10), law(p) > 0
     assert counts[~shown].sum() == 0
-    assert stats.chisquare(counts[shown], law[shown] * len(seen)).pvalue > 1e-3
+    assert stats.chisquare(counts[shown], law(p)[shown] * len(seen)).pvalue > 1e-3
     for wrong in (0.8 * p, 1.25 * p):
-        off = (
-            np.append([0.0], wrong * (1 - wrong) ** np.arange(9))
-            + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - wrong) ** 9
-        )
-        assert stats.chisquare(counts[shown], off[shown] * len(seen)).pvalue < 1e-6
+        assert stats.chisquare(counts[shown], law(wrong)[shown] * len(seen)).pvalue < 1e-6
 
 
 @pytest.mark.parametrize("private", dealt([False, True], 8))
@@ -267,9 +247,6 @@ def test_lanes_that_try_on_do_not_hold_up_the_others(private):
     np.testing.assert_array_equal(swept("literal", range(7, 263)).regret[:, :249], literal.regret[:, 7:])
     left, right = (x.regret.values[0, :, -1] for x in (literal, quadrature))
     assert abs(left.mean() - right.mean()) < 4 * np.sqrt((left.var() + right.var()) / 256)
-
-
-# ---- the conversion --------------------------------------------------------------------------------------------------
 
 
 def test_schedule_and_params_by_hand():
@@ -296,16 +273,12 @@ def test_windows_of_any_length_share_one_program():
 def test_tuning_of_the_base():
     theory = importlib.import_module("jaxbandits.theory")
     make = partial(private_batched, num_arms=3, horizon=10_000)
-    tuned = make(base=exp3, epsilon=0.1).params.base
-    want = theory.exp3_tuning(3, 10_000, 0.1)
-    assert (tuned.learning_rate, tuned.mixing) == (want["learning_rate"], want["mixing"])
-    general = make(base=exp3, epsilon=0.1, window=20).params.base
-    want = theory.exp3_noisy_tuning(3, 500, 0.5)
-    assert (general.learning_rate, general.mixing) == (want["learning_rate"], want["mixing"])
+    tuned, general = (make(base=exp3, epsilon=0.1, window=window).params.base for window in (None, 20))
+    for base, want in ((tuned, theory.exp3_tuning(3, 10_000, 0.1)), (general, theory.exp3_noisy_tuning(3, 500, 0.5))):
+        assert (base.learning_rate, base.mixing) == (want["learning_rate"], want["mixing"])
     free = make(base=exp3, epsilon=INF).params.base
     assert free == (math.sqrt(2 * math.log(3) / 30_000), 0.0)
-    override = make(base=partial(exp3, learning_rate=0.02), epsilon=0.1).params.base
-    assert override == (0.02, tuned.mixing)
+    assert make(base=partial(exp3, learning_rate=0.02), epsilon=0.1).params.base == (0.02, tuned.mixing)
     small = private_batched(num_arms=3, horizon=20, epsilon=0.1, base=partial(exp3, learning_rate=0.02, mixing=0.3))
     assert small.params.base == (0.02, 0.3)  # the theory has no mixing here, and is not asked
     want = theory.ftpl_tuning(3, 10_000, 0.1)
@@ -401,18 +374,6 @@ def test_learning_beats_uniform_play(name):
     assert abs(best.mean() - 1 / 3) < 0.01 if name == "uniform" else best[:, 1000:].mean() > 0.5
 
 
-def test_other_factories_refuse():
-    with pytest.raises(ValueError, match="mixing"):
-        ldp_exp3(num_arms=10, horizon=5, epsilon=0.1)
-    with pytest.raises(ValueError, match="sensitivity"):
-        laplace_scale(0, 1)
-    with pytest.raises(ValueError, match="epsilon"):
-        laplace_scale(1, 0)
-
-
-# ---- local model -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("experts", [False, True])
 def test_local_noise_is_added_by_the_client(experts):
     if experts:
@@ -454,9 +415,6 @@ def test_local_exp4_step_by_hand():
     logs = logs + 0.1 * column * 1.7 / q[int(action[0])]
     np.testing.assert_allclose(state.logs, logs - logs.max(), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(state.weights, np.exp(logs - logs.max()), rtol=1e-4, atol=1e-30)
-
-
-# ---- experts ---------------------------------------------------------------------------------------------------------
 
 
 def test_one_expert_a_batch_and_an_action_of_its_own_every_play():
@@ -505,12 +463,9 @@ def test_a_base_of_ones_own_is_told_of_the_noise_it_will_see():
 
     @factory
     def told(*, num_arms, horizon, feedback_scale=0.0, tail_scale=None):
-        return exp3(num_arms=num_arms, horizon=horizon, learning_rate=0.1, mixing=0.1)._replace(
-            params=jb.algorithms.htinf(num_arms=num_arms, horizon=horizon).params._replace(
-                tail_scale=feedback_scale + 100 * (tail_scale or 0)
-            ),
-            program=jb.algorithms.htinf(num_arms=num_arms, horizon=horizon).program,
-        )
+        own, other = exp3(num_arms=num_arms, horizon=horizon), htinf(num_arms=num_arms, horizon=horizon)
+        params = other.params._replace(tail_scale=feedback_scale + 100 * (tail_scale or 0))
+        return own._replace(params=params, program=other.program)
 
     def seen(base, **arguments):
         return private_batched(num_arms=3, horizon=100, base=base, **arguments).params.base.tail_scale

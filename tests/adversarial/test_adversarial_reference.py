@@ -64,13 +64,11 @@ def batches(ref, base, seed, losses, window, scale, t, act, noise, update):
     """Algorithm 1 of the reference: a batch's arm drawn at its first play, its noise and update at its last."""
     first, last = t[::window], t[window - 1 :: window]
     if type(base).__name__ == "Ftpl":
-        choices, updates = draw(seed, act, "laplace", first, (K,)), draw(seed, update, "uniform", last)
+        picks, updates = draw(seed, act, "laplace", first, (K,)), draw(seed, update, "uniform", last)
     else:
-        choices, updates = draw(seed, act, "uniform", first), None
+        picks, updates = draw(seed, act, "uniform", first), None
     laplace = draw(seed, noise, "laplace", last)
-    return ref.private_batched(base, losses, choices, laplace, window=window, noise_scale=scale, update_draws=updates)[
-        0
-    ]
+    return ref.private_batched(base, losses, picks, laplace, window=window, noise_scale=scale, update_draws=updates)[0]
 
 
 def listed(make, window, horizon, act, noise, update, scale=0.0):
@@ -133,15 +131,12 @@ def literal_local_exp4(ref, seed, noisy):
 
 def literal_plain_exp4(ref, seed, noisy):
     rate, mixing = adversarial.exp4_tuning(K, N, T)
-    return ref.exp4(
-        ADVICE, LOSSES, draw(seed, "alg/act", "uniform", np.arange(1, T + 1)), learning_rate=4 * rate, mixing=mixing
-    )
+    uniforms = draw(seed, "alg/act", "uniform", np.arange(1, T + 1))
+    return ref.exp4(ADVICE, LOSSES, uniforms, learning_rate=4 * rate, mixing=mixing)
 
 
 def batched(window, horizon=T):
-    """Batched EXP4 with the noise of docs/formulas/private_adversarial.md#batched-exp4 at epsilon 6, delta 0.1:
-    N draws a batch, at its last play.
-    """
+    """Batched EXP4 with the noise of its formula at epsilon 6, delta 0.1: N draws a batch, at its last play."""
 
     def literal(ref, seed, noisy):
         plays = np.arange(1, horizon + 1)
@@ -161,9 +156,8 @@ def literal_experts(ref, seed, noisy):
     picks = draw(seed, "alg/act/action", "uniform", plays)
     laplace = draw(seed, "alg/update/base", "laplace", plays[window - 1 :: window])
     base = ref.Exp3(N, learning_rate=rate * 30, mixing=mixing)
-    return ref.bandit_to_experts(
-        base, ADVICE, LOSSES, choices, picks, laplace, window=window, noise_scale=noisy / (window * epsilon)
-    )[1]
+    told = {"window": window, "noise_scale": noisy / (window * epsilon)}
+    return ref.bandit_to_experts(base, ADVICE, LOSSES, choices, picks, laplace, **told)[1]
 
 
 def private_exp3(ref):
@@ -297,10 +291,7 @@ def in_turn(rows):
 def dealt_too(cases):
     """Planted errors: those in oracles of `DEALT` run when these do."""
     turn = pytest.mark.dealt(6)
-    return [
-        pytest.param(*case.values, id=case.id, marks=[*case.marks, turn]) if case.values[0] in DEALT else case
-        for case in cases
-    ]
+    return [pytest.param(*c.values, id=c.id, marks=[*c.marks, turn]) if c.values[0] in DEALT else c for c in cases]
 
 
 CASES = [(name, noisy) for name, pair in PAIRS.items() for noisy in ((False, True) if pair.private else (False,))]
@@ -375,8 +366,7 @@ PLANTED = [
     ("name", "error"), dealt_too(errors([(name, *change) for name, change in PLANTED], adversarial))
 )
 def test_a_planted_error_forks_the_paths(name, error):
-    noisy = PAIRS[name].private
-    assert disagreement(name, planted(*error), noisy) > PAIRS[name].forks + 0.1
+    assert disagreement(name, planted(*error), PAIRS[name].private) > PAIRS[name].forks + 0.1
 
 
 # ---------------------------------------------------------------- tunings

@@ -121,9 +121,8 @@ def test_guarantee_says_what_the_noise_delivers():
     assert claim.spend(params._replace(mechanism_scale=0.0)) == (INF, 0.0)
     # six times the cost of one and the theorem's composition are both more than what is spent
     for num_experts, epsilon in ((6, 5.0), (40, 5.0)):
-        made = batched_exp4(
-            num_arms=3, num_experts=num_experts, horizon=1000, epsilon=epsilon, delta=0.1, window=20, **GIVEN
-        )
+        build = partial(batched_exp4, num_arms=3, horizon=1000, delta=0.1, window=20, **GIVEN)
+        made = build(num_experts=num_experts, epsilon=epsilon)
         each = epsilon / (3 * math.sqrt(num_experts * math.log(10)))
         composed = 1.5 * num_experts * each**2 + math.sqrt(6 * num_experts * math.log(10)) * each
         spent, delta = made.guarantee.spend(made.params)

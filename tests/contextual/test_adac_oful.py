@@ -97,16 +97,12 @@ def test_the_largest_eigenvalue(dim):
         assert found == pytest.approx(np.linalg.eigvalsh(matrix)[-1], rel=1e-4)
 
 
-def test_what_is_spent():
+def test_what_is_spent_and_no_noise_is_the_limit_of_little():
     algorithm = made("defaults")
     events = algorithm.guarantee.events(algorithm.params)
     assert jb.mechanisms.zcdp(events) == pytest.approx(0.5) and jb.mechanisms.gdp(events) == pytest.approx(1.0)
     assert algorithm.guarantee.spend(made("no noise").params)[0] == math.inf
-    silent = algorithm.params._replace(mechanism_scale=0.0)
-    assert algorithm.guarantee.spend(silent)[0] == math.inf
-
-
-def test_no_noise_is_the_limit_of_little():
+    assert algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=0.0))[0] == math.inf
     for none, little in zip(lanes()["no noise"], lanes()["hardly any"], strict=True):
         np.testing.assert_array_equal(none.history.action, little.history.action)
 

@@ -1,6 +1,4 @@
-"""The bandit combiner against its pseudocode on given rewards; its constants by hand;
-bases that keep their own time.
-"""
+"""The bandit combiner against its pseudocode on given rewards; its constants by hand; bases that keep their time."""
 
 import math
 import warnings
@@ -101,9 +99,7 @@ def literal(table, dim, epsilon, beta, variance, scale):
 
 
 def fading(T, M, seed, start=300):
-    """Rewards that keep a promise for a while and then break it, one base after another:
-    all but the last are dropped.
-    """
+    """Rewards that keep a promise for a while and then break it, one after another: all but the last are dropped."""
     rng = np.random.default_rng(seed)
     t = np.arange(T)[:, None]
     good = 0.95 - 0.05 * np.arange(M)
@@ -160,19 +156,15 @@ def test_the_width_by_hand():
 
 
 def test_no_privacy_is_the_limit_of_little():
-    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity:
-    then base 1 plays, whatever is paid.
-    """
+    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity: base 1 plays, whatever is paid."""
     far, near = (combiner_constants(3, 5, 20_000, epsilon, 1e-4) for epsilon in (math.inf, 1e13))
     np.testing.assert_allclose(far[0], near[0], atol=1e-9)
     np.testing.assert_allclose(far[2][0], near[2][0])
     assert np.all(np.isinf(far[2][1:])) and np.all(near[2][1:] > 1e13)
     for scale in (0.0, 1e-9, 1.0):
-        params = made(50, arms_as_bases(3), epsilon=math.inf, bonus_scale=scale).params
-        assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(params))
-        actions, states = history(
-            made(50, arms_as_bases(3), epsilon=math.inf, bonus_scale=scale), np.eye(3)[2] * np.ones((50, 1))
-        )
+        algorithm = made(50, arms_as_bases(3), epsilon=math.inf, bonus_scale=scale)
+        assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(algorithm.params))
+        actions, states = history(algorithm, np.eye(3)[2] * np.ones((50, 1)))
         assert np.all(actions == 0) == (scale > 0) and np.all(np.isfinite(states.mean))
 
 
@@ -224,9 +216,8 @@ def test_one_base_alone_is_that_base():
     """The same plays as doubling by itself: the same clock."""
     doubled, world = partial(doubling, base=partial(linucb, preset="theory")), contextual_linear(num_arms=6, dim=D)
     combined = partial(bandit_combiner, epsilon=1.0, bases=[doubled])
-    alone, within = (
-        of_cases([(factory(num_arms=6, dim=D, horizon=60), world)], range(4))[0] for factory in (doubled, combined)
-    )
+    algorithms = [factory(num_arms=6, dim=D, horizon=60) for factory in (doubled, combined)]
+    alone, within = (of_cases([(algorithm, world)], range(4))[0] for algorithm in algorithms)
     for one, other in zip(alone, within, strict=True):
         np.testing.assert_array_equal(one.history.action, other.history.action)
         assert other.diagnostics["plays_base_1"] == 60 and len(np.unique(one.history.action)) > 1
@@ -270,10 +261,8 @@ def test_guarantee_is_the_worst_base_s():
 
 
 def test_a_base_that_spends_less_at_a_larger_delta_is_covered():
-    bases = [
-        partial(doubling, base=partial(online_ucb, epsilon=1.0, delta=0.01)),
-        partial(online_ucb, epsilon=0.9, delta=0.5),
-    ]
+    doubled = partial(doubling, base=partial(online_ucb, epsilon=1.0, delta=0.01))
+    bases = [doubled, partial(online_ucb, epsilon=0.9, delta=0.5)]
     found = made(60, bases, num_arms=6)
     assert found.guarantee.spend(found.params) == pytest.approx((1.0, 0.5), abs=1e-6)
 

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 from dealt import others
+from numpy.testing import assert_allclose, assert_array_equal
 from on_tape import on_tape
 from uncompiled import uncompiled
 
@@ -44,20 +45,16 @@ def test_epochs(horizon, starts):
 
 
 def test_an_epoch_is_tuned_for_its_length():
-    """linucb's width: log(T_k (1 + T_k)); online_ucb's share of the failure probability,
-    and its perturbation T_k^(-power / 2).
-    """
+    """linucb's width: log(T_k (1 + T_k)); online_ucb's failure probability, and its perturbation T_k^(-power / 2)."""
     offset = made(9, linucb).params.base.offset
-    np.testing.assert_allclose(offset, np.log([1 * 2, 2 * 3, 4 * 5, 8 * 9]))
+    assert_allclose(offset, np.log([1 * 2, 2 * 3, 4 * 5, 8 * 9]))
     found = made(9, private, failure_prob=0.06, power=0.5).params.base
-    np.testing.assert_allclose(found.perturbation, [1, 2**-0.25, 4**-0.25, 8**-0.25])
+    assert_allclose(found.perturbation, [1, 2**-0.25, 4**-0.25, 8**-0.25])
     for k, share in enumerate([0.03, 0.01, 0.005, 0.003]):
         alone = private(num_arms=A, dim=D, horizon=2**k, failure_prob=share, power=0.5).params
-        np.testing.assert_allclose([x[k] for x in found], alone)
+        assert_allclose([x[k] for x in found], alone)
     own = made(9, partial(private, failure_prob=0.2)).params.base  # what a partial binds wins
-    np.testing.assert_allclose(
-        own.width[3], private(num_arms=A, dim=D, horizon=8, failure_prob=0.2, power=0.125).params.width
-    )
+    assert_allclose(own.width[3], private(num_arms=A, dim=D, horizon=8, failure_prob=0.2, power=0.125).params.width)
 
 
 def test_least_eigenvalues_above_the_threshold_perturb_late_epochs_no_more():
@@ -82,12 +79,12 @@ def test_an_epoch_is_a_fresh_base(base):
         part, longer = slice(start, start + plays), slice(start, start + 13)  # of one length, for one program
         root = _Under(Draws(np.uint32(5), "alg").shifted(np.int32(start)))
         expected, sent, last = on_tape(alone, contexts[longer], rewards[longer], root)
-        np.testing.assert_array_equal(actions[part], expected[:plays])
+        assert_array_equal(actions[part], expected[:plays])
         whole_and_alone = (jax.tree.map(lambda x, p=p: x[p], m) for m, p in ((messages, part), (sent, slice(plays))))
         chex.assert_trees_all_close(*whole_and_alone, rtol=1e-5, atol=1e-6)
     for part in ("inverse", "theta"):  # a learner may keep experts it does not use yet
         for got, want in zip(*(jax.tree.leaves(getattr(x, part)) for x in (state, last)), strict=True):
-            np.testing.assert_allclose(got[-1], want[-1], rtol=1e-4, atol=1e-5)
+            assert_allclose(got[-1], want[-1], rtol=1e-4, atol=1e-5)
 
 
 class _Under(NamedTuple):
@@ -110,8 +107,8 @@ def test_the_past_does_not_depend_on_the_horizon():
     contexts, rewards = tape(28)
     actions, sent, _ = on_tape(made(28, failure_prob=0.1), contexts, rewards)
     of_longer, early, _ = on_tape(made(40, failure_prob=0.1), contexts, rewards)
-    np.testing.assert_array_equal(actions, of_longer)
-    np.testing.assert_allclose(sent.response, early.response, rtol=1e-6)
+    assert_array_equal(actions, of_longer)
+    assert_allclose(sent.response, early.response, rtol=1e-6)
 
 
 def test_the_last_state_is_not_thrown_away():
@@ -140,7 +137,7 @@ def test_draws_of_a_clock_of_its_own():
         )
 
     for late, early in uncompiled(both)(np.arange(1, 4, dtype=np.int32), np.int32(5)):
-        np.testing.assert_array_equal(late, early)
+        assert_array_equal(late, early)
 
 
 def test_a_base_without_features():
@@ -207,5 +204,5 @@ def test_without_noise():
     silent = made(28, partial(online_ucb, learner="ogd", epsilon=1.0))
     silent = silent._replace(params=silent.params._replace(mechanism_scale=0.0))
     actions, messages, _ = on_tape(silent, contexts, rewards)
-    np.testing.assert_allclose(messages.response, rewards[np.arange(28), actions])
-    np.testing.assert_allclose(messages.feature, contexts[np.arange(28), actions], rtol=1e-6)
+    assert_allclose(messages.response, rewards[np.arange(28), actions])
+    assert_allclose(messages.feature, contexts[np.arange(28), actions], rtol=1e-6)

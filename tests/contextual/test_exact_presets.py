@@ -53,9 +53,6 @@ def spent(algorithm, scale=1.0):
     return algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=scale))[0]
 
 
-# ---------------------------------------------------------------- what is spent
-
-
 @pytest.mark.parametrize("label", dealt(PRIVATE, 4, always=PRIVATE.keys() - CODED))
 def test_the_default_spends_what_it_is_asked_for(label):
     for epsilon in (0.2, 1.0, 10.0):
@@ -136,9 +133,6 @@ def test_the_shortcut_of_the_tree_has_no_exact_noise(rule):
     assert build(epsilon=INF).params.statistics.diagonal == 0
 
 
-# ---------------------------------------------------------------- programs
-
-
 def test_presets_and_budgets_share_a_program():
     """`preset` and epsilon are data: only what they make of the tree, the protocol and the window is not."""
     same = {
@@ -146,9 +140,7 @@ def test_presets_and_budgets_share_a_program():
     }  # fmt: skip
     for name, static in same.items():
         build = partial(LINEAR[name], **SHAPE, horizon=500, **static)
-        made = [
-            build(epsilon=epsilon, preset=p) for epsilon in (0.2, 1.0, INF) for p in ("exact", "reference", "theory")
-        ]
+        made = [build(epsilon=x, preset=p) for x in (0.2, 1.0, INF) for p in ("exact", "reference", "theory")]
         assert len({id(one.program) for one in made}) == 1
         assert len({one.schedule for one in made}) == 1
     jointly = partial(a.jdp_linucb, **SHAPE, horizon=500, epsilon=1.0)
@@ -177,9 +169,6 @@ def test_defaults_of_a_preset():
     given = [a.ldp_linucb(**SHAPE, horizon=500, epsilon=1.0, feature_norm=2.0, theta_bound=b) for b in (None, 0.5, 1.0)]
     chex.assert_trees_all_equal(given[0].params, given[1].params)
     assert given[2].params.selection.base > given[0].params.selection.base
-
-
-# ---------------------------------------------------------------- units of the features
 
 
 def in_other_units(algorithm, factor):
@@ -218,9 +207,6 @@ def test_features_have_no_unit(label):
     np.testing.assert_array_equal(actions[1.0], actions[2.0])
     noisy, silent = actions[1.0][:3], actions[1.0][3:]
     assert not np.array_equal(noisy, silent) and len(np.unique(noisy)) > 2
-
-
-# ---------------------------------------------------------------- numbers of another program
 
 
 class Numbers:
@@ -290,9 +276,7 @@ def wrong(module, labels=tuple(NUMBERS)):
         row = NUMBERS[label]
         kind, horizon, dim, epsilon, delta = row.arguments
         numbers = module.exact_tuning(*row.arguments, **row.given)
-        found += [
-            (label, name) for name, x in row.values.items() if numbers[name] != pytest.approx(x, rel=row.tolerance)
-        ]
+        found += [(label, n) for n, x in row.values.items() if numbers[n] != pytest.approx(x, rel=row.tolerance)]
         true = ledger(kind, numbers, horizon, dim, delta, **row.given)
         if true != pytest.approx(epsilon, rel=1e-6 if kind != "vector" else 0.02) or true > epsilon * (1 + 1e-6):
             found.append((label, "ledger"))
@@ -343,9 +327,7 @@ def test_factories_have_these_numbers(label):
     }[kind]  # fmt: skip
     made = factory(num_arms=20, dim=dim, horizon=horizon, epsilon=epsilon, **row.given)  # delta by default
     numbers, p = exact_tuning(*row.arguments, **row.given), made.params.statistics
-    names = (
-        ("ridge", "ridge_root") if kind == "vector" else ("diagonal", "off_diagonal", "vector", "ridge", "ridge_root")
-    )
+    names = (*(() if kind == "vector" else ("diagonal", "off_diagonal", "vector")), "ridge", "ridge_root")
     assert p.delta == delta and {name: getattr(p, name) for name in names} == {name: numbers[name] for name in names}
     assert (made.params.selection.base, made.params.selection.quartic) == (numbers["base"], numbers["quartic"])
     assert (made.params.selection.slope, made.params.selection.offset, made.params.selection.growth) == (0, 0, 0)
@@ -363,24 +345,18 @@ def test_nodes_of_the_binary_tree(horizon):
 
 
 def test_running_sums_by_square_roots():
-    found = exact_presets.running_sums("square_root", 20_000)
-    assert found == pytest.approx((2.05394, 2.05394), abs=5e-6)
+    assert exact_presets.running_sums("square_root", 20_000) == pytest.approx((2.05394, 2.05394), abs=5e-6)
     direct = math.sqrt(sum((math.comb(2 * j, j) / 4**j) ** 2 for j in range(300)))
     assert exact_presets.running_sums("square_root", 300).column_norm == pytest.approx(direct, rel=1e-12)
-    blt = exact_presets.running_sums("blt", 20_000)
-    assert blt == pytest.approx((2.0507, 2.0616), abs=5e-5)
+    assert exact_presets.running_sums("blt", 20_000) == pytest.approx((2.0507, 2.0616), abs=5e-5)
 
 
 def test_trials_are_the_fewest_that_spend_at_most_epsilon():
     for epsilon, window in ((0.2, 20), (1.0, 142), (10.0, 20), (50.0, 142)):
-        trials = exact_presets.exact_trials(5, epsilon, 5e-5, window)
-        spend = [
-            vector_epsilon(
-                VectorCode(1.0, exact_presets.levels_of(window, 5), float(window * b)), math.sqrt(4.5), 20, 5e-5
-            )
-            for b in (trials, trials - 1)
-        ]
-        assert spend[0] <= epsilon < spend[1]
+        trials, levels = exact_presets.exact_trials(5, epsilon, 5e-5, window), exact_presets.levels_of(window, 5)
+        codes = [VectorCode(1.0, levels, float(window * b)) for b in (trials, trials - 1)]
+        enough, fewer = (vector_epsilon(code, math.sqrt(4.5), 20, 5e-5) for code in codes)
+        assert enough <= epsilon < fewer
 
 
 def test_short_batches_are_not_amplified():
@@ -408,8 +384,6 @@ def test_the_page_of_formulas_has_these_values():
             text = text.strip().replace(",", "")
             assert f"{number:.{len(text.partition('.')[2])}f}" == text
 
-
-# ---------------------------------------------------------------- regret of a transcription
 
 # Means of final regret and their standard errors, from a literal program in float64 that shares no code and no draws
 # with this package: 20 arms in five dimensions; everything else is the default of "exact", delta too.

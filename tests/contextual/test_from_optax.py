@@ -127,12 +127,10 @@ def test_lanes_beside_it_change_no_bit(name, dim):
     learner = jb.learners.from_optax(BITWISE[name], dim, 1.0)
     given = np.stack([gradients(seed, dim=dim) for seed in range(64)])
 
-    @jax.jit
-    def run(given):
-        return jax.vmap(lambda g: jax.lax.fori_loop(0, ROUNDS, lambda i, s: learner.update(s, g[i]), learner.init()))(
-            given
-        )
+    def lane(given):
+        return jax.lax.fori_loop(0, ROUNDS, lambda i, state: learner.update(state, given[i]), learner.init())
 
+    run = jax.jit(jax.vmap(lane))
     whole = jax.tree.map(np.asarray, run(given))
     for lanes in (8, 24):
         assert_same(run(given[:lanes]), jax.tree.map(lambda x, n=lanes: x[:n], whole))

@@ -45,13 +45,11 @@ def everything(xs, ys, raw, limit):
     """Every function of `packed` on features [n, d], rewards [n] and an indefinite matrix [d, d], in one layout."""
     dim = xs.shape[1]
 
-    def of_matrix(matrix):
-        return matrix if dim > limit else [matrix[i, j] for i, j in packed.pairs(dim)]
+    def of_matrix(m):
+        return m if dim > limit else [m[i, j] for i, j in packed.pairs(dim)]
 
-    def entries(matrix):
-        return packed.join_matrix_vector(tuple(matrix) if dim <= limit else matrix, packed.zero_vector(dim, xs.dtype))[
-            :-dim
-        ]
+    def entries(m):
+        return packed.join_matrix_vector(tuple(m) if dim <= limit else m, packed.zero_vector(dim, xs.dtype))[:-dim]
 
     state = (packed.identity_times(dim, jnp.ones((), xs.dtype)), packed.zero_vector(dim, xs.dtype), ())
     for x, y in zip(xs, ys, strict=True):

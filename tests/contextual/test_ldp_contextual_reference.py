@@ -1,6 +1,4 @@
-"""Locally private contextual bandits against the literal transcription:
-the same draws in, the same paths out, in float64.
-"""
+"""Locally private contextual bandits against the literal transcription: same draws in, same paths out, in float64."""
 
 import functools
 import inspect
@@ -124,13 +122,8 @@ def literal_actions(name, seed):
 
 def learner_of(ref, s, dim, horizon, bound, largest, curvature):
     if s.get("learner", "maler") == "ogd":
-        return ref["ogd"].OGD(
-            dim,
-            theta_bound=bound,
-            gradient_bound=largest,
-            step=s.get("step", "adanorm"),
-            strong_convexity=2 * curvature,
-        )
+        step = {"step": s.get("step", "adanorm"), "strong_convexity": 2 * curvature}
+        return ref["ogd"].OGD(dim, theta_bound=bound, gradient_bound=largest, **step)
     if s.get("learner") in (ADAM, MOMENTUM):
         mod = ref["optimizers"]
         step = mod.adam(0.05) if s["learner"] == ADAM else mod.momentum(0.01, 0.9)
@@ -160,13 +153,11 @@ def server_of(ref, s, dim, horizon, failure_prob, norm, *, power=0.25):
     if s.get("width", "scaled") == "scaled":
         width = one.scaled_width(epsilon, delta, horizon, failure_prob, **more)
     else:
-        width = one.theory_width(
-            epsilon, delta, horizon, failure_prob, largest, min_eigenvalue=least, rounds=horizon, **more
-        )
+        more |= {"min_eigenvalue": least, "rounds": horizon}
+        width = one.theory_width(epsilon, delta, horizon, failure_prob, largest, **more)
     learner = learner_of(ref, s, dim, horizon, bound, largest, least + extra**2)
-    server = one.OnlineUCB(
-        dim, learner, covariance=sigma**2 if private else 0.0, gradient_bound=largest, width=width, tie_tolerance=TIE
-    )
+    noise = sigma**2 if private else 0.0
+    server = one.OnlineUCB(dim, learner, covariance=noise, gradient_bound=largest, width=width, tie_tolerance=TIE)
     return server, sigma if private else 0.0, sigma, extra
 
 
@@ -185,9 +176,8 @@ def online(c, contexts, pay, seed, ref):
 def anytime(ref, s, failure_prob, norm, power):
     """Algorithm 7 as a server, and sigma of the features and of the reward."""
     mod = ref["doubling"]
-    settings = functools.partial(
-        mod.epoch_settings, failure_prob=failure_prob, min_eigenvalue=s.get("min_eigenvalue"), power=power
-    )
+    least = s.get("min_eigenvalue")
+    settings = functools.partial(mod.epoch_settings, failure_prob=failure_prob, min_eigenvalue=least, power=power)
     epoch = lambda k: server_of(ref, s, D, *settings(k)[:2], norm, power=power)
     return mod.Doubling(lambda k: epoch(k)[0], lambda k: settings(k)[2]), *epoch(0)[1:3]
 
@@ -271,9 +261,8 @@ def statistics_of(c, kind, seed, ref):
         ridge_of, width_of = lambda t: told(t)[1], lambda t: told(t)[2]
         scales = (told(1)[0],) * 3
     else:
-        told = functools.partial(
-            mod.theory_jdp, epsilon=epsilon, delta=delta, horizon=horizon, dim=dim, feature_norm=c.feature_norm
-        )
+        sizes = {"horizon": horizon, "dim": dim, "feature_norm": c.feature_norm}
+        told = functools.partial(mod.theory_jdp, epsilon=epsilon, delta=delta, **sizes)
         scale, shift, _ = told(1)
         ridge_of, width_of = lambda t: shift, lambda t: told(t)[2]
 
@@ -530,9 +519,7 @@ def literal_predictions(learner, kind):
 
 def test_maler_predicts_as_the_transcription():
     """Eight Newton steps against bisection: 4e-6 of the radius where experts leave the ball."""
-    learners = {
-        kind: maler.Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G) for kind in ("quadratic", "line", "turn")
-    }
+    learners = {k: maler.Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G) for k in ("quadratic", "line", "turn")}
     want, given = zip(*(literal_predictions(learner, kind) for kind, learner in learners.items()), strict=True)
     with jax.enable_x64(True):
         learner = jb.learners.maler(D, ROUNDS, 0.7, G)
@@ -615,10 +602,8 @@ PLANTED = [
 )
 def test_a_planted_error_forks_a_path(name, error):
     wrong = {error.oracle.__name__.rpartition(".")[2]: planted(*error)}
-    assert any(
-        not np.array_equal(literal_actions(name, seed), actions_of(literal(CASES[name], seed, **wrong)))
-        for seed in SEEDS
-    )
+    others = ((seed, actions_of(literal(CASES[name], seed, **wrong))) for seed in SEEDS)
+    assert any(not np.array_equal(literal_actions(name, seed), actions) for seed, actions in others)
 
 
 @pytest.mark.parametrize(
@@ -679,9 +664,7 @@ def test_noise_bounds_and_widths_are_those_of_the_transcription():
 
 
 def test_what_is_claimed_is_what_the_noise_delivers():
-    """`paper` and `reference` spend other than they are asked for;
-    the pair (x, y) at sensitivity sqrt 5, y alone at 1.
-    """
+    """`paper` and `reference` spend other than asked for; the pair (x, y) at sensitivity sqrt 5, y alone at 1."""
     for settings in (
         {"epsilon": 0.2, "calibration": "paper"}, {"epsilon": 10.0, "calibration": "reference"}, {"epsilon": 1.0},
         {"epsilon": 1.0, "private_features": False, "calibration": "reference"},
@@ -720,9 +703,7 @@ def test_the_world_is_that_of_figure_1(features):
     np.testing.assert_allclose(x, want, atol=1e-7)
     np.testing.assert_allclose(theta, truth, atol=1e-7)
     u = normals.reshape(-1, D - 1)
-    error = np.sqrt(np.var(u**2, axis=0) / len(u))
-    assert np.all(np.abs((u**2).mean(0) - 1 / (D - 1)) < 4 * error)
+    assert np.all(np.abs((u**2).mean(0) - 1 / (D - 1)) < 4 * np.sqrt(np.var(u**2, axis=0) / len(u)))
     means = x @ theta
     assert means.min() >= 0 and means.max() <= 1
-    off = (rewards - means).mean(0) / np.sqrt((means * (1 - means)).sum(0)) * len(means)
-    assert np.all(np.abs(off) < 4)
+    assert np.all(np.abs((rewards - means).mean(0) / np.sqrt((means * (1 - means)).sum(0)) * len(means)) < 4)

@@ -72,17 +72,13 @@ def actions_of(pulls):
     return np.argmax(np.diff(pulls, axis=0, prepend=0), axis=-1)
 
 
-# LinUCB
-
-
 def test_linucb_first_play_takes_the_lowest_tied_arm():
     algorithm, draws = linucb(num_arms=100, dim=5, horizon=10), Draws(np.uint32(0), "")
     x = sphere(np.random.default_rng(0), 1, 100, 5)
 
     def first(params, x):
-        action, used, _ = algorithm.program.act(
-            params, algorithm.program.init(params, draws), draws, jnp.ones(1, jnp.int32), x
-        )
+        state = algorithm.program.init(params, draws)
+        action, used, _ = algorithm.program.act(params, state, draws, jnp.ones(1, jnp.int32), x)
         assert used is None
         return action
 
@@ -134,9 +130,6 @@ def test_presets_share_a_program_and_contexts_are_drawn_once():
     assert 16 * 20 * 20 <= words(1) == words(8)  # twenty rounds for each of twenty arms
 
 
-# robust elimination
-
-
 def test_robust_elimination_counts_on_the_canonical_basis():
     """T = 4096 and four batches: q = 8, so ceil(8/4) = 2 plays an arm, then ceil(64/4) = 16 of those left."""
     algorithm = robust_elimination(actions=np.eye(4), horizon=4096, num_batches=4, sampling_scale=1e-6)
@@ -148,11 +141,8 @@ def test_robust_elimination_counts_on_the_canonical_basis():
     assert diagnostics["active_arms"].tolist() == [1] and diagnostics["batches"].tolist() == [3]
     patient = robust_elimination(actions=np.eye(4), horizon=4096, num_batches=4, sampling_scale=1e3)
     pulls, diagnostics = play(patient, environment, np.arange(1, 4097), 1)
-    assert (
-        pulls[0, 8].tolist() == [3, 2, 2, 2]
-        and pulls[0, 71].tolist() == [18] * 4
-        and pulls[0, 583].tolist() == [146] * 4
-    )
+    assert pulls[0, 8].tolist() == [3, 2, 2, 2] and pulls[0, 71].tolist() == [18] * 4
+    assert pulls[0, 583].tolist() == [146] * 4
     assert pulls[0, -1].tolist() == [4096 - 3 * 146, 146, 146, 146] and diagnostics["active_arms"].tolist() == [4]
 
 
@@ -192,24 +182,20 @@ def test_robust_elimination_in_a_sweep():
 
 @pytest.mark.dealt(8)
 def test_a_batch_that_does_not_fit_ends_exploration():
-    """T = 20, four batches, six arms: batches of 2.1, 4.5 and 9.5 plays become 6, 6 and 12,
-    of which the last overruns.
-    """
+    """T = 20, four batches, six arms: batches of 2.1, 4.5 and 9.5 plays become 6, 6 and 12: the last overruns."""
     actions = np.eye(6)
     algorithm = robust_elimination(actions=actions, horizon=20, num_batches=4, sampling_scale=1e3)
     environment = linear_arms(actions=actions, theta=np.eye(6)[4], noise_scale=0.0)
-    pulls, diagnostics = play(algorithm, environment, np.arange(1, 21), 1)
+    pulls, rest = play(algorithm, environment, np.arange(1, 21), 1)
     assert pulls[0, 5].tolist() == [1] * 6 and pulls[0, 11].tolist() == [2] * 6
-    assert diagnostics["batches"].tolist() == [2] and pulls[0, -1].tolist() == [2, 2, 2, 2, 10, 2]
+    assert rest["batches"].tolist() == [2] and pulls[0, -1].tolist() == [2, 2, 2, 2, 10, 2]
     short = robust_elimination(actions=actions, horizon=5, num_batches=2)  # the same program, other numbers
-    pulls, diagnostics = play(short, environment, np.arange(1, 6), 1)
-    assert diagnostics["batches"].tolist() == [0] and pulls[0, -1, 0] == 5  # no batch fits: the lowest arm
+    pulls, rest = play(short, environment, np.arange(1, 6), 1)
+    assert rest["batches"].tolist() == [0] and pulls[0, -1, 0] == 5  # no batch fits: the lowest arm
     actions = np.eye(10)  # T = 17: ten plays, then ten do not fit, and a third batch is not tried
     algorithm = robust_elimination(actions=actions, horizon=17, num_batches=4, sampling_scale=1e3)
-    pulls, diagnostics = play(
-        algorithm, linear_arms(actions=actions, theta=np.eye(10)[3], noise_scale=0.0), [10, 17], 1
-    )
-    assert pulls[0].tolist() == [[1] * 10, [1, 1, 1, 8, 1, 1, 1, 1, 1, 1]] and diagnostics["batches"].tolist() == [1]
+    pulls, rest = play(algorithm, linear_arms(actions=actions, theta=np.eye(10)[3], noise_scale=0.0), [10, 17], 1)
+    assert pulls[0].tolist() == [[1] * 10, [1, 1, 1, 8, 1, 1, 1, 1, 1, 1]] and rest["batches"].tolist() == [1]
 
 
 def test_blocks_within_a_window():

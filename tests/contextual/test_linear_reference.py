@@ -127,10 +127,8 @@ def fast(name):
 
 @functools.cache
 def tables(name):
-    pair = PAIRS[name]
-    return world_tables(
-        pair.environment, pair.seeds, pair.algorithm.config["horizon"], pair.choices, agents=pair.agents
-    )
+    one = PAIRS[name]
+    return world_tables(one.environment, one.seeds, one.algorithm.config["horizon"], one.choices, agents=one.agents)
 
 
 def literal(name, module, lane):

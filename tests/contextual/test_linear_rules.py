@@ -129,9 +129,8 @@ def test_exploration_has_probability_rate_over_t():
 def test_numbers():
     """v = .3 / 2 sqrt(9 3 2 ln 1000), a third of it with the exact preset; rate = .1 10."""
     assert THOMPSON().params.selection.posterior == pytest.approx(0.15 * math.sqrt(54 * math.log(1000)))
-    assert THOMPSON(posterior_scale=0.6).params.selection.posterior == pytest.approx(
-        0.3 * math.sqrt(54 * math.log(1000))
-    )
+    made = THOMPSON(posterior_scale=0.6).params.selection
+    assert made.posterior == pytest.approx(0.3 * math.sqrt(54 * math.log(1000)))
     exact = THOMPSON(statistics="jdp", epsilon=1.0).params.selection
     assert exact.posterior == pytest.approx(0.05 * math.sqrt(54 * math.log(1000)))
     assert GREEDY().params.selection.rate == 1.0 and GREEDY(exploration=2.0).params.selection.rate == 20.0

@@ -3,6 +3,7 @@
 Paths: test_ldp_contextual_reference.
 """
 
+import itertools
 import math
 from functools import partial
 
@@ -28,9 +29,8 @@ from jaxbandits.theory.linear_widths import moment_sensitivity
 INF = math.inf
 WORLD = partial(contextual_linear, num_arms=20, dim=4)
 # as published
-make_ldp, make_jdp = (
-    partial(f, num_arms=100, dim=5, horizon=20_000, delta=0.1, preset="reference") for f in (ldp_linucb, jdp_linucb)
-)
+PUBLISHED = {"num_arms": 100, "dim": 5, "horizon": 20_000, "delta": 0.1, "preset": "reference"}
+make_ldp, make_jdp = partial(ldp_linucb, **PUBLISHED), partial(jdp_linucb, **PUBLISHED)
 
 
 def stream(seed, path):
@@ -43,9 +43,6 @@ def matrix(packed, dim):
     for k, (i, j) in enumerate(pairs(dim)):
         full[..., i, j] = full[..., j, i] = packed[..., k]
     return full
-
-
-# Small matrices
 
 
 def inverses(a):
@@ -76,9 +73,6 @@ def test_singular_matrices_give_finite_inverses(dim):
     assert np.all(np.isfinite(inverses(np.stack([ones, 0 * ones, -ones, 1e30 * ones]))))
 
 
-# Scales, ridges and widths of the presets, by hand
-
-
 def test_reference_scales_and_widths_by_hand():
     p = make_ldp(epsilon=1.0, feature_norm=math.sqrt(2)).params
     s = 1.7941225779941015  # sqrt(log 25)
@@ -92,9 +86,8 @@ def test_reference_scales_and_widths_by_hand():
     s = math.sqrt(math.log(20_000)) * math.log(25)
     gamma = s * math.sqrt(5 * math.log(20_000))
     np.testing.assert_allclose(p.statistics[:5], (s, s / math.sqrt(2), s, 2 * gamma, 0.0))
-    assert width_at(p.selection, 7) == pytest.approx(
-        math.sqrt(5 * gamma) + 0.5 * math.sqrt(5 * math.log(20_000 * (1 + 20_000 / gamma)))
-    )
+    width = math.sqrt(5 * gamma) + 0.5 * math.sqrt(5 * math.log(20_000 * (1 + 20_000 / gamma)))
+    assert width_at(p.selection, 7) == pytest.approx(width)
 
 
 @pytest.mark.parametrize("t", [1, 100, 20_000])
@@ -125,9 +118,6 @@ def width_at(selection, t):
     return float(width_of(jax.tree.map(np.float32, selection), np.float32(t)))
 
 
-# What users report
-
-
 @pytest.mark.parametrize("preset, off", [("exact", math.sqrt(0.5)), ("reference", math.sqrt(0.5)), ("theory", 1.0)])
 def test_what_a_user_reports(preset, off):
     """x x' and x y in the mean; Gaussian of the claimed covariance around it."""
@@ -135,27 +125,20 @@ def test_what_a_user_reports(preset, off):
     x, p, plays = [0.6, 0.0, -0.8], made.params.statistics, 40_000
     feature = [np.full(plays, value, np.float32) for value in x]
     t, paid, draws = np.arange(1, plays + 1, dtype=np.int32), np.full(plays, 0.5, np.float32), stream(3, "alg/encode")
-    sums = uncompiled(lambda p, t, feature, paid: local(3).encode(p, 1.0, draws, t, feature, paid, None))(
-        jax.tree.map(np.float32, p), t, feature, paid
-    )
+    encode = uncompiled(lambda p, t, feature, paid: local(3).encode(p, 1.0, draws, t, feature, paid, None))
+    sums = encode(jax.tree.map(np.float32, p), t, feature, paid)
     sent = np.stack([*sums.gram, *sums.vector], -1)
     want = np.array([x[i] * x[j] for i, j in pairs(3)] + [0.5 * value for value in x])
     scale = np.array([1.0 if i == j else off for i, j in pairs(3)] + [1.0] * 3) * p.vector
     assert np.all(np.abs(sent.mean(0) - want) < 5 * scale / math.sqrt(plays))
-    covariance = np.cov(sent.T) / np.outer(scale, scale)
-    assert np.all(np.abs(covariance - np.eye(9)) < 5 * math.sqrt(2 / plays))
+    assert np.all(np.abs((np.cov(sent.T) / np.outer(scale, scale)) - np.eye(9)) < 5 * math.sqrt(2 / plays))
 
 
 def test_clients_bound_what_they_report():
     feature = np.array([[3.0, 0.1, 0.0, np.nan, 1e30], [4.0, 0.1, 0.0, 0.5, np.inf]], np.float32)
-    x, y = uncompiled(lambda x, y: clip_pair(list(x), y, 0.5))(
-        feature, np.array([2.0, 0.3, -1.0, np.nan, np.inf], np.float32)
-    )
+    x, y = uncompiled(lambda x, y: clip_pair(list(x), y, 0.5))(feature, np.float32([2.0, 0.3, -1.0, np.nan, np.inf]))
     np.testing.assert_allclose(np.stack(x, -1), [[0.3, 0.4], [0.1, 0.1], [0, 0], [0, 0.5], [0.5, 0]], rtol=1e-6)
     np.testing.assert_allclose(y, [1.0, 0.3, 0.0, 0.0, 0.0], rtol=1e-6)
-
-
-# Trees
 
 
 def noises(form, seed, horizon, entries):
@@ -190,26 +173,16 @@ def test_noise_of_the_sums_at_every_play(form):
         np.testing.assert_allclose(released.vector, params.vector * np.array(drawn[3:]), rtol=1e-6)
 
 
-def test_nodes_of_a_horizon():
+def test_nodes_of_a_horizon_and_without_privacy_it_is_linucb():
     assert [tree_nodes("binary", t) for t in (2, 3, 4, 20_000)] == [2, 2, 3, 15]
     assert [tree_nodes("simplified", t) for t in (2, 3, 20, 21, 20_000)] == [1, 2, 3, 4, 10]
-
-
-# Limits
-
-
-def test_without_privacy_it_is_linucb():
-    for factory in (ldp_linucb, jdp_linucb):
-        for preset in ("reference", "theory"):
-            made, want = (
-                f(num_arms=9, dim=4, horizon=50, preset=preset) for f in (partial(factory, epsilon=INF), linucb)
-            )
-            assert made.params.statistics[:4] == (0.0, 0.0, 0.0, want.params.ridge)
-            for t in (1, 50):
-                p = want.params
-                assert width_at(made.params.selection, t) == pytest.approx(
-                    p.base + p.slope * math.sqrt(p.offset + math.log1p(p.growth * t))
-                )
+    for factory, preset in itertools.product((ldp_linucb, jdp_linucb), ("reference", "theory")):
+        sizes = {"num_arms": 9, "dim": 4, "horizon": 50, "preset": preset}
+        made, p = factory(epsilon=INF, **sizes).params, linucb(**sizes).params
+        assert made.statistics[:4] == (0.0, 0.0, 0.0, p.ridge)
+        for t in (1, 50):
+            width = p.base + p.slope * math.sqrt(p.offset + math.log1p(p.growth * t))
+            assert width_at(made.selection, t) == pytest.approx(width)
 
 
 @pytest.mark.dealt(8)
@@ -254,9 +227,6 @@ def test_theory_presets_play_near_uniformly(factory):
     assert theory > 0.75 * run(uniform).regret.values[..., -1].mean()
 
 
-# Claims
-
-
 def test_sensitivity_of_a_users_moments_by_search():
     rng = np.random.default_rng(0)
     for norm in (0.4, 1.0, math.sqrt(2)):
@@ -275,18 +245,16 @@ def test_what_is_truly_spent():
     for preset in ("reference", "theory"):
         made = make_ldp(epsilon=10.0, preset=preset)
         epsilon, delta = made.guarantee.spend(made.params)
-        assert gaussian_scale(math.sqrt(4.5), epsilon, delta, "analytic") == pytest.approx(
-            made.params.statistics.vector
-        )
+        scale = gaussian_scale(math.sqrt(4.5), epsilon, delta, "analytic")
+        assert made.params.statistics.vector == pytest.approx(scale)
     made = make_jdp(epsilon=10.0, preset="theory")  # 15 nodes of scale sqrt(2) s, squared sensitivity 8
     epsilon, delta = made.guarantee.spend(made.params)
     assert made.guarantee[:2] == ("central", "user") and 0 < epsilon < 1
     assert gaussian_scale(math.sqrt(4 * 15), epsilon, delta, "analytic") == pytest.approx(made.params.statistics.vector)
     made = make_jdp(epsilon=1.0, tree="binary")
     epsilon, delta = made.guarantee.spend(made.params)
-    assert gaussian_scale(math.sqrt(4.5 * 15), epsilon, delta, "analytic") == pytest.approx(
-        made.params.statistics.vector
-    )
+    scale = gaussian_scale(math.sqrt(4.5 * 15), epsilon, delta, "analytic")
+    assert made.params.statistics.vector == pytest.approx(scale)
     assert make_jdp(epsilon=1.0).guarantee.spend(make_jdp(epsilon=1.0).params)[0] == INF
 
 

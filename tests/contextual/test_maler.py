@@ -1,6 +1,4 @@
-"""Maler against a literal float64 transcription of its formulas, its promises,
-and the projection that its Newton experts need.
-"""
+"""Maler against a literal float64 transcription, its promises, and the projection that its Newton experts need."""
 
 import math
 from functools import cache, partial
@@ -54,9 +52,8 @@ def points(state):
     """All experts' points, [..., E, d], in units of the radius."""
     if hasattr(state, "points"):
         return state.points
-    return np.concatenate(
-        [state.convex[..., None, :], np.swapaxes(state.strong, -1, -2), np.swapaxes(state.newton, -1, -2)], axis=-2
-    )
+    strong, newton = (np.swapaxes(points, -1, -2) for points in (state.strong, state.newton))
+    return np.concatenate([state.convex[..., None, :], strong, newton], axis=-2)
 
 
 @pytest.mark.parametrize("dim, horizon, bound, G", others([(1, 300, 1.0, 1.0), (9, 300, 0.5, 1e4)]))
@@ -174,14 +171,11 @@ def test_one_lane_is_the_same_among_many(options):
     np.testing.assert_allclose(alone[0], whole[0][7], atol=1e-6)
 
 
-def test_bounds_scale_what_goes_in_and_out():
+def test_bounds_scale_what_goes_in_and_out_and_zero_stays_at_the_centre():
     one = lanes()["bounds 1.0 1.0"][0]
     for name in LANES:
         if name.startswith("bounds"):
             np.testing.assert_allclose(lanes()[name][0], LANES[name][1] * one, rtol=1e-5, atol=2e-6)
-
-
-def test_zero_gradients_leave_it_at_the_centre():
     ours, states = lanes()["zero"]
     assert not ours.any() and not points(states).any()
     assert np.exp(states.log_weights[-1].astype(float)).sum() == pytest.approx(1, abs=1e-5)
@@ -204,8 +198,7 @@ def test_learns_a_strongly_convex_stream():
     """Regret against the best fixed point grows like log T; uniform weights on nothing would grow like T."""
     x, best = lanes()["quadratic"][0].astype(float), TARGETS.mean(0)
     regret = np.cumsum(((x - TARGETS) ** 2).sum(1) - ((best - TARGETS) ** 2).sum(1))
-    still = ((TARGETS**2).sum(1) - ((best - TARGETS) ** 2).sum(1)).sum()
-    assert regret[-1] < 0.03 * still
+    assert regret[-1] < 0.03 * ((TARGETS**2).sum(1) - ((best - TARGETS) ** 2).sum(1)).sum()
     assert regret[-1] < 2 * regret[ROUNDS // 4]
 
 

@@ -25,21 +25,13 @@ made_of = partial(jb.algorithms.shuffle_linucb, num_arms=100, dim=5, horizon=20_
 make = partial(made_of, delta=0.1, window=20, preset="reference")  # as published
 
 
-# the vector code
-
-
-def test_code_by_hand():
-    """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)):
-    61.2 / eps^2 at c = 1, 612.2 / eps^2 at c = 10.
-    """
+def test_code_and_rounding_by_hand():
+    """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)): 61.2 / eps^2 at c = 1, tenfold at c = 10."""
     for epsilon, trials in ((0.2, 1530), (1.0, 612), (10.0, 6), (100.0, 0), (math.inf, 0)):
         code = vector_code(1.0, 20, 5, epsilon, 0.1)
         assert code.levels == pytest.approx(math.sqrt(80)) and code.trials == 20 * trials
     assert vector_code(1.0, 4, 3, 1.0, 0.1).levels == 4 and vector_code(1.0, 4, 7, 1.0, 0.1).levels == 7
-
-
-def test_rounding_by_hand():
-    """L = 2, g = 4: v = -2, 0.3, 2 is 0, 4.6, 8 in units of 1/2; 5 is cut to 2."""
+    # L = 2, g = 4: v = -2, 0.3, 2 is 0, 4.6, 8 in units of 1/2; 5 is cut to 2.
     value = np.float32([-2.0, 0.3, 2.0, 5.0])
     rounded = uncompiled(partial(encode, VectorCode(2.0, 4.0, 0.0)))
     assert rounded(np.full(4, 0.55, np.float32), value).tolist() == [0, 5, 8, 8]
@@ -81,9 +73,6 @@ def test_no_trials_no_noise():
     assert set(single.tolist()) == {0.0, 1.0} and single.mean() == pytest.approx(0.25, abs=0.07)
 
 
-# what is spent
-
-
 def exact_delta(code, law, one, other, epsilon):
     """The hockey-stick divergence between two users' coordinates [n] plus independent noise, over the product law."""
 
@@ -118,22 +107,17 @@ def test_vector_bound_holds_and_is_near(trials, delta):
     assert max(exact_delta(code, law, a, b, bound / 3) for a, b in pairs) > delta
 
 
-def test_vector_bound_nears_the_gaussian_limit():
+def test_vector_bound_nears_the_gaussian_limit_or_is_infinite():
     code = VectorCode(1.0, 9.0, 3e4)
     gaussian = gaussian_epsilon(2 * 9.0, math.sqrt(3e4 * 3 / 16), 1e-9)
     assert gaussian < vector_epsilon(code, 2.0, 20, 1e-9) < 1.3 * gaussian
-
-
-def test_vector_bound_is_infinite_where_shifts_leave_the_support():
     assert vector_epsilon(VectorCode(1.0, 9.0, 0.0), 2.0, 20, 0.1) == math.inf
     assert vector_epsilon(VectorCode(1.0, 9.0, 40.0), 2.0, 20, 0.1) == math.inf
     assert vector_epsilon(VectorCode(1.0, 9.0, 120.0), 2.0, 20, 1e-6) == math.inf
 
 
 def test_amplification():
-    """Locally private messages of huge budget are not amplified;
-    wide noise and many users are, and more so the more they are.
-    """
+    """Locally private messages of huge budget are not amplified; wide noise is, the more the more users there are."""
     assert shuffle_epsilon(5.0, 20, 0.1) == 5.0
     by_hand = math.log(1 + math.tanh(0.5) * (8 * math.sqrt(math.e * math.log(4e6) / 1e5) + 8 * math.e / 1e5))
     assert shuffle_epsilon(1.0, 10**5, 1e-6) == pytest.approx(by_hand)
@@ -165,9 +149,6 @@ def test_spend():
     for protocol in ("amplified", "vector"):
         made = make(epsilon=math.inf, protocol=protocol)
         assert made.guarantee.spend(made.params)[0] == math.inf
-
-
-# scales of the presets
 
 
 @pytest.mark.parametrize(
@@ -207,9 +188,6 @@ def test_without_noise_the_numbers_are_linucbs(protocol):
     assert params.statistics.ridge == 1e-4
     plain = jb.algorithms.linucb(num_arms=100, dim=5, horizon=20_000).params
     assert params.selection.base == plain.base and params.selection.offset == pytest.approx(plain.offset)
-
-
-# messages
 
 
 FORMS = {"amplified": shuffle_local_noise(3), "vector": vector(3)}
@@ -265,8 +243,7 @@ def test_a_batch_is_unbiased_with_the_printed_noise(protocol):
         scale = np.full(9, math.sqrt(code.trials * 3 / 16) / code.levels)
     np.testing.assert_allclose(found.mean(0), exact, atol=5 * scale.max() / math.sqrt(4000))
     np.testing.assert_allclose(found.std(0), scale, rtol=0.06)
-    correlation = np.corrcoef(found.T) - np.eye(9)
-    assert np.abs(correlation).max() < 0.09
+    assert np.abs(np.corrcoef(found.T) - np.eye(9)).max() < 0.09
 
 
 @pytest.mark.parametrize("protocol", ["amplified", "vector"])
@@ -308,13 +285,9 @@ def test_clients_keep_to_the_declared_bounds(protocol):
     with np.errstate(invalid="ignore"):
         (found,), _ = batch(protocol, 1.0, 4, 4, feature, np.float32([7, 1, 1, np.nan]), epsilon=math.inf, seeds=1)
     exact = [2, 0, 0, 0, 0, 0, 1, 0, 0]  # (1, 0, 0) with reward 1, and (1, 0, 0) with reward 0
-    levels = (
-        0 if protocol == "amplified" else make(dim=3, epsilon=math.inf, protocol=protocol).params.statistics.code.levels
-    )
+    quiet = make(dim=3, epsilon=math.inf, protocol=protocol).params.statistics
+    levels = 0 if protocol == "amplified" else quiet.code.levels
     np.testing.assert_allclose(found, exact, atol=(4 / levels if levels else 0) + 1e-6)
-
-
-# whole runs
 
 
 def run(factory, horizon, environment=CONTEXTS, **kwargs):
@@ -334,9 +307,7 @@ def test_windows():
 
 @pytest.mark.dealt(8)
 def test_the_policy_changes_after_full_batches_only():
-    """With fixed arms a frozen policy without exploration repeats its arm: changes come after plays 7, 14, 21, ...
-    alone.
-    """
+    """With fixed arms a frozen policy without exploration repeats its arm: only plays 7, 14, 21, ... bring changes."""
     world = jb.environments.contextual_linear(num_arms=6, dim=3, contexts="fixed")
     factory = partial(jb.algorithms.shuffle_linucb, epsilon=1.0, window=7, protocol="amplified", preset="reference")
     ds = run(factory, 40, world, seeds=64, checkpoints=range(1, 41))
@@ -363,11 +334,9 @@ def test_one_program_for_a_grid():
 @pytest.mark.dealt(8)
 def test_without_noise_a_window_of_one_is_linucb():
     """Exact sums inverted anew against Sherman and Morrison's update: the same regret up to few near ties."""
-    exact = run(
-        partial(jb.algorithms.shuffle_linucb, epsilon=math.inf, window=1, radius_scale=0.2, preset="reference"), 300
-    )
+    published = {"radius_scale": 0.2, "preset": "reference"}
+    exact = run(partial(jb.algorithms.shuffle_linucb, epsilon=math.inf, window=1, **published), 300)
     plain = run(partial(jb.algorithms.linucb, radius_scale=0.2), 300)
     # the first inverse, of ridge 1e-4, is ill-conditioned in float32: a lane may part there
-    same = np.isclose(exact.regret.values[0, :, -1], plain.regret.values[0, :, -1], rtol=1e-3)
-    assert same.mean() >= 0.5
+    assert np.isclose(exact.regret.values[0, :, -1], plain.regret.values[0, :, -1], rtol=1e-3).mean() >= 0.5
     assert exact.regret.values[0, :, -1].mean() == pytest.approx(plain.regret.values[0, :, -1].mean(), rel=0.2)

@@ -47,8 +47,6 @@ def lanes(environment):
     return dict(zip(algorithms, runs, strict=True))
 
 
-# CW-OFUL
-
 CASES = {
     "defaults": {},
     "clean": {"budget": 0.0, "radius_scale": 0.3},
@@ -94,7 +92,7 @@ def test_the_numbers_of_cw():
     assert made(numbers).params[2:] == pytest.approx(literal.cw_numbers(D, T, **want))
 
 
-def test_without_corruption_it_is_oful():
+def test_without_corruption_it_is_oful_and_an_unknown_budget_is_the_root_of_the_horizon():
     """That is linucb with the same width, bit for bit."""
     plain = linucb(num_arms=6, dim=D, horizon=T, radius_scale=0.3)
     width = made(CASES["clean"]).params.radius
@@ -102,9 +100,6 @@ def test_without_corruption_it_is_oful():
     for ours, run in zip(lanes(users)["clean"], of_cases([(plain, users())], SEEDS)[0], strict=True):
         np.testing.assert_array_equal(ours.history.action, run.history.action)
         np.testing.assert_array_equal(ours.state.theta, run.state.theta)
-
-
-def test_an_unknown_budget_is_the_root_of_the_horizon():
     assert made({}).params == made({"budget": math.sqrt(T)}).params
     assert made({}).program is made({"budget": 0}).program
 
@@ -153,8 +148,6 @@ def test_cw_bound_holds_and_needs_a_ridge():
     with pytest.raises(ValueError, match=r"ridge = 0.5 .*feature_norm squared"):
         bound(ridge=0.5)
 
-
-# Hvt-UCB and robust OFUL
 
 heavy = functools.partial(users, reward="student", df=1.8, noise_scale=0.3)
 HEAVY = {

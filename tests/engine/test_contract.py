@@ -1,6 +1,4 @@
-"""Every public factory keeps the contract: the rules of `jaxbandits.check` over the catalogue,
-and what only the package promises.
-"""
+"""Every public factory passes the rules of `jaxbandits.check`, and keeps what only the package promises."""
 
 import chex
 import jax
@@ -30,9 +28,7 @@ FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
 def breaches(subject, rules, but=()):
     """What a case breaks of some rules."""
-    return [
-        (rule.__name__, *found) for rule in rules if rule.__name__ not in but for found in findings_of(rule, subject)
-    ]
+    return [(rule.__name__, *each) for rule in rules if rule.__name__ not in but for each in findings_of(rule, subject)]
 
 
 def test_every_environment_and_adversary_has_a_case():
@@ -84,24 +80,12 @@ def test_a_saved_lane_goes_on(subject, name, monkeypatch):
         chex.assert_trees_all_equal(whole, again, strict=True)
 
 
-LIBRARY_CALLS = {
-    "dot_general",
-    "cholesky",
-    "eigh",
-    "lu",
-    "qr",
-    "svd",
-    "triangular_solve",
-    "schur",
-    "householder_product",
-}
+LIBRARY_CALLS = set("dot_general cholesky eigh lu qr svd triangular_solve schur householder_product".split())
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_linear_algebra_library_is_called(subject, name):
-    """The bitwise promise on a GPU covers programs without such calls:
-    docs/determinism.md names none of this release.
-    """
+    """A GPU's bitwise promise covers programs without such calls: docs/determinism.md names none of this release."""
     program, _ = _lane_program(subject.plan.groups[0], subject.case())
     used = {one.primitive.name for one in operations(program.eqns)}
     assert "add" in used and not used & LIBRARY_CALLS, used & LIBRARY_CALLS

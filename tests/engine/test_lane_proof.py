@@ -162,9 +162,7 @@ def test_a_filter_that_reads_other_lanes_is_found(monkeypatch):
     """Its rows by number are excepted, and nothing beside them."""
     subject, pooled = subject_of("robust_elimination"), filters._pool_groups
     close = subject.cell.algorithm.program.close
-    monkeypatch.setattr(
-        filters, "_pool_groups", lambda *args: jax.tree.map(lambda x: jnp.roll(x, 1, -1), pooled(*args))
-    )
+    monkeypatch.setattr(filters, "_pool_groups", lambda *x: jax.tree.map(lambda y: jnp.roll(y, 1, -1), pooled(*x)))
     found = proofs(subject, close=lambda *args: close(*args))  # another object, which is traced anew
     assert {name.split()[0] for name, proof in found.items() if proof.faults} == {"close"}
     assert all("mixes lanes: test_lane_proof.py" in fault for fault in faults_of(found))
@@ -212,9 +210,8 @@ def in_while(turn, carry):
 
 
 def steps_of_each(x):
-    return jax.vmap(
-        lambda x: lax.while_loop(lambda c: c[0] < x[0], lambda c: (c[0] + 1, c[1] + 1), (0.0, jnp.int32(0)))
-    )(x)[1]
+    start = (0.0, jnp.int32(0))
+    return jax.vmap(lambda x: lax.while_loop(lambda c: c[0] < x[0], lambda c: (c[0] + 1, c[1] + 1), start))(x)[1]
 
 
 def at_those(function):
@@ -450,5 +447,4 @@ def test_where_lanes_lie_after_a_reshape():
 
 def numbers(shape, axis, inner, size):
     """The lane of every entry, where lanes lie along an axis."""
-    along = np.arange(shape[axis]) // inner % size
-    return along.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return (np.arange(shape[axis]) // inner % size).reshape([-1 if i == axis else 1 for i in range(len(shape))])

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from uncompiled import uncompiled
 
 from jaxbandits import numerics
@@ -19,10 +20,10 @@ def test_sums_are_right_and_do_not_depend_on_the_batch():
     found = {k: sums([x[:k] for x in arrays]) for k in (8, 16, 24, 40)}
     for i, (n, x) in enumerate(zip(LENGTHS, arrays, strict=True)):
         many, cumulative = map(np.asarray, found[40][i])
-        np.testing.assert_allclose(many, x.astype(np.float64).sum(1), atol=1e-5 * n)
-        np.testing.assert_allclose(cumulative, np.cumsum(x.astype(np.float64), 1), atol=1e-5 * n)
+        assert_allclose(many, x.astype(np.float64).sum(1), atol=1e-5 * n)
+        assert_allclose(cumulative, np.cumsum(x.astype(np.float64), 1), atol=1e-5 * n)
         for k in (8, 16, 24):
-            np.testing.assert_array_equal(np.asarray(found[k][i][0]), many[:k])
+            assert_array_equal(np.asarray(found[k][i][0]), many[:k])
 
 
 @pytest.mark.parametrize("n", [2, 10, 40])
@@ -51,7 +52,7 @@ def test_argmax_takes_the_lowest_index(n):
 def test_settle_is_the_identity():
     arrays = np.float32(-3.5), np.arange(6, dtype=np.int32).reshape(2, 3), np.array([np.inf, np.nan], np.float32)
     settled = jax.jit(lambda arrays: [numerics.materialize(x) for x in arrays])(arrays)
-    jax.tree.map(np.testing.assert_array_equal, tuple(settled), arrays)
+    jax.tree.map(assert_array_equal, tuple(settled), arrays)
 
 
 def test_compensated_sum_keeps_what_float32_loses():
@@ -82,10 +83,10 @@ def test_small_linear_algebra(d):
 
     (inverse, pivot), refused, root, square = jax.tree.map(np.asarray, computed(matrix, indefinite, x))
     assert pivot > 0 and not refused > 0
-    np.testing.assert_allclose(inverse @ matrix, np.eye(d), atol=5e-3)
-    np.testing.assert_allclose(root @ matrix @ root.T, np.eye(d), atol=5e-3)
+    assert_allclose(inverse @ matrix, np.eye(d), atol=5e-3)
+    assert_allclose(root @ matrix @ root.T, np.eye(d), atol=5e-3)
     assert not np.triu(root, 1).any()
-    np.testing.assert_allclose(square, x @ matrix @ x, rtol=1e-4)
+    assert_allclose(square, x @ matrix @ x, rtol=1e-4)
 
 
 def test_safe_norm_neither_overflows_nor_divides_by_zero():
@@ -94,7 +95,7 @@ def test_safe_norm_neither_overflows_nor_divides_by_zero():
     x = np.concatenate([rows, np.repeat(sizes[:, None], 2, 1)]).astype(np.float32)
     wanted = [5e30, 0.0, 5e-30, *(sizes * np.sqrt(2))]
     for norm in (uncompiled(numerics.safe_norm), jax.jit(numerics.safe_norm)):
-        np.testing.assert_allclose(norm(x), wanted, rtol=1e-6)
+        assert_allclose(norm(x), wanted, rtol=1e-6)
 
 
 def test_a_tie_is_a_share_of_the_largest_whatever_its_sign():
@@ -108,7 +109,7 @@ def test_a_tie_is_a_share_of_the_largest_whatever_its_sign():
 @pytest.mark.parametrize("shape", [(4,), (4, 3)])
 def test_rounded_is_the_identity(shape):
     x = RNG.normal(size=shape).astype(np.float32)
-    np.testing.assert_array_equal(jax.jit(numerics.rounded)(x, np.arange(1, 5, dtype=np.int32)), x)
+    assert_array_equal(jax.jit(numerics.rounded)(x, np.arange(1, 5, dtype=np.int32)), x)
 
 
 @pytest.mark.parametrize("axes", [(0, 0), (1, 0), (-1, 1)], ids=["before", "points behind", "all behind"])
@@ -119,12 +120,8 @@ def test_numbers_kept_for_arms_are_those_of_numpy_wherever_their_lanes_lie(axes)
 
     def one(kept, arm, value):
         kept = columns.added(columns.replace_entry(kept, arm, value), arm, columns.entry(kept, arm))
-        return (
-            kept,
-            columns.argmax(kept),
-            columns.sum_entries(columns.map_arms(lambda x: 2 * x, kept)),
-            columns.together(kept),
-        )
+        total = columns.sum_entries(columns.map_arms(lambda x: 2 * x, kept))
+        return kept, columns.argmax(kept), total, columns.together(kept)
 
     inner, outer = axes
     laid = np.moveaxis(np.moveaxis(numbers, 1, inner + 1 if inner >= 0 else -1), 0, outer)
@@ -134,9 +131,7 @@ def test_numbers_kept_for_arms_are_those_of_numpy_wherever_their_lanes_lie(axes)
     expected = numbers.copy()
     for s, p in np.ndindex(seeds, points):
         expected[s, p, arm[s, p]] = value[p] + numbers[s, p, arm[s, p]]
-    np.testing.assert_array_equal(
-        np.moveaxis(np.moveaxis(kept.rows, outer, 0), inner + 1 if inner >= 0 else -1, 1), expected
-    )
-    np.testing.assert_array_equal(together, expected)
-    np.testing.assert_array_equal(best, expected.argmax(-1))
-    np.testing.assert_allclose(total, 2 * expected.sum(-1), rtol=1e-5)
+    assert_array_equal(np.moveaxis(np.moveaxis(kept.rows, outer, 0), inner + 1 if inner >= 0 else -1, 1), expected)
+    assert_array_equal(together, expected)
+    assert_array_equal(best, expected.argmax(-1))
+    assert_allclose(total, 2 * expected.sum(-1), rtol=1e-5)

@@ -28,14 +28,11 @@ VECTORS = [
 ]
 
 
-def test_published_vectors():
+def test_published_vectors_and_those_of_jax():
     """By the simulator's generator, compiled and not, and by the one of the tests' oracles."""
     counter, key, output = np.array(VECTORS, np.uint32).transpose(1, 2, 0)
     for generator in (jax.jit(threefry2x32), uncompiled(threefry2x32), numpy_draws.threefry2x32):
         np.testing.assert_array_equal(generator(tuple(key), tuple(counter)), output)
-
-
-def test_equals_jax():
     rng = np.random.default_rng(0)
     key = rng.integers(0, 2**32, 2, dtype=np.uint32)
     counters = rng.integers(0, 2**32, (2, 500), dtype=np.uint32)
@@ -83,9 +80,7 @@ def test_bits_of_several_streams_are_theirs():
 
     def both(t):
         streams = [(draws.child(name), number) for name, number in numbers.items()]
-        return bits_of_streams(*streams, t=t), jnp.concatenate(
-            [stream.bits(t, (number,)) for stream, number in streams]
-        )
+        return bits_of_streams(*streams, t=t), jnp.concatenate([stream.bits(t, (n,)) for stream, n in streams])
 
     np.testing.assert_array_equal(*jax.jit(both)(np.int32(17)))
 

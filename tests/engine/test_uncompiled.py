@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from numpy.testing import assert_allclose, assert_array_equal
 from uncompiled import uncompiled
 
 NAN, INF = np.nan, np.inf
@@ -189,11 +190,9 @@ def test_evaluated_is_compiled(dtype):
             where = f"{family.__name__}, result {i}"
             assert x.dtype == y.dtype and x.shape == y.shape, where
             if family in EXACT or y.dtype.kind != "f":
-                np.testing.assert_array_equal(x, y, err_msg=where)
+                assert_array_equal(x, y, err_msg=where)
             else:
-                np.testing.assert_allclose(
-                    x, y, rtol=64 * np.finfo(dtype).eps, atol=64 * np.finfo(dtype).eps, err_msg=where
-                )
+                assert_allclose(x, y, rtol=64 * np.finfo(dtype).eps, atol=64 * np.finfo(dtype).eps, err_msg=where)
 
 
 def test_a_function_is_traced_once_for_arguments_of_a_kind():
@@ -204,6 +203,6 @@ def test_a_function_is_traced_once_for_arguments_of_a_kind():
         traces.append(x.shape)
         return x + 1
 
-    np.testing.assert_array_equal(shifted(X), X + 1)
-    np.testing.assert_array_equal(shifted(2 * X), 2 * X + 1)
+    assert_array_equal(shifted(X), X + 1)
+    assert_array_equal(shifted(2 * X), 2 * X + 1)
     assert isinstance(shifted(X[0]), np.ndarray) and traces == [X.shape, X[0].shape]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from uncompiled import uncompiled
 
@@ -28,9 +29,8 @@ def huber_run(attack, report):
     @uncompiled
     def run(params, draws, t, reward, action):
         play = jnp.ones(t.shape, bool)
-        seen = AdversaryView(
-            t, (), action, play, Truth(jnp.asarray(MEANS)), (), (), (), lambda a: 100 + a.astype(jnp.float32)
-        )
+        sample = lambda a: 100 + a.astype(jnp.float32)
+        seen = AdversaryView(t, (), action, play, Truth(jnp.asarray(MEANS)), (), (), (), sample)
         payload = Report(reward, action, t % 2 == 0) if report else reward
         payload, hit, _ = attack.corrupt(params, (), draws, t, payload, seen)
         assert hit is False  # regret counts contaminated plays
@@ -63,16 +63,13 @@ def test_huber_by_its_definition(kind):
     hit = got != REWARD
     assert abs(hit.mean() - 0.2) < 4 * np.sqrt(0.16 / N)
     want = np.array([literal(r, int(a)) for r, a in zip(REWARD, ACTION, strict=True)], np.float32)
-    np.testing.assert_array_equal(got[hit], want[hit])
+    assert_array_equal(got[hit], want[hit])
     assert (got[~hit] == REWARD[~hit]).all()
-    np.testing.assert_array_equal(
-        hit, huber_on(huber(corruption=0.2, value="inf")) == np.inf
-    )  # one hit mask for all kinds
+    assert_array_equal(hit, huber_on(huber(corruption=0.2, value="inf")) == np.inf)  # one hit mask for all kinds
 
 
 @pytest.mark.parametrize(
-    ("kind", "law"),
-    [("gaussian", stats.norm(2, 3)), ("cauchy", stats.cauchy(2, 3)), ("random_sign", None)],
+    ("kind", "law"), [("gaussian", stats.norm(2, 3)), ("cauchy", stats.cauchy(2, 3)), ("random_sign", None)]
 )
 def test_huber_laws(kind, law):
     got = huber_on(huber(corruption=1.0, kind=kind, value=2.0, scale=3.0)).astype(float)
@@ -86,39 +83,28 @@ def test_huber_laws(kind, law):
 
 @pytest.mark.parametrize("kind", ["fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target"])
 def test_huber_without_corruption_changes_no_bit_and_windows_do_not_matter(kind):
-    np.testing.assert_array_equal(
-        huber_on(huber(corruption=0.0, kind=kind, value="nan" if kind == "fixed" else None)), REWARD
-    )
+    assert_array_equal(huber_on(huber(corruption=0.0, kind=kind, value="nan" if kind == "fixed" else None)), REWARD)
     adversary = huber(corruption=0.3, kind=kind)
     whole = huber_on(adversary, stop=40)
-    np.testing.assert_array_equal(
-        np.concatenate([huber_on(adversary, start=s, stop=s + 8) for s in range(0, 40, 8)]), whole
-    )
+    assert_array_equal(np.concatenate([huber_on(adversary, start=s, stop=s + 8) for s in range(0, 40, 8)]), whole)
 
 
 def test_huber_on_reports_draws_once_a_report_and_leaves_absent_ones():
     got = huber_on(huber(corruption=1.0, kind="target", value=4.0), report=True)
     present = np.arange(1, N + 1) % 2 == 0
-    np.testing.assert_array_equal(got[~present], REWARD[~present])
-    np.testing.assert_array_equal(got[present], np.where(ACTION == BEST, -4.0, 4.0)[present])
+    assert_array_equal(got[~present], REWARD[~present])
+    assert_array_equal(got[present], np.where(ACTION == BEST, -4.0, 4.0)[present])
     swapped = huber_on(huber(corruption=1.0, kind="swapped"), report=True)
     want = np.array([100 + MIRROR[int(a)] for a in ACTION])
-    np.testing.assert_array_equal(swapped, np.where(present, want, REWARD))
+    assert_array_equal(swapped, np.where(present, want, REWARD))
 
 
 def test_mirrored_ranks_above_the_unrolled_size():
-    means = RNG.integers(10, size=50).astype(np.float32)  # many ties
-    order = np.argsort(means, kind="stable")
-    want = np.empty(50, np.int64)
-    want[order] = order[::-1]
-    arms = np.arange(50, dtype=np.int32)
-    rank = uncompiled(mirror_arm)
-    np.testing.assert_array_equal(rank(np.broadcast_to(means, (50, 50)), arms), want)
-    small = means[:11]
-    order = np.argsort(small, kind="stable")
-    want = np.empty(11, np.int64)
-    want[order] = order[::-1]
-    np.testing.assert_array_equal(rank(np.broadcast_to(small, (11, 11)), arms[:11]), want)
+    means, rank = RNG.integers(10, size=50).astype(np.float32), uncompiled(mirror_arm)  # many ties
+    for n in (50, 11):
+        order, want = np.argsort(means[:n], kind="stable"), np.empty(n, np.int64)
+        want[order] = order[::-1]
+        assert_array_equal(rank(np.broadcast_to(means[:n], (n, n)), np.arange(n, dtype=np.int32)), want)
 
 
 AGENTS, DIM, PLAYS = 10, 3, 7
@@ -131,9 +117,7 @@ THETA = np.array([0.5, -0.2, 0.1], np.float32)
 def byzantine_run(attack):
     def run(params, draws, first, gram, vector):
         t = first + jnp.arange(PLAYS + 2, dtype=jnp.int32)
-        seen = AdversaryView(
-            t, (), (), jnp.arange(PLAYS + 2) < PLAYS, Truth(theta=jnp.asarray(THETA)), (), (), (), None
-        )
+        seen = AdversaryView(t, (), (), np.arange(PLAYS + 2) < PLAYS, Truth(theta=jnp.asarray(THETA)), (), (), (), None)
         return attack.corrupt(params, (), draws, t, Moments(gram, vector), seen)[:2]
 
     return uncompiled(jax.vmap(run, (None, None, 0, None, None)))
@@ -168,16 +152,14 @@ def test_byzantine_by_its_definition(kind, part):
     assert hit.tolist() == [True] * 3 + [False] * 7  # floor(2.5 + 1/2)
     want_gram, want_vector = literal_byzantine(kind, 1.5, hit)
     for i in range(AGENTS):
-        np.testing.assert_allclose(gram[i], want_gram if hit[i] and part != "vector" else GRAM[i], rtol=2e-5, atol=1e-5)
-        np.testing.assert_allclose(
-            vector[i], want_vector if hit[i] and part != "matrix" else VECTOR[i], rtol=2e-5, atol=1e-5
-        )
+        assert_allclose(gram[i], want_gram if hit[i] and part != "vector" else GRAM[i], rtol=2e-5, atol=1e-5)
+        assert_allclose(vector[i], want_vector if hit[i] and part != "matrix" else VECTOR[i], rtol=2e-5, atol=1e-5)
 
 
 def test_byzantine_sign_flip_and_none():
     gram, vector, hit = byzantine_on(byzantine(corruption=0.2, kind="sign_flip", scale=3.0))
-    np.testing.assert_array_equal(gram, GRAM)
-    np.testing.assert_allclose(vector, np.where(hit[:, None], -3 * VECTOR, VECTOR))
+    assert_array_equal(gram, GRAM)
+    assert_allclose(vector, np.where(hit[:, None], -3 * VECTOR, VECTOR))
     gram, vector, hit = byzantine_on(byzantine(kind="none"))
     assert not hit.any() and (gram == GRAM).all() and (vector == VECTOR).all()
 
@@ -186,7 +168,7 @@ def test_byzantine_noise_is_symmetric_with_the_stated_scale():
     gram, vector, _ = byzantine_on(byzantine(corruption=0.4, kind="noise", scale=0.5), windows=700)
     gram = gram[:, :4].reshape(-1, DIM, DIM) / (0.5 * PLAYS)
     vector = vector[:, :4].reshape(-1, DIM) / (0.5 * PLAYS)
-    np.testing.assert_array_equal(gram, gram.transpose(0, 2, 1))
+    assert_array_equal(gram, gram.transpose(0, 2, 1))
     assert stats.kstest(gram[:, 0, 1], "norm").pvalue > 1e-3 and stats.kstest(vector[:, 0], "norm").pvalue > 1e-3
     assert stats.kstest(gram[:, 1, 1], stats.norm(0, np.sqrt(2)).cdf).pvalue > 1e-3
     assert stats.kstest(gram[:, 1, 1], "norm").pvalue < 1e-3
@@ -205,7 +187,7 @@ def test_byzantine_agents_attack_with_the_given_chance_in_each_window():
     assert not hit[:, 4:].any() and abs(hit[:, :4].mean() - 0.3) < 4 * np.sqrt(0.21 / 1600)
     some = int(np.flatnonzero((hit.sum(1) > 0) & (hit.sum(1) < 4))[0])  # honest that day: agents of the four included
     vector, h = vectors[some], hit[some]
-    np.testing.assert_allclose(vector[h], np.broadcast_to(-VECTOR[~h].mean(0), vector[h].shape), rtol=1e-4, atol=1e-6)
+    assert_allclose(vector[h], np.broadcast_to(-VECTOR[~h].mean(0), vector[h].shape), rtol=1e-4, atol=1e-6)
 
 
 def test_attacks_refuse_what_they_do_not_know():
@@ -256,9 +238,9 @@ def test_an_attacker_in_range_sends_what_an_honest_client_could_have_sent():
         return Report(sent, None, None) if rewards.shape[0] == 4 else Loss(-sent[0])
 
     plain = Report(np.zeros(4, np.float32), np.full(4, BEST, np.int32), np.ones(4, bool))
-    np.testing.assert_array_equal(attacked_message("in_range", plain, encode=encode).value, -2.0)
+    assert_array_equal(attacked_message("in_range", plain, encode=encode).value, -2.0)
     other = plain._replace(arm=np.zeros(4, np.int32))
-    np.testing.assert_array_equal(attacked_message("in_range", other, action=0, encode=encode).value, 2.0)
+    assert_array_equal(attacked_message("in_range", other, action=0, encode=encode).value, 2.0)
     assert float(attacked_message("in_range", Loss(np.float32(0)), encode=encode, plays=1).total) == 2
     with pytest.raises(ValueError, match="message_adversary"):
         attacked_message("in_range", np.zeros(4, np.float32))
@@ -280,7 +262,7 @@ def test_losses_under_attack_cost_regret(name):
     attack = functools.partial(huber, kind="target", value=5.0)
     found = jb.sweep(made, losses, message_adversary=attack, grid=grid, **settings)
     regret = found.regret.squeeze().transpose("message_adversary.corruption", "seed").values
-    np.testing.assert_array_equal(regret[0], clean.regret.squeeze().values)
+    assert_array_equal(regret[0], clean.regret.squeeze().values)
     assert regret[1].mean() > 1.3 * regret[0].mean()
 
 
@@ -296,10 +278,7 @@ def test_an_attack_in_range_is_the_strongest_that_a_clipping_server_lets_through
             "grid": {"reward_adversary.corruption": [0.0, 0.1]},
         },
     }
-    regret = {
-        name: jb.sweep(local, arms, **more, **settings).regret.mean("seed").values.ravel()
-        for name, more in attacks.items()
-    }
+    regret = {k: jb.sweep(local, arms, **x, **settings).regret.mean("seed").values.ravel() for k, x in attacks.items()}
     assert regret["in range"] == pytest.approx(regret["infinite"], rel=0.02)
     none, before = regret["before"]
     assert regret["in range"] > before > none

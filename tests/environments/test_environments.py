@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
@@ -14,18 +15,12 @@ from uncompiled import uncompiled
 from jaxbandits import simulator, spans
 from jaxbandits.algorithms.stochastic.ucb1 import ucb1
 from jaxbandits.environments import contextual
+from jaxbandits.environments import losses as loss_kinds
 from jaxbandits.environments.contextual import contextual_linear
 from jaxbandits.environments.experts import rotating_experts
 from jaxbandits.environments.federated import federated_linear
 from jaxbandits.environments.linear import linear_arms
-from jaxbandits.environments.losses import (
-    bernoulli_losses,
-    fixed_gap_losses,
-    lemma51_losses,
-    loss_table,
-    sinusoid_losses,
-    switching_losses,
-)
+from jaxbandits.environments.losses import bernoulli_losses, sinusoid_losses, switching_losses
 from jaxbandits.random import Draws
 
 FULLY_OPTIMIZED_JIT = functools.partial(jax.jit, compiler_options=FULLY_OPTIMIZED)
@@ -61,16 +56,16 @@ ADVICE = np.random.default_rng(1).dirichlet(np.ones(3), size=5)
 MOVING = np.random.default_rng(2).dirichlet(np.ones(3), size=(300, 5))
 INNER = bernoulli_losses(means=[0.2, 0.5, 0.7])
 LOSSES = {
-    "fixed_gap": fixed_gap_losses(num_arms=3, best=1, base=0.6, gap=0.2),
+    "fixed_gap": loss_kinds.fixed_gap_losses(num_arms=3, best=1, base=0.6, gap=0.2),
     "bernoulli": INNER,
-    "table": loss_table(losses=TABLE),
+    "table": loss_kinds.loss_table(losses=TABLE),
     "switching": switching_losses(num_arms=3, cuts=[0, 40, 111], arms=[2, 0, 1], base=0.7, gap=0.5),
     "many_cuts": switching_losses(num_arms=3, cuts=np.arange(0, 400, 10), arms=np.arange(40) % 3),
     "sinusoid": sinusoid_losses(num_arms=5, period=37),
     "sinusoid_fraction": sinusoid_losses(num_arms=5, period=37.37),
     "sinusoid_one": sinusoid_losses(num_arms=3, period=1),
-    "lemma51": lemma51_losses(change=50),
-    "lemma51_primed": lemma51_losses(change=50, primed=True),
+    "lemma51": loss_kinds.lemma51_losses(change=50),
+    "lemma51_primed": loss_kinds.lemma51_losses(change=50, primed=True),
 }
 WORLDS = {
     **LOSSES,
@@ -113,31 +108,26 @@ def same_in_windows_of_any_length(environment, play):
     _, whole, _, _ = play(environment, np.arange(1, 25), action)
     for p in (1, 3):
         parts = [play(environment, np.arange(s + 1, s + p + 1), action[s : s + p])[1] for s in range(0, 24, p)]
-        np.testing.assert_array_equal(np.concatenate(parts), whole)
+        assert_array_equal(np.concatenate(parts), whole)
     other = (action + 1) % environment.facts["num_arms"]
     mixed = np.where(np.arange(24).reshape(-1, *[1] * (action.ndim - 1)) < 12, action, other)
-    np.testing.assert_array_equal(play(environment, np.arange(1, 25), mixed)[1][:12], whole[:12])
+    assert_array_equal(play(environment, np.arange(1, 25), mixed)[1][:12], whole[:12])
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_truth_and_regret_agree_in_float64(name):
     environment = WORLDS[name]
     with jax.enable_x64(True):
-        _, _, score, truth = play(
-            environment,
-            np.arange(1, 25),
-            action := actions_for(environment, 24),
-            dtype=np.float64,
-            root=Draws(np.uint32(3), "environment", jnp.float64),
-        )
+        action, root = actions_for(environment, 24), Draws(np.uint32(3), "environment", jnp.float64)
+        _, _, score, truth = play(environment, np.arange(1, 25), action, root, np.float64)
     means = np.broadcast_to(truth.means, (*action.shape, environment.facts["num_arms"]))
     played = np.take_along_axis(means, action[..., None], -1)[..., 0]
     if score.regret is None:
-        np.testing.assert_allclose(environment.facts["means"][action], played, atol=1e-12)
+        assert_allclose(environment.facts["means"][action], played, atol=1e-12)
     elif environment.world.baseline is None:
-        np.testing.assert_allclose(score.regret, means.max(-1) - played, atol=1e-12)
+        assert_allclose(score.regret, means.max(-1) - played, atol=1e-12)
     else:
-        np.testing.assert_allclose(score.regret, 1 - played, atol=1e-9)
+        assert_allclose(score.regret, 1 - played, atol=1e-9)
 
 
 def mean_losses(name, t):
@@ -145,8 +135,7 @@ def mean_losses(name, t):
     if name == "table":
         return TABLE[t - 1]
     if name == "switching":
-        best = np.where(t <= 40, 2, np.where(t <= 111, 0, 1))
-        return 0.7 - 0.5 * (best[:, None] == np.arange(3))
+        return 0.7 - 0.5 * (np.where(t <= 40, 2, np.where(t <= 111, 0, 1))[:, None] == np.arange(3))
     if name == "many_cuts":
         return 0.6 - 0.4 * (((t[:, None] - 1) // 10) % 3 == np.arange(3))
     if name.startswith("sinusoid"):
@@ -154,8 +143,7 @@ def mean_losses(name, t):
         i = np.arange(k)
         return 0.5 + 0.3 * np.sin(2 * np.pi * (t[:, None] / period + i / k)) + 0.2 * i / (k - 1)
     if name.startswith("lemma51"):
-        dropped = (t > 50) & (name == "lemma51_primed")
-        return np.stack([np.full(len(t), 0.5), np.where(dropped, 0.0, 1.0)], -1)
+        return np.stack([np.full(len(t), 0.5), np.where((t > 50) & (name == "lemma51_primed"), 0.0, 1.0)], -1)
     return np.broadcast_to({"fixed_gap": [0.6, 0.4, 0.6], "bernoulli": [0.2, 0.5, 0.7]}[name], (len(t), 3))
 
 
@@ -165,17 +153,17 @@ def test_losses_and_baselines_equal_the_formulas(name):
     want = mean_losses(name, t)
     for arm in range(environment.facts["num_arms"]):
         truth = np.broadcast_to(play(environment, t, np.full(len(t), arm))[3].means, want.shape)
-        np.testing.assert_allclose(1 - truth, want, atol=2e-6)
+        assert_allclose(1 - truth, want, atol=2e-6)
         reward = play(environment, t, np.full(len(t), arm))[1]
         if name != "bernoulli":
-            np.testing.assert_allclose(1 - reward, want[:, arm], atol=2e-6)
+            assert_allclose(1 - reward, want[:, arm], atol=2e-6)
     times = np.array([1, 2, 39, 40, 41, 111, 112, 390])
     total = np.cumsum(want, axis=0)[times - 1]
-    np.testing.assert_allclose(environment.facts["losses"].cumulative(environment.params, times), total, atol=1e-9)
+    assert_allclose(environment.facts["losses"].cumulative(environment.params, times), total, atol=1e-9)
     if environment.world.baseline is None:
-        np.testing.assert_allclose(environment.facts["means"], 1 - want[0], atol=1e-12)
+        assert_allclose(environment.facts["means"], 1 - want[0], atol=1e-12)
     else:
-        np.testing.assert_allclose(environment.world.baseline(environment.params, 0, times), total.min(1), atol=1e-9)
+        assert_allclose(environment.world.baseline(environment.params, 0, times), total.min(1), atol=1e-9)
 
 
 @pytest.mark.parametrize("period", [1000.0, 997.0, 3.7, 123456.789, 1.0 + 2**-20])
@@ -188,23 +176,17 @@ def test_sinusoid_is_accurate_in_float32_at_large_t(period):
     i = np.arange(7)
     want = 0.5 + 0.3 * np.sin(2 * np.pi * (phase[:, None].astype(float) + i / 7)) + 0.2 * i / 6
     assert np.abs(got - want).max() < 1e-6
-    naive = np.sin(
-        np.float32(2 * np.pi) * (t.astype(np.float32) / np.float32(period))
-    )  # what the integers are there for
+    # what the integers are there for
+    naive = np.sin(np.float32(2 * np.pi) * (t.astype(np.float32) / np.float32(period)))
     assert np.abs(naive - np.sin(2 * np.pi * phase.astype(float))).max() > 1e-3
 
 
 def test_sinusoid_closed_form_at_large_times():
     environment = sinusoid_losses(num_arms=3, period=777.25)
-    t = np.arange(1, 1_000_001)
-    times = np.array([10, 999_999, 1_000_000])
-    i = np.arange(3)
-    want = [
-        (0.5 + 0.3 * np.sin(2 * np.pi * (np.fmod(t, 777.25) / 777.25 + j / 3)) + 0.1 * j).cumsum()[times - 1] for j in i
-    ]
-    np.testing.assert_allclose(
-        environment.facts["losses"].cumulative(environment.params, times), np.stack(want, -1), rtol=1e-9
-    )
+    times, i = np.array([10, 999_999, 1_000_000]), np.arange(3)
+    phase = np.fmod(np.arange(1, 1_000_001), 777.25)[:, None] / 777.25
+    want = (0.5 + 0.3 * np.sin(2 * np.pi * (phase + i / 3)) + 0.1 * i).cumsum(0)[times - 1]
+    assert_allclose(environment.facts["losses"].cumulative(environment.params, times), want, rtol=1e-9)
 
 
 def brute_experts(losses, advice, times):
@@ -228,15 +210,15 @@ def test_rotating_experts(name, monkeypatch):
     advice = literal_advice(t, n, k, 0.3, 7)
     action = actions_for(environment, len(t))
     context, reward, score, _ = play(environment, t, action)
-    np.testing.assert_allclose(context, advice, atol=1e-6)
-    np.testing.assert_array_equal(reward, play(inner, t, action)[1])  # the inner world's draws, under their usual path
+    assert_allclose(context, advice, atol=1e-6)
+    assert_array_equal(reward, play(inner, t, action)[1])  # the inner world's draws, under their usual path
     losses = mean_losses(name, t)
-    np.testing.assert_allclose(score.regret, losses[np.arange(len(t)), action], atol=2e-6)
+    assert_allclose(score.regret, losses[np.arange(len(t)), action], atol=2e-6)
     times = np.array([1, 7, 8, 20, 21, 300, 390])
     want = brute_experts(losses, advice, times)
     for chunk in (1 << 20, 30):  # one stretch, and many
         monkeypatch.setattr("jaxbandits.environments.experts.CHUNK", chunk)
-        np.testing.assert_allclose(environment.world.baseline(environment.params, 0, times), want, atol=1e-9)
+        assert_allclose(environment.world.baseline(environment.params, 0, times), want, atol=1e-9)
 
 
 def test_given_advice():
@@ -245,9 +227,9 @@ def test_given_advice():
     for advice in (ADVICE, MOVING):
         environment = rotating_experts(losses=INNER, advice=advice)
         full = np.broadcast_to(advice, (300, 5, 3))
-        np.testing.assert_allclose(play(environment, t, np.zeros(300))[0], full, atol=1e-6)
+        assert_allclose(play(environment, t, np.zeros(300))[0], full, atol=1e-6)
         got = environment.world.baseline(environment.params, 0, times)
-        np.testing.assert_allclose(got, brute_experts(losses, full, times), atol=1e-9)
+        assert_allclose(got, brute_experts(losses, full, times), atol=1e-9)
     assert rotating_experts(losses=INNER, advice=MOVING).facts["max_horizon"] == 300
 
 
@@ -271,22 +253,20 @@ def test_laws_of_linear_arms():
             else:
                 assert set(np.unique(reward)) == {-1.0, 1.0}
                 assert abs(reward.mean() - theta[arm]) < 4 / np.sqrt(n)
-    np.testing.assert_allclose(environment.facts["means"], theta)
+    assert_allclose(environment.facts["means"], theta)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
 def test_federated_arms_are_uniform_on_the_sphere(dim):
     environment = federated_linear(num_agents=3, num_arms=4, dim=dim, theta_norm=0.5, reward="bounded", noise_scale=0.4)
     n = 3000
-    context, reward, score, truth = play(environment, np.arange(1, n + 1), np.zeros((n, 3)))
+    context, y, score, truth = play(environment, np.arange(1, n + 1), np.zeros((n, 3)))
     context = np.asarray(context, float)
-    assert context.shape == (n, 3, 4, dim) and reward.shape == score.regret.shape == (n, 3)
-    np.testing.assert_allclose(np.linalg.norm(context, axis=-1), 1, atol=1e-6)
+    assert context.shape == (n, 3, 4, dim) and y.shape == score.regret.shape == (n, 3)
+    assert_allclose(np.linalg.norm(context, axis=-1), 1, atol=1e-6)
     x = context.reshape(-1, dim)
-    moment = x.T @ x / len(x)
-    assert np.abs(moment - np.eye(dim) / dim).max() < 5 / np.sqrt(len(x)) and np.abs(x.mean(0)).max() < 5 / np.sqrt(
-        len(x)
-    )
+    assert np.abs((x.T @ x / len(x)) - np.eye(dim) / dim).max() < 5 / np.sqrt(len(x))
+    assert np.abs(x.mean(0)).max() < 5 / np.sqrt(len(x))
     if dim == 3:  # Archimedes: a coordinate is uniform
         assert stats.kstest(x[:, 1], "uniform", (-1, 2)).pvalue > 1e-3
     if dim == 4:  # the squared norm of any two coordinates is uniform, and so is the angle between them
@@ -295,11 +275,9 @@ def test_federated_arms_are_uniform_on_the_sphere(dim):
             assert stats.kstest(np.arctan2(*x[:, pair].T), "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
     flat = context.reshape(n, -1)
     assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 5.5 / np.sqrt(n)  # agents, arms: all independent
-    noise = np.asarray(
-        reward - np.einsum("pnd,d->pn", context[:, :, 0], np.full(dim, 0.5 / np.sqrt(dim))), float
-    ).ravel()
+    noise = np.asarray(y - np.einsum("pnd,d->pn", context[:, :, 0], np.full(dim, 0.5 / np.sqrt(dim))), float).ravel()
     assert stats.kstest(noise, "uniform", (-0.4, 0.8)).pvalue > 1e-3
-    np.testing.assert_allclose(np.linalg.norm(truth.theta), 0.5, rtol=1e-6)
+    assert_allclose(np.linalg.norm(truth.theta), 0.5, rtol=1e-6)
 
 
 @pytest.mark.parametrize("features", ["unit", "reference"])
@@ -312,20 +290,18 @@ def test_contextual_features_of_the_paper_and_of_its_code(features, contexts):
     context, theta, means = (np.asarray(x, float) for x in (context, truth.theta, truth.means))
     scale = 2**-0.5 if features == "unit" else 1.0
     free = context[:, dim:] if features == "reference" else context
-    np.testing.assert_allclose(np.linalg.norm(free[..., :-1], axis=-1), scale, atol=1e-6)
-    np.testing.assert_allclose(context[..., -1], scale, atol=1e-6)
-    np.testing.assert_allclose(theta[-1], 2**-0.5 if features == "unit" else 0.5, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(theta[:-1]), theta[-1], atol=1e-6)
+    assert_allclose(np.linalg.norm(free[..., :-1], axis=-1), scale, atol=1e-6)
+    assert_allclose(context[..., -1], scale, atol=1e-6)
+    assert_allclose(theta[-1], 2**-0.5 if features == "unit" else 0.5, atol=1e-6)
+    assert_allclose(np.linalg.norm(theta[:-1]), theta[-1], atol=1e-6)
     if features == "reference":
         basis = np.eye(dim)
         basis[:-1, -1] = 1
-        np.testing.assert_array_equal(context[:, :dim], np.broadcast_to(basis, (n, dim, dim)))
+        assert_array_equal(context[:, :dim], np.broadcast_to(basis, (n, dim, dim)))
     assert np.linalg.norm(context, axis=-1).max() <= environment.facts["feature_norm"] + 1e-6
     assert means.min() > -1e-6 and means.max() < 1 + 1e-6
-    played = means[np.arange(n), np.arange(n) % arms]
-    assert abs(np.mean(np.asarray(reward) - played)) < 4 * 0.5 / np.sqrt(n)
-    fixed = (context == context[:1]).all()
-    assert fixed == (contexts == "fixed")
+    assert abs(np.mean(np.asarray(reward) - means[np.arange(n), np.arange(n) % arms])) < 4 * 0.5 / np.sqrt(n)
+    assert (context == context[:1]).all() == (contexts == "fixed")
     again = play(environment, t, np.arange(n) % arms, root=Draws(np.uint32(4)).child("environment"))
     assert np.abs(np.asarray(again[3].theta) - theta).max() > 1e-2  # another trial, another theta
     if contexts == "redraw":
@@ -339,7 +315,7 @@ def test_contextual_directions_are_uniform_on_the_sphere(dim):
     environment = contextual_linear(num_arms=arms, dim=dim)
     context = np.asarray(play(environment, np.arange(1, n + 1), np.zeros(n, int))[0], float)
     u = context[..., :-1] * np.sqrt(2)
-    np.testing.assert_allclose(np.linalg.norm(u, axis=-1), 1, atol=2e-6)
+    assert_allclose(np.linalg.norm(u, axis=-1), 1, atol=2e-6)
     x = u.reshape(-1, free)
     assert np.abs(x.mean(0)).max() < 5 / np.sqrt(len(x))
     assert np.abs(x.T @ x / len(x) - np.eye(free) / free).max() < 5 / np.sqrt(len(x))
@@ -354,8 +330,7 @@ def test_contextual_directions_are_uniform_on_the_sphere(dim):
             assert stats.kstest(x[:, j] ** 2, "beta", (0.5, (free - 1) / 2)).pvalue > 1e-3
             assert stats.kstest(x[:, j] ** 2, "beta", (0.5, free / 2)).pvalue < 1e-3
         for j in range(free - 1):  # angles between neighbours
-            angle = np.arctan2(x[:, j], x[:, j + 1])
-            assert stats.kstest(angle, "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
+            assert stats.kstest(np.arctan2(x[:, j], x[:, j + 1]), "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
 
 
 @functools.cache
@@ -386,8 +361,8 @@ def test_arms_that_have_something_in_common(features, contexts, spread):
     else:
         expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
     scale, free = (1.0, slice(dim, None)) if features == "reference" else (2**-0.5, slice(None))
-    np.testing.assert_allclose(context[:, free, :-1], scale * expected[:, free], atol=2e-6)
-    np.testing.assert_allclose(context[:, free, -1], scale, rtol=1e-6)
+    assert_allclose(context[:, free, :-1], scale * expected[:, free], atol=2e-6)
+    assert_allclose(context[:, free, -1], scale, rtol=1e-6)
     assert np.asarray(truth.means).min() > -1e-6 and np.asarray(truth.means).max() < 1 + 1e-6
     if spread == 0 and features != "reference":
         assert (np.asarray(context) == np.asarray(context)[:, :1]).all()
@@ -409,22 +384,17 @@ def test_gaussian_features_are_normal_and_cut():
 
 
 def test_a_spread_of_one_is_what_there_was_before():
-    plain = contextual_linear(num_arms=4, dim=3)
-    assert contextual_linear(num_arms=4, dim=3, spread=1.0).world is plain.world
-    assert contextual_linear(num_arms=4, dim=3, spread=1).params == plain.params
-    assert (
-        contextual_linear(num_arms=4, dim=3, spread=0.2).world is contextual_linear(num_arms=4, dim=3, spread=0).world
-    )
+    made = functools.partial(contextual_linear, num_arms=4, dim=3)
+    assert made(spread=1.0).world is made().world and made(spread=1).params == made().params
+    assert made(spread=0.2).world is made(spread=0).world
 
 
 def test_gaussian_contextual_rewards():
     n = 20_000
     environment = contextual_linear(num_arms=3, dim=3, reward="gaussian", noise_scale=0.3)
     _, reward, _, truth = play(environment, np.arange(1, n + 1), np.ones(n))
-    noise = np.asarray(reward - truth.means[:, 1], float)
-    assert (
-        stats.kstest(noise, stats.norm(0, 0.3).cdf).pvalue > 1e-3 > stats.kstest(noise, stats.norm(0, 0.32).cdf).pvalue
-    )
+    x = np.asarray(reward - truth.means[:, 1], float)
+    assert stats.kstest(x, stats.norm(0, 0.3).cdf).pvalue > 1e-3 > stats.kstest(x, stats.norm(0, 0.32).cdf).pvalue
 
 
 S = 0.6
@@ -483,15 +453,12 @@ def test_a_run_records_loss_minus_baseline():
     loss = np.asarray(record.regret_at[0], float) + np.asarray(record.regret_at[1], float)
     regret = loss - environment.world.baseline(environment.params, 0, np.asarray(times))
     assert int(record.pulls.sum()) == 300
-    np.testing.assert_allclose(regret[-1], record.pulls[1] / 2)  # the second arm costs 1, the first 1/2
+    assert_allclose(regret[-1], record.pulls[1] / 2)  # the second arm costs 1, the first 1/2
 
 
-def test_a_table_refuses_a_longer_horizon():
+def test_a_table_refuses_a_longer_horizon_and_worlds_are_cached():
     with pytest.raises(ValueError, match="700 rows"):
         LOSSES["table"].world.baseline(LOSSES["table"].params, 0, np.array([701]))
-
-
-def test_worlds_are_cached_and_factories_remade():
     one, two = sinusoid_losses(num_arms=3, period=10), sinusoid_losses(num_arms=3, period=20.5)
     assert one.world is two.world and one.remake(period=20.5).params.period == 20.5
     assert rotating_experts(losses=one, num_experts=4).world is rotating_experts(losses=two, num_experts=4).world

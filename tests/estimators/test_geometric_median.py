@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dealt import dealt, others
 from last_bits import assert_same
+from numpy.testing import assert_allclose
 from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
 
@@ -17,9 +18,7 @@ from jaxbandits.estimators.geometric_median import certificate, geometric_median
 
 
 def optimum(x, w):
-    """Minimiser of sum w |z - x_i| to about 1e-15:
-    a data point by its optimality condition, else Weiszfeld to the end.
-    """
+    """Minimiser of sum w |z - x_i| to about 1e-15: a data point by optimality, else Weiszfeld to the end."""
     x, w = np.asarray(x, float), np.asarray(w, float) / np.sum(w)
     for j in range(len(x)):
         away = x[j] - x
@@ -47,9 +46,7 @@ def excess(x, w, value):
 
 
 def problems(dtype):
-    """400 random problems: names, points [n, N, p], weights [n, N];
-    scales 1e-3 to 1e3, outliers to 1e29, weights from nothing up.
-    """
+    """400 problems: names, points [n, N, p], weights [n, N]; scales 1e-3 to 1e3, outliers to 1e29, any weights."""
     rng = np.random.default_rng(1)
     for kind in ("plain", "outliers", "weights", "few"):
         for n, p in [(2, 3), (5, 2), (7, 3), (20, 20)]:
@@ -94,7 +91,7 @@ def test_medians_of_float64_are_exact_to_twelve_digits():
         x = rng.normal(size=(20, 15, 6))
         value = uncompiled(jax.vmap(partial(geometric_median, iterations=200)))(x).value
         wanted = np.array([optimum(one, np.ones(15)) for one in x])
-    np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-12)
+    assert_allclose(value, wanted, rtol=0, atol=1e-12)
 
 
 def test_certificates_of_the_two_hard_cases():
@@ -140,9 +137,9 @@ def test_by_hand():
     assert float(median(line).objective) == pytest.approx(5**0.5 * (10 + 2) / 4, rel=1e-6)
     assert float(median(line).gap) < 1e-5
     square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    np.testing.assert_allclose(median(square).value, [0, 0], atol=1e-6)
-    np.testing.assert_allclose(median(square * 1e-30).value * 1e30, [0, 0], atol=1e-6)
-    np.testing.assert_allclose(median(square * 1e35).objective, 2**0.5 * 1e35, rtol=1e-6)
+    assert_allclose(median(square).value, [0, 0], atol=1e-6)
+    assert_allclose(median(square * 1e-30).value * 1e30, [0, 0], atol=1e-6)
+    assert_allclose(median(square * 1e35).objective, 2**0.5 * 1e35, rtol=1e-6)
 
 
 def test_far_points_move_it_no_more_than_near_ones_in_the_same_direction():
@@ -152,12 +149,12 @@ def test_far_points_move_it_no_more_than_near_ones_in_the_same_direction():
     median = uncompiled(geometric_median)
     values = [median(np.concatenate([near, s * directions]).astype(np.float32)).value for s in (1e6, 1e15, 1e30, 3e37)]
     for value in values[1:]:
-        np.testing.assert_allclose(value, values[0], atol=1e-5)
+        assert_allclose(value, values[0], atol=1e-5)
     lost = np.concatenate([near, np.full((3, 3), np.inf, np.float32)])
     with pytest.raises(ValueError, match="points"):
         geometric_median(lost)
     inside = median(lost)  # traced: nothing is refused
-    np.testing.assert_allclose(inside.value, median(near).value, atol=1e-5)
+    assert_allclose(inside.value, median(near).value, atol=1e-5)
     nothing = median(lost[9:])
     assert nothing.value.tolist() == [0, 0, 0] and float(nothing.gap) == np.inf
 
@@ -169,7 +166,7 @@ def test_equivariance_weights_and_start():
         turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
         median = uncompiled(geometric_median)
         value = median(x).value
-        close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
+        close = partial(assert_allclose, rtol=0, atol=1e-9)
         close(median(x + shift).value, value + shift)
         close(median(x @ turn.T).value, turn @ value)
         close(median(-1e5 * x).value, -1e5 * value, atol=1e-4)
@@ -198,7 +195,7 @@ def test_tolerance_stops_early():
     assert (loose.gap <= 0.05).all() and (loose.objective >= full.objective - 1e-6).all()
     assert np.abs(loose.value - full.value).max() > 1e-4
     alone = uncompiled(partial(geometric_median, tolerance=0.05))(x[3])
-    np.testing.assert_allclose(alone.value, loose.value[3], atol=1e-5)
+    assert_allclose(alone.value, loose.value[3], atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", dealt(["geometric_median", "warm_median"], 3, always=["warm_median"]))
@@ -222,10 +219,10 @@ def test_matrices_by_packing():
     m = (m + np.swapaxes(m, 1, 2)).astype(np.float32)
     pack, unpack, median = uncompiled(est.pack), uncompiled(est.unpack), uncompiled(geometric_median)
     packed = pack(m)
-    np.testing.assert_allclose(np.linalg.norm(packed, axis=1), np.linalg.norm(m, axis=(1, 2)), rtol=1e-6)
-    np.testing.assert_allclose(unpack(packed), m, rtol=1e-6)
+    assert_allclose(np.linalg.norm(packed, axis=1), np.linalg.norm(m, axis=(1, 2)), rtol=1e-6)
+    assert_allclose(unpack(packed), m, rtol=1e-6)
     whole = median(m.reshape(6, 9)).value.reshape(3, 3)
-    np.testing.assert_allclose(unpack(median(packed).value), whole, atol=2e-6)
+    assert_allclose(unpack(median(packed).value), whole, atol=2e-6)
 
 
 def test_the_warm_kernel_is_the_literal_one():
@@ -251,13 +248,13 @@ def test_the_warm_kernel_is_the_literal_one():
                 weights /= weights.sum()
                 z = weights @ x
             last = median(x, last)
-            np.testing.assert_allclose(last.value, z, atol=1e-10)
-            np.testing.assert_allclose(last.weights, weights, atol=1e-12)
+            assert_allclose(last.value, z, atol=1e-10)
+            assert_allclose(last.weights, weights, atol=1e-12)
             x = x + rng.normal(size=(10, 4)) + 3
         present = np.arange(10) < 6
         part = masked(x, start(10, present), present)
         alone = median(x[:6], start(6))
-        np.testing.assert_allclose(part.value, alone.value, atol=1e-12)
+        assert_allclose(part.value, alone.value, atol=1e-12)
         assert part.weights[6:].tolist() == [0.0] * 4
     equal = median(np.zeros((10, 4), np.float32), start(10))
     assert equal.value.tolist() == [0] * 4 and np.isfinite(equal.weights).all()
@@ -269,25 +266,22 @@ def test_other_rules():
     def krum(x, attacked):
         return uncompiled(lambda x: est.krum(x, attacked))(np.asarray(x, np.float32)).tolist()
 
-    np.testing.assert_allclose(uncompiled(est.coordinate_median)(x), np.median(x, axis=0), rtol=1e-6)
+    assert_allclose(uncompiled(est.coordinate_median)(x), np.median(x, axis=0), rtol=1e-6)
     squares = ((x[:, None].astype(float) - x) ** 2).sum(-1)
-    score = np.sort(squares, axis=1)[:, 1 : 1 + 12 - 3 - 2].sum(1)
-    assert krum(x, 3) == x[score.argmin()].tolist()
+    assert krum(x, 3) == x[np.sort(squares, axis=1)[:, 1 : 1 + 12 - 3 - 2].sum(1).argmin()].tolist()
     assert krum([[2.0], [1.0], [2.0], [1.0]], 1) == [2.0]  # ties: the lowest index
     assert krum([[2.0]], 0) == [2.0]
-    np.testing.assert_allclose(
-        uncompiled(lambda x: est.median_of_means(x, np.zeros(12, int), 1))(x), x.mean(0), rtol=1e-5
-    )
+    assert_allclose(uncompiled(lambda x: est.median_of_means(x, np.zeros(12, int), 1))(x), x.mean(0), rtol=1e-5)
     group = np.arange(12) % 5
     means = np.array([x[group == g].mean(0) for g in range(5)])
     want = uncompiled(geometric_median)(np.float32(means)).value
-    np.testing.assert_allclose(
+    assert_allclose(
         uncompiled(lambda x: est.median_of_means(x, 2 * group, 10))(x), want, atol=1e-4
     )  # groups without points do not count
     trimmed = uncompiled(jax.vmap(lambda x: est.trimmed_mean(x, 3 / 12), in_axes=1))(x)  # three dropped on each side
-    np.testing.assert_allclose(trimmed, np.sort(x, axis=0)[3:-3].mean(0), rtol=1e-5)
+    assert_allclose(trimmed, np.sort(x, axis=0)[3:-3].mean(0), rtol=1e-5)
     u = np.random.default_rng(12).random((3000, 7)).astype(np.float32)
     groups = uncompiled(jax.vmap(lambda u: est.random_groups(u, 3)))(u)
     assert (np.sort([(groups == g).sum(1) for g in range(3)], axis=0).T == [2, 2, 3]).all()
     together = (groups[:, :1] == groups[:, 1:]).mean(0)  # 5 of 21 pairs share a group
-    np.testing.assert_allclose(together, 5 / 21, atol=4 * (5 / 21 * 16 / 21 / 3000) ** 0.5)
+    assert_allclose(together, 5 / 21, atol=4 * (5 / 21 * 16 / 21 / 3000) ** 0.5)

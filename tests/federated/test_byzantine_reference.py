@@ -47,9 +47,7 @@ def first_plays(horizon, window):
 def attack_of(
     seed, horizon, window, theta, *, corruption, kind="target", scale=1.0, prob=1.0, part="both", forge=attacks
 ):
-    """hits [K, N] and the attack of the transcription, on the adversary's draws:
-    an episode is addressed by its first play.
-    """
+    """hits [K, N] and the transcription's attack, on the adversary's draws: its first play addresses an episode."""
     t = first_plays(horizon, window)
     hits = np.arange(N) < oracles.attacked_count(corruption, N)
     hits = hits & (draw(seed, "attack/prob", "uniform", t, (N,)) < prob)
@@ -102,9 +100,8 @@ def environment_of(c):
 
 @functools.cache
 def arms_of(kind):
-    return functools.partial(
-        environments.federated_linear, num_agents=N, num_arms=A, dim=D, theta_norm=THETA_NORM, **dict(kind)
-    )
+    sizes = {"num_agents": N, "num_arms": A, "dim": D}
+    return functools.partial(environments.federated_linear, **sizes, theta_norm=THETA_NORM, **dict(kind))
 
 
 def fast(name, seed):
@@ -132,9 +129,8 @@ def program_of(name):
 @functools.cache
 def runs_of(names):
     keys = list(itertools.product(names, SEEDS))
-    return dict(
-        zip(keys, played([Lane(seed, *parts(name)) for name, seed in keys], checkpoints=7, compiled=False), strict=True)
-    )
+    lanes = [Lane(seed, *parts(name)) for name, seed in keys]
+    return dict(zip(keys, played(lanes, checkpoints=7, compiled=False), strict=True))
 
 
 def without(settings):
@@ -297,9 +293,7 @@ def test_paths_are_those_of_the_transcription(name):
 
 
 def test_eight_iterations_are_close_to_the_exact_median():
-    """Along the paths, in median distances: from what is taken to the exact median,
-    and the excess of g (3 of 7 agents attack).
-    """
+    """Along paths, in median distances: from what is taken to the exact median, and the excess of g (3 of 7 attack)."""
     errors, crude, excess = [], [], []
     for name in ("median, no attack", "median, now and then", "median, huge"):
         for seed in SEEDS:
@@ -369,10 +363,8 @@ def test_a_planted_error_forks_a_path(name, error, monkeypatch):
     if module is oracles:
         monkeypatch.setattr(byz, "oracles", wrong)
     ref, forge = wrong if module is byz else byz, wrong if module is attacks else attacks
-    assert any(
-        not np.array_equal(actions, literal(CASES[name], seed, ref, forge).actions)
-        for seed, actions in zip(SEEDS, right, strict=True)
-    )
+    others = (literal(CASES[name], seed, ref, forge).actions for seed in SEEDS)
+    assert any(not np.array_equal(*pair) for pair in zip(right, others, strict=True))
 
 
 @pytest.mark.parametrize("error", errors([(byz, "if k < count:", "if k <= count:")]))
@@ -422,9 +414,8 @@ def test_constants_are_those_of_the_transcription():
 
 def test_scales_and_what_is_spent_are_those_of_the_transcription():
     for epsilon, delta in itertools.product((0.01, 0.5, 1.0, 4.0, 30.0), (1e-9, 1e-5, 1e-3, 0.3)):
-        for releases, form, calibration in itertools.product(
-            (0, 1, 2, 7, 8, 100), ("tree", "increment"), ("exact", "zcdp", "paper")
-        ):
+        kinds = ("tree", "increment"), ("exact", "zcdp", "paper")
+        for releases, form, calibration in itertools.product((0, 1, 2, 7, 8, 100), *kinds):
             want = privacy.node_scale(releases, 3.0, epsilon, delta, privacy=form, calibration=calibration)
             got = jb.mechanisms.tree_scale(3.0, releases, epsilon, delta, calibration=calibration, form=form)
             assert got == pytest.approx(want, rel=1e-7)
@@ -437,28 +428,20 @@ def test_scales_and_what_is_spent_are_those_of_the_transcription():
 
 @pytest.mark.parametrize("calibration", ["exact", "zcdp", "paper"])
 def test_a_private_server_claims_what_it_spends(calibration):
-    made = algorithms.byzantine_ucb(
-        num_agents=N, num_arms=A, dim=D, horizon=T, window=L, privacy="tree", epsilon=4.0, calibration=calibration
-    )
+    private = {"window": L, "privacy": "tree", "epsilon": 4.0, "calibration": calibration}
+    made = algorithms.byzantine_ucb(num_agents=N, num_arms=A, dim=D, horizon=T, **private)
     want = privacy.node_scale(K - 1, L, 4.0, 1e-3, calibration=calibration)
     levels = privacy.tree_levels(K - 1, "exact")
     spent = privacy.truly_spent(want / (L * math.sqrt(levels)), 1e-3)
     assert made.guarantee.spend(made.params) == pytest.approx((spent, 1e-3), rel=1e-6)
-    half = made.params._replace(mechanism_scale=0.5)
-    assert made.guarantee.spend(half)[0] > 1.5 * spent
+    assert made.guarantee.spend(made.params._replace(mechanism_scale=0.5))[0] > 1.5 * spent
 
 
 def test_the_servers_checks_are_the_transcriptions():
     rng, window = np.random.default_rng(1), 4.0
     grams, vectors = [], []
-    for scale, size in (
-        (0.1, 0.5),
-        (1e300, 1e-3),
-        (1.0, 4 * (1 + 9e-6)),
-        (1.0, 4 * (1 + 2e-5)),
-        (0.0, 0.0),
-        (0.5, 1e7),
-    ):
+    sizes = [(0.1, 0.5), (1e300, 1e-3), (1.0, 4 * (1 + 9e-6)), (1.0, 4 * (1 + 2e-5)), (0.0, 0.0), (0.5, 1e7)]
+    for scale, size in sizes:
         raw, v = rng.normal(size=(D, D)), rng.normal(size=D)
         grams.append(scale * (raw + raw.T))
         vectors.append(size * v / np.linalg.norm(v))

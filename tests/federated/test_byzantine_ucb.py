@@ -302,14 +302,8 @@ def test_privacy_terms_of_the_constants_by_hand():
 
 
 def test_width_of_abbasi_yadkori_by_hand():
-    setting = {
-        "horizon": 200,
-        "window": L,
-        "ridge_scale": 0.7,
-        "radius_scale": 0.5,
-        "noise_scale": 0.4,
-        "corruption_bound": 0.2,
-    }
+    scales = {"ridge_scale": 0.7, "radius_scale": 0.5, "noise_scale": 0.4}
+    setting = {"horizon": 200, "window": L, "corruption_bound": 0.2} | scales
     alone = isolated_linucb(**SIZES, **setting, width="abbasi_yadkori").params
     pooled = oracle_linucb(**SIZES, **setting, width="abbasi_yadkori").params
     assert pooled.num_attacked == 2
@@ -361,9 +355,8 @@ def said(environment, **settings):
 def test_privacy_warns_of_rewards_and_noise_that_defeat_it():
     bounded = federated_linear(**SIZES, reward="bounded", theta_norm=0.6, noise_scale=0.4)
     (text,) = said(bounded, privacy="tree", epsilon=0.2)
-    share = (
-        2 * made(horizon=60, window=5, privacy="tree", epsilon=0.2).params.node_scale * math.sqrt(D * 2 / N) * D / 60
-    )
+    node = made(horizon=60, window=5, privacy="tree", epsilon=0.2).params.node_scale
+    share = 2 * node * math.sqrt(D * 2 / N) * D / 60
     assert f"it is {share:.3g} times the information" in text and "raise epsilon" in text
     (text,) = said(federated_linear(**SIZES, reward="bounded", theta_norm=1.0, noise_scale=0.5), privacy="tree")
     assert "rewards reach 1.5, and privacy assumes at most 1 (Assumption 2)" in text

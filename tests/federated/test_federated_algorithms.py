@@ -94,9 +94,8 @@ def test_a_public_attack_reaches_both_and_changes_isolated_agents_nothing():
 
 def test_schedule_constants():
     """alpha = 0.2, so C = 8/3; iota = log(128 N T / delta); theory values at k = 4, then the scales."""
-    c = byzantine_ucb(
-        **SHAPE, horizon=2000, window=10, corruption_bound=0.2, ridge_scale=1.0, radius_scale=1.0
-    ).params.constants
+    scales = {"corruption_bound": 0.2, "ridge_scale": 1.0, "radius_scale": 1.0}
+    c = byzantine_ucb(**SHAPE, horizon=2000, window=10, **scales).params.constants
     iota = np.log(128 * 8 * 2000 / 0.05)
     level = max(10, 8 * np.sqrt(10 * iota) * 8 / 3 * 2)
     ridge = lambda c, k: uncompiled(lambda k: agents.ridge(c, k, jnp.float32))(np.int32(k))
@@ -150,15 +149,12 @@ def test_eigenvalue_floor(dim):
 
 def test_nothing_calls_a_solver_of_the_backend():
     algorithm, environment = byzantine_ucb(**SHAPE, horizon=40, window=10), federated_linear(**SHAPE)
-    parts, whole = (
-        parts_of(algorithm, environment, None, None, "float32"),
-        segment(Span(10, 4), 0, 0, 4, np.array([40])),
-    )
+    parts = parts_of(algorithm, environment, None, None, "float32")
+    whole = segment(Span(10, 4), 0, 0, 4, np.array([40]))
     case, times = cast(case_of(algorithm, environment)), jnp.array([40], jnp.int32)
 
     def lane(seed):
-        start = begin(parts, case, seed, 1)
-        return advance(parts, (10, True, True), case, seed, start, times, whole)
+        return advance(parts, (10, True, True), case, seed, begin(parts, case, seed, 1), times, whole)
 
     text = jax.jit(without_unread(jax.vmap(lane))).lower(jnp.arange(8, dtype=jnp.uint32)).as_text()
     assert "stablehlo.dot_general" not in text and "custom_call" not in text

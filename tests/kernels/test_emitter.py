@@ -111,15 +111,8 @@ def one_after_another(x, y, i):
     rows = jnp.stack([a, b, a + b], 1)
     turned = rows.T * y[None]
     marked = after.at[i].set(a[i])
-    return (
-        first.max(),
-        after * marked,
-        jnp.cumsum(b)[::-1] * a,
-        rows[i],
-        turned,
-        (rows * rows[::-1]).sum(1),
-        a[1:] - a[:-1],
-    )
+    products = jnp.cumsum(b)[::-1] * a, rows[i], turned, (rows * rows[::-1]).sum(1)
+    return first.max(), after * marked, *products, a[1:] - a[:-1]
 
 
 def until(x):
@@ -254,11 +247,8 @@ def test_what_the_next_loop_reads_at_the_same_place_is_in_no_memory():
     assert census.loops == 1 and census.memory == 1  # the sum
 
 
-def test_what_is_known_while_writing_costs_nothing():
+def test_what_is_known_costs_nothing_and_what_has_no_rule_is_named():
     found = kernel_of(lambda x: x[jnp.arange(4)[2]] * jnp.float32(3).astype(jnp.int32), np.ones(4, np.int32))
     assert found.census.operations == 2  # one number is read, and multiplied
-
-
-def test_what_has_no_rule_is_named():
     with pytest.raises(Unsupported, match="eigh"):
         kernel_of(jnp.linalg.eigh, np.eye(3, dtype=np.float32))

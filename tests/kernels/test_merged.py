@@ -105,14 +105,11 @@ def test_apart(name):
     assert texts(APART[name]) == list(indent_lines(APART[name]))
 
 
-def test_what_is_set_before_stays_before():
+def test_what_is_set_before_stays_and_what_is_stored_under_a_condition_is_loaded():
     """An array is filled with zeros in a loop of its own, and then in part by one that goes with an earlier loop."""
     zeros = loop("i3", store("a2", "i3", "0"), length=12)
     found = texts([stored("i1", "a1"), load("v3", "a1", 0), let("a2"), zeros, loaded("i2")])
     assert found.index("    a2[i3] = 0;") < next(k for k, line in enumerate(found) if line.endswith("a2[i2] = v9;"))
-
-
-def test_what_is_stored_under_a_condition_is_loaded():
     found = texts([loop("i1", store("a1", "i1"), store("a1", "i1", "v1", "if (v5) ")), loaded("i2")])
     assert sum("for (" in line for line in found) == 1 and "    const float v9 = a1[i1];" in found
 

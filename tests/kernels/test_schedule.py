@@ -92,24 +92,20 @@ def test_an_array_is_not_made_before_its_first_element_is_read():
     assert sorted(indent_lines(other)) == sorted(indent_lines(body)) and other != body
 
 
-def test_arrays_that_are_not_needed_at_once_lie_in_one_place():
+def test_arrays_lie_in_one_place_and_a_good_order_stays():
     def function(x):
         for _ in range(6):
             x = jnp.cumsum(x)
         return jnp.sort(x), x.sum()
 
     assert 0 < kernel_of(function, np.zeros(2 * LARGEST, np.float32)).census.memory < 5 * LARGEST
-
-
-def test_what_is_in_a_good_order_stays_but_for_what_nothing_reads():
     body = body_of(lambda x: (jnp.sin(x * 2) + x, jnp.cos(x))[0], np.float32(1))
     assert schedule.few_alive(body) == body and "cos" not in "".join(indent_lines(body))
 
 
 def test_what_a_loop_holds_counts_beside_what_waits_for_it():
     def function(x):
-        after = jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y * 2 + jnp.cos(y)), x + 1)
-        return after + x
+        return jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y * 2 + jnp.cos(y)), x + 1) + x
 
     census = schedule.census_of(body_of(function, np.float32(1)))
     # x waits beside the counter; inside are y, two times y, and the cosine

@@ -1,6 +1,4 @@
-"""The comparators of robust elimination: schedules laid out by eye, estimators against NumPy, limits, noise,
-corruption.
-"""
+"""The comparators of robust elimination: schedules laid out by eye, estimators by NumPy, limits, noise, corruption."""
 
 import math
 from functools import partial
@@ -10,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import plays
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 from uncompiled import uncompiled
 
@@ -66,9 +65,8 @@ def test_phases_on_the_canonical_basis():
     actions, pulls, phases = played(phased_elimination(actions=EYE, horizon=2000))
     assert blocks(actions) == [(0, 47), (1, 47), (2, 47), (3, 47), (0, 220), (2, 220), (3, 220), (0, 1152)]
     assert pulls == [1419, 47, 267, 267] and phases == 2
-    actions, pulls, phases = played(
-        phased_elimination(actions=EYE, horizon=488)
-    )  # the second phase is cut in index order
+    # the second phase is cut in index order
+    actions, pulls, phases = played(phased_elimination(actions=EYE, horizon=488))
     assert blocks(actions)[4:] == [(0, 220), (2, 80)] and phases == 1
 
 
@@ -76,9 +74,7 @@ def test_phases_on_the_canonical_basis():
 def test_report_noise_lengthens_phases_by_its_variance():
     """epsilon = 4: b = 1/2, so that s^2 + 2 b^2 = 3/2."""
     algorithm = phased_elimination(actions=EYE, horizon=2000, epsilon=4.0)
-    np.testing.assert_allclose(
-        algorithm.params.own.plays, 1.5 * phased_elimination(actions=EYE, horizon=9).params.own.plays
-    )
+    assert_allclose(algorithm.params.own.plays, 1.5 * phased_elimination(actions=EYE, horizon=9).params.own.plays)
     assert algorithm.params.noise_scale == 0.5 and algorithm.guarantee.spend(algorithm.params) == (4.0, 0.0)
     quiet = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
     assert blocks(played(quiet)[0])[:4] == [(a, math.ceil(1.5 * 8 * math.log(320))) for a in range(4)]
@@ -124,25 +120,18 @@ def test_bogunovic_widths():
         assert size == pytest.approx(first * 2**h) and slack == pytest.approx(want)
     unknown = bogunovic_elimination(actions=EYE, horizon=2000, weight_floor=0.1).params.own
     for h in range(3):  # batches 0, 1, 2 can begin: sqrt(d) 2^(2 - h) is 8, 4, 2; the cap is 5.9
-        corruption = min(math.sqrt(2000) / math.log(2000), 2 * 2.0 ** (2 - h))
-        want = bogunovic_elimination(
-            actions=EYE, horizon=2000, corruption_budget=corruption, weight_floor=0.1
-        ).params.own
+        total = min(math.sqrt(2000) / math.log(2000), 2 * 2.0 ** (2 - h))
+        want = bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=total, weight_floor=0.1).params.own
         assert unknown.slack[h] == pytest.approx(want.slack[h])
 
 
 @pytest.mark.dealt(6)
 def test_gaussian_batches_double():
-    """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm;
-    no radius, no noise: the first batch decides.
-    """
+    """2, 4, 8, ... plays along equal weights: 1, 1, 2, 4, ... of each arm; no radius, no noise: one batch decides."""
     make = partial(private_elimination, actions=EYE, horizon=40, epsilon=math.inf, mechanism="gaussian")
     actions, _, batches = played(make(sampling_scale=1e3))
     assert blocks(actions) == [(a, n) for n in (1, 1, 2, 4) for a in range(4)] + [(0, 8)] and batches == 4
     assert played(make(sampling_scale=0.0))[1] == [37, 1, 1, 1]
-
-
-# estimators
 
 
 def batch_of(actions, counts, reports, capacity=64):
@@ -176,8 +165,7 @@ def sample():
 
 def stored(factory, actions, **arguments):
     """The rules' verdict on a batch, and the parameters."""
-    algorithm = factory(actions=actions, horizon=400, num_batches=3, **arguments)
-    return cast(algorithm.params)
+    return cast(factory(actions=actions, horizon=400, num_batches=3, **arguments).params)
 
 
 least_squares = uncompiled(batches.least_squares)
@@ -191,12 +179,12 @@ def test_least_squares_is_numpys(sample):
     batch, arm = batch_of(actions, counts, reports)
     params = stored(trimmed_elimination, actions)
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
-    np.testing.assert_allclose(least_squares(params, batch), want, rtol=1e-4)
+    assert_allclose(least_squares(params, batch), want, rtol=1e-4)
     broken = np.where(np.arange(36) % 6 == 0, np.nan, reports)  # left out; n and M stay
     batch, _ = batch_of(actions, counts, broken)
     moment = (actions.T * counts) @ actions
     total = actions[arm].T @ np.nan_to_num(broken)
-    np.testing.assert_allclose(least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4)
+    assert_allclose(least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, None])
@@ -214,28 +202,25 @@ def test_arms_are_trimmed_as_scipy_does(sample, share):
         means[a] = np.median(own) if share is None else own[cut : len(own) - cut].mean()
     root = np.sqrt(counts)
     want = np.linalg.lstsq(root[:, None] * actions, root * means, rcond=None)[0]
-    np.testing.assert_allclose(theta, want, rtol=1e-4)
+    assert_allclose(theta, want, rtol=1e-4)
     assert bool(sound) and float(slack) > 0
     gone, _ = batch_of(actions, counts, np.where(arm == 2, np.nan, reports))
     assert not bool(judged[TRIMMED](params, gone)[2])
 
 
 def test_buckets_are_solved_one_by_one(sample):
-    """alpha = 0.01 and 36 plays: ceil(0.72) + 5 = 6 buckets;
-    with alpha = 0.2, 7, as many as the fewest plays of an arm.
-    """
+    """alpha = 0.01 and 36 plays: ceil(0.72) + 5 = 6 buckets; with alpha = 0.2, 7, the fewest plays of an arm."""
     actions, counts, reports = sample
     for alpha, buckets in ((0.01, 6), (0.2, 7)):
         batch, arm = batch_of(actions, counts, reports)
         params = stored(median_elimination, actions, corruption_bound=alpha)
         points, whole = bucketed(params, batch)
         assert np.flatnonzero(whole).tolist() == list(range(buckets))
-        of = np.concatenate(
-            [np.repeat(np.arange(buckets), [len(x) for x in np.array_split(np.arange(n), buckets)]) for n in counts]
-        )
+        sizes = [[len(x) for x in np.array_split(np.arange(n), buckets)] for n in counts]
+        of = np.concatenate([np.repeat(np.arange(buckets), lengths) for lengths in sizes])
         for g in range(buckets):
             want = np.linalg.lstsq(actions[arm[of == g]], reports[of == g], rcond=None)[0]
-            np.testing.assert_allclose(points[g], want, rtol=2e-3, atol=1e-3)
+            assert_allclose(points[g], want, rtol=2e-3, atol=1e-3)
     lacking, _ = batch_of(actions, counts, np.where(np.arange(36) == 0, np.nan, reports))
     points, whole = bucketed(params, lacking)  # two of nine reports of arm 0 in each of the first buckets
     assert whole[:7].all() and np.isfinite(points).all()
@@ -250,7 +235,7 @@ def test_the_straw_mans_points_average_to_least_squares(sample):
     points, present = by_report(params, batch)
     assert int(present.sum()) == 36
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
-    np.testing.assert_allclose(np.asarray(points)[:36].mean(0), want, rtol=1e-3, atol=1e-4)
+    assert_allclose(np.asarray(points)[:36].mean(0), want, rtol=1e-3, atol=1e-4)
 
 
 def test_fifty_weiszfeld_steps():
@@ -260,11 +245,8 @@ def test_fifty_weiszfeld_steps():
     median = uncompiled(plain_median)
     found = median(np.float32(points), np.arange(40) < 38)
     want = optimize.minimize(lambda z: np.linalg.norm(points[:38] - z, axis=1).sum(), np.zeros(3), method="Nelder-Mead")
-    np.testing.assert_allclose(found, want.x, atol=5e-3)
+    assert_allclose(found, want.x, atol=5e-3)
     assert median(np.ones((4, 2), np.float32), np.zeros(4, bool)).tolist() == [0, 0]
-
-
-# noise of central releases
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -285,7 +267,7 @@ def test_central_noise_has_its_scale(mechanism):
         return jax.vmap(one)(seeds)
 
     seeds = np.arange(4000, dtype=np.uint32)
-    np.testing.assert_allclose(thetas(seeds, np.float32(0.0))[0], THETA, atol=1e-6)
+    assert_allclose(thetas(seeds, np.float32(0.0))[0], THETA, atol=1e-6)
     noise = np.asarray(thetas(seeds, np.float32(1.0))) - THETA.astype(np.float32)
     law = stats.laplace(scale=4.0) if mechanism == "laplace" else stats.norm(scale=4 * math.sqrt(2 * math.log(125)))
     for a in range(4):
@@ -332,9 +314,6 @@ def test_what_is_spent():
     assert bogunovic_elimination(actions=EYE, horizon=100).guarantee.model == "none"
 
 
-# limits: these are robust elimination without its filter
-
-
 ARMS = np.random.default_rng(3).normal(size=(12, 3))
 ARMS = ARMS / np.linalg.norm(ARMS, axis=1, keepdims=True)
 LINEAR = jb.environments.linear_arms(actions=ARMS, theta=[0.6, -0.6, 0.3], noise="rademacher")
@@ -351,12 +330,11 @@ def test_without_their_own_they_are_least_squares_elimination():
     runs = {}
     for name, factory in factories.items():
         made = [factory(epsilon=epsilon, **settings) for epsilon in (2.0, math.inf)]
-        runs[name] = plays.played(
-            [plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)], compiled=False, dtype="float32"
-        )
+        lanes = [plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)]
+        runs[name] = plays.played(lanes, compiled=False, dtype="float32")
     plain, trimmed, central = (np.array([run.history.action for run in runs[name]]) for name in factories)
-    np.testing.assert_array_equal(trimmed, plain)
-    np.testing.assert_array_equal(central[8:], plain[8:])
+    assert_array_equal(trimmed, plain)
+    assert_array_equal(central[8:], plain[8:])
     assert not np.array_equal(plain[:8], plain[8:])
     # noise on sums is smaller than noise on every reward
     left = {name: np.array([run.diagnostics["active_arms"] for run in runs[name][:8]]) for name in factories}
@@ -376,14 +354,9 @@ def test_one_program_serves_a_grid():
         assert jax.tree.map(np.shape, first.params) == jax.tree.map(np.shape, second.params)
 
 
-# corruption
-
-
 @pytest.mark.dealt(8)
 def test_robust_estimators_keep_the_best_arm():
-    """A tenth of the rewards is -30 on the best arm and 30 elsewhere:
-    least squares loses it, medians and trimming do not.
-    """
+    """A tenth of rewards is -30 on the best arm, 30 elsewhere: least squares loses it, medians and trimming do not."""
     actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.7, 0.5], [-0.6, -0.6]])
     environment = jb.environments.linear_arms(actions=actions, theta=[0.9, 0.0], noise_scale=0.3)
     robust = {"num_batches": 2, "corruption_bound": 0.1, "noise_scale": 0.3}
@@ -409,6 +382,3 @@ def test_an_attack_waits_for_a_batch():
     lanes = [plays.Lane(seed, algorithm, QUIET, None, attack) for attack in attacks for seed in range(4)]
     runs = [run.diagnostics for run in plays.played(lanes, compiled=False, dtype="float32")]
     assert [int(run["batches"]) for run in runs] == [1] * 4 + [2] * 4 and all(run["active_arms"] == 1 for run in runs)
-
-
-# bad input

@@ -1,6 +1,4 @@
-"""Robust elimination and its filter against their literal transcriptions:
-the same draws in, the same paths out, in float64.
-"""
+"""Robust elimination and its filter against literal transcriptions: same draws in, same paths out, in float64."""
 
 import functools
 import math
@@ -98,15 +96,11 @@ def literal_formulas(model, seed, ref=literal):
     pulls = ref.counts(d.weights, size, model=model, weight_floor=0.15)
     reports, points = (np.minimum(pulls, 1) if model == "M2" else pulls), actions @ d.basis
     moment = sum(n * np.outer(x, x) for n, x in zip(reports, points, strict=True))
-    inverse, square = (
-        np.linalg.inv(moment),
-        ref.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon),
-    )
+    inverse = np.linalg.inv(moment)
+    square = ref.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon)
     top = max(points[a] @ inverse @ points[a] for a in active)
-    bounds = [
-        ref.lambda_value(mode, num_reports=reports.sum(), max_norm=top, mean_square=0.0, clean_square=square)
-        for mode in ("tight", "clean")
-    ]
+    told = {"num_reports": reports.sum(), "max_norm": top, "mean_square": 0.0, "clean_square": square}
+    bounds = [ref.lambda_value(mode, **told) for mode in ("tight", "clean")]
     practical = ref.gamma_practical(s, pulls, active, d.basis, moment)
     paper = ref.gamma_paper(s, size, d.rank, np.count_nonzero(pulls))
     return (s, d, active, size, reports.sum(), d.basis @ inverse @ d.basis.T, top), (

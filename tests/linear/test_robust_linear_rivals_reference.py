@@ -1,6 +1,4 @@
-"""Comparators of robust linear bandits against their literal transcriptions:
-the same draws in, the same paths out, in float64.
-"""
+"""Comparators of robust linear bandits against literal transcriptions: same draws in, same paths out, in float64."""
 
 import functools
 import math
@@ -161,9 +159,7 @@ def compare(name, cases, wants):
 
 # Settings with the schedule of one program; those that are left out here have other schedules.
 ONE_PROGRAM = {"phased": [0], "bogunovic": [0, 2, 3], "concentrated": [1]}
-CASES = [
-    (name, part) for name in RIVALS for part in ("one program", "others") if part != "others" or name in ONE_PROGRAM
-]
+CASES = [(n, part) for n in RIVALS for part in ("one program", "others") if part != "others" or n in ONE_PROGRAM]
 # "raw median" and "median" are other estimators of algorithms that are here
 ALGORITHMS = ["phased", "bogunovic", "laplace", "gaussian", "concentrated", "buckets", "trimmed"]
 

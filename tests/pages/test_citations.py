@@ -1,6 +1,4 @@
-"""Every citation leads somewhere: pages and anchors of the documentation exist,
-and nothing cites what the repository lacks.
-"""
+"""Every citation leads to a page or anchor that exists, and nothing cites what the repository lacks."""
 
 import re
 from functools import cache
@@ -56,22 +54,14 @@ def dead(page: Path, anchor: str) -> bool:
 
 def dead_citations(text: str) -> list:
     """Citations in the text whose page or anchor does not exist."""
-    return [
-        match[0] for match in CITATION.finditer(text) if dead(ROOT / "docs" / (match[1] or match[2]), match[3] or "")
-    ]
+    return [m[0] for m in CITATION.finditer(text) if dead(ROOT / "docs" / (m[1] or m[2]), m[3] or "")]
 
 
 def dead_links(path: Path, text: str) -> list:
-    """Relative links of a Markdown page whose file or anchor does not exist.
-
-    MyST finds explicit targets of any page.
-    """
+    """Relative links of a Markdown page whose file or anchor does not exist."""
     text = re.sub(r"^```.*?^```\s*$|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$", "", text, flags=re.M | re.S)
-    return [
-        match[0]
-        for match in LINK.finditer(text)
-        if (match[1] or match[2]) and dead(path.parent / match[1] if match[1] else path, match[2] or "")
-    ]
+    links = [link for link in LINK.finditer(text) if link[1] or link[2]]
+    return [link[0] for link in links if dead(path.parent / link[1] if link[1] else path, link[2] or "")]
 
 
 def unpublished(text: str) -> list:
@@ -82,8 +72,7 @@ def unpublished(text: str) -> list:
 
 
 def test_every_paper_and_frontier_has_a_page_of_formulas():
-    pages = {page.stem for page in (ROOT / "docs/formulas").glob("*.md")}
-    assert pages == {"index", *PAPERS, *FRONTIERS}
+    assert {page.stem for page in (ROOT / "docs/formulas").glob("*.md")} == {"index", *PAPERS, *FRONTIERS}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -102,9 +102,7 @@ bases = [
     made = combiner(num_arms=5, dim=3, horizon=40)
     assert made.version[2] == (("doubling", *made.version[2][0][1:]), ("online_ucb", *made.version[2][1][1:]))
     with pytest.raises(ValueError, match=r"bases 1\.base.*online_ucb"):
-        read_config(
-            write(tmp_path / "bad.toml", file.replace('{ name = "online_ucb", ep', '{ name = "online_ucv", ep'))
-        )
+        read_config(write(tmp_path / "bad.toml", file.replace('"online_ucb", ep', '"online_ucv", ep')))
 
 
 def test_grids_in_toml(tmp_path):
@@ -114,31 +112,23 @@ def test_grids_in_toml(tmp_path):
         "[grid.environment]\nmeans = { easy = [0.1, 0.5, 0.9], hard = [0.4, 0.5, 0.6] }",
     )
     settings = read_config(write(tmp_path / "run.toml", text))
-    assert settings["grid"] == {
-        "environment.means": {"easy": [0.1, 0.5, 0.9], "hard": [0.4, 0.5, 0.6]},
-        ("epsilon", "exp3.window"): [0.5],
-    }
-    flat = read_config(
-        write(
-            tmp_path / "flat.toml", GOOD.replace("[grid]\n", '[grid]\n"environment.means" = { a = [0.1, 0.2, 0.3] }\n')
-        )
-    )
+    means = {"easy": [0.1, 0.5, 0.9], "hard": [0.4, 0.5, 0.6]}
+    assert settings["grid"] == {"environment.means": means, ("epsilon", "exp3.window"): [0.5]}
+    text = GOOD.replace("[grid]\n", '[grid]\n"environment.means" = { a = [0.1, 0.2, 0.3] }\n')
+    flat = read_config(write(tmp_path / "flat.toml", text))
     assert flat["grid"]["environment.means"] == {"a": [0.1, 0.2, 0.3]}
 
 
 def test_many_values_on_one_axis_and_formats_asked_for_later(tmp_path, capsys):
-    file, out = (
-        write(tmp_path / "run.toml", GOOD.replace("[0.1, 0.5]", str([round(0.05 * k, 2) for k in range(1, 9)]))),
-        tmp_path / "out",
-    )
+    file = write(tmp_path / "run.toml", GOOD.replace("[0.1, 0.5]", str([round(0.05 * k, 2) for k in range(1, 9)])))
+    out = tmp_path / "out"
     assert main(["run", file, "--out", str(out), "--quiet"]) == 0 and (out / "provenance.json").exists()
     assert main(["run", file, "--out", str(out), "--quiet", "--format", "pdf"]) == 0 and (out / "regret.pdf").exists()
 
 
 def test_nested_bases_and_broken_modules(tmp_path, capsys):
-    settings = read_config(
-        write(tmp_path / "a.toml", GOOD.replace("[grid]\n", "[grid]\nbase.base.tail_scale = [1.0, 2.0]\n"))
-    )
+    text = GOOD.replace("[grid]\n", "[grid]\nbase.base.tail_scale = [1.0, 2.0]\n")
+    settings = read_config(write(tmp_path / "a.toml", text))
     assert settings["grid"]["base.base.tail_scale"] == [1.0, 2.0]
     (tmp_path / "broken_module.py").write_text("raise RuntimeError('no')\n")
     text = GOOD.split("[[algorithm]]")[0] + '[[algorithm]]\nname = "broken_module:x"\n'
@@ -174,21 +164,17 @@ def test_missing_file_and_directory(tmp_path, capsys):
 )
 def test_a_bad_table_names_file_row_and_column(tmp_path, capsys, rows, word):
     (tmp_path / "losses.csv").write_text(rows)
-    text = GOOD.replace(
-        'name = "bernoulli_losses"\nmeans = [0.3, 0.5, 0.6]', 'name = "loss_table"\npath = "losses.csv"'
-    )
+    losses = 'name = "bernoulli_losses"\nmeans = [0.3, 0.5, 0.6]'
+    text = GOOD.replace(losses, 'name = "loss_table"\npath = "losses.csv"')
     assert main(["run", write(tmp_path / "bad.toml", text), "--out", str(tmp_path / "out"), "--quiet"]) == 2
     said = capsys.readouterr().err
     assert "losses.csv" in said and word in said
 
 
-def test_list(capsys):
+def test_list_and_privacy_in_it(capsys):
     assert main(["list"]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in (*jb.algorithms.__all__, *jb.environments.__all__, *jb.adversaries.__all__))
-
-
-def test_privacy_in_the_list(capsys):
     assert main(["list", "algorithms"]) == 0
     listed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
     assert sorted(listed) == sorted(jb.algorithms.__all__)

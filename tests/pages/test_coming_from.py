@@ -36,10 +36,8 @@ TITLES = {"pymab": "PyMAB", "SMPyBandits": "SMPyBandits", "coba": "coba"}
 def sections() -> dict[str, list[str]]:
     """Library -> the two Python blocks of its section, theirs and ours."""
     parts = re.split(r"^## From (\w+)\n", PAGE, flags=re.MULTILINE)[1:]
-    return {
-        name: re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-        for name, text in zip(parts[::2], parts[1::2], strict=True)
-    }
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    return {name: re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for name, text in sections}
 
 
 def played(library: str, tmp_path: Path) -> list[np.ndarray]:

@@ -20,20 +20,8 @@ from PIL import Image
 import jaxbandits as jb
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = [
-    "jaxbandits",
-    "jaxbandits.environments",
-    "jaxbandits.algorithms",
-    "jaxbandits.adversaries",
-    "jaxbandits.theory",
-    "jaxbandits.estimators",
-    "jaxbandits.learners",
-    "jaxbandits.mechanisms",
-    "jaxbandits.auditing",
-    "jaxbandits.privacy",
-    "jaxbandits.statistics",
-    "jaxbandits.reports.plot",
-]
+ROOMS = "environments algorithms adversaries theory estimators learners mechanisms auditing privacy statistics"
+PUBLIC = ["jaxbandits", *(f"jaxbandits.{room}" for room in ROOMS.split()), "jaxbandits.reports.plot"]
 
 
 def names(module) -> list:
@@ -70,13 +58,10 @@ def test_an_undocumented_name_is_found():
     assert undocumented(module) == ["bare"]
 
 
-def test_the_citation_has_the_version():
+def test_the_citation_has_the_version_and_links_of_the_readme_lead_somewhere():
     version = importlib.import_module("jaxbandits.version").__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## {version}\n" in (ROOT / "docs/changelog.md").read_text()
-
-
-def test_relative_links_of_the_readme_lead_somewhere():
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text())
     assert links and [link for link in links if not (ROOT / link).exists()] == []
 
@@ -88,10 +73,7 @@ def test_the_table_of_the_readme_is_true():
     assert ran.returncode == 0, ran.stderr
     shown, today = (
         [[set(re.findall(r"`(\w+)`", cell)) for cell in line.split("|")] for line in text.splitlines() if "| `" in line]
-        for text in (
-            (ROOT / "README.md").read_text().split("algorithms: begin")[1],
-            ran.stdout.split("algorithms: begin")[1],
-        )
+        for text in (page.split("algorithms: begin")[1] for page in ((ROOT / "README.md").read_text(), ran.stdout))
     )
     shown, today = shown[: len(today)], today[:6]
     assert len(shown) >= 6 and {name for row in today for cell in row for name in cell} == set(jb.algorithms.__all__)
@@ -134,9 +116,6 @@ def test_tools_of_the_package_are_listed_where_users_are_told_of_them(site):
     for name in ("protocol.Program", "protocol.Span", "numerics.argmax", "random.Draws", "checking.Check"):
         assert (site / f"api/objects/jaxbandits.{name}.html").exists(), name
     assert not (site / "api/objects/jaxbandits.numerics.sweep_inverse.html").exists()
-
-
-# ---- links
 
 
 class Crawl:
@@ -201,10 +180,8 @@ def test_names_of_other_libraries_lead_to_their_pages(crawl):
 
 @pytest.mark.pages
 def test_a_dead_link_and_a_bare_name_are_found(tmp_path):
-    page = (
-        "<article id=x><a href=y.html>a</a><a href=#z>b</a><a href=#x>c</a><a href=http://>d</a> <code>jb.sweep</code>"
-    )
-    (tmp_path / "p.html").write_text(page)
+    links = "<a href=y.html>a</a><a href=#z>b</a><a href=#x>c</a><a href=http://>d</a>"
+    (tmp_path / "p.html").write_text(f"<article id=x>{links} <code>jb.sweep</code>")
     crawl = Crawl(tmp_path)
     assert crawl.dead("p.html") == ["y.html", "#z", "http://"]
     assert crawl.unlinked("p.html", {"jaxbandits.sweep"}) == ["jb.sweep"]
@@ -281,9 +258,7 @@ def test_no_page_shows_an_algorithm_that_spends_more_than_its_label(site):
 
 
 def _listed_module(module, name, listed) -> bool:
-    """A module among the public names (`jaxbandits.plot`) is on the page under its own name;
-    dunder constants need no entry.
-    """
+    """A module among the public names (`jaxbandits.plot`) is on the page under its name; dunder constants need none."""
     value = getattr(module, name.rpartition(".")[2], None)
     return (isinstance(value, ModuleType) and value.__name__ in listed) or name.rpartition(".")[2].startswith("__")
 
@@ -377,13 +352,8 @@ def test_a_phone_shows_whole_words_and_pictures(crawl, site):
         for place in places:
             page.open(site / place, 420)
             page.run(OPEN)
-            found[place] = [
-                *browser.faults(page),
-                *browser.small_pictures(page),
-                *browser.cut_off(page),
-                *browser.broken_words(page),
-                *page.errors,
-            ]
+            looks = (browser.faults, browser.small_pictures, browser.cut_off, browser.broken_words)
+            found[place] = [*(fault for look in looks for fault in look(page)), *page.errors]
             page.errors.clear()
     assert len(found) > 80 and {place: what for place, what in found.items() if what} == {}
 
@@ -393,9 +363,8 @@ def test_a_phone_shows_whole_words_and_pictures(crawl, site):
 def test_a_broken_word_and_a_small_picture_are_found(tmp_path):
     Image.new("L", (1, 1)).save(tmp_path / "dot.png")
     words = "<p style='width: 5ch; overflow-wrap: anywhere'>elimination of arms</p>"
-    (tmp_path / "page.html").write_text(
-        f"<article>{words}<img alt=dot src=dot.png><img class=toggler src=dot.png></article>"
-    )
+    images = "<img alt=dot src=dot.png><img class=toggler src=dot.png>"
+    (tmp_path / "page.html").write_text(f"<article>{words}{images}</article>")
     with browser.browser() as page:
         page.open(tmp_path / "page.html", 420)
         assert browser.broken_words(page) == ["elimination"] and browser.faults(page) == []
@@ -410,9 +379,8 @@ def test_pictures_have_no_white_ground_in_the_dark_and_formulas_are_typeset(site
             page.open(site / "index.html", 1100, dark=dark)
             page.run("document.querySelector('article img').decode()")
             page.screenshot(tmp_path / "page.png", whole=False)
-            left, top = (
-                page.run(f"document.querySelector('article img').getBoundingClientRect().{x}") for x in ("left", "top")
-            )
+            box = "document.querySelector('article img').getBoundingClientRect()"
+            left, top = (page.run(f"{box}.{side}") for side in ("left", "top"))
             shot = Image.open(tmp_path / "page.png").convert("L")
             corner, ground = (shot.getpixel((int(left) + x, int(top) + 2)) for x in (2, -8))
             assert abs(corner - ground) <= 2 and (ground < 60) == dark

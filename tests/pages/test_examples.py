@@ -38,9 +38,8 @@ def run(file, out, seeds=8):
 def test_my_algorithm_learns(own):
     greedy = own("my_algorithm").epsilon_greedy_arms
     arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
-    ds = jb.sweep(
-        [greedy, jb.algorithms.uniform], arms, horizon=500, seeds=64, grid={"exploration": [0, 5]}, progress=False
-    )
+    settings = {"horizon": 500, "seeds": 64, "progress": False}
+    ds = jb.sweep([greedy, jb.algorithms.uniform], arms, **settings, grid={"exploration": [0, 5]})
     final = ds.regret.isel(t=-1).mean("seed").sel(exploration=5)
     assert float(final.sel(algorithm="epsilon_greedy_arms")) < 0.5 * float(final.sel(algorithm="uniform"))
     assert np.all(ds.pulls.sum("arm") == 500)
@@ -59,8 +58,7 @@ def test_my_environment_pays_what_it_says(own):
     gaps = np.abs(1.6 * np.minimum(np.arange(1, 201) / 100, 1) - 0.8) / 2
     found = ds.regret.isel(algorithm=0)
     wanted = np.cumsum(gaps)[[99, 199]]
-    error = found.std("seed").values / np.sqrt(256)
-    assert np.all(np.abs(found.mean("seed").values - wanted) < 4 * error)
+    assert np.all(np.abs(found.mean("seed").values - wanted) < 4 * (found.std("seed").values / np.sqrt(256)))
     lane = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=2000), world(), history=True)
     late = lane.history.t > 100
     for arm, mean in ((0, 0.9), (1, 0.1)):
@@ -77,22 +75,14 @@ def test_my_private_algorithm_spends_what_it_says(own, tmp_path):
     assert ledger.epsilon == 0.5 and ledger.delta == 0 and ledger.events[0].sensitivity == 1
     audit = jb.audit(greedy(num_arms=3, horizon=100, epsilon=1.0), runs=20_000)
     assert not audit.refuted and audit.ratio > 0.8  # and tight: what is claimed is nearly what can be proven
-    ds = jb.sweep(
-        [greedy, jb.algorithms.uniform], arms, horizon=500, seeds=64, grid={"epsilon": [0.1, 1000]}, progress=False
-    )
+    settings = {"horizon": 500, "seeds": 64, "progress": False}
+    ds = jb.sweep([greedy, jb.algorithms.uniform], arms, **settings, grid={"epsilon": [0.1, 1000]})
     final = ds.regret.isel(t=-1).mean("seed")
-    assert float(final.sel(algorithm="private_greedy", epsilon=1000)) < 0.5 * float(
-        final.sel(algorithm="uniform").mean()
-    )
-    assert float(final.sel(algorithm="private_greedy", epsilon=1000)) < float(
-        final.sel(algorithm="private_greedy", epsilon=0.1)
-    )
+    much, little = final.sel(algorithm="private_greedy").values
+    assert little < 0.5 * float(final.sel(algorithm="uniform").mean()) and little < much
     settings = read_config(EXAMPLES / "my_private_algorithm.toml")
-    assert settings["grid"] == {"epsilon": [0.5, 1, 4]} and list(settings["algorithms"]) == [
-        "private greedy",
-        "ldp_ucb",
-        "ucb1",
-    ]
+    assert settings["grid"] == {"epsilon": [0.5, 1, 4]}
+    assert list(settings["algorithms"]) == ["private greedy", "ldp_ucb", "ucb1"]
     noiseless = greedy(num_arms=3, horizon=50, epsilon=float("inf"))
     lane = jb.simulate(noiseless, arms, history=True)
     np.testing.assert_array_equal(lane.history.message, lane.history.reward)  # Bernoulli rewards as they are
@@ -188,9 +178,8 @@ def test_privacy_of_answers_costs_more_where_nobody_is_trusted(own, monkeypatch,
     for algorithm in ("joint privacy", "local privacy"):  # more privacy, more regret; none of it below no privacy
         curve = final.sel(algorithm=algorithm)
         assert float(curve.sel(epsilon=1)) > float(curve.sel(epsilon=100)) > float(final.sel(algorithm="no privacy")[0])
-    assert float(final.sel(algorithm="joint privacy", epsilon=1)) < float(
-        final.sel(algorithm="local privacy", epsilon=1)
-    )
+    joint, local = (float(final.sel(algorithm=f"{kind} privacy", epsilon=1)) for kind in ("joint", "local"))
+    assert joint < local
     example.draw(ds, tmp_path)
     assert (tmp_path / "private_labels_regret.png").exists() and (tmp_path / "private_labels_reward.png").exists()
 

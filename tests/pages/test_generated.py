@@ -17,11 +17,8 @@ DOCS, FIGURES = ROOT / "docs", ROOT / "docs" / "figures"
 def generated():
     """(page, text, what writes it): verdicts, studies, quotes of them, and the tables of the benchmarks."""
     known = papers.all_studies()
-    yield (
-        DOCS / "verdicts.md",
-        f"{verdicts.BEGIN}\n{verdicts.verdict_tables(DOCS, known)}\n{verdicts.END}",
-        "make verdicts",
-    )
+    tables = verdicts.verdict_tables(DOCS, known)
+    yield DOCS / "verdicts.md", f"{verdicts.BEGIN}\n{tables}\n{verdicts.END}", "make verdicts"
     for name in known:
         begin, end = study_tables.marks(name)
         yield study_tables.page_of(name, DOCS), f"{begin}{verdicts.text_with_words(name, DOCS)}{end}", "make verdicts"

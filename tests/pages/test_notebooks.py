@@ -12,9 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAMES = [
-    "byzantine_agents", "own_private_algorithm", "price_of_privacy", "quickstart", "robust_bandits", "scaling",
-]  # fmt: skip
+NAMES = "byzantine_agents own_private_algorithm price_of_privacy quickstart robust_bandits scaling".split()
 refresh = SimpleNamespace(**runpy.run_path(str(ROOT / "notebooks/refresh.py"), run_name="refresh"))
 
 
@@ -89,24 +87,18 @@ def test_the_page_of_a_notebook(tmp_path):
     """Its words, code, output and pictures; a link to Colab where the project has an address."""
     pages = SimpleNamespace(**runpy.run_path(str(ROOT / "docs/_ext/notebook_pages.py"), run_name="pages"))
     picture = {"output_type": "execute_result", "data": {"image/png": "aGk=", "text/plain": ["<x>"]}}
+    both = [{"data": {"text/html": "<b>", "text/plain": "b"}}, picture]
     cells = [
         {"cell_type": "code", "source": ["install()"], "outputs": []},
         {"cell_type": "markdown", "source": ["# One\n", "\n", "Words. More: [b](other.ipynb)."]},
         {"cell_type": "code", "source": ["f()"], "outputs": [{"output_type": "stream", "text": ["```\n"]}, picture]},
-        {
-            "cell_type": "code",
-            "source": ["g()"],
-            "outputs": [{"data": {"text/html": "<b>", "text/plain": "b"}}, picture],
-        },
+        {"cell_type": "code", "source": ["g()"], "outputs": both},
     ]
     (tmp_path / "one.ipynb").write_text(json.dumps({"cells": cells}))
     pictures: dict = {}
     text = pages.text(tmp_path / "one.ipynb", None, pictures)
-    assert (
-        text.startswith("# One\n\n{download}")
-        and "olab" not in text
-        and pictures == {"one-1.png": b"hi", "one-2.png": b"hi"}
-    )
+    assert text.startswith("# One\n\n{download}") and "olab" not in text
+    assert pictures == {"one-1.png": b"hi", "one-2.png": b"hi"}
     assert "````{code-block} text\n:class: notebook-output\n```\n````" in text and "(one-2.png)" in text
     assert text.index("install()") < text.index("f()") < text.index("<b>")
     there = pages.text(tmp_path / "one.ipynb", "https://example.org/", {})

@@ -1,6 +1,4 @@
-"""Reproductions: the machinery on small studies, each paper's statistics against literal NumPy,
-the quick sizes end to end.
-"""
+"""Reproductions: the machinery on small studies, papers' statistics against literal NumPy, quick sizes end to end."""
 
 import math
 import re
@@ -72,45 +70,34 @@ def test_tuned_values_are_those_of_least_regret_on_the_tuning_seeds(tmp_path):
         at = {"environment.gap": row["environment.gap"], "epsilon": row["epsilon"]}
         assert row["base.learning_rate"] == tried.sel(at).idxmin().item() and row["mean"] == tried.sel(at).min().item()
         assert row["edge"] == (row["base.learning_rate"] in (0.001, 5.0))
-        again = jb.sweep(
-            **plain | {"grid": {k: [v] for k, v in (at | {"base.learning_rate": row["base.learning_rate"]}).items()}}
-        )
-        np.testing.assert_array_equal(
-            ds.regret.sel(at).sel(algorithm="EXP3"), again.regret.isel(algorithm=0).squeeze(drop=True).values[:, None]
-        )
+        chosen_at = at | {"base.learning_rate": row["base.learning_rate"]}
+        again = jb.sweep(**plain | {"grid": {key: [value] for key, value in chosen_at.items()}})
+        alone = again.regret.isel(algorithm=0).squeeze(drop=True)
+        np.testing.assert_array_equal(ds.regret.sel(at).sel(algorithm="EXP3"), alone.values[:, None])
 
 
 def test_an_unknown_key_is_tuned_for_its_worst_value(tmp_path):
     _, chosen = machinery.run_sweep(Sweep(SETTINGS, tuning(unknown=("environment.gap",))), tmp_path, progress=False)
     assert chosen["epsilon"].tolist() == [1.0, 0.1] and "environment.gap" not in chosen
-    plain = SETTINGS | {
-        "algorithms": {"EXP3": SETTINGS["algorithms"]["EXP3"]},
-        "seeds": range(100, 108),
-        "progress": False,
-    }
-    tried = jb.sweep(**plain | {"grid": SETTINGS["grid"] | {"base.learning_rate": RATES}}).regret.isel(
-        t=-1, algorithm=0
-    )
+    one, grid = {"EXP3": SETTINGS["algorithms"]["EXP3"]}, SETTINGS["grid"] | {"base.learning_rate": RATES}
+    plain = SETTINGS | {"algorithms": one, "seeds": range(100, 108), "progress": False}
+    tried = jb.sweep(**plain | {"grid": grid}).regret.isel(t=-1, algorithm=0)
     expected = tried.mean("seed").max("environment.gap").idxmin("base.learning_rate")
     assert chosen["base.learning_rate"].tolist() == expected.values.tolist()
 
 
 def test_keys_that_concern_one_label_only(tmp_path):
     """An axis whose keys feed different algorithms: each tuning takes its own."""
-    made = {
-        "experts": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf)),
-        "local": partial(a.local_exp4, mixing=0.1),
-    }
+    experts = partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf))
+    made = {"experts": experts, "local": partial(a.local_exp4, mixing=0.1)}
     environment = e.rotating_experts(losses=e.fixed_gap_losses(num_arms=3), num_experts=4)
     grid = {("epsilon", "experts.base.epsilon"): [0.1, 1.0]}
     settings = SETTINGS | {"algorithms": made, "environment": environment, "grid": grid}
     grids = {"experts": {"base.base.tail_scale": [0.5, 2.0]}, "local": {"learning_rate": [0.01, 0.1]}}
     ds, chosen = machinery.run_sweep(Sweep(settings, Tuning(grids, range(50, 54))), tmp_path, progress=False)
     assert ds.regret.dims == ("algorithm", "epsilon", "seed", "t")
-    assert (
-        chosen["algorithm"].tolist() == ["experts", "experts", "local", "local"]
-        and chosen["epsilon"].tolist() == [0.1, 1.0] * 2
-    )
+    assert chosen["algorithm"].tolist() == ["experts", "experts", "local", "local"]
+    assert chosen["epsilon"].tolist() == [0.1, 1.0] * 2
 
 
 @pytest.mark.parametrize(
@@ -153,9 +140,8 @@ def test_a_reproduction_that_was_interrupted_goes_on_and_writes_everything(tmp_p
 def full(tmp_path_factory):
     """A study of full size, and where it was run."""
     home = tmp_path_factory.mktemp("run")
-    return reproduce(
-        small_study(computed=lambda full: {"number": 7 if full else 3}), home, full=True, progress=False
-    ), home
+    study = small_study(computed=lambda full: {"number": 7 if full else 3})
+    return reproduce(study, home, full=True, progress=False), home
 
 
 def test_full_and_quick_have_their_own_directories_results_and_verdicts(full, tmp_path):
@@ -167,20 +153,14 @@ def test_full_and_quick_have_their_own_directories_results_and_verdicts(full, tm
 
 
 def test_the_table_of_claims():
-    claims = [
-        Claim("a|b", "1", "2", Exact(1.0, at_least=2.0)),
-        Claim("c", "", "3"),
-        Claim("d", "4", "5", Exact(1, 1, 1)),
-    ]
+    first = Claim("a|b", "1", "2", Exact(1.0, at_least=2.0))
+    claims = [first, Claim("c", "", "3"), Claim("d", "4", "5", Exact(1, 1, 1))]
     rows = claims_table([*claims, Claim("e", "6", "7")]).splitlines()
     assert rows[2] == "| a\\|b | 1 | 2 | **no** |" and rows[3].endswith("| 3 |  |") and rows[4].endswith("| yes |")
     assert rows[5] == "| e | 6 | 7 | - |"
     rows = claims_table(claims, lambda statement: "Lemma 1: fails" if statement == "d" else "").splitlines()
     assert rows[0] == "|  | the paper says | we measure | here | the claim |"
     assert rows[4] == "| d | 4 | 5 | yes | Lemma 1: fails |" and rows[3] == "| c |  | 3 |  |  |"
-
-
-# ---- verdicts: docs/reproductions.md, "Verdicts"
 
 
 @pytest.mark.parametrize(
@@ -199,18 +179,14 @@ def test_the_table_of_claims():
     ],
 )
 def test_a_verdict_follows_from_what_could_contradict_the_statement(evidence, verdict):
-    claim = judge_claim(Claim("s", "the paper", "m", evidence), full=True)
-    assert claim.holds is verdict
+    assert judge_claim(Claim("s", "the paper", "m", evidence), full=True).holds is verdict
     assert judge_claim(Claim("s", "the paper", "m", evidence), full=False).holds is None
 
 
-def test_a_verdict_shows_its_interval_and_a_quick_run_shows_it_without_one():
+def test_a_verdict_shows_its_decisive_interval_and_a_quick_run_shows_it_without_one():
     for full in (True, False):
         mean = judge_claim(Claim("s", "the paper", "m", Interval("ratio", 1.234, 1234.5, at_most=1e4)), full=full)
         assert mean.measured == "m; ratio [1.23, 1,234]" and mean.holds is (True if full else None)
-
-
-def test_the_decisive_interval_is_the_one_that_settles_all():
     held = [Interval("a", -9, -2, at_most=0), Interval("b", -5, -1, at_most=0)]
     assert decisive(held).what == "b"
     assert decisive([*held, Interval("c", -1, 1, at_most=0)]).what == "c"
@@ -260,20 +236,15 @@ def test_ratio_intervals_cover_and_are_paired():
 
 def test_worst_takes_each_point_at_its_own_worst_value():
     values = np.array([[[1.0, 2.0], [9.0, 8.0]], [[5.0, 5.0], [1.0, 1.0]]])[..., None]  # [algorithm, gap, seed, t]
-    ds = xr.Dataset(
-        {"regret": (("algorithm", "gap", "seed", "t"), values)}, {"algorithm": ["a", "b"], "gap": [1, 2], "t": [9]}
-    )
+    dims, coords = ("algorithm", "gap", "seed", "t"), {"algorithm": ["a", "b"], "gap": [1, 2], "t": [9]}
+    ds = xr.Dataset({"regret": (dims, values)}, coords)
     found = machinery.worst(ds, "gap").regret
     assert found.dims == ("algorithm", "seed", "t") and found.squeeze().values.tolist() == [[9.0, 8.0], [5.0, 5.0]]
 
 
 def test_horizons_join_as_a_sweep_over_horizons_gives_them():
     grid = {"epsilon": [0.5, 1.0]}
-    settings = {k: v for k, v in SETTINGS.items() if k != "grid"} | {
-        "progress": False,
-        "grid": grid,
-        "environment": e.fixed_gap_losses(num_arms=3),
-    }
+    settings = SETTINGS | {"progress": False, "grid": grid, "environment": e.fixed_gap_losses(num_arms=3)}
     settings["algorithms"] = {"EXP3": partial(a.private_batched, base=partial(a.exp3, mixing=0.05, learning_rate=0.1))}
     parts = [jb.sweep(**settings | {"horizon": h}) for h in (30, 60)]
     both = jb.sweep(**settings | {"horizon": [30, 60]})
@@ -283,14 +254,10 @@ def test_horizons_join_as_a_sweep_over_horizons_gives_them():
     pd.testing.assert_frame_equal(jb.summary(joined), jb.summary(both))
 
 
-# ---- names
-
-
 def test_names_of_studies(capsys):
     names = list(papers.all_studies())
-    assert list(papers.find("private_adversarial")) == [
-        name for name in names if name.startswith("private-adversarial/")
-    ]
+    own = [name for name in names if name.startswith("private-adversarial/")]
+    assert list(papers.find("private_adversarial")) == own
     assert len({name.partition("/")[0] for name in names}) == len(papers.PAPERS)
     assert list(papers.find("Private-Adversarial/lower_bound")) == ["private-adversarial/lower-bound"]
     assert main(["list", "papers"]) == 0
@@ -318,16 +285,9 @@ def test_an_interrupt_prints_the_command_that_goes_on(tmp_path, capsys, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(papers, "reproduce", stop)
-    assert (
-        main(["reproduce", "private-adversarial/exp3-leak", "--full", "--out", str(tmp_path), "--format", "pdf"]) == 130
-    )
-    assert (
-        f"jaxbandits reproduce private-adversarial/exp3-leak --full --out {tmp_path} --format pdf"
-        in capsys.readouterr().err
-    )
-
-
-# ---- the paper's section G.1
+    command = ["reproduce", "private-adversarial/exp3-leak", "--full", "--out", str(tmp_path), "--format", "pdf"]
+    assert main(command) == 130
+    assert " ".join(["jaxbandits", *command]) in capsys.readouterr().err
 
 
 def test_the_forced_history_is_the_papers_listing():
@@ -347,9 +307,8 @@ def test_the_forced_history_is_the_papers_listing():
         return np.array(out)
 
     for primed in (False, True):
-        np.testing.assert_allclose(
-            exp3_leak.probability_of_arm_1(50_000, primed=primed), listing(50_000, 1e-4, primed), rtol=0, atol=1e-9
-        )
+        found = exp3_leak.probability_of_arm_1(50_000, primed=primed)
+        np.testing.assert_allclose(found, listing(50_000, 1e-4, primed), rtol=0, atol=1e-9)
     p = exp3_leak.compute_curves(True)["forced"]
     np.testing.assert_allclose(p[:, -1], [0.99995, 0.00005], atol=1e-8)
     gap = p[0] - p[1]
@@ -381,11 +340,7 @@ def test_the_exact_epsilon_is_that_of_the_simulated_law():
         lost, not_lost = hits(counts[1.0]), hits(counts[0.0])
         use = (np.maximum(lost, not_lost) >= 0.01) & (np.minimum(lost, not_lost) > 1e-3)
         found.append(np.abs(np.log(lost[use] / not_lost[use])).max())
-    exact = exp3_leak.exact_epsilon(rate, horizon)
-    assert abs(exact - max(found)) < 0.2 * max(found)
-
-
-# ---- Lemma 5.1
+    assert abs(exp3_leak.exact_epsilon(rate, horizon) - max(found)) < 0.2 * max(found)
 
 
 @pytest.mark.parametrize("change", [None, 20])
@@ -435,9 +390,6 @@ def test_the_lemma_says_nothing_about_a_player_of_even_odds_or_one_that_never_ex
     assert len(early) and (early["tau_0"] + early["window"] <= 300 + early["p"]).all()
 
 
-# ---- where estimators break
-
-
 def test_the_sizes_of_corrupted_reports_have_rows_of_equal_height():
     """From 1 to a million: on a logarithmic axis the six rows would overprint each other."""
     shares, sizes = [0.0, 0.01, 0.2], [1.0, 3.0, 10.0, 30.0, 100.0, 1e6]
@@ -451,15 +403,10 @@ def test_the_sizes_of_corrupted_reports_have_rows_of_equal_height():
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["1", "3", "10", "30", "100", "1M"]
 
 
-# ---- the map of the experts
-
-
 def test_cells_without_a_theory_tuning_are_known():
     assert not experts_map.valid("batched EXP4", 64, 100_000, 0.01) and experts_map.valid("batched EXP4", 4, 10**9, 0.1)
     assert experts_map.valid("experts as arms", 64, 1000, 0.01) and not experts_map.valid("local EXP4", 64, 5, 0.1)
 
-
-# ---- the pages
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted((DOCS / "reproductions").glob("*.md"))
@@ -544,9 +491,6 @@ def test_every_study_has_its_place_on_a_page_and_its_pictures_beside_it():
     assert there == pictures
 
 
-# ---- the page of verdicts
-
-
 def test_the_page_of_verdicts_explains_every_word():
     text = (DOCS / "verdicts.md").read_text()
     assert tuple(re.findall(r"^- \*\*(.+?)\*\*: ", text, flags=re.M)) == verdicts.WORDS
@@ -579,19 +523,17 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
     known = papers.all_studies()
     row = verdicts.Verdict("Theorem 1", "c", verdicts.PROVED, "g", rows=("byzantine/rate: *",))
     row = row._replace(study="byzantine/rate", statement="none such")
-    with pytest.raises(ValueError, match=r"Theorem 1: .*byzantine.md has no row 'none such' of byzantine/rate"):
-        verdicts.verdict_cells(row, DOCS, known)
-    with pytest.raises(ValueError, match="rows leave out byzantine/rate: 'none such'"):
-        verdicts.verdict_cells(row._replace(rows=()), DOCS, known)
-    with pytest.raises(ValueError, match="no study 'byzantine/none'"):
-        verdicts.verdict_cells(row._replace(study="byzantine/none"), DOCS, known)
-    with pytest.raises(ValueError, match="no audit of 'nobody'"):
-        verdicts.verdict_cells(row._replace(study="", audited="nobody"), DOCS, known)
-    with pytest.raises(ValueError, match="verdict = 'maybe'"):
-        verdicts.verdict_cells(row._replace(verdict="maybe"), DOCS, known)
-    for word, change in (("fails", ""), (verdicts.PROVED, "a figure")):
-        with pytest.raises(ValueError, match=f"Theorem 1: {word}, would_change = {change!r}"):
-            verdicts.verdict_cells(row._replace(verdict=word, would_change=change), DOCS, known)
+    for changes, said in (
+        ({}, r"Theorem 1: .*byzantine.md has no row 'none such' of byzantine/rate"),
+        ({"rows": ()}, "rows leave out byzantine/rate: 'none such'"),
+        ({"study": "byzantine/none"}, "no study 'byzantine/none'"),
+        ({"study": "", "audited": "nobody"}, "no audit of 'nobody'"),
+        ({"verdict": "maybe"}, "verdict = 'maybe'"),
+        ({"verdict": "fails", "would_change": ""}, "Theorem 1: fails, would_change = ''"),
+        ({"would_change": "a figure"}, f"Theorem 1: {verdicts.PROVED}, would_change = 'a figure'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            verdicts.verdict_cells(row._replace(**changes), DOCS, known)
     (tmp_path / "verdicts.md").write_text("no marks")
     with pytest.raises(ValueError, match="one pair of lines"):
         verdicts.write_verdicts(tmp_path, known)
@@ -639,14 +581,10 @@ def test_two_claims_of_one_line_are_refused_and_a_changed_word_reaches_the_page(
         written = verdicts.text_with_words("byzantine/rate", tmp_path)
         assert f"| a\\|b | p | m | - | Lemma 1: {word} |" in written and "| other |  | m |  |  |" in written
         (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}{written}{end}\n")
-    (tmp_path / "verdicts.toml").write_text(
-        head + claim.format("Lemma 1", "fails", "a*") + claim.format("Lemma 2", "fails", "*b")
-    )
+    both = claim.format("Lemma 1", "fails", "a*") + claim.format("Lemma 2", "fails", "*b")
+    (tmp_path / "verdicts.toml").write_text(head + both)
     with pytest.raises(ValueError, match=r"Lemma 1, Lemma 2 name byzantine/rate: 'a\|b'"):
         verdicts.text_with_words("byzantine/rate", tmp_path)
-
-
-# ---- quick sizes, and what the pages show of the full ones
 
 
 def labels_of(study):
@@ -718,10 +656,8 @@ def test_quick_sizes(tmp_path, name, forgotten):
         assert jb.plot.overlaps(picture.figure) == []
         assert len(pd.read_csv(tmp_path / "quick" / f"{key}.csv")) > 1
         kept = Image.open(DOCS / "figures" / paper / f"{figure}-{key}.png").text["Description"]
-        here, there = (
-            {shape(word, labels) for word in words}
-            for words in (layout.figure_words(picture.figure), kept.splitlines())
-        )
+        words = layout.figure_words(picture.figure), kept.splitlines()
+        here, there = ({shape(word, labels) for word in of} for of in words)
         assert here <= there
         data = pd.read_csv(DOCS / "figures" / paper / f"{figure}-{key}.csv")
         assert data.columns.tolist() == picture.data.columns.tolist()

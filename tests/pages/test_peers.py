@@ -31,9 +31,6 @@ def comparison(monkeypatch):
     return comparison
 
 
-# ---- the benchmark
-
-
 def as_good(horizon, runs, seed):
     """Regrets of a library that plays UCB1 on ten arms for thirty plays: about 11.5."""
     return np.random.default_rng(seed).normal(11.5, 1, runs)
@@ -62,9 +59,8 @@ SMALL = ["--turns", "2", "--seconds", "0", "--horizon", "30", "--lanes", "64"]
 
 def test_the_table_has_ratios_regrets_and_what_does_not_run(fakes, tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text(
-        "".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in ("peers", "peers-short", "other"))
-    )
+    names = ("peers", "peers-short", "other")
+    page.write_text("".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in names))
     assert fakes.main([*SMALL, "--out", str(tmp_path), "--write", str(page)]) == 0
     printed, written = capsys.readouterr().out, page.read_text()
     (skipped,) = [line for line in printed.splitlines() if line.startswith("Absent")]
@@ -91,14 +87,11 @@ def test_rows_are_chosen_by_problem_or_library(fakes, tmp_path, capsys):
     assert "no problem or library 'UCB2'" in capsys.readouterr().err
 
 
-def test_ratios_have_an_interval(peers):
+def test_ratios_have_an_interval_and_every_problem_both_sides(peers):
     ratio, low, high = peers.geometric_mean([2.0, 8.0, 4.0])
     assert ratio == pytest.approx(4) and low * high == pytest.approx(16) and low < 2
     assert np.isnan(peers.geometric_mean([3.0])[1])
     assert [peers.short(x) for x in (12_345, 1_979.6, 27.34, 0.3404)] == ["12,300", "1,980", "27.3", "0.340"]
-
-
-def test_every_problem_has_both_sides(peers):
     assert list(peers.problems()) == list(peers.PLAYS)
     assert {library for plays in peers.PLAYS.values() for library in plays} == set(peers.LIBRARIES)
 
@@ -179,9 +172,6 @@ def test_the_extra_has_the_versions_that_were_measured(peers):
     assert {name: measured[name] for name in pinned} == pinned
 
 
-# ---- the table of features
-
-
 def test_every_cell_of_ours_is_a_public_name_or_a_page(comparison):
     assert [line for row in comparison.rows() for line in comparison.wrong(row, {})] == []
     lost = "docs/" + "no_page.md"
@@ -211,12 +201,9 @@ def test_cells_of_a_library_are_looked_up(comparison, tmp_path):
     assert there == "x: PyMAB 2.0.1: 'privacy' is in arms.py"
 
 
-def test_the_short_table_has_what_is_missing_here(comparison):
+def test_the_short_table_and_sentences_say_what_the_table_says(comparison):
     lines = comparison.short_table(comparison.rows()).splitlines()
     assert len(lines) == 14 and re.search(r"\| no \|", lines[2])  # twelve rows
-
-
-def test_sentences_say_what_the_table_says(comparison):
     answers = comparison.answers()
     assert [line for one in comparison.rows("sentence") for line in comparison.wrong_of_sentence(one, answers)] == []
     assert all(one["cells"] for one in comparison.rows("sentence"))
@@ -231,15 +218,12 @@ def test_libraries_without_a_column_are_looked_up(comparison, tmp_path):
     (tmp_path / "envs" / "arms.py").write_text("class Testbed:\n    'draws rewards'\n")
     other = {"library": "river", "has": ["envs/arms.py:class_Testbed"], "lacks": "privacy"}
     assert comparison.wrong_of_other(other, tmp_path) == []
-    assert comparison.wrong_of_other(other | {"has": ["envs/arms.py:class_Arms"]}, tmp_path) == [
-        "river 0.26.1: envs/arms.py:class_Arms"
-    ]
-    assert comparison.wrong_of_other(other | {"lacks": "rewards"}, tmp_path) == [
-        "river 0.26.1: 'rewards' is in envs/arms.py"
-    ]
-    assert comparison.wrong_of_other(other | {"within": "agents"}, tmp_path) == [
-        f"river 0.26.1: no Python files in {tmp_path / 'agents'}"
-    ]
+    for changes, wrong in (
+        ({"has": ["envs/arms.py:class_Arms"]}, "envs/arms.py:class_Arms"),
+        ({"lacks": "rewards"}, "'rewards' is in envs/arms.py"),
+        ({"within": "agents"}, f"no Python files in {tmp_path / 'agents'}"),
+    ):
+        assert comparison.wrong_of_other(other | changes, tmp_path) == [f"river 0.26.1: {wrong}"]
 
 
 def test_sources_may_be_given_several_times(comparison, tmp_path, monkeypatch, capsys):

@@ -55,8 +55,7 @@ def test_a_single_panel_has_room_for_all_texts(labels, log):
     assert plot.overlaps(drawn.figure) == []
     assert drawn.figure.get_figwidth() == 3.5
     assert min(t.get_fontsize() for t in texts(drawn.figure)) >= 7
-    legend = {t.get_text().replace("\n", " ") for t in drawn.figure.legends[0].get_texts()}
-    assert legend == set(labels)
+    assert {t.get_text().replace("\n", " ") for t in drawn.figure.legends[0].get_texts()} == set(labels)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
@@ -64,9 +63,8 @@ def test_panels_have_room_and_one_value_each(count):
     values = [0.05, 0.1, 0.2, 0.5, 1.0, float("inf")][-count:]
     drawn = plot.regret(result(LONG, {"epsilon": values}))
     assert plot.overlaps(drawn.figure) == []
-    assert [a.get_title().split("= ")[-1].strip() for a in drawn.figure.axes] == [
-        "∞" if np.isinf(v) else f"{v:g}" for v in values
-    ]
+    titles = [axes.get_title().split("= ")[-1].strip() for axes in drawn.figure.axes]
+    assert titles == ["∞" if np.isinf(v) else f"{v:g}" for v in values]
     assert len({a.get_ylim() for a in drawn.figure.axes}) == 1
 
 
@@ -124,20 +122,17 @@ def test_regret_dots_a_partner_in_its_colour():
         assert plot.overlaps(drawn.figure) == []
 
 
-def test_quantile_bands():
+def test_quantile_bands_and_their_caption():
     ds = result(["EXP3"])
     data = plot.regret(ds, bands="quantile").data
     np.testing.assert_allclose(data["high"], np.quantile(ds["regret"].values[0], 0.95, axis=0))
 
-
-def test_caption_names_seeds_and_band():
     def captions(**kwargs):
         return plot.regret(result(["EXP3"], seeds=1200), **kwargs).figure.texts[0].get_text().replace("\n", " ")
 
     assert captions(caption="ten arms") == "mean and 95% interval over 1,200 seeds; ten arms"
     assert captions(bands="quantile") == "median and 5% to 95% band over 1,200 seeds"
-    one = plot.regret(result(["EXP3"], seeds=1))
-    assert one.figure.texts[0].get_text() == "one seed, hence no interval"
+    assert plot.regret(result(["EXP3"], seeds=1)).figure.texts[0].get_text() == "one seed, hence no interval"
 
 
 def test_time_is_linear_and_regret_logarithmic_above_the_smallest_end_where_ends_differ_thirtyfold():
@@ -216,8 +211,7 @@ def test_a_horizon_ends_its_own_panel():
     left, right = drawn.figure.axes
     assert left.get_xlim()[1] < right.get_xlim()[1] and plot.overlaps(drawn.figure) == []
     assert plot.regret(ds, select={"horizon": int(TIMES[30])}).data["t"].max() == TIMES[30]
-    ends = plot.against(ds, "horizon").data
-    assert np.isfinite(ends["centre"]).all()
+    assert np.isfinite(plot.against(ds, "horizon").data["centre"]).all()
 
 
 def test_against_draws_points_constants_partners_and_orders():
@@ -230,28 +224,23 @@ def test_against_draws_points_constants_partners_and_orders():
     lines = {c.get_label(): c.lines[0] for c in axes.containers}
     main, partner = lines["EXP3"], lines["EXP3 (theory)"]
     assert main.get_color() == partner.get_color() and partner.get_linestyle() == ":" != main.get_linestyle()
-    flat = next(x for x in axes.get_lines() if x.get_label() == "UCB1")
-    assert len(set(flat.get_ydata())) == 1
+    assert len(set(next(x for x in axes.get_lines() if x.get_label() == "UCB1").get_ydata())) == 1
     final = statistics.summary(ds).set_index(["algorithm", "epsilon"])["mean"]
     own = drawn.data[drawn.data["kind"] == "algorithm"].set_index(["algorithm", "epsilon"])["centre"]
     np.testing.assert_allclose(own[final.index], final)
     order = drawn.data[drawn.data["kind"] == "reference"]
     np.testing.assert_allclose(order["centre"] * order["epsilon"], 10.0)
-    ticks = [t.get_text() for t in axes.get_xticklabels()]
-    assert ticks == ["0.1", "0.5", "2", "∞"]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["0.1", "0.5", "2", "∞"]
     many = plot.against(result(SHORT, {"epsilon": [*np.geomspace(0.01, 3, 12), np.inf]}), "epsilon").figure
     assert [t.get_text() for t in many.axes[0].get_xticklabels()] == ["0.01", "0.1", "1", "∞"]
     assert plot.overlaps(many) == []
 
 
-def test_a_far_away_order_does_not_squash_the_lines():
+def test_axes_of_far_away_orders_and_of_keys_with_zero():
     ds = result(SHORT, {"epsilon": [0.1, 1.0]})
     near = plot.against(ds, "epsilon").figure.axes[0].get_ylim()
     far = plot.against(ds, "epsilon", reference={"order": lambda e: 1e-6 / e}).figure.axes[0].get_ylim()
     assert near[0] / 50 < far[0] < near[0] and far[1] < 4 * near[1]  # thirtyfold and the margin
-
-
-def test_against_a_key_with_zero_is_linear():
     drawn = plot.against(result(LONG, {"corruption_bound": [0.0, 0.02, 0.05]}), "corruption_bound")
     assert drawn.figure.axes[0].get_xscale() == "linear" and plot.overlaps(drawn.figure) == []
 
@@ -299,23 +288,19 @@ def test_a_large_dataset_is_reduced_in_blocks(monkeypatch, bands):
 
 
 def cells(columns=4, rows=3):
-    frame = pd.DataFrame(
-        [(4.0**i, 10.0**-j) for i in range(columns) for j in range(rows)], columns=["num_experts", "epsilon"]
-    )
+    points = [(4.0**i, 10.0**-j) for i in range(columns) for j in range(rows)]
+    frame = pd.DataFrame(points, columns=["num_experts", "epsilon"])
     frame["regret"], frame["bad"] = np.arange(1.0, len(frame) + 1) ** 2, frame["epsilon"] < 0.5
-    return frame.assign(
-        name=np.where(frame["regret"] > 20, "a winner with a long name", "local"),
-        text=frame["regret"].map("{:,.0f}".format),
-    )
+    names = np.where(frame["regret"] > 20, "a winner with a long name", "local")
+    return frame.assign(name=names, text=frame["regret"].map("{:,.0f}".format))
 
 
 @pytest.mark.parametrize("value", ["regret", "name"])
 @pytest.mark.parametrize("panels", [1, 3, 6])
 def test_maps_have_room(value, panels):
     frame = pd.concat([cells().assign(part=f"panel number {i}") for i in range(panels)])
-    drawn = plot.heatmap(
-        frame, "num_experts", "epsilon", value, panel="part", text="text", hatched="bad", hatch="no valid tuning"
-    )
+    marks = {"text": "text", "hatched": "bad", "hatch": "no valid tuning"}
+    drawn = plot.heatmap(frame, "num_experts", "epsilon", value, panel="part", **marks)
     assert plot.overlaps(drawn.figure) == [] and len(drawn.figure.axes) == panels and len(drawn.data) == len(frame)
     assert drawn.figure.legends[0].get_texts()[-1].get_text() == "no valid tuning"
 
@@ -328,10 +313,8 @@ def test_a_maps_cells_tile_it_and_have_their_colours():
     low, high = np.log(axes.get_xlim())
     areas = [np.log((p.get_x() + p.get_width()) / p.get_x()) for p in faces]
     np.testing.assert_allclose(sum(areas) / 2, high - low)  # two rows cover the width exactly
-    colours = {
-        name: {p.get_facecolor() for p, n in zip(faces, frame["name"], strict=True) if n == name}
-        for name in set(frame["name"])
-    }
+    named = list(zip(faces, frame["name"], strict=True))
+    colours = {name: {p.get_facecolor() for p, n in named if n == name} for _, name in named}
     assert all(len(found) == 1 for found in colours.values()) and len(set.union(*colours.values())) == 2
     empty = plot.heatmap(frame.assign(name=[None, *frame["name"][1:]]), "num_experts", "epsilon", "name").figure.axes[0]
     assert empty.patches[0].get_facecolor()[:3] == (1, 1, 1)
@@ -377,14 +360,8 @@ def test_keys_have_the_names_that_are_given():
 
 
 def test_lines_of_a_table():
-    frame = pd.DataFrame(
-        {
-            "t": [1, 2, 1, 2],
-            "p": [0.5, 0.6, 0.5, 0.4],
-            "data": ["l", "l", "m", "m"],
-            "markers": [True, True, False, False],
-        }
-    )
+    frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
+    frame["markers"] = [True, True, False, False]
     drawn = plot.lines(frame, "t", "p", line="data", dotted={"m": "l"})
     first, second = drawn.figure.axes[0].get_lines()
     assert first.get_linestyle() == "None" and second.get_linestyle() == ":" and first.get_color() == second.get_color()

@@ -72,9 +72,7 @@ def wrong(page: str, heading: str, study: str, column: str, row: dict[str, str],
         verdict = row["holds"] in ("yes", "**no**")
         return "" if cell == said and (MECHANISMS[first].read or not verdict) else f"{said} is allowed, not {cell}"
     if page == "verdicts.md":
-        titles = {
-            paper["title"]: paper["name"] for paper in tomllib.loads((DOCS / "verdicts.toml").read_text())["paper"]
-        }
+        titles = {p["title"]: p["name"] for p in tomllib.loads((DOCS / "verdicts.toml").read_text())["paper"]}
         study = f"{titles[heading]}/"
     if not cell:
         return ""
@@ -96,9 +94,8 @@ def test_every_cell_about_other_people_has_a_record():
 
 
 def test_a_cell_without_a_record_is_found():
-    table = (
-        "<!-- across/counting: begin -->\n| | the paper says | holds |\n|---|---|---|\n| a row | at most 1 | yes |\n"
-    )
+    head = "<!-- across/counting: begin -->\n| | the paper says | holds |\n|---|---|---|\n"
+    table = f"{head}| a row | at most 1 | yes |\n"
     (one,) = cells(table)
     assert wrong("across.md", *one) == "0 records"
     (one,) = cells(table.replace("a row", "ε spent by DP-SE"))
@@ -168,7 +165,6 @@ def test_figures_in_words_are_those_of_the_table():
 def test_failure_prob_says_how_often_the_truth_leaves_the_default_sets(name, beginning):
     text = getattr(algorithms, name).__doc__.split("failure_prob : ")[1].split(" : ")[0]
     (said,) = re.findall(r"([\d,]+)\s+of\s+1,000\s+runs", text)
-    rows = re.findall(
-        rf"^\| {beginning}.*outside in (\d+) of 1000", pages.study_text("across/coverage", DOCS), flags=re.M
-    )
+    study = pages.study_text("across/coverage", DOCS)
+    rows = re.findall(rf"^\| {beginning}.*outside in (\d+) of 1000", study, flags=re.M)
     assert int(said.replace(",", "")) == max(map(int, rows))

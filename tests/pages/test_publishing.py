@@ -20,9 +20,8 @@ from jaxbandits import cli
 pytestmark = pytest.mark.pages
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
-publish, release = (
-    SimpleNamespace(**runpy.run_path(str(GITHUB / f"{name}.py"), run_name=name)) for name in ("publish", "release")
-)
+scripts = (runpy.run_path(str(GITHUB / f"{name}.py"), run_name=name) for name in ("publish", "release"))
+publish, release = (SimpleNamespace(**script) for script in scripts)
 SCHEMAS = {
     "github-workflows": sorted((GITHUB / "workflows").glob("*.yml")),
     "github-issue-forms": [p for p in sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml")) if p.stem != "config"],
@@ -77,9 +76,6 @@ def test_commands_of_workflows_work_here(tmp_path, monkeypatch, capsys):
         if line.startswith("jaxbandits "):
             assert cli.main(line.split()[1:]) == 0, capsys.readouterr()
     assert (tmp_path / "out/report.html").exists()
-
-
-# ---- a published copy
 
 
 @pytest.fixture(scope="module")

@@ -45,15 +45,13 @@ def configured(algorithms, environment, constant=None, **settings):
     if "horizon" in coords:
         beyond = t > np.reshape(coords["horizon"], (-1, 1))
         regret[np.broadcast_to(np.expand_dims(beyond, tuple(range(1, len(shape) - 1))), regret.shape)] = np.nan
-    models = {
-        c.label: {"model": c.algorithm.guarantee.model, "unit": c.algorithm.guarantee.unit} for c in job.plan.cells
-    }
+    told = {c.label: {"model": c.algorithm.guarantee.model, "unit": c.algorithm.guarantee.unit} for c in job.plan.cells}
     return xr.Dataset(
         {"regret": ((*dims, "t"), regret), "pulls": ((*dims, "arm"), np.stack([lanes, 2 * lanes], -1))},
         coords | {"algorithm": job.plan.labels, "seed": list(job.plan.seeds), "t": t},
         {
             "config": json.dumps(job.config), "constant_along": json.dumps(job.plan.constant_along),
-            "guarantees": json.dumps({label: x for label, x in models.items() if x["model"] != "none"}),
+            "guarantees": json.dumps({label: x for label, x in told.items() if x["model"] != "none"}),
             "versions": json.dumps({"jaxbandits": "0"}),
         },
     )  # fmt: skip
@@ -129,9 +127,8 @@ def test_numbers_are_those_of_the_statistics_and_labels_are_text(store, tmp_path
     summary = jb.summary(ds)
     rows = page.rows("Regret at the end")
     assert [row["algorithm"] for row in rows] == summary["algorithm"].tolist() and len(rows) == 36
-    assert [row["mean regret"] for row in rows] == [
-        f"{float(f'{x:.4g}'):,g}".replace("-", "−") for x in summary["mean"]
-    ]
+    means = [f"{float(f'{x:.4g}'):,g}".replace("-", "−") for x in summary["mean"]]
+    assert [row["mean regret"] for row in rows] == means
     assert {row["privacy level ε"] for row in rows} == {"0.1", "0.5", "∞"}
     paired, pair = page.rows("Paired differences"), jb.compare(ds, OURS, THEIRS)
     assert (paired[0]["a"], paired[0]["b"]) == (OURS, THEIRS) and len(paired) == 36
@@ -154,9 +151,8 @@ def test_numbers_are_those_of_the_statistics_and_labels_are_text(store, tmp_path
     # what runs is what the policy names, and nothing is loaded
     policy = html.unescape(re.search(r'Security-Policy" content="([^"]+)"', source)[1])
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts[1:]]
-    assert (
-        policy.endswith("script-src " + " ".join(f"'sha256-{d}'" for d in digests)) and "default-src 'none'" in policy
-    )
+    assert policy.endswith("script-src " + " ".join(f"'sha256-{d}'" for d in digests))
+    assert "default-src 'none'" in policy
     assert page.addresses and all(x.startswith(("#", "data:image/svg+xml;base64,")) for x in page.addresses)
 
 
@@ -164,10 +160,8 @@ def test_configuration_privacy_and_theory(store):
     (run,) = runs(store)
     settings = config_arguments(tomllib.loads(run.toml), store)
     again = prepare_sweep(settings.pop("algorithms"), settings.pop("environment"), settings, progress=False)
-    assert again.config == run.config and [axis.name for axis in again.plan.axes][1:] == [
-        "epsilon",
-        "environment.means",
-    ]
+    assert again.config == run.config
+    assert [axis.name for axis in again.plan.axes][1:] == ["epsilon", "environment.means"]
 
     def privacy():
         path = jb.report(store, store / "privacy.html")
@@ -265,11 +259,8 @@ def test_curves_look_as_in_the_pictures():
         )  # fmt: skip
     assert not chart["xLog"] and not chart["yLog"] and chart["linear"] is None
     far = ds.assign(regret=ds.regret * xr.DataArray([1, 100] * 6, dims="algorithm"))
-    assert (
-        curves.regret_over_plays(far)["linear"] == 10.0
-        and curves.regret_over_plays(far)["yLog"]
-        and not curves.regret_over_plays(far)["xLog"]
-    )
+    assert curves.regret_over_plays(far)["linear"] == 10.0 and curves.regret_over_plays(far)["yLog"]
+    assert not curves.regret_over_plays(far)["xLog"]
 
 
 def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
@@ -331,10 +322,8 @@ def test_a_browser_finds_nothing_wrong(store, tmp_path):
     with browser() as page:
         page.open(path, width=390)
         assert faults(page) == [] and page.errors == [] and page.run("document.documentElement.dataset.ready") == "yes"
-        assert (
-            page.run("document.images.length") == 3
-            and page.run("document.querySelectorAll('b, [onclick]').length") == 0
-        )
+        assert page.run("document.images.length") == 3
+        assert page.run("document.querySelectorAll('b, [onclick]').length") == 0
         charts = "document.querySelectorAll('.chart')"
         assert page.run(f"[...{charts}].every((c) => c.querySelector('canvas').width > 200)")
         # a click sorts, a second one the other way round
@@ -367,9 +356,8 @@ def test_a_browser_finds_nothing_wrong(store, tmp_path):
         assert page.errors == [] and (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
     # the checker sees planted faults
     broken = tmp_path / "broken.html"
-    broken.write_text(
-        "<img alt=gone src=gone.png><p style='width: 900px'>wide</p><script>throw Error('thrown')</script>"
-    )
+    wide = "<p style='width: 900px'>wide</p>"
+    broken.write_text(f"<img alt=gone src=gone.png>{wide}<script>throw Error('thrown')</script>")
     errors = " ".join(page_errors(broken, 390, "['and one more']"))
     for fault in ("thrown", "ERR_FILE_NOT_FOUND", "no image: gone", "wider than the window", "and one more"):
         assert fault in errors

@@ -57,27 +57,24 @@ def test_only_axes_that_change_the_environment_and_seeds_that_order_rows_appear(
         np.testing.assert_allclose(ds.best_reward.sel({"environment.losses": name}), best)
     ds = sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path)
     assert ds.best_reward.dims == ("seed", "t") and bool(ds.best_reward.notnull().all())
-    again = sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path)
-    assert ds.identical(again)
+    assert ds.identical(sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path))
     np.testing.assert_array_equal(ds.best_reward, best_reward(ROWS, range(3), ds.t.values))
 
 
 def test_contexts_that_decide_have_no_best_reward():
-    ds = jb.sweep(
-        "uniform", functools.partial(E.contextual_linear, num_arms=2, dim=2), horizon=8, seeds=2, progress=False
-    )
+    contexts = functools.partial(E.contextual_linear, num_arms=2, dim=2)
+    ds = jb.sweep("uniform", contexts, horizon=8, seeds=2, progress=False)
     assert "best_reward" not in ds and ds.regret.attrs["long_name"] == "cumulative regret"
     with pytest.raises(ValueError, match="ds has no best_reward: contexts decide"):
         jb.plot.reward(ds)
 
 
+AGAINST = "regret against the best fixed arm"
+MEANS = E.bernoulli_arms(means=[0.2, 0.9])
+
+
 @pytest.mark.parametrize(
-    ("environment", "words"),
-    [
-        (ROWS, "regret against the best fixed arm"),
-        (E.loss_table(losses=TABLE), "regret against the best fixed arm"),
-        (E.bernoulli_arms(means=[0.2, 0.9]), "cumulative regret"),
-    ],
+    ("environment", "words"), [(ROWS, AGAINST), (E.loss_table(losses=TABLE), AGAINST), (MEANS, "cumulative regret")]
 )
 def test_axes_say_what_regret_is_against(environment, words):
     def label(plot):

@@ -75,9 +75,6 @@ def test_a_table_is_text_that_a_notebook_renders():
     assert latex._repr_markdown_() == f"```latex\n{latex}\n```"
 
 
-# ---- figures
-
-
 def test_minus_signs_symbols_and_units():
     import pandas as pd
 
@@ -123,9 +120,6 @@ def test_figures_of_a_notebook_have_texts_of_one_size():
         assert size["width"] / drawn.figure.get_figwidth() == pytest.approx(layout.DISPLAY_PIXELS, rel=0.01)
 
 
-# ---- progress
-
-
 @pytest.fixture
 def notebook(monkeypatch):
     """A kernel that notes what is displayed: one output, each entry what stands in it then."""
@@ -159,9 +153,8 @@ def test_a_notebook_shows_estimate_and_bar_in_one_output(notebook, capsys):
     bar = estimate.progress_bar(["a <line>"], total=10, desc="5 lanes")
     bar.update(4)
     bar.close()
-    assert (
-        notebook[1][-1]["text/plain"].splitlines()[0] == "a <line>" and "&lt;line&gt;" in notebook[1][-1]["text/html"]
-    )
+    assert notebook[1][-1]["text/plain"].splitlines()[0] == "a <line>"
+    assert "&lt;line&gt;" in notebook[1][-1]["text/html"]
     assert "stopped at 40% after" in notebook[1][-1]["text/plain"]
     jb.sweep(["uniform"], arms, horizon=50, seeds=16, progress=False)
     assert len(notebook) == 2

@@ -36,16 +36,13 @@ def horizons():
     return xr.Dataset({"regret": (("algorithm", "horizon", "seed", "t"), values)}, coords)
 
 
-def test_interval_covers_its_mean_in_95_of_100_samples():
+def test_intervals_cover_their_mean_in_95_of_100_samples_and_one_seed_has_none():
     samples = np.random.default_rng(0).normal(3.0, 2.0, size=(4000, 8))
     mean, low, high = statistics.mean_interval(samples)
     # Binomial(4000, 0.95): four standard errors are 0.014. A normal interval (0.91 at 8 seeds) would fail.
     assert abs(np.mean((low < 3.0) & (high > 3.0)) - 0.95) < 0.014
     expected = stats.t.interval(0.95, 7, loc=mean[0], scale=stats.sem(samples[0]))
     np.testing.assert_allclose((low[0], high[0]), expected, rtol=1e-12)
-
-
-def test_one_seed_has_a_mean_and_no_interval():
     row = statistics.summary(result([5.0], seeds=1, sigma=0.0)).iloc[0]
     assert row["mean"] == pytest.approx(5.0) and np.isnan(row["ci_low"]) and np.isnan(row["ci_high"])
 
@@ -53,9 +50,8 @@ def test_one_seed_has_a_mean_and_no_interval():
 def test_summary_has_one_regular_row_a_point():
     ds = result([[4.0, 2.0, 1.0], [8.0, 8.0, 8.0]], grid={"epsilon": [0.1, 1.0, 10.0]})
     frame = statistics.summary(ds)
-    assert list(frame[["algorithm", "epsilon"]].itertuples(index=False, name=None)) == [
-        (a, e) for a in ("alg0", "alg1") for e in (0.1, 1.0, 10.0)
-    ]
+    rows = frame[["algorithm", "epsilon"]].itertuples(index=False, name=None)
+    assert list(rows) == [(a, e) for a in ("alg0", "alg1") for e in (0.1, 1.0, 10.0)]
     lanes = ds["regret"].sel(algorithm="alg0", epsilon=1.0).values[:, -1]
     expected = (200, lanes.mean(), np.median(lanes), np.quantile(lanes, 0.05), np.quantile(lanes, 0.95))
     np.testing.assert_allclose(frame.loc[1, ["seeds", "mean", "median", "q05", "q95"]].astype(float), expected)
@@ -172,15 +168,12 @@ def test_bootstrap_interval_of_a_slope_covers():
     assert np.mean(widths) / np.std(slopes) == pytest.approx(3.92, rel=0.1)
 
 
-def test_slope_leaves_out_zero_regret_and_infinite_epsilon():
+def test_slope_leaves_out_zero_regret_and_infinite_epsilon_and_repeats():
     ds = result([[4.0, 2.0, 1.0, 0.9]], grid={"epsilon": [0.25, 0.5, 1.0, np.inf]}, sigma=0.0)
     row = statistics.slope(ds, "epsilon").iloc[0]
     assert (row["points"], row["slope"]) == (3, pytest.approx(-1.0))
     ds["regret"][..., :2] = 0.0
     assert statistics.slope(ds, t_min=1)["points"].tolist() == [5] * 4
-
-
-def test_slope_is_the_same_twice():
     ds = result([100.0], seeds=20)
     ds["regret"] = ds["regret"] * np.exp(np.random.default_rng(1).normal(size=ds["regret"].shape))
     first, second = statistics.slope(ds), statistics.slope(ds)
@@ -197,16 +190,13 @@ def test_markdown_table_has_a_column_a_value():
     assert lines[-1] == "Mean ± half-width of the 95% interval over 200 seeds; window = 3."
 
 
-def test_latex_table_escapes_labels_and_balances():
+def test_latex_table_escapes_labels_and_balances_and_many_values_become_rows():
     ds = result([[4000.0, 2.0], [8.0, 8.0]], grid={"noise_scale": [1, 2]})
     text = statistics.table(ds.assign_coords(algorithm=["exp3_ix", "50% & more"]), format="latex")
     assert r"exp3\_ix" in text and r"50\% \& more" in text and r"noise\_scale = 1" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 3 and all(row.replace(r"\&", "").count("&") == 2 for row in rows)
     assert r" \pm " in rows[1] and "{,}" in rows[1] and rows[1].count("$") == 4
-
-
-def test_many_values_become_rows():
     ds = result(np.ones((2, 9)), grid={"epsilon": np.arange(1.0, 10.0)})
     lines = statistics.table(ds).splitlines()
     assert lines[0] == "| algorithm | epsilon | regret |" and len([x for x in lines if x.startswith("| alg")]) == 19
@@ -302,8 +292,7 @@ def test_anytime_is_the_law_of_until():
     differences = np.random.default_rng(3).normal(0.2, 1.0, 200)
     test = SequentialTest(number=1, error=0.05, block=64)
     test.add(differences[None, :64])
-    first = intervals.of_mean(differences[:64], "anytime")[2]
-    assert first == pytest.approx(test.smallest[0])
+    assert intervals.of_mean(differences[:64], "anytime")[2] == pytest.approx(test.smallest[0])
     test.smallest[:] = 1.0
     test.add(differences[None, 64:])
     assert intervals.of_mean(differences, "anytime")[2] == pytest.approx(test.smallest[0])
@@ -327,8 +316,7 @@ def test_anytime_is_the_law_of_until():
 )
 @pytest.mark.parametrize("way", intervals.WAYS)
 def test_ties_and_two_seeds_decide_nothing(differences, least, way):
-    p = intervals.of_mean(np.array(differences), way)[2]
-    assert least <= p <= 1
+    assert least <= intervals.of_mean(np.array(differences), way)[2] <= 1
 
 
 def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):

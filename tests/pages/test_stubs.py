@@ -45,8 +45,7 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_stubs_are_up_to_date(package):
     home = importlib.import_module(package)
-    written = Path(home.__file__).with_suffix(".pyi").read_text("utf-8")
-    assert written == Stub(home).text, "run `make stubs`"
+    assert Path(home.__file__).with_suffix(".pyi").read_text("utf-8") == Stub(home).text, "run `make stubs`"
 
 
 @pytest.mark.pages

@@ -7,7 +7,8 @@ import pytest
 import xarray as xr
 
 import jaxbandits as jb
-from jaxbandits.papers.byzantine.attacks import paper_bonus
+from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
+from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import favourable
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
 from jaxbandits.papers.private_robust_mab import moment_order
@@ -70,9 +71,8 @@ def test_the_printed_bonus_is_above_the_largest_gap_until_late():
 def test_the_share_from_which_a_radius_drops_no_arm_is_that_of_the_algorithm(dim):
     horizon, gap = 100_000, 0.7
     share = dimension.useful_share(dim, gap)
-    make = partial(
-        jb.algorithms.bogunovic_elimination, actions=dimension.world(dim).keywords["actions"], horizon=horizon
-    )
+    actions = dimension.world(dim).keywords["actions"]
+    make = partial(jb.algorithms.bogunovic_elimination, actions=actions, horizon=horizon)
     own = make(corruption_budget=share * horizon * (dimension.VALUE + 1)).params.own
     clean = make(corruption_budget=0.0).params.own
     about_corruption = np.ravel(own.slack) - np.ravel(clean.slack)
@@ -83,3 +83,18 @@ def test_probabilities_are_at_most_one_and_proportional():
     p = moment_order.probabilities(1000, 0.1, [0.1, 0.2, 100.0])
     assert p[1] == pytest.approx(2 * p[0]) and p[2] == 1.0
     assert p[0] == pytest.approx(0.1 * moment_order.NUM_ARMS * np.log(1000) / 100)
+
+
+def finals(regret):
+    """A Dataset of one algorithm: final regret by share of attacked agents."""
+    values = np.tile(np.array(list(regret.values()), float)[None, :, None, None, None], (1, 1, 1, 3, 1))
+    coords = {"algorithm": ["mean"], "corruption_bound": list(regret), "window": [25], "seed": range(3), "t": [100]}
+    return xr.Dataset({"regret": (tuple(coords), values)}, coords)
+
+
+def test_regret_is_divided_by_the_agents_that_do_not_attack():
+    assert [honest(x) for x in (0.0, 0.2, 0.3)] == [10, 8, 7] and honest(0.2, 0.5) == 9
+    # every agent that does not attack loses 5: agents that attack half the time lose half of it
+    regrets = {"target": finals({0.0: 50, 0.2: 40, 0.4: 30}), "half the time": finals({0.0: 50, 0.4: 40})}
+    frame = attack_ratios(regrets)
+    assert frame["ratio"].tolist() == pytest.approx([1] * 5)

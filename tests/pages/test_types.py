@@ -1,6 +1,4 @@
-"""What a type checker says of a user's own code:
-misspelt, positional and wrong arguments are found before anything runs.
-"""
+"""What a type checker says of a user's own code: misspelt, positional and wrong arguments are found before it runs."""
 
 import json
 import os
@@ -60,11 +58,8 @@ def said(tmp_path, code: str) -> str:
     return out + errors
 
 
-def test_right_calls_pass(tmp_path):
+def test_right_calls_pass_and_wrong_ones_are_found(tmp_path):
     assert said(tmp_path, RIGHT).startswith("Success")
-
-
-def test_wrong_calls_are_found(tmp_path):
     answers = said(tmp_path, "import jaxbandits as jb\n" + "\n".join(WRONG) + "\n").splitlines()
     for line, (call, expected) in enumerate(WRONG.items(), 2):
         here = [answer for answer in answers if f"mine.py:{line}:" in answer]
@@ -75,11 +70,9 @@ def test_wrong_calls_are_found(tmp_path):
 def test_nine_in_ten_public_symbols_have_known_types():
     checker = shutil.which("basedpyright", path=str(Path(sys.executable).parent))
     assert checker, "basedpyright is among the development tools"
-    home = str(Path(sys.executable).parents[1])
-    environment = os.environ | {
-        "VIRTUAL_ENV": home,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    place = Path(sys.executable).parent
+    path = f"{place}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"VIRTUAL_ENV": str(place.parent), "PATH": path}
     command = [checker, "--verifytypes", jaxbandits.__name__, "--ignoreexternal", "--outputjson"]
     done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
     report = json.loads(done.stdout)["typeCompleteness"]

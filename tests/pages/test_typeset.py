@@ -64,12 +64,9 @@ def test_sentences_and_halves_stay(text):
     assert shown(text, "epsilon", "delta") == text
 
 
-def test_long_formulas_break_between_their_parts_and_not_inside_of_brackets():
+def test_long_formulas_break_between_their_parts_and_help_keeps_its_text():
     ((_, _, tex),) = typeset.formulas("w = L B + R sqrt(2 x + 1) t^(1 + k)")
     assert tex.split(typeset.BREAK) == ["w =", r"L\, B +", r"R\, \sqrt{2\, x + 1}\, t^{1 + k}"]
-
-
-def test_helps_text_is_not_touched():
     import jaxbandits as jb
 
     assert r"\sqrt" not in jb.algorithms.ucb1.__doc__ and "sqrt(" in jb.algorithms.moss.__doc__

@@ -132,12 +132,10 @@ def test_an_action_outside_the_arms_is_named(name):
         simulate(own(act=listed, params=Params(arms.astype(np.int32))))
 
 
-def test_the_lowest_integer_is_outside():  # which no parameter may be
+def test_the_lowest_integer_and_nan_turned_into_one_are_outside():
     with pytest.raises(jb.ContractError, match="own played arm -2147483648 at play 2"):
         simulate(own(act=plays(lambda t: jnp.where(t >= 2, -(2**31), 0))))
 
-
-def test_nan_turned_into_an_integer_is_outside():
     def chosen(t):
         return jnp.where(t == 5, jnp.nan, 1.0).astype(jnp.int32)
 
@@ -162,14 +160,12 @@ def test_a_sweep_finishes_the_other_labels_first(tmp_path):
     del algorithms["bad"]
     settings = {k: v for k, v in SWEEP.items() if k != "progress"}
     job = SweepRun(prepare_sweep(algorithms, ARMS, settings, store=tmp_path, progress=False))
-    ds = job.dataset()
-    assert job.computed == 0 and (ds.pulls.sum("arm") == HORIZON).all()
+    assert job.computed == 0 and (job.dataset().pulls.sum("arm") == HORIZON).all()
 
 
 def test_one_bad_lane_of_a_cell_is_enough_and_nothing_of_the_call_is_stored(tmp_path):
     def act(params, state, draws, t, context):
-        broken = (draws.uniform(t) < 0.01).astype(jnp.int32)
-        return t % 3 + 3 * broken, None, t[0] % 3
+        return t % 3 + 3 * (draws.uniform(t) < 0.01).astype(jnp.int32), None, t[0] % 3
 
     maker = own(act=act)
     with pytest.raises(jb.ContractError, match=r"own played arm \d at play \d+; arms are 0\.\.2") as caught:
@@ -209,8 +205,7 @@ def test_labels_of_one_program_do_not_fall_together():
 
 
 def act_of_team(params, state, draws, t, context):
-    action = jnp.zeros((*t.shape, 3), jnp.int32)
-    return action.at[:, 2].set(jnp.where(t == 4, params.scale, 1)), None, ()
+    return jnp.zeros((*t.shape, 3), jnp.int32).at[:, 2].set(jnp.where(t == 4, params.scale, 1)), None, ()
 
 
 TEAM = Program(
@@ -298,16 +293,12 @@ def test_exit_codes(tmp_path, monkeypatch, capsys):
     module.outside = own("outside", act=plays(lambda t: 3))
     module.crooked = own("crooked", act=lambda params, state, draws, t, context: (t % 3, None))
     monkeypatch.setitem(sys.modules, "guards_makers", module)
-    for name, code, words in (
-        ("outside", 1, "outside played arm 3 at play 1"),
-        ("crooked", 2, "Program.act must return"),
-    ):
+    said_of = {"outside": (1, "outside played arm 3 at play 1"), "crooked": (2, "Program.act must return")}
+    for name, (code, words) in said_of.items():
         file = tmp_path / f"{name}.toml"
-        file.write_text(
-            "horizon = 20\nseeds = 4\ncheckpoints = 3\n"
-            '[environment]\nname = "bernoulli_arms"\nmeans = [0.2, 0.5, 0.8]\n'
-            f'[[algorithm]]\nname = "guards_makers:{name}"\n'
-        )
+        arms = 'environment = {name = "bernoulli_arms", means = [0.2, 0.5, 0.8]}'
+        algorithm = f'algorithm = "guards_makers:{name}"'
+        file.write_text(f"horizon = 20\nseeds = 4\ncheckpoints = 3\n{arms}\n{algorithm}\n")
         assert cli.main(["run", str(file), "--out", str(tmp_path / name), "--quiet"]) == code
         said = capsys.readouterr().err
         assert words in said and len(said.strip().splitlines()) == 1
@@ -350,9 +341,8 @@ def test_a_score_that_counts_another_arm_is_named():
     def score(params, state, t, context, action):
         return Score(arm=jnp.where(t == 6, 3, action), regret=jnp.zeros(t.shape))
 
-    with pytest.raises(
-        jb.ContractError, match=r"own's pulls do not add up .* counted arm 3 at play 6; arms are 0\.\.2"
-    ):
+    words = r"own's pulls do not add up .* counted arm 3 at play 6; arms are 0\.\.2"
+    with pytest.raises(jb.ContractError, match=words):
         simulate(own(), world_of(score=score))
 
 
@@ -524,9 +514,8 @@ def test_an_uncached_builder_is_named():
 
 def planned(maker, grid=None, environment=ARMS, **settings):
     settings = {"reward_adversary": None, "message_adversary": None, "dtype": "float32"} | settings
-    return jb.sweeps.plan.plan(
-        maker, environment, horizon=HORIZON, seeds=SEEDS, grid=grid, points=None, checkpoints=3, **settings
-    )
+    settings |= {"grid": grid, "points": None, "checkpoints": 3}
+    return jb.sweeps.plan.plan(maker, environment, horizon=HORIZON, seeds=SEEDS, **settings)
 
 
 def test_two_traces_are_compared_by_what_they_compute():
@@ -580,9 +569,8 @@ def test_facts_that_an_environment_leaves_out():
     without = world_of()._replace(facts={})
     assert planned(own(), environment=lambda: without).cells[0].algorithm.config["num_arms"] == 3
     nowhere = jb.environments.contextual_linear(num_arms=3, dim=2)._replace(facts={"dim": 2}, remake=None)
-    assert "own needs num_arms, and the environment's facts do not hold it" in error_of(
-        lambda: planned(own(), environment=lambda: nowhere)
-    )
+    said = error_of(lambda: planned(own(), environment=lambda: nowhere))
+    assert "own needs num_arms, and the environment's facts do not hold it" in said
 
 
 def test_parts_of_this_package_are_not_traced_twice(monkeypatch):

@@ -80,9 +80,7 @@ ENVIRONMENTS = {
 
 
 def met():
-    """Every meeting of a player and adversaries that read nothing, or little, with an environment:
-    its name and its arguments.
-    """
+    """Every meeting of a player and adversaries that read next to nothing with an environment: name and arguments."""
     for name, environment in ENVIRONMENTS.items():
         player = blind_agents if name == "federated" else blind
         yield name, (player, environment), {}
@@ -113,9 +111,6 @@ def test_players_and_adversaries_that_read_nothing_do_not_kill_the_compiler():
         env=os.environ | {"PYTHONPATH": paths, "XLA_FLAGS": XLA_FLAGS},
     )  # fmt: skip
     assert child.returncode == 0 and child.stdout.endswith("all played\n"), child.stdout[-200:] + child.stderr[-2000:]
-
-
-# --- the mechanism ------------------------------------------------------------------------------------------------
 
 
 def primitives(jaxpr) -> list[str]:
@@ -161,8 +156,7 @@ def test_effects_stay_and_static_arguments_are_passed_on():
         jax.debug.callback(lambda x: told.append((word, int(x))), x)
         return {"sum": x + other}
 
-    run = jax.jit(without_unread(speaks), static_argnums=0)
-    assert run("hello", 1, 2)["sum"] == 3
+    assert jax.jit(without_unread(speaks), static_argnums=0)("hello", 1, 2)["sum"] == 3
     jax.effects_barrier()
     assert told == [("hello", 1)]
 
@@ -177,6 +171,5 @@ def test_a_lane_without_unread_code_maps_over_seeds(over):
 
     seeds = jnp.arange(3, dtype=jnp.uint32)
     alone = [float(last(seed)) for seed in range(3)]
-    np.testing.assert_allclose(
-        over(last)(seeds if over is not jax.jit else 1), alone if over is not jax.jit else alone[1], rtol=1e-6
-    )
+    given, expected = (1, alone[1]) if over is jax.jit else (seeds, alone)
+    np.testing.assert_allclose(over(last)(given), expected, rtol=1e-6)

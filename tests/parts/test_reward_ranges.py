@@ -1,6 +1,4 @@
-"""The rewards that algorithms declare they read, the ranges that environments state,
-and the warning where they part.
-"""
+"""The rewards that algorithms declare they read, the ranges that environments state, the warning where they part."""
 
 import inspect
 import json
@@ -85,15 +83,9 @@ def test_declarations_are_what_algorithms_do(name):
 
 
 def test_a_wrong_declaration_is_found():
-    for name, wrong in (
-        ("ucb1", "clip"),
-        ("ucb1", "zero"),
-        ("kl_ucb", "accept"),
-        ("dp_se", "accept"),
-        ("exp3", "clip"),
-    ):
+    for name, bad in (("ucb1", "clip"), ("ucb1", "zero"), ("kl_ucb", "accept"), ("dp_se", "accept"), ("exp3", "clip")):
         algorithm, environment = catalogue.case(name)
-        assert not kept(algorithm._replace(rewards=Rewards(0.0, 1.0, wrong)), environment)
+        assert not kept(algorithm._replace(rewards=Rewards(0.0, 1.0, bad)), environment)
 
 
 def test_declarations_follow_arguments():
@@ -159,9 +151,8 @@ def said(algorithm, environment, **arguments):
     """The warnings about rewards."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assumptions.warn(
-            [("label", algorithm(num_arms=2, horizon=20, **arguments), environment, None)], "float32", stacklevel=1
-        )
+        made = algorithm(num_arms=2, horizon=20, **arguments)
+        assumptions.warn([("label", made, environment, None)], "float32", stacklevel=1)
     return [str(warning.message) for warning in caught]
 
 
@@ -176,8 +167,7 @@ def test_who_cannot_read_gaussian_rewards_says_so():
         assert "takes others as they are" in said(algorithm, GAUSSIAN)[0]
     for algorithm in (a.ucb1, a.moss, a.huber_ucb, a.uniform):
         assert said(algorithm, GAUSSIAN) == []
-    slightly = jb.environments.gaussian_arms(means=[0.0, 1.25], scale=0.0)
-    assert "lie in [0, 1.25]" in said(a.kl_ucb, slightly)[0]
+    assert "lie in [0, 1.25]" in said(a.kl_ucb, jb.environments.gaussian_arms(means=[0.0, 1.25], scale=0.0))[0]
     assert said(a.kl_ucb, jb.environments.gaussian_arms(means=[0.0, 1.0 + 1e-12], scale=0.0)) == []
 
 
@@ -209,10 +199,7 @@ def test_nothing_declared_or_stated_means_no_warning():
     assert said(jb.algorithms.kl_ucb, GAUSSIAN._replace(facts={"means": GAUSSIAN.facts["means"]})) == []
     # the largest size alone says both signs
     assert "lie in [-1, 1]" in said(jb.algorithms.kl_ucb, GAUSSIAN._replace(facts={"reward_bound": 1.0}))[0]
-    assert assumptions.range_of_rewards(GAUSSIAN._replace(facts={"reward_bound": 1.0, "reward_range": [0, 1]})) == (
-        0,
-        1,
-    )
+    assert assumptions.range_of_rewards(GAUSSIAN._replace(facts={"reward_bound": 1, "reward_range": [0, 1]})) == (0, 1)
 
 
 def test_one_warning_where_epsilon_is_for_bounded_rewards():
@@ -243,10 +230,8 @@ def test_a_sweep_warns_once_a_label_before_it_runs_and_not_of_corruption():
         jb.sweep({"one": shifted, "plain": jb.algorithms.ucb1}, arms, grid={"high": [1.0, 2.0, 3.0]}, **SETTINGS)
     (warning,) = caught
     assert warning.filename == __file__
-    assert str(warning.message).startswith(
-        "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3] "
-        "(the worst of 2 among 3 points)"
-    )
+    what = "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3]"
+    assert str(warning.message).startswith(f"{what} (the worst of 2 among 3 points)")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning):  # the plan is refused as it stands, not after hours
@@ -262,8 +247,6 @@ def _case(algorithm, environment):
     environment = environment()
     return catalogue.algorithm_for(partial(algorithm, horizon=20), environment), environment
 
-
-# --- what parts take: `jaxbandits list`
 
 PARTS = [name for kind in listing.LISTED_KINDS for name in listing.names(kind)]
 
@@ -301,17 +284,14 @@ def test_ranges_of_arguments_that_the_catalogue_leaves_open():
     def ranges(name):
         return {row.name: row.range for row in listed_arguments(name)}
 
-    exp3 = ranges("exp3_ix")
-    assert exp3["learning_rate"] == Range("number", 0.0, math.inf, open_low=True)
+    assert ranges("exp3_ix")["learning_rate"] == Range("number", 0.0, math.inf, open_low=True)
     assert ranges("kl_ucb")["num_arms"] == Range("integer", 2, math.inf)
     assert ranges("ldp_ucb")["mechanism"].values == ("laplace", "randomized_response")
     assert ranges("private_batched")["base"] is None
 
 
 def test_static_arguments():
-    static = {
-        name: listing.record(name)["static"] for name in ("kl_ucb", "thompson", "ftpl", "byzantine_ucb", "linucb")
-    }
+    static = {x: listing.record(x)["static"] for x in ("kl_ucb", "thompson", "ftpl", "byzantine_ucb", "linucb")}
     assert static == {
         "kl_ucb": ["num_arms"], "thompson": ["num_arms", "posterior"], "ftpl": ["num_arms", "resampling"],
         "byzantine_ucb": [
@@ -344,15 +324,9 @@ def test_the_list_of_algorithms_for_machines(capsys):
     assert epsilon["required"] and not epsilon["static"] and epsilon["default"] is None
     asked = {"kind": "number", "low": 0.0, "high": "inf", "open_low": True, "open_high": False}
     assert epsilon["range"] == asked
-    kinds = ("moss", "htinf", "exp4", "doubling", "median_elimination", "oracle_linucb")
-    assert [rows[name]["structure"] for name in kinds] == [
-        "arms",
-        "losses",
-        "experts",
-        "contextual",
-        "linear",
-        "federated",
-    ]
+    kinds = {"moss": "arms", "htinf": "losses", "exp4": "experts", "doubling": "contextual"}
+    kinds |= {"median_elimination": "linear", "oracle_linucb": "federated"}
+    assert {name: rows[name]["structure"] for name in kinds} == kinds
     assert "Garivier and Cappe 2011" in rows["kl_ucb"]["paper"] and "ICML 2023" in rows["robust_elimination"]["paper"]
 
 

@@ -53,8 +53,6 @@ def test_a_row_that_is_not_as_it_says_is_found():
         assert words in found, found
 
 
-# ---- every argument of every factory
-
 WRONG = (None, "x", np.nan, -1, -1.5, 0, 0.5, np.inf, -np.inf, 1e300, 1e-300, 1e39, [], {}, (), object(), True, [None],
     ["x"],
          np.array([1.0, 2.0]), np.float32(1e30), b"x", 1j, [[1.0], [1.0, 2.0]], set())  # fmt: skip
@@ -62,11 +60,8 @@ NUMBERS = (10**400, -(10**400))  # only where a number is meant: elsewhere its t
 
 
 def factories():
-    for kind, table in (
-        ("algorithms", catalogue.ALGORITHMS),
-        ("environments", catalogue.ENVIRONMENTS),
-        ("adversaries", catalogue.ADVERSARIES),
-    ):
+    tables = {"algorithms": catalogue.ALGORITHMS, "environments": catalogue.ENVIRONMENTS}
+    for kind, table in (tables | {"adversaries": catalogue.ADVERSARIES}).items():
         for name, example in table.items():
             yield pytest.param(getattr(getattr(jb, kind), name), example, id=name)
 
@@ -106,9 +101,6 @@ def test_every_argument_of_every_factory(factory, example):
                         assert key in said or key == "bases", (key, value, said)
 
 
-# ---- TOML files
-
-
 def test_a_directory_is_no_file(tmp_path, capsys):
     assert main(["run", str(tmp_path), "--out", str(tmp_path / "out"), "--quiet"]) == 2
     said = capsys.readouterr().err
@@ -144,9 +136,6 @@ def test_a_file_with_a_byte_order_mark_and_names_alone(tmp_path):
     assert read_config(path)["seeds"] == range(3, 6)
 
 
-# ---- what should simply work
-
-
 def laid_out(algorithms="ucb1", environment=ARMS, **changes):
     settings = {"horizon": 32, "seeds": 8, "checkpoints": 4, "grid": None, "points": None, "dtype": "float32"}
     return plan(algorithms, environment, **{**settings, "reward_adversary": None, "message_adversary": None, **changes})
@@ -157,9 +146,8 @@ def test_names_are_looked_up():
     grid = {"environment.means": {"easy": [0.1, 0.9], "hard": [0.4, 0.5]}}
     by_name = sweep(["ucb1", A.moss], "bernoulli_arms", grid=grid, reward_adversary="huber")
     by_factory = sweep([A.ucb1, A.moss], E.bernoulli_arms, grid=grid, reward_adversary=V.huber)
-    assert (
-        by_name.algorithm.values.tolist() == ["ucb1", "moss"] and by_name.attrs["config"] == by_factory.attrs["config"]
-    )
+    assert by_name.algorithm.values.tolist() == ["ucb1", "moss"]
+    assert by_name.attrs["config"] == by_factory.attrs["config"]
     np.testing.assert_array_equal(by_name.regret, by_factory.regret)
     assert laid_out({"a": "ucb1", "b": partial(A.exp3, mixing=0.1)}).labels == ["a", "b"]
     run = jb.simulate(partial(A.ucb1, horizon=32), ARMS, reward_adversary="huber", checkpoints=4, seed=np.uint32(3))
@@ -196,9 +184,8 @@ CHOSEN = {
 def test_what_xarray_selects_can_be_summarised(chosen):
     ds = CHOSEN[chosen](DS)
     labels = np.atleast_1d(ds.algorithm.values)
-    kept = DS.sel(
-        algorithm=labels, epsilon=np.atleast_1d(ds.epsilon), seed=np.atleast_1d(ds.seed), t=np.atleast_1d(ds.t)
-    )
+    chosen_values = {key: np.atleast_1d(ds[key]) for key in ("epsilon", "seed", "t")}
+    kept = DS.sel(algorithm=labels, **chosen_values)
     for call in (
         jb.summary, jb.table, lambda ds: jb.table(ds, format="latex"), lambda ds: jb.compare(ds, labels[0], labels[-1]),
         *([jb.slope] if ds.t.size > 1 else []), lambda ds: jb.plot.against(ds, "epsilon").data,
@@ -214,11 +201,7 @@ def test_one_point_of_points_can_be_summarised():
     dims = ("algorithm", "point", "seed", "t")
     coords = {"algorithm": ["a"], "seed": [0, 1], "t": [1, 2], "point": [0, 1], "epsilon": ("point", [0.1, 1.0])}
     ds = xr.Dataset({"regret": (dims, np.arange(8.0).reshape(1, 2, 2, 2))}, coords)
-    frame = jb.summary(ds.isel(point=1))
-    assert frame[["point", "epsilon", "mean"]].values.tolist() == [[1, 1.0, 6.0]]
-
-
-# ---- what cannot be held or computed
+    assert jb.summary(ds.isel(point=1))[["point", "epsilon", "mean"]].values.tolist() == [[1, 1.0, 6.0]]
 
 
 def refused(call, *texts):
@@ -261,8 +244,6 @@ def test_a_flag_that_breaks_a_sweep_is_named(flag, value):
         jax.config.update(flag, before)
 
 
-# ---- labels in tables and files
-
 ODD = ["=1+1", "+a", "-b", "@c", "two\nlines", "<script>alert(1)</script>", "a|b", 'quo"te', " =x"]
 
 
@@ -284,9 +265,6 @@ def test_odd_labels_stay_text(tmp_path):
     assert text.splitlines()[0].endswith("'=key")
     assert output  # what writes summary.csv
     assert laid_out({label: A.ucb1 for label in ODD}).labels == ODD
-
-
-# ---- stores
 
 
 def test_a_result_of_a_later_release_is_refused(tmp_path):
@@ -345,9 +323,8 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
         pass
 
     At.span, At.window = span, window
-    again = one_call.play_call(
-        task, planned, device, begun=(At, leaves), report=lambda played: seen.append((played.plays, played.restored))
-    )
+    report = lambda played: seen.append((played.plays, played.restored))
+    again = one_call.play_call(task, planned, device, begun=(At, leaves), report=report)
     np.testing.assert_array_equal(whole.regret, again.regret)
     assert window == 20 and [plays for plays, restored in seen if restored] == [20 * 8]
     assert sum(plays for plays, _ in seen) == 32 * 8

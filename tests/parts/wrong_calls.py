@@ -24,6 +24,7 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits import catalogue, estimators, mechanisms, theory
+from jaxbandits.auditing import Edit
 from jaxbandits.cli import main
 from jaxbandits.papers.study import Claim, Exact, Interval, judge_claim
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
@@ -87,13 +88,14 @@ def fault_of(call, kind: type, texts) -> str | None:
 # ---- results and tables without a sweep
 
 ARMS = E.bernoulli_arms(means=[0.2, 0.8])
+REPORTED = A.ldp_ucb(num_arms=2, horizon=40, epsilon=1.0)
+ECHO = Edit(1, 0.0, otherwise=1.0, rule="echo")
 TWO = partial(E.bernoulli_arms, means=[0.2, 0.8])
 
 
 def sweep(algorithms="ucb1", environment=ARMS, **changes):
-    return jb.sweep(
-        algorithms, environment, **{"horizon": 32, "seeds": 8, "checkpoints": 4, "progress": False, **changes}
-    )
+    settings = {"horizon": 32, "seeds": 8, "checkpoints": 4, "progress": False}
+    return jb.sweep(algorithms, environment, **settings | changes)
 
 
 def result(algorithms=("one", "two"), epsilon=(0.1, 1.0), seeds=4, times=(1, 2, 4, 8, 16)):
@@ -102,11 +104,8 @@ def result(algorithms=("one", "two"), epsilon=(0.1, 1.0), seeds=4, times=(1, 2, 
     shape = (len(algorithms), len(epsilon), seeds, len(times))
     regret = np.sqrt(np.array(times)) * (1 + np.random.default_rng(0).random(shape))
     coords = {"algorithm": list(algorithms), "epsilon": list(epsilon), "seed": range(seeds), "t": list(times)}
-    return xr.Dataset(
-        {"regret": (dims, regret), "nonfinite_rewards": (dims[:-1], np.zeros(shape[:-1]))},
-        coords,
-        {"schema_version": 1},
-    )
+    variables = {"regret": (dims, regret), "nonfinite_rewards": (dims[:-1], np.zeros(shape[:-1]))}
+    return xr.Dataset(variables, coords, {"schema_version": 1})
 
 
 DS = result()
@@ -127,11 +126,11 @@ def without_kind(frame):
     return {"features": frame.drop(columns="kind"), "labels": frame["kind"]}
 
 
-def losses_of(text):
-    """Read a table of losses that holds the text."""
+def losses_of(text, read=jb.read_losses):
+    """Read a table of losses, or labelled rows, that holds the text."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "losses.csv").write_text(text)
-        return jb.read_losses(Path(folder) / "losses.csv")
+        return read(Path(folder) / "losses.csv")
 
 
 # ---- factories of a user's own

@@ -15,25 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandits as jb
-from jaxbandits import checking
+from jaxbandits import checking, protocol
 from jaxbandits.checking.check import findings_of
 from jaxbandits.checking.subject import Subject
 from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
-from jaxbandits.protocol import (
-    Adversary,
-    Algorithm,
-    Attack,
-    Environment,
-    Guarantee,
-    Hints,
-    Program,
-    Rewards,
-    Score,
-    Span,
-    Truth,
-    World,
-)
 from jaxbandits.sweeps.engines import calls
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.validation import factory
@@ -100,11 +86,11 @@ def reward(params, state, draws, t, context, action):
 
 
 def score(params, state, t, context, action):
-    return Score(arm=action)
+    return protocol.Score(arm=action)
 
 
 def truth(params, state, t, context):
-    return Truth(means=jnp.asarray(params))
+    return protocol.Truth(means=jnp.asarray(params))
 
 
 def attack_init(params, draws):
@@ -136,15 +122,17 @@ def view(message, released, action):
 
 
 CLAIM = guarantee("local", "reward", events, view_message)
-PROGRAM = Program(
+PROGRAM = protocol.Program(
     init=init, act=act, encode=encode, update=update, relay=relay, close=close, diagnose=diagnose,
-    hints=Hints(rest=rest),
+    hints=protocol.Hints(rest=rest),
 )  # fmt: skip
-ALGORITHM = Algorithm(PROGRAM, (), Params(), CLAIM, ("own", 1, ()), {}, Rewards(0.0, 1.0, "clip"))
-WORLD = World(init=world_init, observe=observe, reward=reward, score=score, truth=truth, num_arms=3)
+ALGORITHM = protocol.Algorithm(PROGRAM, (), Params(), CLAIM, ("own", 1, ()), {}, protocol.Rewards(0.0, 1.0, "clip"))
+WORLD = protocol.World(init=world_init, observe=observe, reward=reward, score=score, truth=truth, num_arms=3)
 MEANS = np.array([0.2, 0.5, 0.8])
-ENVIRONMENT = Environment(WORLD, MEANS, {"num_arms": 3, "means": MEANS, "reward_range": (0.0, 1.0)}, None, {})
-ADVERSARY = Adversary(Attack(attack_init, corrupt, diagnose=attack_diagnose, per_arm=per_arm), (), None, {})
+ENVIRONMENT = protocol.Environment(WORLD, MEANS, {"num_arms": 3, "means": MEANS, "reward_range": (0.0, 1.0)}, None, {})
+ADVERSARY = protocol.Adversary(
+    protocol.Attack(attack_init, corrupt, diagnose=attack_diagnose, per_arm=per_arm), (), None, {}
+)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"Program.{x.__name__}": x for x in (init, act, encode, update, relay, close, diagnose)},
     "Hints.rest": rest, "World.init": world_init,
@@ -166,7 +154,7 @@ def own(schedule=None, **changes):
     """A factory of the sound algorithm with some of its fields replaced, as a user writes it."""
 
     def own(*, num_arms, horizon):
-        spans = (Span(1, horizon),) if schedule is None else schedule
+        spans = (protocol.Span(1, horizon),) if schedule is None else schedule
         return ALGORITHM._replace(**{"schedule": spans, **changes})
 
     return factory(own)
@@ -178,7 +166,7 @@ def with_function(name: str, function: Any, slot: str = "reward_adversary") -> W
     if kind == "Program":
         return Wrong(own(program=PROGRAM._replace(**{field: function})))
     if kind == "Hints":
-        return Wrong(own(program=PROGRAM._replace(hints=Hints(rest=function))))
+        return Wrong(own(program=PROGRAM._replace(hints=protocol.Hints(rest=function))))
     if kind == "Guarantee":
         return Wrong(own(guarantee=CLAIM._replace(**{field: function})))
     if kind == "World":
@@ -195,9 +183,9 @@ SLOTTED = {  # of a schedule with windows of several plays
     "all rewards": ("Program.encode", lambda *given: given[6]),
     "one reward": ("World.reward", lambda *given: jnp.zeros(1)),
     "a context of one play": ("World.observe", lambda *given: (given[3][:1], given[1])),
-    "no score": ("World.score", lambda *given: Score()),
-    "a float arm": ("World.score", lambda *given: Score(arm=given[4] / 2)),
-    "regret of nothing": ("World.score", lambda *given: Score(arm=given[4], regret=jnp.zeros(()))),
+    "no score": ("World.score", lambda *given: protocol.Score()),
+    "a float arm": ("World.score", lambda *given: protocol.Score(arm=given[4] / 2)),
+    "regret of nothing": ("World.score", lambda *given: protocol.Score(arm=given[4], regret=jnp.zeros(()))),
     "an unread truth": ("World.truth", lambda *given: None),
     "used a mask": ("Program.act", lambda *given: (given[3] % 3, given[3] > 0, 0)),
 }
@@ -316,9 +304,11 @@ def of_functions() -> Iterator[tuple[str, Wrong]]:
     for words, (name, function) in SLOTTED.items():
         made = with_function(name, function)
         if name.startswith("Program"):
-            made = Wrong(own(program=PROGRAM._replace(**{name.split(".")[1]: function}), schedule=(Span(4, 5),)))
+            made = Wrong(
+                own(program=PROGRAM._replace(**{name.split(".")[1]: function}), schedule=(protocol.Span(4, 5),))
+            )
         else:
-            made = made._replace(algorithm=own(schedule=(Span(4, 5),)))
+            made = made._replace(algorithm=own(schedule=(protocol.Span(4, 5),)))
         yield f"windows of 4: {name}, {words}", made
 
 
@@ -355,7 +345,7 @@ def of_fields() -> Iterator[tuple[str, Wrong]]:
     for words, value in ODD.items():
         yield f"Algorithm.schedule is {words}", Wrong(own(schedule=value if value is not None else 3))
         for field in ("slots", "repeats", "length"):
-            span = Span(1, HORIZON)._replace(**{field: value})
+            span = protocol.Span(1, HORIZON)._replace(**{field: value})
             yield f"Span.{field} is {words}", Wrong(own(schedule=(span,)))
     for field, (words, value) in itertools.product(of_environment, ODD.items()):
         yield f"Environment.{field} is {words}", Wrong(own(), replaced(ENVIRONMENT, field, value))
@@ -383,12 +373,12 @@ def of_factories() -> Iterator[tuple[str, Wrong]]:
     yield "an unknown argument", Wrong(partial(jb.algorithms.ucb1, epsilon=1))
     yield "an argument of other environments", Wrong(jb.algorithms.linucb)
     yield "a factory that fails", Wrong(lambda *, num_arms, horizon: 1 / 0)
-    yield "too few plays", Wrong(own(schedule=(Span(1, HORIZON - 1),)))
+    yield "too few plays", Wrong(own(schedule=(protocol.Span(1, HORIZON - 1),)))
     yield "a model with a typo", Wrong(own(guarantee=CLAIM._replace(model="locall")))
     yield "a unit with a typo", Wrong(own(guarantee=CLAIM._replace(unit="rewards")))
     yield "a schedule of numbers", Wrong(own(schedule=(HORIZON,)))
-    yield "a schedule in a list", Wrong(own(schedule=[Span(1, HORIZON)]))
-    yield "one span", Wrong(own(schedule=Span(1, HORIZON)))
+    yield "a schedule in a list", Wrong(own(schedule=[protocol.Span(1, HORIZON)]))
+    yield "one span", Wrong(own(schedule=protocol.Span(1, HORIZON)))
     yield "two versions", Wrong(own(version=("own",)))
     yield "one action for agents", Wrong(own(), jb.environments.federated_linear(num_agents=2, num_arms=3, dim=2))
     team = own(program=PROGRAM._replace(act=lambda *given: (jnp.zeros((len(given[3]), 2), jnp.int32), None, 0)))
@@ -396,7 +386,7 @@ def of_factories() -> Iterator[tuple[str, Wrong]]:
         agents = jb.environments.federated_linear(num_agents=number, num_arms=3, dim=2)
         yield f"actions of two agents for {number}", Wrong(team, agents)
     yield "actions of agents that are not there", Wrong(team)
-    yield "a name of no field", Wrong(own(program=PROGRAM._replace(hints=Hints(kept=("men",)))))
+    yield "a name of no field", Wrong(own(program=PROGRAM._replace(hints=protocol.Hints(kept=("men",)))))
     yield "an environment of no arms", Wrong(own(), ENVIRONMENT._replace(facts={}))
     yield "means of two arms", Wrong(own(), replaced(ENVIRONMENT, "facts.means", [0.1, 0.2]))
     yield "means in a table", Wrong(own(), replaced(ENVIRONMENT, "facts.means", [[0.1], [0.2], [0.3]]))
@@ -428,7 +418,7 @@ def of_factories() -> Iterator[tuple[str, Wrong]]:
 
     yield "one address twice", with_function("Program.act", drawn_twice)
     yield "a key of the play alone", with_function("Program.act", key_of_the_play)
-    yield "no guarantee", Wrong(own(guarantee=Guarantee()))
+    yield "no guarantee", Wrong(own(guarantee=protocol.Guarantee()))
 
 
 @cache

@@ -93,8 +93,7 @@ def test_users_spend_what_the_binary_tree_spends_with_less_noise(form, preset):
         assert other.guarantee.spend(other.params) == pytest.approx(spent, rel=1e-9)
     else:  # the theory's preset counts a node more than the tree has
         assert other.guarantee.spend(other.params)[0] == pytest.approx(spent[0], rel=1e-9)
-    half = other.params._replace(mechanism_scale=0.5)
-    assert other.guarantee.spend(half)[0] > spent[0]
+    assert other.guarantee.spend(other.params._replace(mechanism_scale=0.5))[0] > spent[0]
     (event,) = other.guarantee.events(other.params)
     assert event.times == 1 and event.mechanism == "gaussian"
     assert other.params.statistics.ridge < tree.params.statistics.ridge
@@ -127,8 +126,7 @@ def test_agents_spend_the_claim(form):
     build = partial(byzantine_ucb, num_agents=10, num_arms=10, dim=4, horizon=2000, window=10, privacy="counter")
     made = build(counter=form, epsilon=1.0, delta=1e-3)
     assert made.guarantee.spend(made.params) == (pytest.approx(1.0, rel=1e-9), 1e-3)
-    half = made.params._replace(mechanism_scale=0.5)
-    assert made.guarantee.spend(half)[0] > 1.5
+    assert made.guarantee.spend(made.params._replace(mechanism_scale=0.5))[0] > 1.5
     if form == "square_root":
         assert made.params.node_scale == pytest.approx(104.598035, rel=1e-8)
     silent = build(counter=form)
@@ -140,10 +138,8 @@ def test_agents_spend_the_claim(form):
 def test_the_counters_tree_is_the_papers_tree():
     """Of the same scale, so of the same plays; only the events are written otherwise."""
     build = partial(byzantine_ucb, num_agents=3, num_arms=3, dim=2, horizon=40, window=1, epsilon=4.0)
-    tree, counter = (
-        played(build(**given), AGENTS, range(4))
-        for given in ({"privacy": "tree"}, {"privacy": "counter", "counter": "tree"})
-    )
+    kinds = {"privacy": "tree"}, {"privacy": "counter", "counter": "tree"}
+    tree, counter = (played(build(**given), AGENTS, range(4)) for given in kinds)
     for one, other in zip(tree, counter, strict=True):
         np.testing.assert_array_equal(one.history.action, other.history.action)
         for papers, ours in zip(one.history.released, other.history.released, strict=True):
@@ -161,9 +157,8 @@ def test_regrets_are_those_of_another_transcription():
         noise_scale=0.3,
     )  # fmt: skip
     learn = partial(byzantine_ucb, window=1, noise_scale=0.3, delta=1e-3, epsilon=4.0, privacy="counter")
-    found = jb.sweep(
-        partial(learn, counter_error="max"), agents, horizon=4000, seeds=24, checkpoints=1, progress=False
-    ).regret.values.ravel()
+    settings = {"horizon": 4000, "seeds": 24, "checkpoints": 1, "progress": False}
+    found = jb.sweep(partial(learn, counter_error="max"), agents, **settings).regret.values.ravel()
     assert abs(found.mean() - 153.7) <= 4 * math.hypot(8.4, found.std(ddof=1) / math.sqrt(24))
 
 

@@ -31,8 +31,7 @@ def strategy(form, n, participations, separation):
         return coefficients(n), {}
     if form == "banded":
         return coefficients(16), {"bands": 16}
-    gaps = blt.gaps_of(n, 4, "max", participations, separation)
-    return blt.coefficients(gaps, n), {}
+    return blt.coefficients(blt.gaps_of(n, 4, "max", participations, separation), n), {}
 
 
 @pytest.mark.parametrize(("n", "participations", "separation"), SHAPES)

@@ -1,6 +1,4 @@
-"""Scales of noise against root finding and the tables of docs/formulas/byzantine.md#calibrations;
-the tree against a literal one.
-"""
+"""Scales of noise against root finding and docs/formulas/byzantine.md#calibrations; the tree against a literal one."""
 
 import math
 
@@ -17,9 +15,8 @@ from jaxbandits import mechanisms as m
 def least_delta(ratio, epsilon):
     """The least delta by integrating the excess of one density over the other."""
     edge = epsilon / ratio - ratio / 2  # beyond it the privacy loss exceeds epsilon
-    return quad(
-        lambda y: norm.pdf(y) - math.exp(epsilon) * norm.pdf(y + ratio), edge, edge + 40, epsabs=0, epsrel=1e-12
-    )[0]
+    excess = lambda y: norm.pdf(y) - math.exp(epsilon) * norm.pdf(y + ratio)
+    return quad(excess, edge, edge + 40, epsabs=0, epsrel=1e-12)[0]
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0, 20.0])
@@ -47,10 +44,8 @@ def test_limits_of_the_gaussian():
 def test_figures_of_the_calibrations():
     for epsilon, delta, wanted in [(4, 1e-3, 2.0161), (1, 1e-3, 6.3066), (0.5, 1e-5, 17.2244)]:
         assert round(m.tree_scale(7.0, 100, epsilon, delta) / (7 * math.sqrt(7)), 4) == wanted
-    spent = {
-        c: m.tree_epsilon(1.0, 64, m.tree_scale(1.0, 64, 4.0, 1e-3, calibration=c), 1e-3)
-        for c in ("exact", "zcdp", "paper")
-    }
+    scales = {c: m.tree_scale(1.0, 64, 4.0, 1e-3, calibration=c) for c in ("exact", "zcdp", "paper")}
+    spent = {c: m.tree_epsilon(1.0, 64, scale, 1e-3) for c, scale in scales.items()}
     assert {c: round(e, 2) for c, e in spent.items()} == {"exact": 4.0, "zcdp": 2.96, "paper": 0.32}
     for epsilon, wanted in [(4.0, 6.5), (1.0, 7.0)]:
         paper, zcdp = (m.tree_scale(1.0, 64, epsilon, 1e-3, calibration=c) for c in ("paper", "zcdp"))

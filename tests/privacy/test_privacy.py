@@ -31,18 +31,12 @@ def maker(name):
     return found
 
 
-# --- composition ------------------------------------------------------------------------------------------------
-
-
 def test_by_hand():
     one = m.laplace_event("x", 1.0, 2.0)
     assert m.compose([]) == (0.0, 0.0) == m.compose([one._replace(times=0)], 0.1)
     assert m.compose([one, one._replace(times=3)]) == (2.0, 0.0)
-    assert (
-        m.compose([m.laplace_event("x", 1.0, 0.0)], 0.1)
-        == (INF, 0.0)
-        == m.compose([m.gaussian_event("x", 1.0, 0.0)], 0.1)
-    )
+    for event in (m.laplace_event("x", 1.0, 0.0), m.gaussian_event("x", 1.0, 0.0)):
+        assert m.compose([event], 0.1) == (INF, 0.0)
     assert m.compose([m.laplace_event("x", INF, 3.0)]) == (INF, 0.0)
     assert m.compose([m.laplace_event("x", 0.0, 0.0)]) == (0.0, 0.0)  # nothing depends on the unit
     three, four = m.gaussian_event("x", 3.0, 10.0), m.gaussian_event("y", 0.4, 1.0)
@@ -64,9 +58,6 @@ def test_many_equal_releases_cost_less_than_their_sum():
     assert m.compose([m.laplace_event("x", 1.0, 2.0)], 0.1) == (0.5, 0.0)  # one release keeps its pure guarantee
 
 
-# --- against dp-accounting --------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def pld():
     pytest.importorskip("dp_accounting", reason="a tool of the developers")
@@ -84,11 +75,8 @@ FINE = {"value_discretization_interval": 1e-3}
 def test_gaussian_sums_and_trees(pld, ratio, times, delta):
     """The nodes that a message enters are as many Gaussian releases; the accountant rounds up."""
     theirs = pld.from_gaussian_mechanism(1 / ratio, **FINE).self_compose(times).get_epsilon_for_delta(delta)
-    ours = m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0]
-    assert (
-        ours == pytest.approx(theirs, rel=1e-3)
-        and m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
-    )
+    assert m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0] == pytest.approx(theirs, rel=1e-3)
+    assert m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
     releases = 2**times - 1
     if times < 10:
         assert m.tree_epsilon(1.0, releases, math.sqrt(6) / ratio, delta) == pytest.approx(theirs, rel=1e-3)
@@ -106,14 +94,12 @@ def test_binomial_noise_of_a_shuffled_batch_against_the_accountant(pld, coordina
     low, high = int(law.ppf(1e-12)), int(law.isf(1e-12))
     one = {x: float(law.logpmf(x)) for x in range(low, high + shift)}
     other = {x: float(law.logpmf(x - shift)) for x in range(low, high + shift)}
-    exact = pld.from_two_probability_mass_functions(one, other, value_discretization_interval=1e-3).self_compose(
-        coordinates
-    )
-    exact = exact.get_epsilon_for_delta(delta)
+    single = pld.from_two_probability_mass_functions(one, other, **FINE)
+    exact = single.self_compose(coordinates).get_epsilon_for_delta(delta)
     assert 0.98 * exact < m.vector_epsilon(code, 2.0 * math.sqrt(coordinates), coordinates, delta) < 1.5 * exact
 
 
-def test_a_tree_against_the_accountant_of_tree_aggregation(pld):
+def test_trees_and_unequal_gaussians(pld):
     """Renyi accounting of the whole tree is an upper bound, and not far above."""
     import dp_accounting
 
@@ -121,9 +107,6 @@ def test_a_tree_against_the_accountant_of_tree_aggregation(pld):
     theirs.compose(dp_accounting.SingleEpochTreeAggregationDpEvent(noise_multiplier=3.0, step_counts=8))
     ours = m.tree_epsilon(1.0, 8, 3 * math.sqrt(6), 1e-3)
     assert ours < theirs.get_epsilon(1e-3) < 1.2 * ours
-
-
-def test_unequal_gaussians(pld):
     both = pld.from_gaussian_mechanism(3.0, **FINE).compose(pld.from_gaussian_mechanism(5.0, **FINE))
     ours = m.compose([m.gaussian_event("x", 1.0, 3.0), m.gaussian_event("y", 2.0, 10.0)], 1e-4)[0]
     assert ours == pytest.approx(both.get_epsilon_for_delta(1e-4), rel=1e-3)
@@ -157,9 +140,7 @@ def test_pure_releases_against_the_accountant(pld, kind, epsilon, times, delta):
 
 
 def test_releases_of_several_kinds_against_the_accountant(pld):
-    """Two sizes of Laplace noise, a Gaussian release,
-    and one that is (epsilon, delta)-private by an argument of its own.
-    """
+    """Two sizes of Laplace noise, a Gaussian release, and one of an (epsilon, delta) of its own."""
     given = {"value_discretization_interval": 1e-4}
     both = pld.from_laplace_mechanism(5.0, **given).self_compose(20)
     both = both.compose(pld.from_laplace_mechanism(2.0, **given).self_compose(3))
@@ -176,17 +157,11 @@ def test_releases_of_several_kinds_against_the_accountant(pld):
     assert 0.999 * theirs <= ours <= 1.01 * theirs and ours < 5.0
 
 
-def test_mixtures(pld):
-    theirs = (
-        pld.from_gaussian_mechanism(3.0, **FINE)
-        .compose(pld.from_laplace_mechanism(5.0, **FINE))
-        .get_epsilon_for_delta(1e-4)
-    )
+def test_mixtures_and_randomized_response(pld):
+    both = pld.from_gaussian_mechanism(3.0, **FINE).compose(pld.from_laplace_mechanism(5.0, **FINE))
+    theirs = both.get_epsilon_for_delta(1e-4)
     ours = m.compose([m.gaussian_event("x", 1.0, 3.0), m.laplace_event("y", 1.0, 5.0)], 1e-4)[0]
     assert theirs <= ours < 1.1 * theirs
-
-
-def test_randomized_response(pld):
     theirs = pld.from_randomized_response(2 / (1 + math.exp(1.0)), 2, **FINE).get_epsilon_for_delta(0.0)
     assert m.response_event("x", 1.0).epsilon == pytest.approx(theirs, abs=2e-3)
 
@@ -200,11 +175,7 @@ def test_randomized_response_with_uniforms_of_23_bits(epsilon):
     one, other = np.mean(uniforms < flip), np.mean(uniforms < flip + (1 - 2 * flip))
     true = max(math.log(other / one), math.log((1 - one) / (1 - other)))
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=epsilon, mechanism="randomized_response")
-    told = made.guarantee.spend(made.params)[0]
-    assert told == pytest.approx(max(epsilon, true), rel=1e-5)
-
-
-# --- guarantees -------------------------------------------------------------------------------------------------
+    assert made.guarantee.spend(made.params)[0] == pytest.approx(max(epsilon, true), rel=1e-5)
 
 
 PERTURBED = {"online_ucb", "doubling"}  # features carry noise beyond the mechanism's, which mechanism_scale leaves
@@ -222,11 +193,8 @@ def test_what_is_spent_is_the_composition_of_the_events(name):
         if event.mechanism == "binomial":  # four times the trials
             assert double.epsilon < event.epsilon
         elif name in PERTURBED:
-            assert (
-                event.sensitivity / event.scale / 2
-                < double.sensitivity / double.scale
-                < event.sensitivity / event.scale
-            )
+            before, after = (x.sensitivity / x.scale for x in (event, double))
+            assert before / 2 < after < before
         else:
             assert double.scale == pytest.approx(2 * event.scale) and double.sensitivity == event.sensitivity
     told = ledger(algorithm, environment)
@@ -237,9 +205,8 @@ def test_what_is_spent_is_the_composition_of_the_events(name):
 @pytest.mark.parametrize("name", PRIVATE)
 def test_scales_name_leaves_of_params_that_noise_is_proportional_to(name):
     algorithm = case(name)[0]
-    assert "mechanism_scale" in algorithm.guarantee.scales and set(algorithm.guarantee.scales) <= set(
-        algorithm.params._fields
-    )
+    assert "mechanism_scale" in algorithm.guarantee.scales
+    assert set(algorithm.guarantee.scales) <= set(algorithm.params._fields)
     assert algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=0.0))[0] == INF
 
 
@@ -276,25 +243,19 @@ def test_tables_of_noise_deliver_the_claim_in_every_row(name, changes):
 
 
 def test_sensitivity_of_the_sums_behind_a_mean():
-    """One reward changed between any two values moves what is released by no more than the event says,
-    up to rounding.
-    """
+    """Another reward moves what is released by no more than the event says, up to rounding."""
     from jaxbandits.algorithms.stochastic import integer_sums
 
     clip = np.float32(0.7)
     ceiling = np.float32(integer_sums.power_above(clip))
     values = np.linspace(-0.9, 0.9, 1801, dtype=np.float32)
     kept = np.where(np.abs(values) <= clip, values, 0)
-    sums = [
-        float(
-            integer_sums.sum_as_float(
-                integer_sums.add_rewards(integer_sums.nothing(np.float32), np.full(1, x, np.float32), ceiling),
-                ceiling,
-                np.dtype("float32"),
-            )
-        )
-        for x in kept
-    ]
+
+    def sum_of(x):
+        total = integer_sums.add_rewards(integer_sums.nothing(np.float32), np.full(1, x, np.float32), ceiling)
+        return float(integer_sums.sum_as_float(total, ceiling, np.dtype("float32")))
+
+    sums = list(map(sum_of, kept))
     assert max(sums) - min(sums) == pytest.approx(2 * 0.7, rel=1e-6)
 
 
@@ -316,24 +277,12 @@ def test_arms_without_a_bound_void_bounded_guarantees(name):
     assert ledger(made, jb.environments.gaussian_arms(means=[0.9, 0.5, 0.3], scale=0.0)).epsilon == 1.0
 
 
-def test_factories_and_algorithms_without_a_guarantee():
+def test_guarantees_of_factories_or_none_or_declared_as_a_whole():
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
     told = ledger(partial(jb.algorithms.ldp_ucb, epsilon=0.5, horizon=100), arms)
     assert told.epsilon == 0.5 and told.model == "local" and told[:3] == (told.events, 0.5, 0.0)
     plain = ledger(partial(jb.algorithms.ucb1, horizon=100), arms)
     assert plain.events == () and plain.epsilon == INF and "no guarantee" in repr(plain)
-
-
-def test_parts_that_do_not_fit_are_named():
-    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
-    with pytest.raises(ValueError, match="num_arms = 2 disagrees with the environment's 3"):
-        ledger(made, jb.environments.bernoulli_arms(means=[0.1, 0.2, 0.3]))
-    for given in (("ldp_ucb",), (made, "bernoulli_arms")):  # a name is that factory, without arguments
-        with pytest.raises(TypeError, match=f"{given[-1]} needs .*functools.partial"):
-            ledger(*given)
-
-
-def test_a_guarantee_declared_as_a_whole_is_one_event():
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
     whole = made._replace(guarantee=made.guarantee._replace(events=lambda params: ()))
     assert [event.mechanism for event in ledger(whole).events] == ["other"] and ledger(whole).epsilon == 1.0
@@ -341,10 +290,8 @@ def test_a_guarantee_declared_as_a_whole_is_one_event():
 
 def test_the_gaussian_mechanism_says_what_the_classic_formula_delivers():
     def spent(epsilon, delta):
-        made = jb.algorithms.private_elimination(
-            actions=np.eye(3), horizon=1000, epsilon=epsilon, delta=delta, mechanism="gaussian",
-            calibration="paper",
-        )  # fmt: skip
+        printed = {"mechanism": "gaussian", "calibration": "paper", "epsilon": epsilon, "delta": delta}
+        made = jb.algorithms.private_elimination(actions=np.eye(3), horizon=1000, **printed)
         return made.guarantee.spend(made.params)[0]
 
     assert 0 < spent(0.5, 1e-5) < 0.5  # its proof is loose
@@ -363,16 +310,9 @@ def test_budgets_and_deltas_are_declared_above_0():
     assert len(rows) >= 50
 
 
-# --- documentation ----------------------------------------------------------------------------------------------
-
-
-def test_the_documentation_has_the_warning():
+def test_documentation_and_results_say_that_noise_is_simulated():
     assert "Mironov" in (ROOT / "docs/privacy.md").read_text()
-
-
-def test_results_say_that_noise_is_simulated():
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
     private = partial(jb.algorithms.ldp_ucb, epsilon=1.0)
-    ds = jb.sweep({"x": private}, arms, horizon=16, seeds=8, progress=False)
-    assert ds.attrs["privacy"] == SIMULATED
+    assert jb.sweep({"x": private}, arms, horizon=16, seeds=8, progress=False).attrs["privacy"] == SIMULATED
     assert "privacy" not in jb.sweep({"x": jb.algorithms.ucb1}, arms, horizon=16, seeds=8, progress=False).attrs

@@ -87,16 +87,7 @@ def receive(matrix, vector, window):
 
 
 def federated_ucb(
-    contexts,
-    reward_of,
-    theta,
-    *,
-    window,
-    attacked=(),
-    attack_scale=1.0,
-    floor=0.1,
-    tie_tolerance=1e-9,
-    **constants,
+    contexts, reward_of, theta, *, window, attacked=(), attack_scale=1.0, floor=0.1, tie_tolerance=1e-9, **constants
 ):
     """docs/formulas/byzantine.md#algorithm (no privacy):
     messages once per episode of `window` plays, the mean of cumulative statistics.

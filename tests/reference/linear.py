@@ -16,29 +16,20 @@ def first_argmax(values, tolerance=0.0):
     raise ValueError("no finite value")
 
 
-def linucb_width(t, dim, *, noise_scale, failure_prob, theta_bound=1.0, feature_bound=1.0, ridge=1.0):
+def linucb_width(t, dim, *, failure_prob, noise_scale=0.5, theta_bound=1.0, feature_bound=1.0, ridge=1.0):
     """sqrt(lambda) D + R sqrt(d log((1 + t L^2 / lambda) / beta))."""
     inside = dim * math.log((1 + t * feature_bound**2 / ridge) / failure_prob)
     return math.sqrt(ridge) * theta_bound + noise_scale * math.sqrt(inside)
 
 
 def linucb_theory(
-    contexts,
-    reward_of,
-    *,
-    theta_bound=1.0,
-    ridge=1.0,
-    noise_scale=0.5,
-    feature_bound=1.0,
-    failure_prob=None,
-    radius_scale=1.0,
-    first=1,
-    tie_tolerance=1e-9,
+    contexts, reward_of, *, ridge=1.0, failure_prob=None, radius_scale=1.0, first=1, tie_tolerance=1e-9, **bounds
 ):
     """docs/formulas/ldp_contextual.md#linucb, theory preset:
     play argmax <x, th> + w_t sqrt(x' P x), P = (V + lambda I)^-1.
 
-    contexts [T, K, d]; reward_of(t, arm); failure_prob=None is 1 / T (docs/formulas/ldp_contextual.md#onlineucb).
+    contexts [T, K, d]; reward_of(t, arm); failure_prob=None is 1 / T (docs/formulas/ldp_contextual.md#onlineucb);
+    bounds: more of linucb_width.
     Which t enters the width of play t: the page indexes w_t by the round and counts rounds from 1, so the default
     `first=1` uses the current play index (w_1 has t = 1). The confidence theorem needs only the number of
     observations so far; that is `first=0`. The width grows with t, so `first=1` is valid too. Ties: lowest index
@@ -52,15 +43,7 @@ def linucb_theory(
     for t in range(1, horizon + 1):
         inverse = np.linalg.inv(gram + ridge * np.eye(dim))
         estimate = inverse @ moment
-        width = radius_scale * linucb_width(
-            t - 1 + first,
-            dim,
-            noise_scale=noise_scale,
-            failure_prob=failure_prob,
-            theta_bound=theta_bound,
-            feature_bound=feature_bound,
-            ridge=ridge,
-        )
+        width = radius_scale * linucb_width(t - 1 + first, dim, failure_prob=failure_prob, ridge=ridge, **bounds)
         scores = [x @ estimate + width * math.sqrt(x @ inverse @ x) for x in contexts[t - 1]]
         arm = first_argmax(scores, tie_tolerance)
         x, reward = contexts[t - 1][arm], reward_of(t, arm)
@@ -146,12 +129,12 @@ class Elimination(NamedTuple):
 
 
 def practical_radius(
-    num_arms, num_batches, pulls, actions, active, basis, *, noise_scale, failure_prob, sampling_scale
+    num_batches, pulls, actions, active, basis, *, noise_scale=1.0, failure_prob=0.05, sampling_scale=0.5
 ):
     """docs/formulas/robust_linear.md#practical-radius, M1 at epsilon = inf, alpha = 0:
     c_stat max_x sqrt(2 sigma^2 sum n_a w_a^2 L).
     """
-    log = math.log(2 * num_arms * num_batches / failure_prob)
+    log = math.log(2 * len(actions) * num_batches / failure_prob)
     points = actions @ basis
     moment = sum(n * np.outer(x, x) for n, x in zip(pulls, points, strict=True))
     widest = 0.0
@@ -163,16 +146,7 @@ def practical_radius(
 
 
 def robust_elimination_m1(
-    actions,
-    reward_of,
-    *,
-    horizon,
-    num_batches,
-    noise_scale=1.0,
-    failure_prob=0.05,
-    sampling_scale=0.5,
-    design_slack=1.0,
-    relative_guard=0.0,
+    actions, reward_of, *, horizon, num_batches, design_slack=1.0, relative_guard=0.0, **constants
 ):
     """docs/formulas/robust_linear.md#elimination, Algorithm 1, M1 with epsilon = inf,
     corruption_bound = 0 and no filter.
@@ -191,8 +165,7 @@ def robust_elimination_m1(
     played, designs, all_counts, radii, estimates, history = [], [], [], [], [], []
     estimate = None
     for i in range(1, num_batches):
-        mask = [a in active for a in range(num_arms)]
-        d = design(actions, mask, slack=design_slack)
+        d = design(actions, [a in active for a in range(num_arms)], slack=design_slack)
         if d.rank == 0:
             break
         pulls = counts(d.weights, growth**i, relative_guard=relative_guard)
@@ -208,17 +181,7 @@ def robust_elimination_m1(
                 if math.isfinite(reward):
                     cross += reward * points[a]
                     kept += 1
-        radius = practical_radius(
-            num_arms,
-            num_batches,
-            pulls,
-            actions,
-            active,
-            d.basis,
-            noise_scale=noise_scale,
-            failure_prob=failure_prob,
-            sampling_scale=sampling_scale,
-        )
+        radius = practical_radius(num_batches, pulls, actions, active, d.basis, **constants)
         if kept == 0:
             estimate = np.zeros(dim)
         else:

@@ -19,8 +19,7 @@ quiet = partial(jb.sweep, progress=False)
 def test_windows_without_plays_do_not_end_a_sweep():
     """PRM-UCB searches a long histogram between two plays, all lanes at the same time."""
     made = partial(a.prm_ucb, epsilon=1.0, moment="central", mean_bound=1e4, histogram_scale=0.5)
-    ds = quiet(made, STUDENT, horizon=700, seeds=8, checkpoints=3)
-    assert (ds.pulls.sum("arm") == 700).all()
+    assert (quiet(made, STUDENT, horizon=700, seeds=8, checkpoints=3).pulls.sum("arm") == 700).all()
 
 
 @pytest.mark.parametrize("kind", dealt(["swapped", "target", "fixed"], 6, always=["swapped"]))
@@ -49,25 +48,13 @@ def test_corrupted_reports_leave_the_state_finite(name):
         assert len(run.history.action) == 60 and all(np.isfinite(x).all() for x in jax.tree.leaves(run.state))
 
 
-def test_randomized_response_keeps_to_what_its_uniforms_can_draw():
-    for epsilon in (1e-6, 18.0):
-        with pytest.raises(ValueError, match="epsilon"):
-            a.ldp_ucb(num_arms=3, horizon=100, epsilon=epsilon, mechanism="randomized_response")
-
-
-def test_simulate_refuses_horizons_beyond_32_bits():
-    with pytest.raises(ValueError, match="horizon"):
-        jb.simulate(partial(a.dp_se, epsilon=1.0, horizon=2**33), e.bernoulli_arms(means=[0.2, 0.8]))
-
-
 def test_moments_where_closed_forms_lose_digits():
     def raw(df):
         return e.student_arms(means=[50.0, 0.0], df=df).facts["moment"](2.0)
 
     for df in (40.0, 200.0, 1000.0, 1e6):
         np.testing.assert_allclose(raw(df), [2500 + df / (df - 2), df / (df - 2)], rtol=1e-9)
-    huge = e.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](1100.0)
-    assert np.isinf(huge).all()
+    assert np.isinf(e.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](1100.0)).all()
     with pytest.warns(UserWarning, match="moment_bound"), warnings.catch_warnings():
         warnings.simplefilter("default")
         made = partial(a.prm_elimination, epsilon=1.0, horizon=20)

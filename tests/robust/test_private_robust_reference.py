@@ -76,10 +76,8 @@ def paid(setting, seed, horizon):
     rewards = pay("environment/reward")
     if setting.attack is None:
         return rewards
-    kind, hit = (
-        setting.attack.get("kind", "fixed"),
-        draws("contamination/hit", "uniform") < setting.attack["corruption"],
-    )
+    kind = setting.attack.get("kind", "fixed")
+    hit = draws("contamination/hit", "uniform") < setting.attack["corruption"]
     if kind == "fixed":
         bad = float(setting.attack["value"])
     elif kind == "cauchy":
@@ -151,9 +149,7 @@ def episodes(factory, horizon, **settings):
 
 
 def prm_index(factory, horizon, **settings):
-    """PRM-UCB and PRM-TS: Laplace draws at the last play of what is released, by bin where bins are,
-    normals at the first.
-    """
+    """PRM-UCB and PRM-TS: Laplace draws at the last play of a release, by bin where bins are, normals at the first."""
 
     def run(ref, rewards, draws, multiplier, follow):
         scales = {"sampling_scale": 1.0, "privacy_scale": 1.0, "corruption_scale": 1.0, **settings}
@@ -186,9 +182,7 @@ KINDS = {  # of private robust means
 
 
 def elimination(horizon, **settings):
-    """Algorithm 1: forced arms and coins at the play they are drawn for,
-    Laplace draws at the last play of what is released.
-    """
+    """Algorithm 1: forced arms and coins at the play they are drawn for, Laplace draws at a release's last play."""
 
     def run(ref, rewards, draws, multiplier, follow):
         laplace, bins = draws("alg/update/mean", "laplace"), draws("alg/update/bins", "positions", (BINS,))
@@ -200,13 +194,8 @@ def elimination(horizon, **settings):
         )  # fmt: skip
         return played.actions, [release.value for release in played.released]
 
-    return Pair(
-        algorithms.prm_elimination(num_arms=K, horizon=horizon, **settings),
-        prm,
-        run,
-        until_decided=True,
-        ties="moment" in settings,
-    )
+    algorithm = algorithms.prm_elimination(num_arms=K, horizon=horizon, **settings)
+    return Pair(algorithm, prm, run, until_decided=True, ties="moment" in settings)
 
 
 def index(factory, horizon, tied=False, **settings):
@@ -576,9 +565,7 @@ def test_the_explicit_radius_covers_the_mean(moment, corruption, n):
 
 @pytest.mark.dealt(8)
 def test_the_regret_of_the_tested_defaults_is_met():
-    """docs/formulas/private_robust_mab.md#tested-defaults: mean regret 1949 +- 14 over the arms of E1 at T = 3e4,
-    epsilon 1.
-    """
+    """docs/formulas/private_robust_mab.md#tested-defaults: mean regret 1949 +- 14, E1's arms at T = 3e4, epsilon 1."""
     means, q, seeds, regrets = np.array([0.9, 0.7, 0.5, 0.3, 0.1]), 3.5, 100, []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

@@ -9,15 +9,7 @@ import pytest
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits.algorithms.robust import prm_formulas
-from jaxbandits.algorithms.robust.prm_block import (
-    Bins,
-    BlockConstants,
-    empty_block,
-    estimate_mean,
-    extend_block,
-    plays_left,
-)
+from jaxbandits.algorithms.robust import prm_block, prm_formulas
 from jaxbandits.random import Draws
 
 ARGUMENTS = {
@@ -32,9 +24,6 @@ def checked(**changes):
     return prm_formulas.check_prm(**ARGUMENTS | changes)
 
 
-# the formulas, L = 4
-
-
 def test_raw_formulas_by_hand():
     prm = checked()
     table = prm_formulas.prm_tables(prm, [32])
@@ -44,16 +33,13 @@ def test_raw_formulas_by_hand():
     assert prm_formulas.threshold(prm) == 0
 
 
-def test_contamination_caps_the_clip_and_sets_the_threshold():
+def test_contamination_sets_clip_and_threshold_and_third_moments():
     prm = checked(corruption_bound=0.16, moment_bound=9.0)
     table = prm_formulas.prm_tables(prm, [8, 4096])
     np.testing.assert_allclose(table.clip, [3.0, 3 * 0.16**-0.5])
     assert table.radius[1] == pytest.approx(3 * (0.5 / 32 + 0.75 * math.sqrt(4 / 2048) + 0.5 * 0.4))
     assert prm_formulas.threshold(prm) == pytest.approx(4 / 0.16)
     assert prm_formulas.threshold(prm._replace(radius="explicit")) == 0
-
-
-def test_third_moments():
     table = prm_formulas.prm_tables(checked(moment_order=3.0, moment_bound=8.0, epsilon=1.0), [32])
     assert table.clip == pytest.approx(2 * 8 ** (1 / 3))
     assert table.radius == pytest.approx(2 * (0.5 * math.sqrt(1 / 8) + 0.75 * (1 / 8) ** (2 / 3)))
@@ -112,9 +98,6 @@ def test_the_explicit_central_radius_by_hand():
     )
 
 
-# one block
-
-
 @cache
 def block_functions(bins, slots):
     """What a block holds at first, what it holds after a window of `slots` plays, and its estimate."""
@@ -123,22 +106,22 @@ def block_functions(bins, slots):
         return Draws(jnp.uint32(1), "alg/update")
 
     def after(block, pulls, used, value, play, constants, t):
-        more = constants, bins, Bins(8, -4.0, 1.0), jnp.float32(1), draws(), t
-        return extend_block(block, pulls, used, value, play, *more)
+        more = constants, bins, prm_block.Bins(8, -4.0, 1.0), jnp.float32(1), draws(), t
+        return prm_block.extend_block(block, pulls, used, value, play, *more)
 
     def value(block, pulls, constants, t):
-        return estimate_mean(block, pulls, constants, bins, jnp.float32(1), draws(), t)
+        return prm_block.estimate_mean(block, pulls, constants, bins, jnp.float32(1), draws(), t)
 
-    return uncompiled(lambda: empty_block(bins, jnp.float32)), uncompiled(after), uncompiled(value)
+    return uncompiled(lambda: prm_block.empty_block(bins, jnp.float32)), uncompiled(after), uncompiled(value)
 
 
 def block_of(windows, pulls, bins, clip, noise=0.0):
     """The estimate of rewards given in windows, each padded with plays that are not used."""
-    constants, pulls = BlockConstants(*(np.float32(x) for x in (clip, 4.0, noise, noise))), np.int32(pulls)
+    constants, pulls = prm_block.BlockConstants(*(np.float32(x) for x in (clip, 4.0, noise, noise))), np.int32(pulls)
     first, after, value_of = block_functions(bins, 10)
     block, t = first(), 0
     for rewards in windows:
-        assert len(rewards) <= plays_left(block, pulls, bins)
+        assert len(rewards) <= prm_block.plays_left(block, pulls, bins)
         t += len(rewards)
         value = np.full(10, np.nan, np.float32)
         value[: len(rewards) + 1] = [*rewards, 100.0]
@@ -174,8 +157,7 @@ def test_an_odd_block_drops_its_last_reward_and_empty_bins_are_noisy_too():
     even = histogram([1.5, 1.5, 1.0, 1.5], 2.0, 4.0, 1.0)
     odd = histogram([1.5, 1.5, 1.0, 1.5, 7.0], 2.0, 4.0, 1.0)
     assert even == odd and even[0] == 1.25
-    found = {block_of([[1.5, 1.5], [1.0, 1.5]], 4, 8, 2.0, noise=noise) for noise in (0.0, 50.0)}
-    assert len(found) == 2
+    assert len({block_of([[1.5, 1.5], [1.0, 1.5]], 4, 8, 2.0, noise=noise) for noise in (0.0, 50.0)}) == 2
 
 
 def test_estimators_move_little():

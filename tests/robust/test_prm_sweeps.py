@@ -34,9 +34,6 @@ def final(ds):
     return ds.regret.isel(algorithm=0, t=-1).values.ravel()
 
 
-# rest, checkpoints, windows
-
-
 def test_a_lane_at_rest_is_counted_as_if_it_played(monkeypatch):
     rested = sweep(quick)
     assert np.all(rested.active_arms == 1) and rested.undecided_plays.max() < 2000
@@ -94,29 +91,14 @@ def test_few_slots_for_each_play():
         assert int(number) <= span.repeats + len(times)
 
 
-# parameters are data, limits
-
-
 def test_one_program_serves_a_grid():
-    grid = {
-        "epsilon": [0.1, math.inf],
-        "moment_order": [2.0, 3.0],
-        "corruption_bound": [0.0, 0.1],
-        "radius": ["order", "explicit"],
-    }
-    one = plan(
-        prm_elimination, gaussian, horizon=500, seeds=8, grid=grid, points=None, reward_adversary=None,
-        message_adversary=None,
-        checkpoints=10, dtype="float32",
-    )  # fmt: skip
+    settings = {"horizon": 500, "seeds": 8, "points": None, "checkpoints": 10, "dtype": "float32"}
+    settings |= {"reward_adversary": None, "message_adversary": None}
+    grid = {"epsilon": [0.1, math.inf], "moment_order": [2.0, 3.0], "corruption_bound": [0.0, 0.1]}
+    one = plan(prm_elimination, gaussian, grid=grid | {"radius": ["order", "explicit"]}, **settings)
     assert len(one.cells) == 16 and len(one.groups) == 1
-    central = plan(
-        partial(prm_elimination, moment="central", epsilon=1.0), gaussian, horizon=500, seeds=8,
-        grid={"mean_bound": [7.0, 9.0, 12.0]}, points=None, reward_adversary=None, message_adversary=None,
-        checkpoints=10,
-        dtype="float32",
-    )  # fmt: skip
-    assert len(central.groups) == 1
+    central = partial(prm_elimination, moment="central", epsilon=1.0)
+    assert len(plan(central, gaussian, grid={"mean_bound": [7.0, 9.0, 12.0]}, **settings).groups) == 1
 
 
 @pytest.mark.parametrize("extra", [{}, CENTRAL])
@@ -168,9 +150,6 @@ def test_infinite_rewards_never_reach_the_estimates():
         assert np.all(ds.nonfinite_rewards > 0) and final(ds).mean() < 0.4 * 2000 * 0.4
 
 
-# the shortcut
-
-
 def test_seldom_runs_only_where_wanted():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -198,13 +177,8 @@ def test_counts_of_outcomes_have_their_law():
     counts = np.asarray(draw(np.arange(4000, dtype=np.uint32)), np.int64)
     assert np.all(counts.sum(axis=1) == MAX_TRIALS) and np.all(counts >= 0) and not counts[:, 3].any()
     for i, p in enumerate(np.float64(probabilities[:3])):
-        law = stats.binom(MAX_TRIALS, p)
-        assert (
-            stats.kstest(
-                counts[:, i] + np.random.default_rng(i).random(4000) - 1, lambda x, law=law: _smooth(law, x)
-            ).pvalue
-            > 1e-3
-        )
+        law, spread = stats.binom(MAX_TRIALS, p), counts[:, i] + np.random.default_rng(i).random(4000) - 1
+        assert stats.kstest(spread, partial(_smooth, law)).pvalue > 1e-3
         wrong = stats.binom(MAX_TRIALS, p + 0.1 * law.std() / MAX_TRIALS)  # a tenth of a standard deviation is seen
         assert stats.kstest(counts[:, i] + 0.0, wrong.cdf).pvalue < 1e-3
 
@@ -239,28 +213,3 @@ def test_the_shortcut_has_the_law_of_the_plain_draws(kind, central):
         assert x.std() > 0 and stats.ks_2samp(x, y).pvalue > 1e-3
     if kind is not None and kind.get("value") == "inf":
         assert short.nonfinite_rewards.sum() > 0
-
-
-@pytest.mark.parametrize(
-    "changes, match",
-    [
-        ({"environment": gaussian}, "few values"),
-        ({"reward_adversary": partial(jb.adversaries.huber, kind="cauchy")}, "few values"),
-        ({"message_adversary": jb.adversaries.huber}, "no message_adversary"),
-        ({"algorithms": partial(quick, shortcut=True, exploration="round")}, "one arm a window"),
-    ],
-)
-def test_the_shortcut_says_what_it_needs(changes, match):
-    with pytest.raises(ValueError, match=match):
-        jb.sweep(
-            **{
-                "algorithms": partial(quick, shortcut=True),
-                "environment": bernoulli,
-                "horizon": 100,
-                "seeds": 8,
-                "progress": False,
-            }
-            | changes
-        )
-    with pytest.raises(ValueError, match="history"):
-        jb.simulate(quick(num_arms=5, horizon=100, shortcut=True), bernoulli(), history=True)

@@ -44,9 +44,6 @@ def played(algorithm, environment, **options):
     return run, released[~np.isnan(released)]
 
 
-# Schedules
-
-
 def test_adap_ucb_by_hand():
     """Rewards 0 and 1, no noise: index sqrt(1.55 ln t) against 1 + sqrt(1.55 ln t / n)."""
     algorithm = adap_ucb(num_arms=2, horizon=36, epsilon=INF)
@@ -65,9 +62,8 @@ def test_private_index_explores_longer():
 
 
 def test_kl_index_solves_its_equation():
-    p, level = (
-        x.ravel() for x in np.meshgrid([0, 1e-3, 0.2, 0.5, 0.7, 0.95, 0.999], [1e-4, 0.01, 0.3, 1.0, 4.0, 30.0])
-    )
+    grid = np.meshgrid([0, 1e-3, 0.2, 0.5, 0.7, 0.95, 0.999], [1e-4, 0.01, 0.3, 1.0, 4.0, 30.0])
+    p, level = (x.ravel() for x in grid)
 
     def solved(p, level):
         at_p = (p * np.log(p) if p > 0 else 0) + (1 - p) * np.log1p(-p)
@@ -105,19 +101,12 @@ def test_dp_se_by_hand():
 
 
 def test_dprse_rejects_what_lies_beyond_its_clip():
-    """u = 0.01: clip about 0.48 in the first epoch, so the arm paying 5 is worth 0;
-    it goes when half a gap is below 0.2.
-    """
+    """u = 0.01: clip about 0.48 in the first epoch: the arm paying 5 is worth 0; it goes at half a gap below 0.2."""
     algorithm = dprse(num_arms=2, horizon=5000, epsilon=INF, moment_bound=0.01, failure_prob=0.1)
     first, second = (math.ceil(0.01 * 576 * math.log(8 * e**2 / 0.1) * 4**e + 1) for e in (1, 2))
     run, released = played(algorithm, gaussian_arms(means=[0.2, 5.0], scale=0.0))
-    assert runs(run.history.action) == [
-        (0, first),
-        (1, first),
-        (0, second),
-        (1, second),
-        (0, 5000 - 2 * first - 2 * second),
-    ]
+    rest = 5000 - 2 * first - 2 * second
+    assert runs(run.history.action) == [(0, first), (1, first), (0, second), (1, second), (0, rest)]
     np.testing.assert_allclose(released, [0.2, 0, 0.2, 0], atol=1e-6)
     above = dprse(num_arms=2, horizon=5000, epsilon=4.0, moment_bound=0.01, failure_prob=0.1)
     np.testing.assert_array_equal(above.params.pulls, algorithm.params.pulls)  # above 1 only the noise falls
@@ -145,15 +134,9 @@ def test_prm_episodes_double(make):
     assert len(released) == len(pulls) - (pulls[-1][1] != length[pulls[-1][0]] // 2)
 
 
-# Sums and estimates
-
-
-def test_rewards_outside_the_unit_interval():
+def test_clipped_rewards_and_ceilings():
     x = np.array([np.nan, INF, -INF, 0.25, 2.0, -1.0], np.float32)
     assert uncompiled(episodes.clip01)(x).tolist() == [0, 1, 0, 0.25, 1, 0]
-
-
-def test_ceilings_are_powers_of_two():
     assert integer_sums.power_above([1.0, 1.01, 0.5, 3.0, 4.0, 0.3]).tolist() == [1, 2, 0.5, 4, 4, 0.5]
 
 
@@ -187,9 +170,7 @@ def test_windows_and_checkpoints_change_no_bit(name):
 
 
 def test_sums_are_exact_to_the_unit():
-    """The mean of an episode against float64 sums of the same rewards:
-    within half a unit, ceiling 2^-24, on average far less.
-    """
+    """The mean of an episode against a float64 sum: within half a unit, ceiling 2^-24, on average far less."""
     algorithm = silent(prm_ucb(num_arms=3, horizon=T, epsilon=1.0))
     run, released = played(algorithm, gaussian_arms(means=[0.5, 0.4, 0.1]))
     start, n, doubled = 0, {}, []
@@ -218,9 +199,6 @@ def test_central_estimate_is_the_mean_of_the_second_half():
     good = np.isfinite(run.history.reward[n : 2 * n]).mean()
     assert 0 < good < 1
     assert released[0] == pytest.approx(left + good * (7.3 - left), abs=1e-5)
-
-
-# Noise
 
 
 @pytest.mark.parametrize(
@@ -271,9 +249,6 @@ def test_what_is_spent():
         assert algorithm.guarantee.model == "central" and algorithm.guarantee.unit == "reward"
 
 
-# Invariances
-
-
 def test_infinite_epsilon_is_the_finite_one_without_noise():
     """Radius and clip depend on min(epsilon, 1)."""
     for make in (prm_ucb, prm_thompson, central):
@@ -298,12 +273,8 @@ def test_scaling_rewards_and_bounds_changes_no_action(moment):
 
 def test_a_grid_shares_one_program():
     base = prm_ucb(num_arms=3, horizon=1000, epsilon=1.0)
-    for changes in (
-        {"epsilon": INF},
-        {"corruption_bound": 0.1, "moment_order": 3.0},
-        {"radius": "explicit"},
-        {"horizon": 9},
-    ):
+    others = {"corruption_bound": 0.1, "moment_order": 3.0}, {"radius": "explicit"}, {"horizon": 9}
+    for changes in ({"epsilon": INF}, *others):
         other = prm_ucb(**{"num_arms": 3, "horizon": 1000, "epsilon": 1.0} | changes)
         assert other.program is base.program
         assert jax.tree.map(np.shape, other.params) == jax.tree.map(np.shape, base.params)
@@ -322,11 +293,3 @@ def test_truncation_survives_infinities():
     attacked, _ = played(algorithm, ENVIRONMENT(), reward_adversary=huber(corruption=0.1, value="inf"))
     assert 300 < np.isinf(attacked.history.reward).sum() < 500
     assert [np.bincount(run.history.action).argmax() for run in (clean, attacked)] == [1, 1]
-
-
-# Bad input
-
-
-def test_exploration_is_no_argument():
-    with pytest.raises(TypeError, match="exploration"):
-        prm_ucb(num_arms=3, horizon=100, epsilon=1.0, exploration="round")

@@ -29,10 +29,7 @@ ADAM, MOMENTUM = optax.adam(0.1), optax.sgd(0.2, momentum=0.9)
 CASES = {
     "plain": ({"learning_rate": 0.4}, lambda m: {"learning_rate": 0.4}),
     "default": ({}, lambda m: {}),
-    "no baseline": (
-        {"learning_rate": 0.4, "baseline": False},
-        lambda m: {"learning_rate": 0.4, "baseline": False},
-    ),
+    "no baseline": ({"learning_rate": 0.4, "baseline": False}, lambda m: {"learning_rate": 0.4, "baseline": False}),
     "sgd": ({"optimizer": optax.sgd(0.4)}, lambda m: {"learning_rate": 0.4}),
     "adam": ({"optimizer": ADAM}, lambda m: {"step": m.adam(0.1)}),
     "momentum": ({"optimizer": MOMENTUM}, lambda m: {"step": m.momentum(0.2, 0.9)}),
@@ -41,8 +38,7 @@ CASES = {
 
 @functools.cache
 def fast(name, world, seed):
-    algorithm = gradient_bandit(num_arms=K, horizon=T, **CASES[name][0])
-    return watched(algorithm, WORLDS[world], seed).history
+    return watched(gradient_bandit(num_arms=K, horizon=T, **CASES[name][0]), WORLDS[world], seed).history
 
 
 def literal(name, history, seed, loop=stochastic, steps=optimizers):

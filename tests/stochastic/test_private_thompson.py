@@ -116,8 +116,7 @@ def test_lazy_dp_ts_has_the_literal_law(name):
     ("r[arm], buffer[arm] = r[arm] + 1, []", "r[arm], buffer[arm] = r[arm], []"),
 ], reference))  # fmt: skip
 def test_planted_errors_change_the_law(error):
-    wrong = planted(*error)
-    assert apart(lazy_regrets(20.0, LANES), lazily(20.0, 64, wrong)) > 4
+    assert apart(lazy_regrets(20.0, LANES), lazily(20.0, 64, planted(*error))) > 4
 
 
 def test_lazy_dp_ts_releases_noisy_means_of_its_epochs():
@@ -168,16 +167,13 @@ def test_what_plain_thompson_sampling_spends():
     assert ahead.g == pytest.approx(math.sqrt((10_000 - 50) / (4 * 11)), rel=1e-12)
     told = build(pre_pulls=100, epsilon=1.0)
     assert told.guarantee.spend(told.params) == (pytest.approx(1.0, rel=1e-6), 1e-5)
-    assert told.params.deviation**2 == pytest.approx(
-        (10_000 - 500) * mechanisms.gaussian_scale(1.0, 1.0, 1e-5, "analytic") ** 2 / 101, rel=1e-9
-    )
+    scale = mechanisms.gaussian_scale(1.0, 1.0, 1e-5, "analytic")
+    assert told.params.deviation**2 == pytest.approx((10_000 - 500) * scale**2 / 101, rel=1e-9)
     assert jb.privacy.ledger(gdp_thompson(num_arms=5, horizon=50, pre_pulls=10)).epsilon == 0  # no draw is made
 
 
 @pytest.mark.parametrize("factory", [partial(gdp_thompson, pre_pulls=2), dp_ts_ucb])
 def test_less_noise_spends_more(factory):
     algorithm = factory(num_arms=3, horizon=100, delta=0.01)
-    spent = [
-        algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=scale))[0] for scale in (2.0, 1.0, 0.5)
-    ]
+    spent = [algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=x))[0] for x in (2.0, 1.0, 0.5)]
     assert spent == sorted(spent) and spent[0] < spent[2]

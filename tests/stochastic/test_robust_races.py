@@ -190,8 +190,7 @@ def start_of(algorithm):
 
 
 def test_the_first_epoch_is_rounded_up():
-    algorithm = barbar(num_arms=4, horizon=20_000, failure_prob=0.05)
-    assert int(start_of(algorithm).left) == 37_360
+    assert int(start_of(barbar(num_arms=4, horizon=20_000, failure_prob=0.05)).left) == 37_360
 
 
 def test_sums_by_arm_are_exact_for_few_arms_and_for_many():
@@ -214,8 +213,7 @@ def test_the_shares_of_an_epoch_are_the_printed_ones():
     draws, t = Draws(np.uint32(4), "alg/act"), np.arange(1, 40_001, dtype=np.int32)
     action, _, _ = uncompiled(lambda state, t: algorithm.program.act(algorithm.params, state, draws, t, ()))(state, t)
     p = np.array([4, 1 / 0.36, 1]) / (5 + 1 / 0.36)
-    drawn = np.bincount(action, minlength=3)
-    assert np.all(np.abs(drawn - 40_000 * p) <= 4 * np.sqrt(40_000 * p * (1 - p)))
+    assert np.all(np.abs(np.bincount(action, minlength=3) - 40_000 * p) <= 4 * np.sqrt(40_000 * p * (1 - p)))
 
 
 @pytest.mark.parametrize("name", dealt(["race", "barbar"], 8))
@@ -260,12 +258,6 @@ def test_bounds():
     for function in (theory.multilayer_bound, theory.barbar_bound):
         assert function(W, 1000) == function(W, 1000, 0.0, failure_prob=0.001) < function(W, 1000, 5.0)
         assert function([0.5, 0.5], 1000) == 0
-        for arguments, named in (
-            (([1.5], 10), "means"), ((W, 1), "horizon"), ((W, 10, -1.0), "corruption_budget"),
-            ((W, 10, 0.0, 1.0), "failure_prob"),
-        ):  # fmt: skip
-            with pytest.raises(ValueError, match=named):
-                function(*arguments)
 
 
 @pytest.mark.parametrize("name", dealt(["race", "barbar, tiny"], 2, always=["race"]))

@@ -35,7 +35,6 @@ CASES = {
     "unknown": ({"noise_scale": 0.3}, {"sigma": 0.3}, partial(GAUSSIAN, means=WIDE)),
     "unknown, bits": ({"failure_prob": 0.2}, {"delta": 0.2}, partial(GAUSSIAN, means=WIDE)),
 }
-BITS = {"12.5": BERNOULLI, "unknown, bits": partial(BERNOULLI, means=WIDE)}
 
 
 @functools.cache
@@ -82,18 +81,16 @@ def test_planted_errors_fork_the_path(case, error):
 
 def test_numbers_are_the_specified_ones():
     four = {"num_arms": 4, "horizon": 20_000}
-    for budget, want in ((0.0, 0.2736664153), (100.0, 1.273666415)):
-        params = stopping(**four, corruption_budget=budget, failure_prob=0.05).params
+    for C, want in ((0.0, 0.2736664153), (100.0, 1.273666415)):
+        params = stopping(**four, corruption_budget=C, failure_prob=0.05).params
         assert params.width / 10 + params.corruption_budget / 100 == pytest.approx(want, rel=1e-9)
-        assert reference.radius_known(100, **four, budget=budget, sigma=0.5, delta=0.05) == pytest.approx(
-            want, rel=1e-9
-        )
+        assert reference.radius_known(100, **four, budget=C, sigma=0.5, delta=0.05) == pytest.approx(want, rel=1e-9)
     params = stopping(**four, failure_prob=0.05).params
     assert params.pulls[:4].tolist() == [8, 16, 32, 64] and reference.number_of_phases(4, 20_000) == 14
     for h in range(20):
-        n, budget, r = reference.phase(h, **four, sigma=0.5, delta=0.05)
+        n, C, r = reference.phase(h, **four, sigma=0.5, delta=0.05)
         assert params.pulls[h] == n and params.slack[h] == pytest.approx(2 * r)
-        assert budget == (pytest.approx(70.71067812) if h <= 7 else 2.0 ** (14 - min(h, 13)))
+        assert C == (pytest.approx(70.71067812) if h <= 7 else 2.0 ** (14 - min(h, 13)))
     root = (params.slack[0] / 2 - 70.71067812 / 8) * 2 * math.sqrt(8)  # sqrt(2 L)
     assert root**2 / 2 == pytest.approx(7.714231145, rel=1e-8)
     assert reference.number_of_phases(5, 3) == 2
@@ -202,12 +199,7 @@ def test_long_sums_of_inexact_rewards_are_exact():
 
 def test_the_known_form_keeps_the_contract():
     """The catalogue has the other one."""
-    subject = Subject(
-        partial(stopping, corruption_budget=0.5, noise_scale=0.1, failure_prob=0.2),
-        BERNOULLI,
-        None,
-        None,
-        horizon=200,
-    )
+    known = partial(stopping, corruption_budget=0.5, noise_scale=0.1, failure_prob=0.2)
+    subject = Subject(known, BERNOULLI, None, None, horizon=200)
     for rule in ("shapes", "addresses", "lane_alone", "checkpoints", "bad_rewards"):
         assert findings_of(getattr(checking, rule), subject) == []

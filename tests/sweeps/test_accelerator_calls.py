@@ -10,17 +10,6 @@ import jaxbandits as jb
 from jaxbandits.kernels.source import BLOCK
 from jaxbandits.sweeps.engines import calls as calls_module
 from jaxbandits.sweeps.engines import local
-from jaxbandits.sweeps.engines.calls import (
-    ACCELERATOR_LANES,
-    LEAST_LANES,
-    Machine,
-    add_lane_shapes,
-    bytes_of_call,
-    call_bytes,
-    calls_of,
-    fitting,
-    seeds_of_shard,
-)
 from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.plan import plan
 
@@ -35,10 +24,12 @@ def calls(algorithm, seeds, grid, memory=MEMORY, platform="gpu", workers=1, worl
         {"x": algorithm}, world, horizon=10_000, seeds=seeds, grid=grid, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
-    laid_out = add_lane_shapes(laid_out)
-    found = calls_of(laid_out, seeds_of_shard(laid_out), Machine([], workers, platform, memory))
+    laid_out = calls_module.add_lane_shapes(laid_out)
+    found = calls_module.calls_of(
+        laid_out, calls_module.seeds_of_shard(laid_out), calls_module.Machine([], workers, platform, memory)
+    )
     assert sum(task.seeds * len(task.cells) for task in found) == len(laid_out.cells) * len(laid_out.seeds)
-    assert all(bytes_of_call(task, laid_out) <= memory for task in found)
+    assert all(calls_module.bytes_of_call(task, laid_out) <= memory for task in found)
     return found
 
 
@@ -61,7 +52,7 @@ SEEDS = [1_000, 1_025, 1_100, 2_200, 5_000, 20_000, 100_000, 300_000, 2**20, 2**
 def test_hardly_more_lanes_are_played_than_there_are_seeds(seeds):
     asked = len(seeds) if isinstance(seeds, range) else seeds
     found = calls(jb.algorithms.ucb1, seeds, None, memory=10**12)
-    assert len(found) == -(-asked // ACCELERATOR_LANES)
+    assert len(found) == -(-asked // calls_module.ACCELERATOR_LANES)
     played = sum(call.lanes for call in found)
     assert played - asked < BLOCK * len(found) and played <= 1.06 * asked + (BLOCK if asked < 2_200 else 0)
     assert len({call.lanes for call in found}) == 1  # one program
@@ -73,19 +64,16 @@ def test_hardly_more_lanes_are_played_than_there_are_seeds(seeds):
 @pytest.mark.parametrize("seeds", [16, 40, 100])
 def test_few_seeds_are_no_whole_block(seeds):
     (call,) = calls(jb.algorithms.ucb1, seeds, None)
-    assert seeds <= call.lanes < seeds + LEAST_LANES
+    assert seeds <= call.lanes < seeds + calls_module.LEAST_LANES
 
 
 EPSILONS = {"epsilon": np.geomspace(0.01, 1.0, 64)}
 
 
-def test_batches_of_all_lengths_are_one_call():
+def test_batches_of_all_lengths_are_one_call_but_on_a_cpu():
     (call,) = calls(jb.algorithms.private_batched, 1_000, EPSILONS, world=LOSSES)
     assert len(call.cells) == 64 and call.lanes == 1_024
-
-
-def test_on_a_cpu_batches_of_one_length_keep_to_themselves():
-    """There a branch that points share is dearer as a selection, and its last bits are others."""
+    # There a branch that points share is dearer as a selection, and its last bits are others.
     found = calls(jb.algorithms.private_batched, 1_000, EPSILONS, platform="cpu", world=LOSSES)
     lengths = [jb.theory.window(epsilon) for epsilon in EPSILONS["epsilon"]]
     assert len(found) >= len(set(lengths)) > 30
@@ -113,14 +101,10 @@ def test_calls_are_equal_and_fit_the_memory():
     assert len(few) == -(-100 // max(points))
 
 
-def test_a_million_lanes_are_enough_for_a_call():
+def test_a_million_lanes_are_enough_for_a_call_and_every_device_gets_some():
     many = calls(jb.algorithms.ucb1, 3_000_000, None, memory=10**15)
     assert len(many) == 3 and {call.lanes for call in many} == {1_000_064}
-
-
-def test_every_device_gets_calls():
-    grid = {"bonus_scale": np.linspace(0.1, 0.9, 100)}
-    assert len(calls(jb.algorithms.ucb1, 100, grid, workers=4)) == 8
+    assert len(calls(jb.algorithms.ucb1, 100, {"bonus_scale": np.linspace(0.1, 0.9, 100)}, workers=4)) == 8
 
 
 def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
@@ -130,11 +114,11 @@ def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
         {"x": jb.algorithms.ucb1}, ARMS, horizon=10_000, seeds=16, grid=grid, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=200, dtype="float32",
     )  # fmt: skip
-    laid_out, wanted = add_lane_shapes(laid_out), seeds_of_shard(laid_out)
+    laid_out, wanted = calls_module.add_lane_shapes(laid_out), calls_module.seeds_of_shard(laid_out)
     monkeypatch.setattr(local.jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
     machine = this_machine(None, memory)
     assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)
-    assert fitting(laid_out, wanted, machine)[0] == machine
-    least = call_bytes(laid_out.groups[0].shape, 16, 1, len(laid_out.groups[0].times))
+    assert calls_module.fitting(laid_out, wanted, machine)[0] == machine
+    least = calls_module.call_bytes(laid_out.groups[0].shape, 16, 1, len(laid_out.groups[0].times))
     small = this_machine(None, least)
-    assert fitting(laid_out, wanted, small)[0] == small._replace(at_once=1, memory=2 * small.memory)
+    assert calls_module.fitting(laid_out, wanted, small)[0] == small._replace(at_once=1, memory=2 * small.memory)

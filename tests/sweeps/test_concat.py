@@ -25,16 +25,14 @@ def of(algorithms, *seeds):
 
 
 def test_parts_give_what_one_sweep_of_all_gives(whole):
-    parts = {
-        "seed": [of(["moss", "ucb1"], 2, 6), of(["ucb1", "moss"], 0, 2)],
-        "algorithm": [of("ucb1", 6), of("moss", 6)],
-    }
-    for dim, datasets in parts.items():
+    def attributes(ds):
+        return {k: json.loads(x) if k != "schema_version" else x for k, x in ds.attrs.items()}
+
+    of_seeds = [of(["moss", "ucb1"], 2, 6), of(["ucb1", "moss"], 0, 2)]
+    for dim, datasets in {"seed": of_seeds, "algorithm": [of("ucb1", 6), of("moss", 6)]}.items():
         joined = jb.concat(datasets, dim=dim)
         xr.testing.assert_equal(joined.sel(algorithm=whole.algorithm.values), whole)
-        assert {k: json.loads(x) if k != "schema_version" else x for k, x in joined.attrs.items()} == {
-            k: json.loads(x) if k != "schema_version" else x for k, x in whole.attrs.items()
-        }
+        assert attributes(joined) == attributes(whole)
 
 
 def test_a_tied_key_stands_beside_the_algorithms_that_take_it(tmp_path):
@@ -75,22 +73,17 @@ WRONG = {
     "seeds twice": lambda: outer(of(["ucb1", "moss"], 0, 4), of(["ucb1", "moss"], 2, 6), dim="seed"),
     "a label twice": lambda: outer(of(["ucb1", "moss"], 0, 4), of("ucb1", 0, 4), dim="algorithm"),
 }
-READERS = {
-    "summary": jb.summary,
-    "compare": lambda ds: jb.compare(ds, "ucb1", "moss"),
-    "slope": jb.slope,
-    "table": jb.table,
-    "plot.regret": plot.regret,
-    "plot.against": lambda ds: plot.against(ds, "bonus_scale"),
-    "report": lambda ds: jb.report(ds, "never.html"),
-}
+READERS = (
+    *(jb.summary, jb.slope, jb.table, plot.regret, lambda ds: jb.compare(ds, "ucb1", "moss")),
+    *(lambda ds: plot.against(ds, "bonus_scale"), lambda ds: jb.report(ds, "never.html")),
+)
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_no_reader_takes_runs_that_were_joined_wrongly(wrong, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ds = WRONG[wrong]()
-    for read in READERS.values():
+    for read in READERS:
         with pytest.raises(ValueError, match=r"jb\.concat"):
             read(ds)
     assert not list(tmp_path.iterdir())
@@ -112,15 +105,11 @@ def test_what_cannot_be_joined_is_named(whole):
         jb.concat(whole, dim="seed")
 
 
-def test_nan_is_data_where_the_run_is_there(whole):
+def test_nan_is_data_where_the_run_is_there_and_fills_what_is_not(whole):
     broken = whole.copy(deep=True)
     broken["regret"][0, :, 2] = np.nan  # with pulls
     row = jb.compare(broken, "ucb1", "moss").iloc[0]
     assert math.isnan(row["difference"]) and math.isnan(row["share_lower"])
-
-
-def test_diagnostics_that_some_have_are_nan_elsewhere():
-    joined = jb.concat(
-        [of("ucb1", 2).assign(extra=lambda ds: ds.regret.isel(t=-1, drop=True)), of("moss", 2)], "algorithm"
-    )
+    diagnosed = of("ucb1", 2).assign(extra=lambda ds: ds.regret.isel(t=-1, drop=True))
+    joined = jb.concat([diagnosed, of("moss", 2)], "algorithm")
     assert np.isnan(joined.extra.sel(algorithm="moss")).all() and joined.extra.sel(algorithm="ucb1").notnull().all()

@@ -1,6 +1,4 @@
-"""Huber contamination in whole runs: of rewards and of reports, by every kind; nothing at corruption 0;
-what the algorithms make of it.
-"""
+"""Huber contamination of rewards and reports in whole runs, by every kind; none at corruption 0; what comes of it."""
 
 from functools import partial
 
@@ -48,9 +46,8 @@ def clean():
 def test_nothing_happens_at_corruption_zero(clean, kind):
     """Bit for bit: the same rewards, messages, arms and state as without an adversary."""
     run = once(ALGORITHMS["ucb1"], {"corruption": 0.0, "kind": kind})
-    for got, want in zip(
-        jax.tree.leaves((run.history, run.state)), jax.tree.leaves((clean.history, clean.state)), strict=True
-    ):
+    of_both = (jax.tree.leaves((one.history, one.state)) for one in (run, clean))
+    for got, want in zip(*of_both, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
@@ -66,9 +63,8 @@ def test_each_kind_replaces_its_share_with_its_values(kind):
             np.testing.assert_array_equal(got[~hit], run.history.reward[~hit])
         if kind in ("fixed", "random_sign", "target"):
             want = np.where(arm == 2, -10.0, 10.0) if kind == "target" else 10.0
-            np.testing.assert_array_equal(
-                np.abs(value) if kind == "random_sign" else value, np.abs(want) if kind == "random_sign" else want
-            )
+            seen_as = np.abs if kind == "random_sign" else np.asarray
+            np.testing.assert_array_equal(seen_as(value), seen_as(want))
         if kind in ("random_sign", "gaussian", "cauchy"):  # what is drawn does not depend on what is hit
             assert abs((value > 0).mean() - 0.5) < 4 * np.sqrt(0.25 / hit.sum())
         elif kind == "sign_flip" and slot == "message_adversary":

@@ -260,11 +260,8 @@ def test_an_edit_changes_the_key(name, before, tmp_path):
     assert key != before[0][0] and not nameless
 
 
-def test_edits_that_change_nothing_keep_the_key(before, tmp_path):
+def test_moves_and_edits_that_change_nothing_keep_the_key(before, tmp_path):
     assert before == look(tmp_path, edited(*NOTHING.values()))
-
-
-def test_a_move_keeps_the_key(before, tmp_path):
     assert key_in(tmp_path / "lib" / "site-packages", FILES) == before[0]
     renamed = {file.replace("mine", "another"): text for file, text in FILES.items()}
     assert key_in(tmp_path / "b", renamed, name="another") == before[0]

@@ -152,9 +152,7 @@ import jax
 def test_numbers_of_a_random_generator_have_no_name(tmp_path):
     cache, home = tmp_path / "cache", tmp_path / "home"
     home.mkdir()
-    text = MINE.replace("BONUS)", "np.random.rand())").replace(
-        "import jax.numpy", "import numpy as np\nimport jax.numpy"
-    )
+    text = MINE.replace("BONUS", "np.random.rand()").replace("import jax.numpy", "import numpy as np\nimport jax.numpy")
     (home / "mine.py").write_text(text)
     found = child(cache, home)
     assert found["named"] == 0 and found["built"] == found["asked"]
@@ -198,12 +196,9 @@ class Planted(NamedTuple):
         return os.mkdir, (str(self.place),)
 
 
-def test_off_is_off(tmp_path):
+def test_off_is_off_and_other_settings_find_nothing(tmp_path, first):
     found = child(tmp_path / "cache", JAXBANDITS_CACHE="off")
     assert found["built"] == found["asked"] and not (tmp_path / "cache").exists()
-
-
-def test_other_settings_find_nothing(first):
     assert child(first[0], config={"jax_default_matmul_precision": "highest"})["built"]
     assert child(first[0], XLA_FLAGS="--xla_cpu_enable_fast_min_max=true")["built"]
 
@@ -262,9 +257,8 @@ def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
 
     def run():
         functions_of_group.cache_clear()
-        return jb.sweep(
-            jb.algorithms.linucb, contexts, horizon=100, seeds=16, grid={"radius_scale": [0.2, 0.5]}, progress=False
-        )
+        grid = {"radius_scale": [0.2, 0.5]}
+        return jb.sweep(jb.algorithms.linucb, contexts, horizon=100, seeds=16, grid=grid, progress=False)
 
     first, second = run(), run()
     np.testing.assert_array_equal(first.regret, second.regret)

@@ -35,19 +35,9 @@ horizon = {horizon}
 seeds = 256
 checkpoints = 50
 memory = "600KB"
-[environment]
-name = "bernoulli_losses"
-means = [0.2, 0.4, 0.5, 0.6, 0.8]
-[[algorithm]]
-name = "private_batched"
-[[algorithm]]
-name = "htinf"
-[[algorithm]]
-name = "exp3"
-learning_rate = 0.01
-mixing = 0.1
-[grid]
-epsilon = [0.1, 0.3, 1.0]
+environment = {{name = "bernoulli_losses", means = [0.2, 0.4, 0.5, 0.6, 0.8]}}
+algorithm = ["private_batched", "htinf", {{name = "exp3", learning_rate = 0.01, mixing = 0.1}}]
+grid = {{epsilon = [0.1, 0.3, 1.0]}}
 """
 # A child that says what it is doing, one line each, as it does it.
 CHILD = """
@@ -59,8 +49,7 @@ def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
 from jaxbandits import cli
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.engines import one_call
-from jaxbandits.sweeps.engines import local
+from jaxbandits.sweeps.engines import local, one_call
 from jaxbandits.sweeps.storage import store
 from jaxbandits.reports import output
 import jaxbandits as jb
@@ -163,9 +152,7 @@ def test_kill_9_at_random_moments(file, whole, tmp_path):
     print(f"\n{kills} kills while {dict(states)}; {resumed} of {len(logs)} runs went on inside a horizon")
     assert results(out) == whole
     seen = [lines(log) for log in logs]
-    begun = Counter(
-        line.split()[1] for said in seen for line in said if line.startswith("write ") and CHUNK.search(line)
-    )
+    begun = Counter(x.split()[1] for said in seen for x in said if x.startswith("write ") and CHUNK.search(x))
     cut_off = Counter(said[-1].split()[1] for said in seen if said and said[-1].startswith("write "))
     kept = [path.name for path in (out / "chunks").rglob("*.npz")]
     assert kept and all(1 <= begun[name] <= 1 + cut_off[name] for name in kept)  # only what was in flight is done again
@@ -251,8 +238,6 @@ def test_devices_share_a_store(file, whole, tmp_path):
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
     assert results(out) == whole
 
-
-# ---- Ray
 
 CLUSTER = """
 import json, os, signal, sys, threading, time
@@ -358,10 +343,8 @@ ray.shutdown()
     out = tmp_path / "out"
     command = [sys.executable, "-W", "ignore", "-c", script, str(out), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert "1 of 2 calls failed" in done.stdout and "ZeroDivisionError: never closed" in done.stdout, done.stderr[
-        -2000:
-    ]
-    assert "my_module.py" in done.stdout
+    for words in ("1 of 2 calls failed", "ZeroDivisionError: never closed", "my_module.py"):
+        assert words in done.stdout, done.stderr[-2000:]
     arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     alone = jb.sweep({"mine": jb.algorithms.ucb1}, arms, horizon=50, seeds=16, checkpoints=4, progress=False)
     kept = [p for p in (out / "chunks").rglob("*.npz")]

@@ -1,6 +1,4 @@
-"""A run's directory that release 0.1.0 wrote (`tests/sweeps/old_run`):
-it is read as before and gone on with beside its chunks.
-"""
+"""A run's directory of release 0.1.0 (`tests/sweeps/old_run`) is read as before and gone on with beside its chunks."""
 
 import shutil
 import warnings

@@ -25,6 +25,7 @@ A, E = jb.algorithms, jb.environments
 ARMS = E.bernoulli_arms(means=[0.25, 0.75])
 CONTEXTS = E.contextual_linear(num_arms=4, dim=2)
 SMALL = {"horizon": 40, "seeds": 8, "checkpoints": 4}
+PLAIN = {"grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None}
 RATE = 0.1
 MAKERS = {
     "sgd 0.1": lambda: optax.sgd(0.1),
@@ -62,8 +63,7 @@ PLACES = {"gradient_bandit": bandit, "online_ucb": online, "doubling": doubled, 
 
 def key(place, transformation):
     algorithm, environment = PLACES[place](transformation)
-    settings = {"grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None}
-    laid_out = plan.plan({"x": algorithm}, environment, **settings, **SMALL)
+    laid_out = plan.plan({"x": algorithm}, environment, **PLAIN, **SMALL)
     _, keys, nameless = identify_cells(laid_out, "cpu", stored=True)
     assert not nameless
     return keys[0]
@@ -209,10 +209,7 @@ def test_one_object_is_one_program():
     again = A.gradient_bandit(**sizes, optimizer=optax.sgd(0.05))
     assert again.program is not A.gradient_bandit(**sizes, optimizer=SLOW).program
     grid = {"learning_rate": [0.1, 0.2, 0.4]}
-    laid_out = plan.plan(
-        {"x": A.gradient_bandit}, ARMS, grid=grid, points=None, dtype="float32", reward_adversary=None,
-        message_adversary=None, **SMALL,
-    )  # fmt: skip
+    laid_out = plan.plan({"x": A.gradient_bandit}, ARMS, **PLAIN | {"grid": grid}, **SMALL)
     assert len(laid_out.groups) == 1  # of plain ascent the learning rate is data
 
 
@@ -225,14 +222,9 @@ def test_the_listing_writes_no_place_in_memory():
 def test_online_ucb_refuses_what_does_not_fit(wrong):
     with pytest.raises(ValueError, match=r"learner = .*optax\.sgd\(0\.1\)|learner = .*call it first"):
         A.online_ucb(num_arms=4, dim=2, horizon=10, epsilon=1.0, learner=wrong)
-    with pytest.raises(ValueError, match="learner = 'adam' must be one of 'maler', 'ogd'"):
-        A.online_ucb(num_arms=4, dim=2, horizon=10, epsilon=1.0, learner="adam")
 
 
 def test_privacy_does_not_depend_on_the_learner():
-    spent = [
-        algorithm.guarantee.spend(algorithm.params)
-        for learner in ("maler", "ogd", SLOW)
-        for algorithm in [A.online_ucb(num_arms=4, dim=2, horizon=10, epsilon=1.0, learner=learner)]
-    ]
-    assert spent[0] == spent[1] == spent[2]
+    build = partial(A.online_ucb, num_arms=4, dim=2, horizon=10, epsilon=1.0)
+    made = [build(learner=learner) for learner in ("maler", "ogd", SLOW)]
+    assert len({algorithm.guarantee.spend(algorithm.params) for algorithm in made}) == 1

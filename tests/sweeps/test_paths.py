@@ -16,11 +16,8 @@ ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8])
 RUN = """
 horizon = 20
 seeds = 2
-[environment]
-name = "loss_table"
-path = "{path}"
-[[algorithm]]
-name = "exp3"
+environment = {{name = "loss_table", path = "{path}"}}
+algorithm = "exp3"
 """
 
 

@@ -57,10 +57,8 @@ def compiled(counts, gaps):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_compiled_regret_has_the_bits_of_the_loop(shape):
     counts = some_counts(shape)
-    for means in (
-        RNG.random((shape[1], shape[3])),
-        RNG.normal(size=(shape[1], shape[3])) * 10.0 ** RNG.integers(-9, 9),
-    ):
+    size = shape[1], shape[3]
+    for means in (RNG.random(size), RNG.normal(size=size) * 10.0 ** RNG.integers(-9, 9)):
         gaps = np.stack([gaps_of(mean) for mean in means])
         expected = literal(counts, gaps)
         assert compiled(counts, gaps).tobytes() == expected.tobytes()

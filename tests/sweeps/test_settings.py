@@ -96,8 +96,6 @@ def managed(values):
     return stack
 
 
-# ---- every setting in a key
-
 # another value, where it is not the negated or next one
 OTHERS = {
     "jax_default_matmul_precision": "highest", "jax_default_prng_impl": "rbg", "jax_optimization_level": "O1",
@@ -219,8 +217,6 @@ def test_programs_of_this_package_are_compiled_for_their_settings():
     assert first == again != other
 
 
-# ---- flags of the compilers
-
 FLAGS = """
 import os, sys, jax.numpy as jnp
 from jaxbandits.sweeps.compilation import settings
@@ -246,8 +242,6 @@ def test_flags_count_where_they_are_in_force():
     ]  # fmt: skip
     assert len({plain, *(found(**one) for one in variables)}) == 5
 
-
-# ---- a user's functions and the thread that called
 
 CHOSEN = contextvars.ContextVar("CHOSEN", default=0)
 
@@ -297,9 +291,6 @@ def test_what_was_named_is_what_runs(tmp_path):
     job = prepare_sweep(algorithm(number), ARMS, RUN, store=tmp_path, progress=False)
     named, before = True, len(asked)
     assert (SweepRun(job).dataset().total.values == 12).all() and len(asked) == before
-
-
-# ---- operations of a user's own
 
 
 def operation(name):

@@ -103,9 +103,6 @@ def test_an_edit_concerns_what_reaches_it_and_nothing_else(elsewhere):
         elsewhere({file: text})
 
 
-# ---- ways to import
-
-
 ALWAYS = ("sweeps/compilation/compiled.py", "sweeps/identity.py")
 FILES = {
     "a/__init__.py": "", "a/one.py": "def f(): ...\n", "a/two.py": "g = 1\n", "b.py": "",
@@ -140,21 +137,9 @@ def test_what_may_be_imported_is_reached(elsewhere, text):
 
 
 ALIKE = ("x = 1", "'words'\nx = 1", "x = 1  # one", "\nx = (\n    1\n)")
-UNLIKE = (
-    *(
-        "x = 1",
-        "x = 1.0",
-        "x = True",
-        "x = '1'",
-        "x = -1",
-        "x = None",
-        "x = 'None'",
-        "x = [1]",
-        "x = (1,)",
-        "x: int = 1",
-    ),
-    *("x = y[1:]", "x = y[:1]", "x = y[::1]", "def x(a, /, b): ...", "def x(a, b, /): ...", "def x(a, *, b): ..."),
-)
+VALUES = ("1", "1.0", "True", "'1'", "-1", "None", "'None'", "[1]", "(1,)", "y[1:]", "y[:1]", "y[::1]")
+FUNCTIONS = ("def x(a, /, b): ...", "def x(a, b, /): ...", "def x(a, *, b): ...")
+UNLIKE = (*(f"x = {value}" for value in VALUES), "x: int = 1", *FUNCTIONS)
 
 
 def test_the_hash_is_that_of_the_syntax(elsewhere):
@@ -166,18 +151,12 @@ def test_the_hash_is_that_of_the_syntax(elsewhere):
     assert len(set(map(sha, UNLIKE))) == len(UNLIKE)
 
 
-# ---- the package as it is
-
-
 def test_rules_that_no_trace_shows_are_the_engines():
     """A user's part is named by its trace. Rules for `vmap` and for lowering do not show there."""
-    rules = [
-        name
-        for name, path in sources.files().items()
-        if "def_vmap" in (text := path.read_text()) or "Primitive(" in text
-    ]
-    assert {"jaxbandits.numerics.fusion", "jaxbandits.estimators.spectral_filter"} <= set(rules)
-    assert set(rules) <= set(sources.read(sources.RULES, False)[1])
+    texts = {name: path.read_text() for name, path in sources.files().items()}
+    rules = {name for name, text in texts.items() if "def_vmap" in text or "Primitive(" in text}
+    assert {"jaxbandits.numerics.fusion", "jaxbandits.estimators.spectral_filter"} <= rules
+    assert rules <= set(sources.read(sources.RULES, False)[1])
 
 
 def test_a_file_that_changed_meanwhile_is_noticed(monkeypatch):

@@ -67,8 +67,7 @@ def test_tables_csv_legends_and_captions_say_it(ds):
     said = "ε spent: jdp ∞ (asked 1), ∞ (asked 10); ldp 1.56 (asked 1), 84.1 (asked 10)"
     assert f" {said}." in jb.table(ds) and f" {said}." in jb.table(ds, "latex")
     assert "ldp 84.1 (asked 10)" in jb.table(ds.sel(epsilon=10.0)) and "asked 1)" not in jb.table(ds.sel(epsilon=10.0))
-    rows = jb.summary(ds)
-    assert rows["epsilon_spent"].tolist()[2:6] == pytest.approx([1.5589268, 84.105246, 1, 10])
+    assert jb.summary(ds)["epsilon_spent"].tolist()[2:6] == pytest.approx([1.5589268, 84.105246, 1, 10])
     assert jb.summary(ds.sel(epsilon=10.0))["epsilon_asked"].tolist()[:3] == [10, 10, 10]
     figure, _ = jb.plot.regret(ds.sel(epsilon=10.0))
     words = [text.get_text() for text in (*figure.legends[0].get_texts(), *figure.texts)]
@@ -115,13 +114,9 @@ def test_a_report_knows_the_ledger_of_a_part_that_is_gone(ds, tmp_path):
 def test_no_promise_and_no_noise():
     plain = a.linucb(num_arms=3, dim=2, horizon=10)
     assert privacy_spent(plain, None)[1:] == (math.inf, 0.0) and math.isnan(privacy_spent(plain, None).asked)
-    assert [
-        *doubts_of_spending(plain),
-        *doubts_of_spending(a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=math.inf)),
-    ] == []
-    malformed = a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=1.0)
-    malformed = malformed._replace(guarantee=malformed.guarantee._replace(spend=lambda params: 3))
-    assert [*doubts_of_spending(malformed)] == []
+    silent, private = (a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=epsilon) for epsilon in (math.inf, 1.0))
+    malformed = private._replace(guarantee=private.guarantee._replace(spend=lambda params: 3))
+    assert [doubt for algorithm in (plain, silent, malformed) for doubt in doubts_of_spending(algorithm)] == []
 
 
 # ---- rewards that an adversary sends

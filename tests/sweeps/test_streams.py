@@ -14,26 +14,15 @@ RUN = """
 horizon = 20
 seeds = 8
 checkpoints = 2
-[environment]
-name = "bernoulli_arms"
-means = [0.2, 0.8]
-[[algorithm]]
-name = "ucb1"
-label = "ε"
+environment = {name = "bernoulli_arms", means = [0.2, 0.8]}
+algorithm = [{name = "ucb1", label = "ε"}]
 """
+RUNS = [("ascii", "run x.toml"), ("latin-1", "run x.toml"), ("ascii", "report runs/x")]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "words"),
-    [
-        ("ascii", ["run", "x.toml"]),
-        ("latin-1", ["run", "x.toml"]),
-        ("ascii", ["list", "algorithms"]),
-        ("cp1252", ["list", "ucb1"]),
-        ("ascii", ["report", "runs/x"]),
-    ],
-)
-def test_no_character_ends_a_command(encoding, words, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("encoding", "typed"), [*RUNS, ("ascii", "list algorithms"), ("cp1252", "list ucb1")])
+def test_no_character_ends_a_command(encoding, typed, tmp_path, monkeypatch):
+    words = typed.split()
     monkeypatch.chdir(tmp_path)
     Path("x.toml").write_text(RUN, encoding="utf-8")
     if words[0] == "report":

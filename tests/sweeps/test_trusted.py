@@ -34,11 +34,8 @@ def cache(tmp_path, monkeypatch):
 
 def read():
     """What is read of both caches: of ours (plain values here, programs alike), and of JAX's."""
-    directory = compilation_cache._directory()
-    return (
-        executables.load_or_build("key", lambda: None),
-        None if directory is None else compilation_cache._Files(directory).get("key"),
-    )
+    ours, directory = executables.load_or_build("key", lambda: None), compilation_cache._directory()
+    return ours, None if directory is None else compilation_cache._Files(directory).get("key")
 
 
 PLACES = {
@@ -99,12 +96,9 @@ def test_a_sticky_folder_and_links_and_groups_of_ones_own_are_trusted(cache, mon
         assert read() == ([1], b"program")
 
 
-def test_what_is_made_is_its_users_alone(cache):
+def test_what_is_made_is_its_users_alone_or_of_a_group_of_one(cache):
     for path in [cache.parent, cache, *cache.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
-
-
-def test_a_group_is_one_of_its_own_where_nobody_else_is_in_it():
     assert not trusted._without_others(SHARED_GROUP, os.geteuid())
     assert not trusted._without_others(2**31 - 5, os.geteuid())  # without a name
 

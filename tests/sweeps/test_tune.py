@@ -12,17 +12,18 @@ from scipy import stats
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.searching import methods, population
-from jaxbandits.searching import tune as tune_function
 from jaxbandits.searching.population import disjoint
 from jaxbandits.searching.space import Dimension
 from jaxbandits.searching.tuning import at_edge
+from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.toml_file import read_config, read_tuning
 
 a, e = jb.algorithms, jb.environments
 LOSSES = functools.partial(e.fixed_gap_losses, num_arms=3)
 BATCHED = functools.partial(a.private_batched, base=functools.partial(a.exp3, mixing=0.05))
 RATES = [0.001, 0.1, 5.0]
-SETTINGS = {"horizon": 60, "seeds": range(100, 108), "report_seeds": range(8), "progress": False, "checkpoints": 2}
+SETTINGS_OF_SWEEP = {"horizon": 60, "seeds": 8, "progress": False, "checkpoints": 2}
+SETTINGS = SETTINGS_OF_SWEEP | {"seeds": range(100, 108), "report_seeds": range(8)}
 
 
 @functools.cache
@@ -31,9 +32,6 @@ def grid_tuning():
         {"EXP3": BATCHED, "UCB": a.ucb1}, LOSSES, over={"epsilon": [1.0, 0.1]},
         space={"EXP3.base.learning_rate": RATES}, **SETTINGS,
     )  # fmt: skip
-
-
-# ---- what is chosen, and what is reported
 
 
 @pytest.mark.compiles(30)  # two labels of two programs, and their plain sweeps
@@ -52,12 +50,9 @@ def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep(
     assert rows["epsilon"].tolist() == [1.0, 0.1]
     assert rows["base.learning_rate"].tolist() == means.idxmin("base.learning_rate").values.tolist()
     for row in rows.to_dict("records"):
-        at = {"epsilon": [row["epsilon"]]}
-        rate = row["base.learning_rate"]
-        again = jb.sweep(
-            {"EXP3": BATCHED}, LOSSES, seeds=8, **plain, grid=at | {"base.learning_rate": [rate]}
-        )  # fmt: skip
-        default = jb.sweep({"EXP3": BATCHED}, LOSSES, seeds=8, **plain, grid=at)
+        at, rate = {"epsilon": [row["epsilon"]]}, row["base.learning_rate"]
+        grids = (at | {"base.learning_rate": [rate]}, at)
+        again, default = (jb.sweep({"EXP3": BATCHED}, LOSSES, seeds=8, **plain, grid=grid) for grid in grids)
         reported = tuning.report.regret.sel(epsilon=row["epsilon"])
         np.testing.assert_array_equal(reported.sel(algorithm="EXP3"), again.regret.values.reshape(8, 2))
         np.testing.assert_array_equal(reported.sel(algorithm="EXP3 (default)"), default.regret.values.reshape(8, 2))
@@ -72,15 +67,12 @@ def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep(
         assert tuning.report["base.learning_rate"].sel(algorithm="EXP3", epsilon=row["epsilon"]).item() == rate
 
 
-def test_an_algorithm_without_a_key_is_reported_as_it_is():
+def test_an_algorithm_without_a_key_is_reported_as_it_is_and_findings_are_printed():
     tuning = grid_tuning()
     rows = tuning.best[tuning.best.algorithm == "UCB"]
     assert rows["gain"].tolist() == [0.0, 0.0] and rows["base.learning_rate"].isna().all() and not rows["edge"].any()
     assert tuning.report.algorithm.values.tolist() == ["EXP3", "EXP3 (default)", "UCB"]
     assert '"UCB": ["epsilon"]' in tuning.report.attrs["constant_along"]
-
-
-def test_it_prints_what_it_found():
     text = repr(grid_tuning())
     assert "chosen on seeds 100 to 107, reported on seeds 0 to 7" in text
     assert "EXP3, epsilon = 0.1: base.learning_rate = " in text and "UCB, epsilon = 1: nothing to choose" in text
@@ -89,8 +81,7 @@ def test_it_prints_what_it_found():
 def test_what_it_gives_goes_into_a_sweep_and_into_a_file(tmp_path):
     tuning = grid_tuning()
     both = {"EXP3": BATCHED, "UCB": a.ucb1}
-    plain = {"horizon": 60, "seeds": 8, "progress": False, "checkpoints": 2}
-    ds = jb.sweep(both, LOSSES, grid=tuning.grid(), **plain)
+    ds = jb.sweep(both, LOSSES, grid=tuning.grid(), **SETTINGS_OF_SWEEP)
     assert ds.regret.dims == ("algorithm", "epsilon", "seed", "t")
     kept = tuning.report.regret.sel(algorithm=["EXP3", "UCB"])
     np.testing.assert_array_equal(ds.regret, kept)
@@ -98,7 +89,7 @@ def test_what_it_gives_goes_into_a_sweep_and_into_a_file(tmp_path):
     assert ds["EXP3.base.learning_rate"].values.tolist() == rates  # a tied key is a coordinate
     rows = jb.summary(ds).set_index("algorithm")["EXP3.base.learning_rate"]
     assert rows["EXP3"].tolist() == rates and rows["UCB"].isna().all()  # UCB takes none
-    np.testing.assert_array_equal(jb.sweep(both, LOSSES, points=tuning.points(), **plain).regret, kept)
+    np.testing.assert_array_equal(jb.sweep(both, LOSSES, points=tuning.points(), **SETTINGS_OF_SWEEP).regret, kept)
     file = tmp_path / "sweep.toml"
     file.write_text(
         'horizon = 60\nseeds = 8\nenvironment = {name = "fixed_gap_losses", num_arms = 3}\n'
@@ -117,26 +108,22 @@ def test_several_keys_of_over_are_points():
     assert tuning.toml().count("[[points]]") == 4
     with pytest.raises(ValueError, match=r"over has 2 keys.*points=tuning\.points"):
         tuning.grid()
-    ds = jb.sweep({"EXP3": BATCHED}, LOSSES, points=tuning.points(), horizon=60, seeds=8, progress=False, checkpoints=2)
+    ds = jb.sweep({"EXP3": BATCHED}, LOSSES, points=tuning.points(), **SETTINGS_OF_SWEEP)
     kept = tuning.report.regret.sel(algorithm="EXP3").stack(point=["epsilon", "environment.gap"])
     np.testing.assert_array_equal(ds.regret[0], kept.transpose("point", "seed", "t"))
 
 
 def test_named_values_static_arguments_and_tied_keys():
     ladder = {"short": 20, "long": 40}
-    tuning = jb.tune(
-        {"batched": functools.partial(a.private_batched, epsilon=1.0, base=a.exp3)}, LOSSES,
-        space={"window": ladder, ("base.learning_rate", "base.mixing"): [0.01, 0.1]}, **SETTINGS,
-    )  # fmt: skip
+    batched = {"batched": functools.partial(a.private_batched, epsilon=1.0, base=a.exp3)}
+    space = {"window": ladder, ("base.learning_rate", "base.mixing"): [0.01, 0.1]}
+    tuning = jb.tune(batched, LOSSES, space=space, **SETTINGS)
     assert set(tuning.best.columns[1:3]) == {"window", "base.learning_rate"}
     assert set(tuning.trials["window"].values.ravel()) == {"short", "long"}
     (point,) = tuning.points()
     assert point["batched.window"] == ladder[tuning.best["window"][0]]
     assert point["batched.base.learning_rate"] == point["batched.base.mixing"]
-    ds = jb.sweep(
-        {"batched": functools.partial(a.private_batched, epsilon=1.0, base=a.exp3)}, LOSSES, grid=tuning.grid(),
-        horizon=60, seeds=8, progress=False, checkpoints=2,
-    )  # fmt: skip
+    ds = jb.sweep(batched, LOSSES, grid=tuning.grid(), **SETTINGS_OF_SWEEP)
     np.testing.assert_array_equal(ds.regret.values[0, 0], tuning.report.regret.sel(algorithm="batched"))
 
 
@@ -144,9 +131,6 @@ def test_a_required_argument_has_no_default():
     tuning = jb.tune("ldp_exp3", LOSSES, space={"epsilon": [0.1, 1.0]}, **SETTINGS)
     assert np.isnan(tuning.best["gain"][0]) and "no default to compare with" in repr(tuning)
     assert tuning.report.algorithm.values.tolist() == ["ldp_exp3"]
-
-
-# ---- families
 
 
 def family(**changes):
@@ -180,15 +164,9 @@ def test_keys_that_the_tuner_may_not_see_are_a_family():
     assert tuning.report.regret.dims == ("algorithm", "epsilon", "environment.gap", "seed", "t")
 
 
-# ---- methods
-
-
 def test_quasi_random_settings_cover_the_space_and_are_repeated():
-    dimensions = (
-        Dimension("x", "log", 0.01, 1.0),
-        Dimension("k", "int", 1, 4),
-        Dimension("n", "values", values=("a", "b")),
-    )
+    names = Dimension("n", "values", values=("a", "b"))
+    dimensions = (Dimension("x", "log", 0.01, 1.0), Dimension("k", "int", 1, 4), names)
     drawn = methods.random(dimensions, 32, 3)
     assert drawn == methods.random(dimensions, 32, 3) != methods.random(dimensions, 32, 4)
     assert sorted(int(np.log(s["x"] / 0.01) / np.log(100) * 32) for s in drawn) == list(range(32))  # one a cell
@@ -211,16 +189,13 @@ def test_halving_gives_more_seeds_to_the_better_half():
 
     def evaluate(settings, seeds):
         asked.append(({x: [len(at) for at in s] for x, s in settings.items()}, seeds))
-        return {
-            x: np.array(
-                [[[[abs(s.get("v", 0) - o) + 0.01 * seed for seed in seeds]] for s in at] for o, at in enumerate(of)]
-            )
-            for x, of in settings.items()
-        }
 
-    plan = methods.plan_trials(
-        "halving", {"A": [Dimension("v", "values", values=tuple(range(8)))], "B": []}, None, 64, 0
-    )
+        def regret(at, o):
+            return [[[abs(s.get("v", 0) - o) + 0.01 * seed for seed in seeds]] for s in at]
+
+        return {x: np.array([regret(at, o) for o, at in enumerate(of)]) for x, of in settings.items()}
+
+    plan = methods.plan_trials("halving", {"A": [Dimension("v", "values", values=range(8))], "B": []}, None, 64, 0)
     assert plan.first == {"A": [{"v": v} for v in range(8)], "B": [{}]}
     tried = methods.halving(plan, evaluate, 2, range(100, 164), lambda r: r[..., 0, :])
     counts = (~np.isnan(tried.regret["A"][:, :, 0])).sum(-1)
@@ -249,9 +224,8 @@ def test_optuna_learns_and_repeats():
     assert one.trials.sizes["trial"] == 16 and set(one.trials["mixing"].values.ravel()) <= {0.0, 0.05}
 
     def evaluate(settings, seeds):
-        return {
-            x: np.array([[[[(np.log(s["v"]) - 1) ** 2] * 2] for s in at] for at in of]) for x, of in settings.items()
-        }
+        regret = lambda s: [[(np.log(s["v"]) - 1) ** 2] * 2]
+        return {x: np.array([[regret(s) for s in at] for at in of]) for x, of in settings.items()}
 
     found = methods.by_optuna(
         {"A": [Dimension("v", "log", 0.01, 100.0)], "B": []},
@@ -260,9 +234,6 @@ def test_optuna_learns_and_repeats():
     )  # fmt: skip
     assert found.settings["B"] == [[{}], [{}]] and (found.regret["A"].min((1, 2, 3)) < 0.05).all()
     assert np.median(found.regret["A"][:, 32:]) < np.median(found.regret["A"][:, :8])
-
-
-# ---- how sure the choice is
 
 
 def test_the_best_setting_is_among_the_possible_ones_in_95_of_100():
@@ -307,21 +278,11 @@ def test_edges(dimension, inside, ends):
     assert not at_edge(dimension, inside) and all(at_edge(dimension, end) for end in ends)
 
 
-# ---- stores
-
-
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
-    given = SETTINGS | {
-        "over": {"epsilon": [1.0]},
-        "store": tmp_path,
-        "method": "halving",
-        "seeds": range(100, 116),
-    }
+    given = SETTINGS | {"over": {"epsilon": [1.0]}, "store": tmp_path, "method": "halving", "seeds": range(100, 116)}
     one = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES[:2]}, **given)
     chunks = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
     assert chunks
-    from jaxbandits.sweeps.engines.local import Local
-
     monkeypatch.setattr(Local, "run", lambda *args, **kwargs: pytest.fail("computed again"), raising=True)
     two = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES[:2]}, **given)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")} == chunks
@@ -329,20 +290,11 @@ def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
     xr.testing.assert_identical(one.report.drop_attrs(), two.report.drop_attrs())
 
 
-# ---- wrong arguments
-
-
 def test_optuna_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(ValueError, match=re.escape("pip install 'jaxbandits[tune]'")):
         jb.tune("exp3", LOSSES, space={"learning_rate": RATES}, method="optuna", **SETTINGS)
 
-
-def test_the_function_is_public():
-    assert jb.tune is tune_function and jb.Tuning is not None
-
-
-# ---- the command line
 
 FILE = """
 horizon = 60
@@ -397,15 +349,14 @@ def test_a_file_says_ranges_families_and_over(tmp_path):
     assert given["seeds"] == range(32) and given["report_seeds"] == 8 and list(given["environment"]) == ["easy"]
 
 
+SPACE = "[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "[tune]\nseeds = [100, 108]\n[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]",
-            "",
-            "'tune' is missing",
-        ),
-        ("[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]", "", "needs a table [tune.space]"),
+        (f"[tune]\nseeds = [100, 108]\n{SPACE}", "", "'tune' is missing"),
+        (SPACE, "", "needs a table [tune.space]"),
         ("[tune]\n", "[tune]\ntrails = 3\n", "no key 'trails' (did you mean 'trials'?)"),
         ("learning_rate", "learning_rte", "'EXP3.base.learning_rte'"),
         ("[100, 108]", "[5, 108]\nreport_seeds = [0, 8]", "meets seeds"),
@@ -421,9 +372,6 @@ def test_a_wrong_file_is_one_line(tmp_path, capsys, old, new, message):
     assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
-# ---- pictures
-
-
 def test_pictures_of_a_tuning(tmp_path):
     tuning = grid_tuning()
     drawn = jb.plot.response(tuning, "base.learning_rate", path=tmp_path / "response.png")
@@ -431,8 +379,7 @@ def test_pictures_of_a_tuning(tmp_path):
     assert drawn.figure.axes[0].get_title() == r"privacy level $\varepsilon$ = 1"
     assert drawn.data["chosen"].sum() == 2 and len(drawn.data) == 6 and (tmp_path / "response.png").exists()
     one = drawn.data[drawn.data["epsilon"] == 1.0].set_index("base.learning_rate")
-    chosen = tuning.best.loc[0, "base.learning_rate"]
-    assert one["centre"].idxmin() == chosen == one.index[one["chosen"]].item()
+    assert one["centre"].idxmin() == tuning.best.loc[0, "base.learning_rate"] == one.index[one["chosen"]].item()
     with pytest.raises(ValueError, match="fix one, such as"):
         jb.plot.parallel(tuning)
     lines = jb.plot.parallel(tuning, "EXP3", select={"epsilon": 1.0})
@@ -449,13 +396,7 @@ def test_importance_is_the_share_of_variance_that_a_key_explains():
     assert shares["index_scale"] > 0.9 and shares["epsilon"] < 0.05 and not jb.plot.overlaps(drawn.figure)
     assert not drawn.figure.legends  # one algorithm is named below
     assert f"{shares['index_scale']:.0%}" in [text.get_text() for text in drawn.figure.axes[0].texts]
-    assert jb.plot.parallel(tuning).data.columns.tolist() == [
-        "trial",
-        "index_scale",
-        "epsilon",
-        "objective",
-        "chosen",
-    ]
+    assert jb.plot.parallel(tuning).data.columns.tolist() == ["trial", "index_scale", "epsilon", "objective", "chosen"]
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,6 @@ ROOT = Path(__file__).parents[2]
 PLAIN = {"horizon": 60, "checkpoints": 2, "progress": False}
 
 
-# ---- the test
-
-
 def p_values_of(differences, block):
     """The smallest p-value [M] after every seed, looking at each: [S, M]."""
     test = SequentialTest(len(differences), 0.05, block)
@@ -116,9 +113,6 @@ def test_the_tables_of_the_page_are_made_of_real_decisions(monkeypatch):
         assert f"| {' | '.join(head)} |" in page
 
 
-# ---- sweeps
-
-
 @functools.cache
 def decided():
     return jb.sweep(THREE, ARMS, seeds=jb.until(PAIRS, most=96, block=16), **PLAIN)
@@ -167,9 +161,6 @@ def test_points_at_which_nothing_changes_are_compared_once():
         both = ds.regret.isel(t=-1).sel(at)
         difference = (both.sel(algorithm=row["a"]) - both.sel(algorithm=row["b"])).mean()
         assert row["difference"] == pytest.approx(float(difference))
-
-
-# ---- stores
 
 
 def test_a_killed_run_goes_on_and_a_larger_budget_too(tmp_path, monkeypatch):
@@ -221,8 +212,7 @@ def test_a_file_says_the_same(tmp_path, capsys):
     assert read_config(file)["seeds"] == jb.until([("UCB", "uniform")], error=0.01, most=80, block=16)
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
     first = capsys.readouterr().out
-    frame = jb.decisions(jb.load(out))
-    assert frame.to_string(index=False) in first
+    assert jb.decisions(jb.load(out)).to_string(index=False) in first
     assert (out / "decisions.csv").read_text().startswith("a,b,lower,seeds,difference,p_value\nUCB,uniform,UCB,")
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
     assert "already holds this run" in capsys.readouterr().out
@@ -245,14 +235,3 @@ def test_a_file_says_the_same(tmp_path, capsys):
     file.write_text(FILE + "[tune.space]\nUCB.bonus_scale = [0.5, 1.0]\n")
     assert main(["tune", str(file), "--out", str(out)]) == 2
     assert "tune.report_seeds = until(...)" in capsys.readouterr().err
-
-
-def test_rules_where_they_cannot_be():
-    with pytest.raises(ValueError, match=r"until names 'UBC' \(did you mean 'UCB'\?\): the algorithms are UCB, unif"):
-        jb.sweep(THREE, ARMS, seeds=jb.until([("UBC", "uniform")]), **PLAIN)
-    space = {"UCB.bonus_scale": [0.5, 1.0]}
-    for key in ("seeds", "report_seeds"):
-        with pytest.raises(ValueError, match=rf"{key} = until\(\.\.\.\) .* jb\.sweep alone, give a count"):
-            jb.tune(THREE, ARMS, space=space, horizon=60, **{key: jb.until(PAIRS)})
-    with pytest.raises(ValueError, match="block = 4 must be an integer of at least 8"):
-        jb.until(PAIRS, block=4)

@@ -68,32 +68,20 @@ def test_values_are_checked_by_position_and_by_name():
 
 def test_the_docstring_says_all_of_it():
     found = sections(length.__doc__)
-    assert found["Parameters"].split("\n") == [
-        "",
-        "gaps : array of float [K]",
-        "    Between them. At least 0.",
-        "scale : float, default 1.0",
-        "    Of whatever kind. Greater than 0.",
-        'kind : {"sum", "mean"}, default "sum"',
-        "    Of what.",
-        "size : int",
-        "    How many. At least 1.",
-        "share : float, default 0.5",
-        "    Of all. At least 0.",
-        "",
-        "",
-    ]
+    assert found["Parameters"] == (
+        "\ngaps : array of float [K]\n    Between them. At least 0.\n"
+        "scale : float, default 1.0\n    Of whatever kind. Greater than 0.\n"
+        'kind : {"sum", "mean"}, default "sum"\n    Of what.\n'
+        "size : int\n    How many. At least 1.\nshare : float, default 0.5\n    Of all. At least 0.\n\n"
+    )
     assert found["Returns"].strip() == "float\n    In metres."
     assert inspect.signature(length).return_annotation is float
 
 
-def test_what_asks_nothing_promises_no_error():
+def test_sections_say_errors_and_returned_values():
     assert "Raises" in sections(length.__doc__)
     assert "Raises" not in sections(jb.mechanisms.gaussian_event.__doc__)
     assert "Raises" in sections(jb.mechanisms.gaussian_scale.__doc__)
-
-
-def test_a_returned_value_without_a_text_is_what_the_summary_says():
     bound = sections(jb.theory.byzantine_ucb_bound.__doc__)
     assert bound["Returns"].strip() == f"float\n    {bound[''].splitlines()[0]}"
     assert "It may exceed T." in sections(jb.theory.htinf_bound.__doc__)["Returns"]
@@ -199,13 +187,10 @@ def test_sections_become_numpydoc_s():
     """)
 
 
-def test_what_is_traced_is_not_checked():
+def test_traced_values_and_annotations_for_type_checkers_are_left_alone():
     with pytest.raises(ValueError, match=r"x = -1.0 must be a number in \[0, inf\)"):
         root(-1.0)
     assert float(jax.jit(root)(4.0)) == 2.0
-
-
-def test_an_annotation_that_only_type_checkers_can_read_stays():
     parameter = inspect.signature(jb.learners.from_optax).parameters["transformation"]
     assert parameter.annotation == "optax.GradientTransformation"
 
@@ -215,11 +200,11 @@ def on_an_alias(base: Base, others: "AlgorithmFactory | Algorithm | None" = None
 
 def test_an_annotation_that_cannot_be_read_raises():
     """Its argument would not be checked."""
+
+    def scale(*, by: Any) -> float: ...
+
     misspelt = {"Skalar": NameError, "Annotated[Skalar, Ge(0)]": NameError, "Ge(0) | None": TypeError}
     for annotation, error in misspelt.items():
-
-        def scale(*, by: Any) -> float: ...
-
         scale.__annotations__["by"] = annotation
         for decorator in (factory, declare):
             with pytest.raises(error) as raised:

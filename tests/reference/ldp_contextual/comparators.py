@@ -68,11 +68,6 @@ def theory_jdp(t, epsilon, delta, *, horizon, dim, alpha=0.1, feature_norm=1.0, 
     return s, 2 * upsilon, width + noise_scale * math.sqrt(log)
 
 
-def theory_amplified_noise(epsilon, delta, window):
-    log = 2 * math.log(2.5 * window / delta) * math.log(2 / delta)
-    return 4 * math.sqrt(log) / (epsilon * math.sqrt(window))
-
-
 # ---------------------------------------------------------------- noise
 
 
