@@ -24,13 +24,9 @@ BUDGET, LINEAR_BUDGET = 100.0, 50.0
 SIZES = (0.01, 1000.0, "log")
 REWARDS = {"kind": ["fixed", "swapped", "sign_flip", "random_sign", "target"], "value": SIZES}
 REPORTS = {"kind": ["fixed", "random_sign", "target", "in_range"], "value": SIZES}
-SPENT = {
-    "kind": ["lower_best", "raise_worst", "empirical_best"],
-    "schedule": ["early", "late", "uniform", "burst"],
-    "size": (0.05, 1.0),
-    "margin": (0.0, 0.2),
-}
-PER_PLAY = SPENT | {"kind": ["lower_best", "raise_worst"]}  # the other kind needs arms that stay
+SCHEDULES = ["early", "late", "uniform", "burst"]
+PER_PLAY = {"kind": ["lower_best", "raise_worst"], "schedule": SCHEDULES, "size": (0.05, 1.0), "margin": (0.0, 0.2)}
+SPENT = PER_PLAY | {"kind": ["lower_best", "raise_worst", "empirical_best"]}  # the last one needs arms that stay
 AGENTS = {"kind": ["target", "sign_flip", "inner_product", "alie", "noise"], "scale": SIZES}
 
 

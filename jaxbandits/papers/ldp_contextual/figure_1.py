@@ -201,11 +201,7 @@ def along_width(here, label: str) -> dict[float, Any]:
     return {0.0: alone} | dict(zip(here["width"].values, here.sel(algorithm=label).values, strict=True))
 
 
-WIDTH_PICTURES = {
-    f"epsilon-{epsilon:g}": against(
-        by_width, "width", select={"epsilon": epsilon}, names={"width": "scale of the width"}, width=6.0,
-        caption=f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn",
-    )
-    for epsilon in EPSILONS
-}  # fmt: skip
+along_widths = partial(against, by_width, "width", names={"width": "scale of the width"}, width=6.0)
+CAPTION = "OnlineUCB with OGD, features and reward perturbed, ε = {:g}; contexts redrawn"
+WIDTH_PICTURES = {f"epsilon-{x:g}": along_widths(select={"epsilon": x}, caption=CAPTION.format(x)) for x in EPSILONS}
 WIDE = Study("Figure 1's orders at every width", "Figure 1", width_sweeps, WIDTH_PICTURES, width_claims)

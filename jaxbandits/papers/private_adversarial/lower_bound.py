@@ -164,10 +164,8 @@ def draw_bound(results: Results) -> plot.Plot:
     ]
     table = pd.concat(parts, ignore_index=True).dropna(subset="ratio")
     bounds = [line for line in dict.fromkeys(table["line"]) if line.endswith(": bound")]
-    caption = (
-        "lines: the worse of the regrets on l and l'; marks: the largest bound of Lemma 5.1 over its γ, p and τ₀, "
-    )
-    caption += f"where some satisfy it ({int((frame['satisfying'] > 0).sum())} of {len(frame)} points)"
+    caption = "lines: the worse of the regrets on l and l'; marks: the largest bound of Lemma 5.1 over its γ, p "
+    caption += f"and τ₀, where some satisfy it ({int((frame['satisfying'] > 0).sum())} of {len(frame)} points)"
     return plot.lines(
         table, "epsilon", "ratio", line="line", log="both", width=5.5, names={"ratio": "divided by √(T/ε)"},
         dotted={line: line.replace(": bound", ": regret") for line in bounds}, caption=caption,
