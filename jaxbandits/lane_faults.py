@@ -33,8 +33,8 @@ def begin(arms: int | None, own_world: bool, own_program: bool, state: object) -
     """Before the first play. own_world, own_program: a user wrote them. A state that begins with NaN is not watched."""
     never = jnp.int32(NEVER)
     turned = jnp.where(has_nan(state), 0, never) if own_program else ()
-    action, reward, message = (never if asked else () for asked in (arms is not None, own_world, own_program))
-    return Faults(action, reward, message, turned)
+    reward, message = never if own_world else (), never if own_program else ()
+    return Faults(() if arms is None else never, reward, message, turned)
 
 
 def actions(

@@ -56,7 +56,8 @@ def case_of(
     message_adversary: Attacker = None,
 ) -> Case:
     """The params of a case, still on the host."""
-    reward, message = (() if attack is None else attack.params for attack in (reward_adversary, message_adversary))
+    reward = () if reward_adversary is None else reward_adversary.params
+    message = () if message_adversary is None else message_adversary.params
     return Case(environment.params, reward, message, algorithm.params)
 
 
