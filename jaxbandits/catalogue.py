@@ -61,27 +61,21 @@ WORLDS: dict[str, Any] = {
     "arms": arms, "losses": losses, "linear": linear, "bounded": bounded, "contexts": contexts, "federated": federated,
     "experts": experts,
 }  # fmt: skip
+# Of each kind the world, and what of an algorithm's arguments that world must have, too.
 NATURAL = {
-    "arms": "arms",
-    "decision set": "contexts",
-    "fixed set": "bounded",
-    "advice": "experts",
-    "agents": "federated",
-}
-# What of an algorithm's arguments that world must have, too.
-SIZES = {
-    "arms": ("num_arms",),
-    "decision set": ("num_arms", "dim"),
-    "fixed set": ("actions",),
-    "advice": ("num_arms", "num_experts"),
-    "agents": ("num_agents", "num_arms", "dim"),
+    "arms": ("arms", ("num_arms",)),
+    "decision set": ("contexts", ("num_arms", "dim")),
+    "fixed set": ("bounded", ("actions",)),
+    "advice": ("experts", ("num_arms", "num_experts")),
+    "agents": ("federated", ("num_agents", "num_arms", "dim")),
 }
 
 
 def natural(kind: str, arguments: Mapping[str, Any]) -> EnvironmentFactory:
     """A small environment of a kind that algorithms play on, with the sizes among an algorithm's arguments."""
-    environment: Any = WORLDS[NATURAL[kind]]
-    sizes = {name: arguments[name] for name in SIZES[kind] if arguments.get(name) is not None}
+    world, needed = NATURAL[kind]
+    environment: Any = WORLDS[world]
+    sizes = {name: arguments[name] for name in needed if arguments.get(name) is not None}
     if kind in ("arms", "advice") and "num_arms" in sizes:
         many = sizes.pop("num_arms")
         sizes |= {"means": np.linspace(0.2, 0.8, many)} if isinstance(many, int) and many > 1 else {}
@@ -107,32 +101,30 @@ def _case_of_factory(name: str) -> SmallSweep:
     """The case that an algorithm's factory declares."""
     factory: Any = getattr(a, name)
     small = factory.example or declared.Example()
-    world = small.world or NATURAL[plays_on(factory)]
+    world = small.world or NATURAL[plays_on(factory)][0]
     named, changes = (world, {}) if isinstance(world, str) else world
     environment: Any = WORLDS.get(named) or getattr(e, named)
-    attacks = [None if x is None else _resolve_factory(x, v) for x in (small.reward_adversary, small.message_adversary)]
-    return SmallSweep(
-        algorithm=partial(factory, **_arguments(small.arguments)) if small.arguments else factory,
-        environment=partial(environment, **changes) if changes else environment,
-        reward_adversary=attacks[0],
-        message_adversary=attacks[1],
-        horizon=small.horizon,
-    )
+    algorithm = partial(factory, **_arguments(small.arguments)) if small.arguments else factory
+    environment = partial(environment, **changes) if changes else environment
+    attacks = (small.reward_adversary, small.message_adversary)
+    reward, message = (None if attack is None else _resolve_factory(attack, v) for attack in attacks)
+    return SmallSweep(algorithm, environment, reward, message, small.horizon)
 
 
 ALGORITHMS: dict[str, SmallSweep] = {name: _case_of_factory(name) for name in a.__all__}
 
 # Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.
+_BY_ADAM = partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1, learner=optax.adam(0.1))
+_BY_MOMENTUM = partial(a.online_ucb, epsilon=4.0, learner=optax.sgd(0.01, momentum=0.9))
 OPTIMIZED: dict[str, SmallSweep] = {
     "gradient_bandit by adam": SmallSweep(partial(a.gradient_bandit, optimizer=optax.adam(0.1)), arms),
-    "online_ucb by adam": SmallSweep(
-        partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1, learner=optax.adam(0.1)), contexts
-    ),
-    "doubling by momentum": SmallSweep(
-        partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, learner=optax.sgd(0.01, momentum=0.9))), contexts
-    ),
+    "online_ucb by adam": SmallSweep(_BY_ADAM, contexts),
+    "doubling by momentum": SmallSweep(partial(a.doubling, base=_BY_MOMENTUM), contexts),
 }
 
+_REFERENCE = partial(contexts, contexts="fixed", features="reference", reward="gaussian")
+_SWITCHING = partial(e.switching_losses, num_arms=3, cuts=[0, 40, 70], arms=[0, 2, 1])
+_SINUSOID = partial(e.sinusoid_losses, num_arms=3, period=30)
 ENVIRONMENTS: dict[str, SmallSweep] = {
     "bernoulli_arms": SmallSweep(a.ucb1, arms),
     "gaussian_arms": SmallSweep(a.ucb1, partial(e.gaussian_arms, means=[0.0, 0.5])),
@@ -140,36 +132,25 @@ ENVIRONMENTS: dict[str, SmallSweep] = {
     "pareto_arms": SmallSweep(a.ucb1, partial(e.pareto_arms, means=[0.9, 0.5, 0.1])),
     "lognormal_arms": SmallSweep(a.ucb1, partial(e.lognormal_arms, means=[0.9, 0.5, 0.1])),
     "linear_arms": SmallSweep(a.ucb1, partial(linear, noise="rademacher")),
-    "contextual_linear": SmallSweep(
-        a.linucb, partial(contexts, contexts="fixed", features="reference", reward="gaussian")
-    ),
+    "contextual_linear": SmallSweep(a.linucb, _REFERENCE),
     "federated_linear": SmallSweep(partial(a.isolated_linucb, window=8), partial(federated, reward="bounded")),
     "loss_table": SmallSweep(a.exp3_ix, partial(e.loss_table, losses=_TABLE)),
     "fixed_gap_losses": SmallSweep(a.exp3_ix, partial(e.fixed_gap_losses, num_arms=3, best=1)),
-    "switching_losses": SmallSweep(
-        a.exp3_ix, partial(e.switching_losses, num_arms=3, cuts=[0, 40, 70], arms=[0, 2, 1])
-    ),
-    "sinusoid_losses": SmallSweep(
-        partial(a.private_batched, epsilon=0.1), partial(e.sinusoid_losses, num_arms=3, period=30)
-    ),
+    "switching_losses": SmallSweep(a.exp3_ix, _SWITCHING),
+    "sinusoid_losses": SmallSweep(partial(a.private_batched, epsilon=0.1), _SINUSOID),
     "bernoulli_losses": SmallSweep(a.exp3_ix, losses),
     "lemma51_losses": SmallSweep(a.exp3_ix, partial(e.lemma51_losses, change=40, primed=True)),
     "rotating_experts": SmallSweep(partial(a.bandit_to_experts, base=a.exp3), experts),
     "classification": SmallSweep(a.exp3, three_classes),
 }
 
+_AGENTS = partial(a.byzantine_ucb, window=8, corruption_bound=0.2)
+_NOISY_AGENTS = partial(v.byzantine, corruption=0.4, kind="noise", scale=2.0, prob=0.5)
+_POISON = partial(v.poison, corruption=0.2, prob=0.5)
 ADVERSARIES: dict[str, SmallSweep] = {
     "huber": SmallSweep(a.ucb1, arms, reward_adversary=partial(v.huber, corruption=0.2, kind="fixed", value="inf")),
-    "byzantine": SmallSweep(
-        partial(a.byzantine_ucb, window=8, aggregate="krum", corruption_bound=0.2),
-        federated,
-        message_adversary=partial(v.byzantine, corruption=0.4, kind="noise", scale=2.0, prob=0.5),
-    ),
-    "poison": SmallSweep(
-        partial(a.byzantine_ucb, window=8, aggregate="median_of_means", corruption_bound=0.2),
-        federated,
-        reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
-    ),
+    "byzantine": SmallSweep(partial(_AGENTS, aggregate="krum"), federated, message_adversary=_NOISY_AGENTS),
+    "poison": SmallSweep(partial(_AGENTS, aggregate="median_of_means"), federated, reward_adversary=_POISON),
     "budgeted": SmallSweep(a.ucb1, arms, reward_adversary=partial(v.budgeted, total=4.0, size=0.5)),
 }
 

@@ -98,14 +98,12 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"jaxbandits {__version__}")
     commands = top.add_subparsers(dest="command")
     run = commands.add_parser("run", help="run a TOML file, or go on with it, and write results, table and pictures")
-    share = commands.add_parser(
-        "worker", help="compute one share of a TOML file's sweep, for job arrays over a shared disk"
-    )
+    words = "compute one share of a TOML file's sweep, for job arrays over a shared disk"
+    share = commands.add_parser("worker", help=words)
     tuner = commands.add_parser("tune", help="choose the settings that a TOML file's table [tune] asks for, or go on")
     for each in (run, share, tuner):
-        each.add_argument(
-            "file", metavar="FILE", type=_path, help="TOML; a program: its `module:function` are imported"
-        )
+        words = "TOML; a program: its `module:function` are imported"
+        each.add_argument("file", metavar="FILE", type=_path, help=words)
         named = "<name of FILE>-tune" if each is tuner else "<name of FILE>"
         each.add_argument("--out", metavar="DIR", type=_path, help=f"where to write (default: runs/{named})")
         each.add_argument("--seeds", metavar="N", type=int, help="seeds to run instead of the file's")
@@ -116,12 +114,10 @@ def parser() -> argparse.ArgumentParser:
     share.add_argument("--shard", metavar="i/n", required=True, help="which of n shares, counted from 0 or from 1")
     tuner.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again = commands.add_parser("reproduce", help="run a paper's figures and tables, or go on with them")
-    again.add_argument(
-        "name", metavar="PAPER/FIGURE", help="a figure, a paper for all of its own, or all; `list papers` names them"
-    )
-    again.add_argument(
-        "--full", action="store_true", help="full size: minutes to hours; without it a small one, seconds to minutes"
-    )
+    words = "a figure, a paper for all of its own, or all; `list papers` names them"
+    again.add_argument("name", metavar="PAPER/FIGURE", help=words)
+    words = "full size: minutes to hours; without it a small one, seconds to minutes"
+    again.add_argument("--full", action="store_true", help=words)
     again.add_argument("--out", metavar="DIR", type=_path, help="where to write (default: runs/<PAPER>/<FIGURE>)")
     again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
@@ -140,29 +136,22 @@ def parser() -> argparse.ArgumentParser:
     default = "DIR/report.html, of several DIR report.html"
     reporting.add_argument("--out", metavar="FILE", type=_path, help=f"where to write (default: {default})")
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
-    auditing.add_argument(
-        "name",
-        metavar="NAME",
-        nargs="?",
-        help="an algorithm, at the catalogue's size, your own as MODULE:FACTORY, or all of a sweep in FILE.toml",
-    )
+    words = "an algorithm, at the catalogue's size, your own as MODULE:FACTORY, or all of a sweep in FILE.toml"
+    auditing.add_argument("name", metavar="NAME", nargs="?", help=words)
     auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
     auditing.add_argument("--whole", action="store_true", help="look at whole runs, not at their beginning alone")
     auditing.add_argument("--adaptive", action="store_true", help="inputs react to the arms that were played")
-    auditing.add_argument(
-        "--runs", metavar="N", type=int, default=1_000_000, help="independent runs each (default: 1000000)"
-    )
+    words = "independent runs each (default: 1000000)"
+    auditing.add_argument("--runs", metavar="N", type=int, default=1_000_000, help=words)
     auditing.add_argument("--confidence", type=float, default=0.95, help="of each lower bound (default: 0.95)")
     auditing.add_argument("--seed", type=int, default=0)
     auditing.add_argument("--out", metavar="DIR", type=_path, help="where to write (default: runs/audit)")
     auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     checking = commands.add_parser("check", help="say what breaks the contract of an algorithm of your own")
-    checking.add_argument(
-        "algorithm", metavar="MODULE:FACTORY", help="where it can be imported; or a name of the package"
-    )
-    checking.add_argument(
-        "--environment", metavar="NAME", help="a name of the package, or MODULE:FACTORY (default: one that fits)"
-    )
+    words = "where it can be imported; or a name of the package"
+    checking.add_argument("algorithm", metavar="MODULE:FACTORY", help=words)
+    words = "a name of the package, or MODULE:FACTORY (default: one that fits)"
+    checking.add_argument("--environment", metavar="NAME", help=words)
     checking.add_argument("--audit", action="store_true", help="also audit a private algorithm's claim")
     caching = commands.add_parser("cache", help="say what is kept of compiled programs, or delete it")
     caching.add_argument("what", choices=["info", "clear"], help="what is kept, or delete it")
@@ -212,10 +201,8 @@ def _main(given: argparse.Namespace) -> int:
             return command(given)
     except KeyboardInterrupt:
         if given.command in ("run", "worker", "tune", "reproduce"):
-            print(
-                f"interrupted; everything finished is kept. Go on with: {_command(given, given.command)}",
-                file=sys.stderr,
-            )
+            again = _command(given, given.command)
+            print(f"interrupted; everything finished is kept. Go on with: {again}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -340,10 +327,8 @@ def _job(given, fresh: bool = False):
             engine=given.engine, progress=not given.quiet, fresh=fresh,
         )  # fmt: skip
     if (figure or {}).get("reward") and not all(has_best(cell.environment) for cell in checked.plan.cells):
-        raise ValueError(
-            f"{given.file}: figure.reward: contexts decide which arm is best in this environment, so that only regret "
-            "is known: leave it out"
-        )
+        why = "contexts decide which arm is best in this environment, so that only regret is known"
+        raise ValueError(f"{given.file}: figure.reward: {why}: leave it out")
     return SweepRun(checked), figure, caption
 
 
@@ -368,16 +353,14 @@ def _check_figure(figure, settings: dict) -> None:
     axes += ["horizon"] if isinstance(settings["horizon"], list) else []
     key = (figure or {}).get("against")
     if key is not None and key not in axes:
-        raise ValueError(
-            f"figure.against = {key!r} is no axis of this run{nearest(key, axes)}: it has {', '.join(axes)}"
-        )
+        lacks = f"is no axis of this run{nearest(key, axes)}"
+        raise ValueError(f"figure.against = {key!r} {lacks}: it has {', '.join(axes)}")
     labels = list(settings["algorithms"])
     dotted = (figure or {}).get("dotted", ())
     for label in [*dotted, *(dotted.values() if isinstance(dotted, dict) else ())]:
         if label not in labels:
-            raise ValueError(
-                f"figure.dotted names {label!r}{nearest(label, labels)}: the algorithms are {', '.join(labels)}"
-            )
+            wrong = f"{label!r}{nearest(label, labels)}"
+            raise ValueError(f"figure.dotted names {wrong}: the algorithms are {', '.join(labels)}")
 
 
 def reproduce(given) -> int:
@@ -394,9 +377,8 @@ def reproduce(given) -> int:
         written = sorted({path.name for path in done.paths})
         print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
         if not given.full:
-            print(
-                "This was the quick size, too small for the paper's claims: --full runs the sizes of the documentation."
-            )
+            quick = "This was the quick size, too small for the paper's claims"
+            print(f"{quick}: --full runs the sizes of the documentation.")
     return 0
 
 

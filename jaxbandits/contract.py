@@ -121,10 +121,8 @@ def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
     # a constant may be traced, where the program is traced within another
     moving = [*(isinstance(x, jax.core.Tracer) for x in closed.consts), *varies]
     variables, number = [*closed.jaxpr.constvars, *closed.jaxpr.invars], len(closed.consts)
-    shapes = [
-        jax.ShapeDtypeStruct((LANES, *x.aval.shape) if moves else x.aval.shape, x.aval.dtype)
-        for x, moves in zip(variables, moving, strict=True)
-    ]
+    sizes = [(LANES, *x.aval.shape) if moves else x.aval.shape for x, moves in zip(variables, moving, strict=True)]
+    shapes = [jax.ShapeDtypeStruct(size, x.aval.dtype) for size, x in zip(sizes, variables, strict=True)]
 
     def lane(*inputs: Array) -> Any:
         return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, inputs[:number]))(*inputs[number:])
@@ -134,9 +132,8 @@ def constant_draws(closed: ClosedJaxpr, varies: Sequence[bool]) -> list[str]:
     except (NotImplementedError, ValueError):  # such as a host callback, which one lane alone may make
         return []
     # the outermost line: an inner function is traced for its first caller, and names that one
-    return list(
-        dict.fromkeys(place_of(equation) for equation in lanes.eqns if any(map(_draws_alike, operations([equation]))))
-    )
+    alike = [equation for equation in lanes.eqns if any(map(_draws_alike, operations([equation])))]
+    return list(dict.fromkeys(map(place_of, alike)))
 
 
 def _draws_alike(equation: JaxprEqn) -> bool:

@@ -70,10 +70,8 @@ TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of numpydoc's sectio
 # Google's sections, by what numpydoc calls them and help() shows: lists of entries, and prose
 LISTS = {"Args": "Parameters", "Raises": "Raises", "Warns": "Warns"}
 PROSE = {"Returns": "Returns", "Note": "Notes", "Warning": "Warnings", "References": "References"}
-SECTIONS = GoogleParser(
-    [Section(title, name, SectionType.MULTIPLE) for title, name in LISTS.items()]
-    + [Section(title, name, SectionType.SINGULAR) for title, name in PROSE.items()]
-)
+_KINDS = ((LISTS, SectionType.MULTIPLE), (PROSE, SectionType.SINGULAR))
+SECTIONS = GoogleParser([Section(title, name, kind) for titles, kind in _KINDS for title, name in titles.items()])
 
 
 class Range(NamedTuple):
@@ -230,14 +228,13 @@ class Declaration(NamedTuple):
     def signature(self) -> inspect.Signature:
         """The signature with types alone: docstrings have the marks. A TypedDict's arguments are keywords."""
         given, kinds = inspect.Parameter, {key: p.kind for key, p in self.written.parameters.items()}
+        parameters = [
+            given(key, kinds.get(key, given.KEYWORD_ONLY), default=row.default, annotation=row.hint)
+            for key, row in self.arguments.items()
+        ]
         returned = self.hints.get("return", self.written.return_annotation)
-        return self.written.replace(
-            parameters=[
-                given(key, kinds.get(key, given.KEYWORD_ONLY), default=row.default, annotation=row.hint)
-                for key, row in self.arguments.items()
-            ],
-            return_annotation=returned.__origin__ if get_origin(returned) is Annotated else returned,
-        )
+        returned = returned.__origin__ if get_origin(returned) is Annotated else returned
+        return self.written.replace(parameters=parameters, return_annotation=returned)
 
     def docstring(self, source: str = "", raises: str | None = None) -> str | None:
         """The docstring with all of numpydoc's sections, and the import of `jb` for its example.
@@ -370,12 +367,13 @@ def _argument(name: str, annotation: Any, default: Any) -> Argument:
         return found
     kind = "array" if axes else "integer" if kinds == [int] else "number"
     low, high = (found.mark(Gt) or found.mark(Ge)), (found.mark(Lt) or found.mark(Le))
-    ends = [
-        infinite if end is None else getattr(end, type(end).__name__.lower())
-        for end, infinite in ((low, -math.inf), (high, math.inf))
-    ]
+    ends = [-math.inf if low is None else _end_of(low), math.inf if high is None else _end_of(high)]
     bottom, top = ends if kind == "integer" else map(float, ends)
     return found._replace(range=Range(kind, bottom, top, isinstance(low, Gt), isinstance(high, Lt)))
+
+
+def _end_of(mark: Ge | Gt | Le | Lt) -> Any:
+    return getattr(mark, type(mark).__name__.lower())
 
 
 def _split_marks(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -400,18 +398,16 @@ def _alternatives(hint: Any, traced: bool = False) -> list[Any]:
 
 def _in_words(kinds: list[Any]) -> str:
     """Types as docstrings name them: numbers of any kind are floats, texts to choose from stand in braces."""
-    words = []
-    for kind in kinds:
-        if get_origin(kind) is Literal:
-            words.append(f"{{{', '.join(map(_repr_or_name, get_args(kind)))}}}")
-        else:
-            words.append(
-                "float" if kind in NUMBER_TYPES else "callable" if get_origin(kind) is Callable else _type_name(kind)
-            )
-    return " or ".join(dict.fromkeys(words))
+    return " or ".join(dict.fromkeys(map(_type_name, kinds)))
 
 
 def _type_name(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"{{{', '.join(map(_repr_or_name, get_args(kind)))}}}"
+    if kind in NUMBER_TYPES:
+        return "float"
+    if get_origin(kind) is Callable:
+        return "callable"
     if hasattr(kind, "dim_str"):  # of jaxtyping
         return f"{kind.__name__.partition('[')[0].lower()} array of shape [{', '.join(kind.dim_str.split())}]"
     name = getattr(get_origin(kind) or kind, "__name__", str(kind))
@@ -460,10 +456,9 @@ def read_docstring(of: Any) -> Docstring:
     lost = next((i for i, word in enumerate(words) if there[i : i + 1] != [word]), None)
     if found or lost is not None:
         what = next(iter(found)) if lost is None else " ".join(words[lost : lost + 8])
-        raise ValueError(
-            f"{of.__qualname__}: {what!r} is in no section of its docstring: they are {', '.join(SECTIONS.sections)}, "
-            "each once and with a colon behind it, and an example stands last"
-        )
+        rule = "each once and with a colon behind it, and an example stands last"
+        known = f"they are {', '.join(SECTIONS.sections)}, {rule}"
+        raise ValueError(f"{of.__qualname__}: {what!r} is in no section of its docstring: {known}")
     arguments = dict[str, tuple[str, str]]()
     for head, body in entries.pop("Parameters", ()):
         names, _, kind = head.partition(" (")

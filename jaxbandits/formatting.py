@@ -6,7 +6,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SHOWN = 80  # characters of a value in a message
+NumberText: TypeAlias = Callable[[float], str]
 
 
 def compact(x: float, digits: int | None = None) -> str:
@@ -51,12 +52,7 @@ def format_number(x: float) -> str:
 
 
 def brackets(
-    low: float,
-    high: float,
-    text: Callable[[float], str] = format_number,
-    *,
-    open_low: bool = False,
-    open_high: bool = False,
+    low: float, high: float, text: NumberText = format_number, *, open_low: bool = False, open_high: bool = False
 ) -> str:
     """An interval: its ends as `format_value` writes them, in brackets, or in a parenthesis at an open end.
 

@@ -121,9 +121,8 @@ def _bootstrap_t(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
         spread = np.maximum(weights @ row**2 - means**2, 0.0)
         spread[spread < 1e-14 * np.mean(row**2)] = 0.0  # resamples of one seed: rounding alone
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.sort(
-                np.nan_to_num(means / np.sqrt(spread / (seeds - 1)), nan=0.0, posinf=np.inf, neginf=-np.inf)
-            )
+            ratios = means / np.sqrt(spread / (seeds - 1))
+        ratios = np.sort(np.nan_to_num(ratios, nan=0.0, posinf=np.inf, neginf=-np.inf))
         cut = int(MISSED / 2 * (INTERVAL_RESAMPLES + 1))
         low, high = m - ratios[-cut] * e, m - ratios[cut - 1] * e
         below = np.searchsorted(ratios, m / e, side="right")

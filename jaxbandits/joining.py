@@ -53,12 +53,9 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     versions = [part.attrs.get("versions") for part in parts]
     if len(set(versions)) > 1:
         there, here = (json.loads(text or "{}") for text in list(dict.fromkeys(versions))[:2])
-        warnings.warn(
-            f"concat: the sweeps were computed by different releases: {difference('versions', there, here)}; bits may "
-            "differ, and the result says what computed the first",
-            UserWarning,
-            stacklevel=2,
-        )
+        releases = f"the sweeps were computed by different releases: {difference('versions', there, here)}"
+        remark = "bits may differ, and the result says what computed the first"
+        warnings.warn(f"concat: {releases}; {remark}", UserWarning, stacklevel=2)
     joined = xr.concat(
         _with_the_same_variables(parts), dim, data_vars="minimal", coords="minimal", compat="equals", join="exact",
         combine_attrs="override",
@@ -84,10 +81,8 @@ def _same_but_for(configs: Sequence[dict[str, Any]], left_out: set[str]) -> None
     first, *others = ({key: x for key, x in config.items() if key not in left_out} for config in configs)
     for i, other in enumerate(others, 1):
         if other != first:
-            raise ValueError(
-                f"concat: datasets[{i}] is another run than datasets[0]: {difference('config', other, first)}; "
-                "only runs that agree in it can be compared on their seeds"
-            )
+            differs = f"datasets[{i}] is another run than datasets[0]: {difference('config', other, first)}"
+            raise ValueError(f"concat: {differs}; only runs that agree in it can be compared on their seeds")
 
 
 def _on_common_seeds(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
@@ -97,11 +92,8 @@ def _on_common_seeds(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
         raise ValueError("concat: no seed is in all sweeps, and algorithms are compared on equal ones: run them again")
     gone = sum(part.sizes["seed"] for part in parts) - len(everywhere) * len(parts)
     if gone:
-        warnings.warn(
-            f"concat: {len(everywhere):,} seeds are in all sweeps; the others are left out, as comparisons are paired",
-            UserWarning,
-            stacklevel=3,
-        )
+        rest = "the others are left out, as comparisons are paired"
+        warnings.warn(f"concat: {len(everywhere):,} seeds are in all sweeps; {rest}", UserWarning, stacklevel=3)
     return [part.sel(seed=everywhere) for part in parts]
 
 
@@ -113,10 +105,9 @@ def _as_the_first(part: xr.Dataset, first: xr.Dataset, dim: str) -> xr.Dataset:
         known = first[axis].values if axis in first.coords else np.arange(first.sizes[axis])
         own = part[axis].values if axis in part.dims and axis in part.coords else None
         if axis not in part["regret"].dims or (own is not None and {*own.tolist()} != {*known.tolist()}):
-            raise ValueError(
-                f"concat: the sweeps differ in {axis}: {join_values(known)} in the first, "
-                f"{'none' if own is None else join_values(own)} in another; run them on the same values"
-            )
+            there = "none" if own is None else join_values(own)
+            values = f"{join_values(known)} in the first, {there} in another"
+            raise ValueError(f"concat: the sweeps differ in {axis}: {values}; run them on the same values")
         part = part if own is None else part.sel({axis: known})
     return part
 

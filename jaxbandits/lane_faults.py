@@ -32,12 +32,9 @@ class Faults(NamedTuple):
 def begin(arms: int | None, own_world: bool, own_program: bool, state: object) -> Faults:
     """Before the first play. own_world, own_program: a user wrote them. A state that begins with NaN is not watched."""
     never = jnp.int32(NEVER)
-    return Faults(
-        action=() if arms is None else never,
-        reward=never if own_world else (),
-        message=never if own_program else (),
-        state=jnp.where(has_nan(state), 0, never) if own_program else (),
-    )
+    turned = jnp.where(has_nan(state), 0, never) if own_program else ()
+    reward, message = never if own_world else (), never if own_program else ()
+    return Faults(() if arms is None else never, reward, message, turned)
 
 
 def actions(
@@ -95,10 +92,8 @@ def state(
     if attacked:
         excused = excused | ~_all(received, jnp.isfinite)
     turned = has_nan(after) & (faults.state == NEVER)
-    return faults._replace(
-        message=jnp.minimum(faults.message, jnp.where(bad, last, NEVER)),
-        state=jnp.where(turned, jnp.where(excused, 0, last), faults.state),
-    )
+    message = jnp.minimum(faults.message, jnp.where(bad, last, NEVER))
+    return faults._replace(message=message, state=jnp.where(turned, jnp.where(excused, 0, last), faults.state))
 
 
 def has_nan(tree: object) -> Bool[Array, ""]:

@@ -243,9 +243,8 @@ class Algorithm(NamedTuple):
 
     def _repr_html_(self) -> str:
         head, facts = self._call_and_facts()
-        rows = "".join(
-            f"<tr><th>{title}</th><td>{html.escape(text)}</td></tr>" for title, text in facts.items() if text
-        )
+        shown = {title: html.escape(text) for title, text in facts.items() if text}
+        rows = "".join(f"<tr><th>{title}</th><td>{text}</td></tr>" for title, text in shown.items())
         return f"<code>{html.escape(head)}</code><table>{rows}</table>"
 
     def _call_and_facts(self) -> tuple[str, dict[str, str]]:

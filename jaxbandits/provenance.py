@@ -69,9 +69,8 @@ def records() -> dict[str, ProvenanceRecord]:
     found = {name: ProvenanceRecord(name=name, **fields) for name, fields in tomllib.loads(text).items()}
     for record in found.values():
         if record.kind not in RECORD_KINDS:
-            raise ValueError(
-                f"provenance.toml: {record.name}: kind = {record.kind!r} is none of {', '.join(RECORD_KINDS)}"
-            )
+            known = ", ".join(RECORD_KINDS)
+            raise ValueError(f"provenance.toml: {record.name}: kind = {record.kind!r} is none of {known}")
     return found
 
 

@@ -65,9 +65,8 @@ def recipe_of(factory: Any) -> Recipe:
     try:
         arguments = dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{show(function)} is not a factory: give a function of keyword arguments or a functools.partial of one"
-        ) from None
+        remedy = "give a function of keyword arguments or a functools.partial of one"
+        raise ValueError(f"{show(function)} is not a factory: {remedy}") from None
     default = arguments["base"].default if "base" in arguments else None
     base = bound.get("base", None if default is inspect.Parameter.empty else default)
     return Recipe(function, bound, name, arguments, base, factory)

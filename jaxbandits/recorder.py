@@ -99,9 +99,8 @@ def write_rest(record: Record, arm: IntScalar, done: IntScalar, times: Times) ->
     """Count the plays after `done` up to the horizon, all of one arm; arm -1 changes nothing."""
     rows = _with_plays(record, arm, jnp.maximum(times - done, 0))
     later = ((arm >= 0) & (times > done))[:, None]
-    return record._replace(
-        pulls=jnp.where(arm >= 0, rows[-1], record.pulls), pulls_at=jnp.where(later, rows, record.pulls_at)
-    )
+    pulls, pulls_at = jnp.where(arm >= 0, rows[-1], record.pulls), jnp.where(later, rows, record.pulls_at)
+    return record._replace(pulls=pulls, pulls_at=pulls_at)
 
 
 def write_window(

@@ -59,10 +59,8 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     regret = ds["regret"]
     for name in ("algorithm", "seed", "t"):
         if name not in regret.dims and name not in ds.coords:
-            raise ValueError(
-                f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, "
-                "and do not average first"
-            )
+            remedy = "select with ds.sel or ds.isel without drop=True, and do not average first"
+            raise ValueError(f"{function}: ds has no {name!r} any more: {remedy}")
     scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in ("arm", "arm_name", *SPENT)]
     if "point" in scalars:  # the keys of a point ride along it
         riders = [name for name in scalars if name not in ("algorithm", "seed", "t", "horizon", "point")]
@@ -70,9 +68,8 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
         scalars = [name for name in scalars if name not in ("point", *riders)]
     if "t" in scalars:  # the other variables have no plays
         there = [name for name in ("regret", "best_reward") if name in ds]
-        ds = ds.drop_vars("t").assign(
-            {name: ds[name].drop_vars("t").expand_dims(t=[ds["t"].values[()]]) for name in there}
-        )
+        t = [ds["t"].values[()]]
+        ds = ds.drop_vars("t").assign({name: ds[name].drop_vars("t").expand_dims(t=t) for name in there})
     if scalars := [name for name in scalars if name != "t"]:
         ds = ds.expand_dims(scalars)
     keys = [d for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
@@ -86,10 +83,9 @@ def _each_seed_once(ds: xr.Dataset, function: str) -> None:
     for dim in ("seed", "algorithm"):
         values, counts = np.unique(ds[dim].values, return_counts=True) if dim in ds.coords else ((), np.ones(1))
         if counts.max(initial=1) > 1:
-            raise ValueError(
-                f"{function}: {dim} {values[counts.argmax()]} stands {counts.max()} times in ds: join sweeps with "
-                f"jb.concat([ds, ...], dim={dim!r}), or leave one out with ds.drop_duplicates({dim!r})"
-            )
+            twice = f"{dim} {values[counts.argmax()]} stands {counts.max()} times in ds"
+            join, drop = f"jb.concat([ds, ...], dim={dim!r})", f"ds.drop_duplicates({dim!r})"
+            raise ValueError(f"{function}: {twice}: join sweeps with {join}, or leave one out with {drop}")
     # A joined Dataset has no number at any play where a sweep had no such seed; a run has one at its first checkpoint.
     regret = ds["regret"]
     lacking = np.isnan(regret.isel(t=0).values) & np.isnan(regret.isel(t=-1).values)
@@ -101,11 +97,9 @@ def _each_seed_once(ds: xr.Dataset, function: str) -> None:
         at = tuple(np.argwhere(some)[0])
         seeds = ds["seed"].values[lacking[at]]
         shown_seeds = f"{join_values(seeds[:3])}{', ...' if len(seeds) > 3 else ''}"
-        raise ValueError(
-            f"{function}: {str(ds['algorithm'].values[at[0]])!r} has no run of {len(seeds)} of {lacking.shape[-1]} "
-            f"seeds ({shown_seeds}): join sweeps with jb.concat([ds, ...], dim='algorithm'), which keeps the seeds "
-            "that all of them have, or select those with ds.sel(seed=[...])"
-        )
+        lacks = f"{str(ds['algorithm'].values[at[0]])!r} has no run of {len(seeds)} of {lacking.shape[-1]} seeds"
+        join = "join sweeps with jb.concat([ds, ...], dim='algorithm'), which keeps the seeds that all of them have"
+        raise ValueError(f"{function}: {lacks} ({shown_seeds}): {join}, or select those with ds.sel(seed=[...])")
 
 
 def select_values(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:
@@ -129,9 +123,8 @@ def select_values(array: Selected, selection: Mapping[str, Any] | None, name: st
             real = known.dtype.kind in "iuf" and not isinstance(value, str)
             hits = np.flatnonzero(np.isclose(known, value, rtol=1e-9, atol=0.0) if real else known == value)
             if not hits.size:
-                raise ValueError(
-                    f"{name}: {dim} has no {value!r}{nearest(value, known)}; it holds {join_values(known)}"
-                )
+                holds = f"it holds {join_values(known)}"
+                raise ValueError(f"{name}: {dim} has no {value!r}{nearest(value, known)}; {holds}")
             where.append(int(hits[0]))
         array = array.isel({dim: where}) if many else array.isel({dim: where[0]}, drop=dim != "horizon")
     return array

@@ -56,12 +56,9 @@ def case_of(
     message_adversary: Attacker = None,
 ) -> Case:
     """The params of a case, still on the host."""
-    return Case(
-        environment=environment.params,
-        reward_adversary=() if reward_adversary is None else reward_adversary.params,
-        message_adversary=() if message_adversary is None else message_adversary.params,
-        algorithm=algorithm.params,
-    )
+    reward = () if reward_adversary is None else reward_adversary.params
+    message = () if message_adversary is None else message_adversary.params
+    return Case(environment.params, reward, message, algorithm.params)
 
 
 def begin(parts: Parts, case: Case, seed: Array, checkpoints: int) -> Lane:
@@ -99,9 +96,8 @@ def attack_state(attack: Attack, params: Any, draws: Draws, arms: int | None) ->
     if attack.per_arm is None:
         return state
     if arms is None:
-        raise ValueError(
-            "this adversary counts arms, and the environment does not say how many it has: facts['num_arms']"
-        )
+        unsaid = "the environment does not say how many it has: facts['num_arms']"
+        raise ValueError(f"this adversary counts arms, and {unsaid}")
     return attack.per_arm(state, arms)
 
 
@@ -290,10 +286,8 @@ def _diagnose_parts(parts: Parts, case: Case, lane: Lane) -> dict[str, Any]:
     ):
         for name, value in ({} if part is None else part.diagnose(params, state)).items():
             if name in owners:
-                raise ValueError(
-                    f"{owners[name]} and {owner} both give a diagnostic {name!r}, and a result holds one of a name: "
-                    "call one of them otherwise"
-                )
+                both = f"{owners[name]} and {owner} both give a diagnostic {name!r}"
+                raise ValueError(f"{both}, and a result holds one of a name: call one of them otherwise")
             diagnostics[name], owners[name] = value, owner
     if parts.reward_attack is not None:
         diagnostics["nonfinite_rewards"] = lane.nonfinite

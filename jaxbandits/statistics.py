@@ -26,6 +26,7 @@ from jaxbandits.validation import choice, declare
 
 SLOPE_RESAMPLES = 500  # bootstrap resamples of a slope's interval
 Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
+Compared = str | tuple[str, Mapping[str, Any]]
 MAX_TABLE_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
 
 
@@ -85,14 +86,12 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
     final = final_regret(ds, t)
     names = ("seeds", "mean", "ci_low", "ci_high", "median", "q05", "q95")
     quantiles = np.quantile(final.values, [0.5, 0.05, 0.95], axis=-1)
-    columns: dict[str, Any] = dict(
-        zip(names, (final.sizes["seed"], *mean_interval(final.values), *quantiles), strict=True)
-    )
+    found = (final.sizes["seed"], *mean_interval(final.values), *quantiles)
+    columns: dict[str, Any] = dict(zip(names, found, strict=True))
     for name, variable in ds.data_vars.items():
         if "nonfinite" in str(name) and "seed" in variable.dims:
-            columns[str(name)] = (
-                variable.sum("seed").broadcast_like(final.isel(seed=0)).transpose(*final.dims[:-1]).values
-            )
+            counts = variable.sum("seed").broadcast_like(final.isel(seed=0))
+            columns[str(name)] = counts.transpose(*final.dims[:-1]).values
     if spending.has_spending(ds) and json.loads(ds.attrs.get("guarantees", "{}")):
         columns |= {name: spending.coordinate_array(ds, name) for name in spending.COORDINATES}
     return tidy(final.isel(seed=0), columns)
@@ -100,12 +99,7 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
 
 @declare(check=False)
 def compare(
-    ds: Swept,
-    a: str | tuple[str, Mapping[str, Any]],
-    b: str | tuple[str, Mapping[str, Any]],
-    *,
-    t: Checkpoint = None,
-    interval: intervals.Way = "student",
+    ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interval: intervals.Way = "student"
 ) -> pd.DataFrame:
     """Paired comparison of two algorithms, or of two grid points: the same seeds give both the same environment.
 
@@ -147,10 +141,8 @@ def compare(
     final = final_regret(ds, t)
     constant = json.loads(ds.attrs.get("constant_along", "{}"))
     (label_a, at_a), (label_b, at_b) = (_side(final, side, name) for name, side in (("a", a), ("b", b)))
-    left, right = (
-        select_values(final, {"algorithm": label_a, **at_a}, "a"),
-        select_values(final, {"algorithm": label_b, **at_b}, "b"),
-    )
+    left = select_values(final, {"algorithm": label_a, **at_a}, "a")
+    right = select_values(final, {"algorithm": label_b, **at_b}, "b")
     # A pair repeated along an axis is one test, not several: counting it again would weaken Holm's correction.
     idle_a, idle_b = ({*constant.get(x, ())} | {*at} for x, at in ((label_a, at_a), (label_b, at_b)))
     idle = [d for d in grid_dims(ds) if d in idle_a and d in idle_b]
@@ -179,11 +171,8 @@ def compare(
     of_others = [c for c, v in here.coords.items() if not {label_a, label_b} & {*(takers(v) or (label_a,))}]
     frame = tidy(here.drop_vars(of_others), columns)
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
-        frame.insert(
-            place,
-            "ab"[place],
-            f"{label} ({', '.join(f'{k} = {format_value(v)}' for k, v in at.items())})" if at else label,
-        )
+        keys = ", ".join(f"{key} = {format_value(value)}" for key, value in at.items())
+        frame.insert(place, "ab"[place], f"{label} ({keys})" if at else label)
     return frame
 
 
@@ -258,10 +247,8 @@ def slope(
         if t_min is not None:
             raise ValueError(f"t_min = {t_min} applies to over='t' only: leave it out with over={over!r}")
         if ds[over].dtype.kind not in "iuf":
-            raise ValueError(
-                f"over = {over!r} is not numeric ({join_values(ds[over].values)}): "
-                f"choose another of {join_values(known)}"
-            )
+            values = join_values(ds[over].values)
+            raise ValueError(f"over = {over!r} is not numeric ({values}): choose another of {join_values(known)}")
         others = [d for d in grid_dims(ds) if d != over]
         curves, x = final_regret(ds).transpose("algorithm", *others, "seed", over), ds[over].values.astype(np.float64)
     seeds = curves.sizes["seed"]
@@ -369,10 +356,9 @@ def _doubt(values: np.ndarray[Any, Any]) -> str:
     skewed = np.isfinite(needed) & (needed > seeds)
     if seeds < 2 or not np.any(skewed):
         return ""
-    return (
-        f" {np.sum(skewed):,} of {np.size(skewed):,} intervals may miss the mean more often, as regret is skewed over "
-        f"seeds: {np.max(needed[skewed]):,.0f} of them would do, as far as these show."
-    )
+    doubtful = f"{np.sum(skewed):,} of {np.size(skewed):,} intervals may miss the mean more often"
+    most = f"{np.max(needed[skewed]):,.0f} of them would do, as far as these show"
+    return f" {doubtful}, as regret is skewed over seeds: {most}."
 
 
 def _warn_of_few(needed: Any, seeds: int) -> None:
@@ -381,13 +367,10 @@ def _warn_of_few(needed: Any, seeds: int) -> None:
     if np.any(few):
         most = np.max(np.where(few, needed, 0))
         why = "all differences are equal" if np.isinf(most) else f"{most:,.0f} seeds would do, as far as these show"
-        warnings.warn(
-            f"compare: intervals and p-values of {np.sum(few):,} of {np.size(few):,} rows may be wrong with {seeds:,} "
-            f"seeds ({why}): run more of them, give interval='bootstrap-t' or 'anytime', or let seeds=jb.until(...) "
-            "decide how many",
-            UserWarning,
-            stacklevel=3,
-        )
+        wrong = f"intervals and p-values of {np.sum(few):,} of {np.size(few):,} rows may be wrong with {seeds:,} seeds"
+        remedy = "run more of them, give interval='bootstrap-t' or 'anytime'"
+        until = "or let seeds=jb.until(...) decide how many"
+        warnings.warn(f"compare: {wrong} ({why}): {remedy}, {until}", UserWarning, stacklevel=3)
 
 
 def points_to_fit(values: Any, x: Any, over: str, t_min: float | None = None) -> np.ndarray[Any, Any]:

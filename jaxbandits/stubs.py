@@ -45,9 +45,8 @@ class Stub:
             home = value.__name__.rpartition(".")[0] if isinstance(value, ModuleType) else home
             self.imports[name] = f"from {home} import {name} as {name}"
         written = [self.function(name, function) for name, function in functions.items()]
-        self.text = "\n".join(
-            [f'"""{package.__doc__}"""\n', *sorted(self.imports.values()), "\n__all__: list[str]", *written, ""]
-        )
+        head = [f'"""{package.__doc__}"""\n', *sorted(self.imports.values()), "\n__all__: list[str]"]
+        self.text = "\n".join([*head, *written, ""])
 
     def function(self, name: str, function: FunctionType) -> str:
         """A function: signature and docstring."""

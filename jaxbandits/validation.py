@@ -191,10 +191,9 @@ def factory(
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             passed_in = [key for key in rows if key in given]
             extreme = ", ".join(f"{key} = {show(full[key])}" for key in passed_in if _extreme(full[key]))
-            raise ValueError(
-                f"{name}: {extreme or ', '.join(passed_in)} leads to numbers that cannot be held ({error.args[-1]}): "
-                "choose something nearer 1"
-            ) from None
+            what = extreme or ", ".join(passed_in)
+            why = f"leads to numbers that cannot be held ({error.args[-1]})"
+            raise ValueError(f"{name}: {what} {why}: choose something nearer 1") from None
         # an environment may say how its arguments are recorded: a DataFrame as its numbers
         plain = {key: x for key, x in part.config.items() if key in rows} if isinstance(part, Environment) else {}
         _freeze((part.params, getattr(part, "facts", ()), kwargs, plain))
@@ -315,10 +314,8 @@ def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
     """
     function, bound, _ = unwrap(base)
     if not callable(function):
-        raise ValueError(
-            f"base = {show(function)} must be a factory of algorithms or a partial of one: "
-            "for instance algorithms.linucb"
-        )
+        form = "a factory of algorithms or a partial of one: for instance algorithms.linucb"
+        raise ValueError(f"base = {show(function)} must be {form}")
     return set(inspect.signature(function).parameters), bound
 
 
@@ -430,10 +427,9 @@ def column_names(source: str, columns: Iterable[Any]) -> list[str]:
     names = ["" if name is None or name != name else str(name) for name in columns]
     for j, name in enumerate(names):
         if UNNAMED.fullmatch(name.strip()):
-            raise ValueError(
-                f"{source}: column {j + 1} ({name!r}) has no name, as the index of a DataFrame: write the table with "
-                "index=False, or drop or name the column"
-            )
+            remedy = "write the table with index=False, or drop or name the column"
+            lacks = f"column {j + 1} ({name!r}) has no name, as the index of a DataFrame"
+            raise ValueError(f"{source}: {lacks}: {remedy}")
         if name in names[:j]:
             raise ValueError(f"{source}: two columns have the name {name!r}: rename or drop one of them")
     return names
@@ -498,15 +494,13 @@ def array(
     if x.ndim != ndim or x.size == 0:
         raise ValueError(f"{name} has shape {x.shape}; it needs {ndim} non-empty axes{_and(remedy)}")
     if shape is not None and any(want is not None and got != want for got, want in zip(x.shape, shape, strict=True)):
-        raise ValueError(
-            f"{name} has shape {x.shape}; it must be {tuple('any' if s is None else s for s in shape)}{_and(remedy)}"
-        )
+        wanted = tuple("any" if size is None else size for size in shape)
+        raise ValueError(f"{name} has shape {x.shape}; it must be {wanted}{_and(remedy)}")
     bad = ~np.isfinite(x) | (x < low) | (x > high)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"{name}{list(where)} = {float(x[where])!r} must be finite and in [{low:g}, {high:g}]{_and(remedy)}"
-        )
+        asked = f"must be finite and in [{low:g}, {high:g}]"
+        raise ValueError(f"{name}{list(where)} = {float(x[where])!r} {asked}{_and(remedy)}")
     return x
 
 

@@ -107,10 +107,9 @@ def play_without_record(
         )  # fmt: skip
 
     if parts.reward_attack is not None and not tally:
-        stream = root.child("contamination")
-        reward, hit, reward_state = parts.reward_attack.corrupt(
-            case.reward_adversary, reward_state, stream, t, reward, adversary_view(stream)
-        )
+        stream, corrupt = root.child("contamination"), parts.reward_attack.corrupt
+        view = adversary_view(stream)
+        reward, hit, reward_state = corrupt(case.reward_adversary, reward_state, stream, t, reward, view)
         hits.append(hit)
         if slots > 1:  # the count here and the algorithm read the rewards: materialized, they are drawn only once
             reward = materialize(reward)
@@ -122,9 +121,8 @@ def play_without_record(
         def honest(draws: Draws, rewards: Array) -> Any:
             return program.encode(params, note, draws, t, context, action, rewards, play)
 
-        message, hit, message_state = parts.message_attack.corrupt(
-            case.message_adversary, message_state, attack, t, message, adversary_view(attack, honest)
-        )
+        view, corrupt = adversary_view(attack, honest), parts.message_attack.corrupt
+        message, hit, message_state = corrupt(case.message_adversary, message_state, attack, t, message, view)
         hits.append(hit)
     last = before + used
     message = program.relay(params, alg.child("relay"), last, message, play)
@@ -161,10 +159,9 @@ def _law(parts: Parts, case: Case, world_state: Any, truth: Callable[[], Any]) -
     """The values [V] of rewards and their probabilities [K, V], where rewards are drawn as counts of their values."""
     world, attack = parts.world, parts.reward_attack
     if world.law is None or parts.message_attack is not None or (attack is not None and attack.law is None):
-        raise ValueError(
-            "shortcut=True draws counts of values: it needs an environment of few values, such as bernoulli_arms, no "
-            "message_adversary, and a reward_adversary that adds few values, such as huber(kind='fixed'): leave it out"
-        )
+        needs = "an environment of few values, such as bernoulli_arms, no message_adversary"
+        attacker = "a reward_adversary that adds few values, such as huber(kind='fixed')"
+        raise ValueError(f"shortcut=True draws counts of values: it needs {needs}, and {attacker}: leave it out")
     values, probabilities = world.law(case.environment, world_state)
     law: Any = None if attack is None else attack.law
     return (values, probabilities) if law is None else law(case.reward_adversary, values, probabilities, truth())

@@ -41,9 +41,8 @@ def run(given: argparse.Namespace) -> int:
         out.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=out).close()
     except OSError as error:
-        raise ValueError(
-            f"--out {out}: cannot write there ({error.strerror}): choose a directory that can be written"
-        ) from None
+        why = f"cannot write there ({error.strerror})"
+        raise ValueError(f"--out {out}: {why}: choose a directory that can be written") from None
     rows, refuted = [], []
     for label, algorithm, environment in chain(first, chain.from_iterable(map(cases, names[1:]))):
         report = audit(
@@ -75,16 +74,11 @@ def cases(name: str) -> list[tuple[str, Algorithm, Environment]]:
         here_first()
         arguments = {key: x for key, x in read_config(name).items() if key not in ("figure", "caption", "memory")}
         laid_out = plan(**arguments)
-        private = [
-            (cell_words(laid_out, cell), cell.algorithm, cell.environment)
-            for cell in laid_out.cells
-            if cell.algorithm.guarantee.model != "none"
-        ]
+        private = [cell for cell in laid_out.cells if cell.algorithm.guarantee.model != "none"]
         if not private:
-            raise ValueError(
-                f"audit = {name!r}: no algorithm of this sweep has a guarantee: an audit needs a private one"
-            )
-        return private
+            lacks = "no algorithm of this sweep has a guarantee"
+            raise ValueError(f"audit = {name!r}: {lacks}: an audit needs a private one")
+        return [(cell_words(laid_out, cell), cell.algorithm, cell.environment) for cell in private]
     algorithm, environment = _own(name) if ":" in name else catalogue.case(name)
     return [(algorithm.version[0], algorithm, environment)]
 
@@ -131,14 +125,10 @@ def audit_table(frame: pd.DataFrame) -> str:
         claimed = "" if math.isnan(line.claimed) else f"{line.claimed:.4g}"
         share = "" if math.isnan(line.ratio) else f"{line.ratio:.0%}"
         audited = f"{line.audited:.3f}{' **refuted**' if line.refuted else ''}"
-        unit = line.unit.replace("_", " ")
-        rows.append(
-            [f"`{line.algorithm}`", line.model, unit, claimed, f"{line.spent:.4g}", f"{line.delta:.3g}", audited, share]
-        )
+        who = [f"`{line.algorithm}`", line.model, line.unit.replace("_", " ")]
+        rows.append([*who, claimed, f"{line.spent:.4g}", f"{line.delta:.3g}", audited, share])
     first = frame.iloc[0]
-    method = (
-        f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence "
-        f"{first.confidence:.6g}; seed {first.seed}."
-        + (" Inputs react to the arms that were played." if first.adaptive else "")
-    )
+    method = f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence "
+    method += f"{first.confidence:.6g}; seed {first.seed}."
+    method += " Inputs react to the arms that were played." if first.adaptive else ""
     return f"{cells(rows, right=5)}\n\n{method}\n"

@@ -26,16 +26,13 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
     >>> "--seeds" in script("bash", parser)
     True
     """
+    studies = papers.all_studies()
     names = {
         ("list", "what"): [*LISTED_KINDS, "papers", *algorithms.__all__, *environments.__all__],
         ("audit", "name"): list(catalogue.private()),
         ("check", "algorithm"): list(algorithms.__all__),
         ("check", "environment"): list(environments.__all__),
-        ("reproduce", "name"): [
-            "all",
-            *papers.all_studies(),
-            *dict.fromkeys(name.split("/")[0] for name in papers.all_studies()),
-        ],
+        ("reproduce", "name"): ["all", *studies, *dict.fromkeys(name.split("/")[0] for name in studies)],
     }
     for command, inner in _commands(parser).items():
         for action in inner._actions:
@@ -43,8 +40,7 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
             if known:
                 action.choices = known
             elif action.type is Path:
-                kind = shtab.DIRECTORY if "DIR" in str(action.metavar) else shtab.FILE
-                action.complete = kind
+                action.complete = shtab.DIRECTORY if "DIR" in str(action.metavar) else shtab.FILE
     return shtab.complete(parser, shell=shell)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
-from jaxbandits.declared import PLAYS_ON, Range, sections
+from jaxbandits.declared import PLAYS_ON, Argument, Range, sections
 from jaxbandits.formatting import brackets, nearest
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
@@ -76,28 +76,20 @@ def record(name: str) -> dict[str, Any]:
     """
     factory, part = factory_of(name), example(name)
     rows = factory.arguments.values()
-    facts: dict[str, Any] = {
-        "name": name,
-        "summary": first_paragraph(factory),
-        "arguments": [
-            {
-                "name": row.name,
-                "default": None if row.required else row.default,
-                "static": row.static,
-                "range": row.range and _range_record(row.range),
-                "required": row.required,
-                "text": join_lines(row.about),
-            }
-            for row in rows
-        ],
-        "static": [row.name for row in rows if row.static],
-        "paper": paper(factory),
-    }
+    facts: dict[str, Any] = {"name": name, "summary": first_paragraph(factory)}
+    facts |= {"arguments": list(map(_argument_record, rows)), "static": [row.name for row in rows if row.static]}
+    facts["paper"] = paper(factory)
     if isinstance(part, Algorithm):
         claim = part.guarantee
         facts |= {"model": claim.model, "unit": None if claim.model == "none" else claim.unit}
         facts |= {"structure": structure(name), "rewards": part.rewards and part.rewards._asdict()}
     return jsonable(facts)
+
+
+def _argument_record(row: Argument) -> dict[str, Any]:
+    default, span = None if row.required else row.default, row.range and _range_record(row.range)
+    record = {"name": row.name, "default": default, "static": row.static, "range": span}
+    return record | {"required": row.required, "text": join_lines(row.about)}
 
 
 def _range_record(asked: Range) -> dict[str, Any]:
@@ -201,9 +193,8 @@ def page(name: str) -> str:
         else:
             default = f"default {_value_text(row.default)}"
         about = [text for text in (default, range_text(row.range), "static" if row.static else "") if text]
-        lines += textwrap.wrap(
-            f"{row.name}: {', '.join(about)}", PAGE_WIDTH, initial_indent="  ", subsequent_indent=" " * 6
-        )
+        head = f"{row.name}: {', '.join(about)}"
+        lines += textwrap.wrap(head, PAGE_WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
         meaning = join_lines(row.about)
         text = f"see {shown[meaning]}" if meaning in shown else meaning
         lines += textwrap.wrap(text, PAGE_WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)

@@ -12,12 +12,8 @@ from string import Template
 from jaxbandits import algorithms, environments
 
 # template of this package -> the file that it becomes
-FILES = {
-    "algorithm": "{name}.py",
-    "environment": "{name}_environment.py",
-    "toml": "{name}.toml",
-    "test": "test_{name}.py",
-}
+FILES = {"algorithm": "{name}.py", "environment": "{name}_environment.py"}
+FILES |= {"toml": "{name}.toml", "test": "test_{name}.py"}
 
 
 def run(given: argparse.Namespace) -> int:
@@ -72,9 +68,8 @@ def _write_templates(name: str, paths: dict[str, Path], **words: str) -> list[Pa
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name.startswith("test_"):
         proposal = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_").removeprefix("test_")
         proposal = proposal if re.match(r"[a-z]", proposal) and not keyword.iskeyword(proposal) else "my_algorithm"
-        raise ValueError(
-            f"NAME = {name!r} names a module: lower-case letters, digits and _, a letter first, such as {proposal}"
-        )
+        form = "lower-case letters, digits and _, a letter first"
+        raise ValueError(f"NAME = {name!r} names a module: {form}, such as {proposal}")
     taken = [path.name for path in paths.values() if path.exists()]
     if taken:
         where = next(iter(paths.values())).parent.resolve()

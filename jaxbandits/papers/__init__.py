@@ -72,8 +72,6 @@ def find(name: str) -> dict[str, Study]:
     matching = {key: study for key, study in studies.items() if wanted in ("all", key, key.split("/")[0])}
     if not matching:
         papers = list(dict.fromkeys(key.split("/")[0] for key in studies))
-        raise ValueError(
-            f"nothing is called {name!r}{nearest(wanted, [*studies, *papers])}: give a paper ({', '.join(papers)}), "
-            f"all, or a figure ({', '.join(studies)})"
-        )
+        remedy = f"give a paper ({', '.join(papers)}), all, or a figure ({', '.join(studies)})"
+        raise ValueError(f"nothing is called {name!r}{nearest(wanted, [*studies, *papers])}: {remedy}")
     return matching

@@ -66,18 +66,14 @@ def bound_along(bound: Callable[..., float], at: Callable[[float], tuple]) -> Ca
 
 def by_algorithm(ds: xr.Dataset, key: str, statement: Callable[[str], str], form: str = AT) -> list[Claim]:
     """A line for each algorithm: its mean regret at every value of the key."""
-    return [
-        Claim(statement(label), "", series(part[key], part["mean"], form))
-        for label, part in regrets(ds).groupby("algorithm", sort=False)
-    ]
+    parts = regrets(ds).groupby("algorithm", sort=False)
+    return [Claim(statement(label), "", series(part[key], part["mean"], form)) for label, part in parts]
 
 
 def by_value(ds: xr.Dataset, key: str, statement: Callable[[Any], str], separator: str = ", ") -> list[Claim]:
     """A line for each value of the key: the mean regret of every algorithm there."""
-    return [
-        Claim(statement(value), "", series(part["algorithm"], part["mean"], REGRET, separator))
-        for value, part in regrets(ds).groupby(key)
-    ]
+    at = {value: (part["algorithm"], part["mean"]) for value, part in regrets(ds).groupby(key)}
+    return [Claim(statement(value), "", series(*pair, REGRET, separator)) for value, pair in at.items()]
 
 
 Curve: TypeAlias = tuple[Any, ...]

@@ -274,27 +274,23 @@ def judge_claim(claim: Claim, full: bool) -> Claim:
     if evidence is None:
         return claim
     if not isinstance(evidence, Exact | Interval):
-        raise TypeError(
-            f"{name}: evidence = {evidence!r} is no verdict's ground: give Exact or Interval, or leave it out, and "
-            "the table says '-'"
-        )
+        remedy = "give Exact or Interval, or leave it out, and the table says '-'"
+        raise TypeError(f"{name}: evidence = {evidence!r} is no verdict's ground: {remedy}")
     low, high = evidence.ends
     if not claim.paper:
         raise ValueError(f"{name}: paper is empty: write what it states, or leave evidence out")
     if math.isinf(evidence.at_least) and math.isinf(evidence.at_most):
         raise ValueError(f"{name}: evidence has no limit: name at_least or at_most, or leave it out")
     if not evidence.at_least <= evidence.at_most:
-        raise ValueError(
-            f"{name}: at_least = {evidence.at_least} and at_most = {evidence.at_most} leave no value: give a range"
-        )
+        both = f"at_least = {evidence.at_least} and at_most = {evidence.at_most}"
+        raise ValueError(f"{name}: {both} leave no value: give a range")
     if isinstance(evidence, Exact):
         if math.isnan(low):
             raise ValueError(f"{name}: value = {low} is no value: leave evidence out")
         return claim if full else claim._replace(evidence=None)
     if not low <= high:
-        raise ValueError(
-            f"{name}: low = {low} and high = {high} are no interval: give it from several seeds, or leave evidence out"
-        )
+        remedy = "give it from several seeds, or leave evidence out"
+        raise ValueError(f"{name}: low = {low} and high = {high} are no interval: {remedy}")
     parts = (claim.measured, f"{evidence.what} {brackets(low, high)}")
     return claim._replace(measured="; ".join(filter(None, parts)), evidence=evidence if full else None)
 

@@ -76,12 +76,9 @@ def program(plain: Program, updated: Callable | None, closed: Callable | None) -
 
 def watch(algorithm: Algorithm, truth: Any, *, updated: Any = None, closed: Any = None) -> Algorithm:
     """`algorithm` with its confidence sets watched; it has no guarantee of its own."""
-    return algorithm._replace(
-        program=program(algorithm.program, updated, closed),
-        params=Params(algorithm.params, truth),
-        guarantee=Guarantee(),
-        version=("watched", 1, algorithm.version),
-    )
+    functions, params = program(algorithm.program, updated, closed), Params(algorithm.params, truth)
+    version = ("watched", 1, algorithm.version)
+    return algorithm._replace(program=functions, params=params, guarantee=Guarantee(), version=version)
 
 
 def watching(
@@ -191,6 +188,5 @@ def played(
     horizon = integer("horizon", horizon, 1, 2**EPOCHS - 1, remedy="later epochs are not measured")
     fixed = {"num_arms": num_arms, "dim": dim, "horizon": horizon, "feature_norm": feature_norm}
     algorithm = call_base(base, fixed, {})
-    return algorithm._replace(
-        program=epoch_program(algorithm.program, dim), version=("watched", 1, (algorithm.version,)), config={}
-    )
+    functions, version = epoch_program(algorithm.program, dim), ("watched", 1, (algorithm.version,))
+    return algorithm._replace(program=functions, version=version, config={})

@@ -70,9 +70,8 @@ def apply_selection(
 ) -> tuple[xr.Dataset, str | None]:
     """`ds` at the selection without keys of one value, and the key that still has several."""
     axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
-    ds = selection.select_values(
-        ds, {k: [v] if k in axes and np.ndim(v) == 0 else v for k, v in (select or {}).items()}
-    )
+    chosen = {key: [x] if key in axes and np.ndim(x) == 0 else x for key, x in (select or {}).items()}
+    ds = selection.select_values(ds, chosen)
     dims = [d for d in selection.grid_dims(ds) if d != key]
     left = [d for d in dims if ds.sizes[d] > 1]
     if len(left) > allowed:

@@ -130,9 +130,7 @@ def overlaps(figure: Annotated[Figure, Kind("matplotlib figure"), Doc("It is dra
     """
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    boxes: list[tuple[str, Any, Any]] = [
-        (repr(text.get_text()), text, None) for text in figure.texts if text.get_text()
-    ]
+    boxes: list[tuple[str, Any, Any]] = [(repr(x.get_text()), x, None) for x in figure.texts if x.get_text()]
     boxes += [("legend", legend, None) for legend in figure.legends]
     for axes in figure.axes:
         texts = [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
@@ -143,9 +141,8 @@ def overlaps(figure: Annotated[Figure, Kind("matplotlib figure"), Doc("It is dra
         boxes += [(repr(text.get_text()), text, axes) for text in texts if text.get_visible() and text.get_text()]
         boxes += [("legend", axes.get_legend(), axes)] if axes.get_legend() else []
     extents = [(name, artist.get_window_extent(canvas.get_renderer()), axes) for name, artist, axes in boxes]
-    collisions = [
-        f"{a} and {b}" for (a, box, _), (b, other, _) in itertools.combinations(extents, 2) if _meet(box, other)
-    ]
+    pairs = itertools.combinations(extents, 2)
+    collisions = [f"{a} and {b}" for (a, box, _), (b, other, _) in pairs if _meet(box, other)]
     for name, box, owner in extents:
         collisions += [f"{name} and a panel" for axes in figure.axes if axes is not owner and _meet(box, axes.bbox)]
         if box.x0 < -0.5 or box.y0 < -0.5 or box.x1 > figure.bbox.x1 + 0.5 or box.y1 > figure.bbox.y1 + 0.5:
@@ -344,9 +341,8 @@ def axis(
         low = max(low, centre.min() / 3)  # an interval that nearly reaches zero would stretch the axis over decades
     for y in (y[np.isfinite(y)] for y in also):
         factor = 30 if log or linear else 3
-        low, high = (
-            (min(low, max(y.min(), low / factor)), max(high, min(y.max(), high * factor))) if y.size else (low, high)
-        )
+        if y.size:
+            low, high = min(low, max(y.min(), low / factor)), max(high, min(y.max(), high * factor))
     if not log and axis.axis_name == "y":
         low = min(low, 0.0)
     go, back = (math.log, math.exp) if log else (float, float) if linear is None else _partly_linear(linear)

@@ -95,10 +95,9 @@ def reward(
     choice("log", log, ("x", "none"))
     ds = selection.whole(ds, "plot.reward")
     if "best_reward" not in ds:
-        raise ValueError(
-            "ds has no best_reward: contexts decide which arm is best there and only regret is known, so draw "
-            "plot.regret(ds); or an earlier release computed it, and the same sweep with its store adds best_reward"
-        )
+        why = "contexts decide which arm is best there and only regret is known, so draw plot.regret(ds)"
+        older = "or an earlier release computed it, and the same sweep with its store adds best_reward"
+        raise ValueError(f"ds has no best_reward: {why}; {older}")
     ds, key = drawing.apply_selection(ds, select, 1)
     best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
     frame = band_table(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
@@ -126,9 +125,8 @@ def _draw_over_plays(
     values = [] if key is None else list(ds[key].values)
     if len(values) > len(layout.SHAPES):
         shown = ", ".join(map(drawing.value_text, values))
-        raise ValueError(
-            f"{key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
-        )
+        has = f"{len(values)} values ({shown})"
+        raise ValueError(f"{key} has {has} and a figure {len(layout.SHAPES)} panels: select some")
     labels = [str(a) for a in ds["algorithm"].values]
     styles = drawing.styles_of(labels, dotted)
     title = lambda value: f"{panel.words_of(key)} = {drawing.value_text(value)}"
@@ -188,9 +186,8 @@ def against(
     varies = ~frame["algorithm"].isin(constant) if spends else np.full(len(frame), True)
     values = np.unique(frame[axis][varies]) if key in ds.dims else np.array([""])
     if values.dtype.kind not in "iuf" or not np.isfinite(values).any():
-        raise ValueError(
-            f"key = {axis!r} needs numeric values: keep several in `select`, or draw the key with `regret`"
-        )
+        remedy = "keep several in `select`, or draw the key with `regret`"
+        raise ValueError(f"key = {axis!r} needs numeric values: {remedy}")
     frame = frame[["algorithm", axis, "centre", "low", "high"]].sort_values(axis, kind="stable", ignore_index=True)
     labels = [str(a) for a in ds["algorithm"].values]
     styles, panel = drawing.styles_of(labels, dotted), Panel(caption, width, ax, path, names)
@@ -225,18 +222,14 @@ def _key_of_grid(ds: Swept, key: str, select: Mapping[str, Any] | None) -> str:
     """The key itself; of what is spent, the one key of the grid along which it is drawn."""
     keys = selection.grid_dims(ds)
     if not keys:
-        raise ValueError(
-            f"key = {show(key)}: this sweep has no grid; run sweep(..., grid={{{show(key)}: [...]}}), "
-            "or draw plot.regret(ds)"
-        )
+        remedy = f"run sweep(..., grid={{{show(key)}: [...]}}), or draw plot.regret(ds)"
+        raise ValueError(f"key = {show(key)}: this sweep has no grid; {remedy}")
     if key not in (spending.EPSILON, spending.DELTA) or key not in ds.coords:
         return choice("key", key, keys)
     several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
     if len(several) != 1:
-        raise ValueError(
-            f"key = {key!r} is drawn over the values of one key, and {formatting.join_values(several) or 'none'} have "
-            "several: fix the others in `select`"
-        )
+        have = f"{formatting.join_values(several) or 'none'} have several: fix the others in `select`"
+        raise ValueError(f"key = {key!r} is drawn over the values of one key, and {have}")
     return several[0]
 
 
@@ -256,9 +249,8 @@ def _line(name: str, key: str, x: Any, values: Any, kind: str) -> pd.DataFrame:
 def _add(axes: Any, lines: list[pd.DataFrame], key: str, log: str = "none") -> None:
     """Draw thin grey lines, each with dashes of its own."""
     for line, dashes in zip(lines, itertools.cycle(drawing.DASHES[1:])):
-        axes.plot(
-            line[key], _visible(line["centre"], log), label=line["algorithm"].iloc[0], linestyle=dashes, **drawing.GREY
-        )
+        label = line["algorithm"].iloc[0]
+        axes.plot(line[key], _visible(line["centre"], log), label=label, linestyle=dashes, **drawing.GREY)
 
 
 def _visible(centre: Any, log: str) -> Any:
@@ -315,9 +307,7 @@ def _bounds(bounds: Mapping[str, Callable[[Any], Any] | Any] | None, t: Any) -> 
     for name, bound in (bounds or {}).items():
         values = np.asarray(bound(t.astype(float)) if callable(bound) else bound, float)
         if values.ndim > 0 and values.shape != t.shape:
-            raise ValueError(
-                f"bounds[{name!r}] has shape {values.shape}; give a function of the plays, or a value for each of the "
-                f"{len(t)} checkpoints"
-            )
+            remedy = f"give a function of the plays, or a value for each of the {len(t)} checkpoints"
+            raise ValueError(f"bounds[{name!r}] has shape {values.shape}; {remedy}")
         frames.append(_line(name, "t", t, values, "bound"))
     return frames

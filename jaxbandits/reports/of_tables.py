@@ -15,18 +15,8 @@ from matplotlib.ticker import FuncFormatter
 from jaxbandits.auditing.audit import Audit
 from jaxbandits.auditing.confidence_bounds import claimed_curve
 from jaxbandits.formatting import compact, minus
-from jaxbandits.reports import layout
-from jaxbandits.reports.drawing import (
-    Axes,
-    Caption,
-    ColumnNames,
-    Dotted,
-    Drawn,
-    FigureWidth,
-    File,
-    styles_of,
-    with_style,
-)
+from jaxbandits.reports import drawing, layout
+from jaxbandits.reports.drawing import Axes, Caption, ColumnNames, Drawn, FigureWidth, File, styles_of, with_style
 from jaxbandits.reports.layout import COLOURS, Panel, Plot
 from jaxbandits.validation import choice
 
@@ -40,7 +30,7 @@ MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 def lines(
     frame: pd.DataFrame, x: str, y: str, *, line: Annotated[str, Doc("The column that tells the lines apart.")],
     log: Annotated[Literal["x", "y", "both", "none"], Doc("Which axes are logarithmic.")] = "none",
-    dotted: Dotted = (), names: ColumnNames = None,
+    dotted: drawing.Dotted = (), names: ColumnNames = None,
     caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None,
 ) -> Drawn:  # fmt: skip
     """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
@@ -144,9 +134,8 @@ def heatmap(
     frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
     values = [] if panel is None else list(dict.fromkeys(frame[panel].dropna()))
     if len(values) > len(layout.SHAPES):
-        raise ValueError(
-            f"panel = {panel!r} has {len(values)} values and a figure {len(layout.SHAPES)} panels: select some"
-        )
+        has = f"{len(values)} values and a figure {len(layout.SHAPES)} panels"
+        raise ValueError(f"panel = {panel!r} has {has}: select some")
     colour, legend = _colours(frame[value], cuts)
     looks: dict[str, dict[str, Any]] = {label: {"facecolor": look} for label, look in legend.items()}
     if hatched is not None and frame[hatched].any():
@@ -221,9 +210,8 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
         if len(cuts) < 2 or not (np.diff(cuts) > 0).all():
             raise ValueError(f"cuts = {list(given)} do not rise: give at least two numbers in rising order")
         if not finite.empty and (finite.min() < cuts[0] or finite.max() > cuts[-1]):
-            raise ValueError(
-                f"cuts = {list(given)} leave out values from {finite.min():g} to {finite.max():g}: widen them"
-            )
+            outside = f"values from {finite.min():g} to {finite.max():g}"
+            raise ValueError(f"cuts = {list(given)} leave out {outside}: widen them")
     elif finite.empty or finite.min() == finite.max():
         low, high = (0.0, 1.0) if finite.empty else (finite.min() - 0.5, finite.max() + 0.5)
         cuts = np.linspace(low, high, NUM_LEVELS + 1)

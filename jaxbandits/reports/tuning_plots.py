@@ -226,10 +226,10 @@ def _heights(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float,
     x = values.to_numpy(float)
     scaled = np.log(x) if _is_log(values) else x
     low, high = float(np.min(scaled)), float(np.max(scaled))
-    ends = [(0.0, formatting.compact(x.min(), 3)), (1.0, formatting.compact(x.max(), 3))]
-    return (scaled - low) / (high - low) if high > low else np.full(len(x), 0.5), ends if high > low else [
-        (0.5, ends[0][1])
-    ]
+    least, most = formatting.compact(x.min(), 3), formatting.compact(x.max(), 3)
+    if high > low:
+        return (scaled - low) / (high - low), [(0.0, least), (1.0, most)]
+    return np.full(len(x), 0.5), [(0.5, least)]
 
 
 def _is_log(values: pd.Series) -> bool:

@@ -51,21 +51,18 @@ def plan_trials(
     """The settings that are tried first (of optuna, which says none before: the ends of the space), and the budget."""
     if method == "optuna":
         first = {label: [_end(of_label, 0), _end(of_label, 1)] for label, of_label in dimensions.items()}
-        return SearchPlan(
-            first, {}, sum((trials or TRIALS) if of_label else 1 for of_label in dimensions.values()) * seeds
-        )
+        settings = sum((trials or TRIALS) if of_label else 1 for of_label in dimensions.values())
+        return SearchPlan(first, {}, settings * seeds)
     listed = trials is None and not any(d.is_range for of_label in dimensions.values() for d in of_label)
     if method == "grid" or (method == "halving" and listed):
         first = {label: grid(of_label, trials) for label, of_label in dimensions.items()}
     else:
         first = {label: random(of_label, trials or TRIALS, seed) for label, of_label in dimensions.items()}
     stages = {label: _stages(len(at), seeds) if method == "halving" else [(0, seeds)] for label, at in first.items()}
-    lanes = [
-        math.ceil(len(first[label]) / 2**r) * (stop - start)
-        for label, blocks in stages.items()
-        for r, (start, stop) in enumerate(blocks)
-    ]
-    return SearchPlan(first, stages, sum(lanes))
+    lanes = 0
+    for label, blocks in stages.items():
+        lanes += sum(math.ceil(len(first[label]) / 2**r) * (stop - start) for r, (start, stop) in enumerate(blocks))
+    return SearchPlan(first, stages, lanes)
 
 
 def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[TuneSetting]:
@@ -102,9 +99,8 @@ def random(dimensions: Sequence[Dimension], trials: int, seed: int) -> list[Tune
         return grid([Dimension(d.key, "values", values=x) for d, x in zip(dimensions, values, strict=True)], None)
     from scipy.stats import qmc
 
-    points = qmc.Sobol(len(dimensions), scramble=True, rng=np.random.default_rng(seed)).random_base2(
-        max(1, math.ceil(math.log2(trials)))
-    )
+    sequence = qmc.Sobol(len(dimensions), scramble=True, rng=np.random.default_rng(seed))
+    points = sequence.random_base2(max(1, math.ceil(math.log2(trials))))
     scales = [1 if d.is_range else len(d.values) for d in dimensions]
     return [point_at(dimensions, x) for x in scales * points[:trials]]
 
@@ -161,9 +157,8 @@ def by_generations(
         now = {label: [proposer.ask(number) for proposer in of_label] for label, of_label in proposers.items()}
         for label, found in evaluate(now, seeds).items():
             parts[label].append(found)
-            for proposer, tried, asked, costs in zip(
-                proposers[label], settings[label], now[label], cost(found), strict=True
-            ):
+            beside = (proposers[label], settings[label], now[label], cost(found))
+            for proposer, tried, asked, costs in zip(*beside, strict=True):
                 tried += asked
                 proposer.tell(costs)
     return Tried(settings, {label: np.concatenate(found, 1) for label, found in parts.items()})
@@ -249,10 +244,8 @@ def fit_distribution(
     """The distribution that the elite [E, D] comes from, after the first generation mixed with the old one."""
     mean, spread = elite.mean(0), elite.std(0)
     if old is not None:
-        mean, spread = (
-            ELITE_WEIGHT * mean + (1 - ELITE_WEIGHT) * old.mean,
-            ELITE_WEIGHT * spread + (1 - ELITE_WEIGHT) * old.spread,
-        )
+        mean = ELITE_WEIGHT * mean + (1 - ELITE_WEIGHT) * old.mean
+        spread = ELITE_WEIGHT * spread + (1 - ELITE_WEIGHT) * old.spread
     shares = []
     for i, dimension in enumerate(dimensions):
         number = len(dimension.values)
@@ -273,10 +266,8 @@ class _Optuna(NamedTuple):
 
     def ask(self, number: int, /) -> list[TuneSetting]:
         self.asked[:] = [self.study.ask(self.laws) for _ in range(number)]
-        return [
-            {d.key: trial.params[d.key] if d.is_range else d.values[trial.params[d.key]] for d in self.dimensions}
-            for trial in self.asked
-        ]
+        value = lambda d, params: params[d.key] if d.is_range else d.values[params[d.key]]
+        return [{d.key: value(d, trial.params) for d in self.dimensions} for trial in self.asked]
 
     def tell(self, costs: np.ndarray[Any, Any], /) -> None:
         for trial, value in zip(self.asked, costs, strict=True):
@@ -291,9 +282,8 @@ def by_optuna(
     optuna = import_optuna()
     trials = trials or TRIALS
     size = math.ceil(trials / GENERATIONS)
-    make = sampler or (
-        lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True, n_startup_trials=size)
-    )
+    usual: dict[str, Any] = {"multivariate": True, "constant_liar": True, "n_startup_trials": size}
+    make = sampler or (lambda seed: optuna.samplers.TPESampler(seed=seed, **usual))
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -319,9 +309,8 @@ def import_optuna() -> ModuleType:
     try:
         import optuna
     except ModuleNotFoundError:
-        raise ValueError(
-            "method = 'optuna' needs the package optuna: pip install 'jaxbandits[tune]', or use 'random' or 'halving'"
-        ) from None
+        remedy = "pip install 'jaxbandits[tune]', or use 'random' or 'halving'"
+        raise ValueError(f"method = 'optuna' needs the package optuna: {remedy}") from None
     return optuna
 
 

@@ -69,11 +69,9 @@ class Problem(NamedTuple):
 
 
 def _product(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+    keys = [key for axis in axes for key in axis.keys]
     rows = itertools.product(*(axis.values for axis in axes))
-    return [
-        {key: value for axis, row in zip(axes, at, strict=True) for key, value in zip(axis.keys, row, strict=True)}
-        for at in rows
-    ]
+    return [dict(zip(keys, itertools.chain(*at), strict=True)) for at in rows]
 
 
 def evaluate(
@@ -233,10 +231,9 @@ def disjoint(seeds: object, report_seeds: Any, what: str) -> tuple[range, range]
     except ValueError as error:
         raise ValueError(str(error).replace("seeds", "report_seeds", 1)) from None
     if max(searched.start, reported.start) < min(searched.stop, reported.stop):
-        raise ValueError(
-            f"report_seeds = {show(reported)} meets seeds = {show(searched)}, on which {what} is chosen: report "
-            f"on others, such as range({searched.stop}, {searched.stop + len(reported)})"
-        )
+        remedy = f"report on others, such as range({searched.stop}, {searched.stop + len(reported)})"
+        meets = f"report_seeds = {show(reported)} meets seeds = {show(searched)}"
+        raise ValueError(f"{meets}, on which {what} is chosen: {remedy}")
     return searched, reported
 
 

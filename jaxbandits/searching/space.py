@@ -42,10 +42,8 @@ def dimensions_of(space: object) -> tuple[Dimension, ...]:
     'log'
     """
     if not isinstance(space, Mapping) or not space:
-        raise ValueError(
-            f"space = {show(space)} must be a dict that is not empty, {{key: (low, high), (low, high, 'log'), "
-            "(low, high, 'int') or a list of values}"
-        )
+        form = "{key: (low, high), (low, high, 'log'), (low, high, 'int') or a list of values}"
+        raise ValueError(f"space = {show(space)} must be a dict that is not empty, {form}")
     return tuple(_dimension(key, given) for key, given in space.items())
 
 

@@ -129,13 +129,8 @@ def tune(
     >>> tuning.best[["algorithm", "learning_rate"]].values.tolist()
     [['exp3', 0.3]]
     """
-    settings = {
-        "horizon": integer("horizon", horizon, 1, 2**31 - 2),
-        "dtype": dtype,
-        "memory": memory,
-        "reward_adversary": reward_adversary,
-        "message_adversary": message_adversary,
-    }
+    settings: dict[str, Any] = {"horizon": integer("horizon", horizon, 1, 2**31 - 2), "dtype": dtype, "memory": memory}
+    settings |= {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
     problem = build_problem(algorithms, environment, space, over, unknown, settings)
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
@@ -147,10 +142,8 @@ def tune(
     quantile = number("quantile", quantile, 0.0, 1.0)
     points, family = len(problem.points), len(problem.environments) * len(problem.family)
     if objective != "mean" and family == 1:
-        raise ValueError(
-            f"objective = {objective!r} is over a family: give environment = {{name: environment, ...}}, or name keys "
-            "of over in unknown"
-        )
+        remedy = "give environment = {name: environment, ...}, or name keys of over in unknown"
+        raise ValueError(f"objective = {objective!r} is over a family: {remedy}")
     seed = integer("seed", seed, 0, 2**32 - 1)
     searched, reported = population.disjoint(seeds, report_seeds, "the setting")
     home = None if store is None else path_of(store, "store")
@@ -161,9 +154,8 @@ def tune(
         chosen_lanes, report_lanes = plan.lanes * points * family, len(reported) * points * family
         report_lanes *= len(problem.algorithms) + len(defaults)
         plays = float(horizon) * (chosen_lanes + report_lanes)
-        estimate.print_progress(
-            f"tune: at most {chosen_lanes:,} lanes to choose and {report_lanes:,} to report, {plays:.2g} plays"
-        )
+        lanes = f"{chosen_lanes:,} lanes to choose and {report_lanes:,} to report"
+        estimate.print_progress(f"tune: at most {lanes}, {plays:.2g} plays")
     run = functools.partial(population.evaluate, problem, store=home and home / "trials", progress=progress)
     if method == "optuna":
         tried = methods.by_optuna(problem.dimensions, run, points, searched, judge, trials, seed, sampler)
@@ -179,12 +171,10 @@ def tune(
         "method": method, "horizon": int(horizon), "objective": words[objective], "quantile": quantile,
         "seed": seed, "chosen_trials": json.dumps([one.trial + 1 for at in chosen.values() for one in at]),
     }  # fmt: skip
-    return tuning.Tuning(
-        best=tuning.best_table(problem, chosen, values, default_values),
-        trials=tuning.trials_dataset(problem, tried, judge, searched, about),
-        report=tuning.with_chosen(reports, problem, chosen, own),
-        undecided=tuning.table_of_undecided(problem, tried, chosen, judge),
-    )
+    best = tuning.best_table(problem, chosen, values, default_values)
+    everything = tuning.trials_dataset(problem, tried, judge, searched, about)
+    report = tuning.with_chosen(reports, problem, chosen, own)
+    return tuning.Tuning(best, everything, report, tuning.table_of_undecided(problem, tried, chosen, judge))
 
 
 def build_problem(
@@ -218,9 +208,8 @@ def build_problem(
         known=[axis for axis in axes if axis.name not in unknown],
         unknown=[axis for axis in axes if axis.name in unknown], settings=settings,
     )  # fmt: skip
-    taken = population.sweep_keys(
-        problem, {label: {d.key: None for d in of_label} for label, of_label in dimensions.items()}
-    )
+    nothing = {label: {d.key: None for d in of_label} for label, of_label in dimensions.items()}
+    taken = population.sweep_keys(problem, nothing)
     for key in (key for axis in axes for key in axis.keys):
         if any(name in taken for name in (key, *(f"{label}.{key}" for label in dimensions))):
             raise ValueError(f"{key!r} is in over and in space: choose it, or choose for it")
@@ -229,9 +218,8 @@ def build_problem(
 
 def _check_built(problem: population.Problem, plan: methods.SearchPlan, reported: range) -> list[str]:
     """Build the first and last settings at every point, and return the labels whose own values can be built, too."""
-    common = {"horizon": problem.settings["horizon"], "seeds": reported, "checkpoints": 1} | {
-        key: problem.settings[key] for key in ("dtype", "reward_adversary", "message_adversary")
-    }
+    common = {key: problem.settings[key] for key in ("horizon", "dtype", "reward_adversary", "message_adversary")}
+    common |= {"seeds": reported, "checkpoints": 1}
     defaults, everywhere = [], [point | other for point in problem.points for other in problem.family]
     for environment in problem.environments.values():
         for end in (0, -1):
@@ -240,12 +228,10 @@ def _check_built(problem: population.Problem, plan: methods.SearchPlan, reported
     for label, of_label in problem.dimensions.items():
         if of_label and all(population.has_default(problem.algorithms[label], d.key) for d in of_label):
             concerned = [population.concerning(row, [label], problem.algorithms) for row in everywhere]
-            rows = [row for row in concerned if row]
+            rows, alone = [row for row in concerned if row], {label: problem.algorithms[label]}
             try:
                 for environment in problem.environments.values():
-                    laid_out(
-                        {label: problem.algorithms[label]}, environment, **common, **({"points": rows} if rows else {})
-                    )
+                    laid_out(alone, environment, **common, **({"points": rows} if rows else {}))
             except (ValueError, TypeError) as error:
                 estimate.print_progress(f"tune: {label} has no default to compare with here ({error})")
             else:
@@ -258,22 +244,18 @@ def report_sweep(
     checkpoints: Any, store: Path | None, progress: bool,
 ) -> tuple[xr.Dataset, dict[str, str]]:  # fmt: skip
     """The sweep of the chosen and the default settings, and whose each label of it is."""
-    own = {
-        name: label
-        for label in problem.algorithms
-        for name in ([label, label + DEFAULT] if label in defaults else [label])
-    }
+    own = dict[str, str]()
+    for label in problem.algorithms:
+        own |= dict.fromkeys([label, label + DEFAULT] if label in defaults else [label], label)
     algorithms = {name: problem.algorithms[label] for name, label in own.items()}
     rows = []
     for o, point in enumerate(problem.points):
         for other in problem.family:
             row = point | other
             owners = {key: population.owner_of(key, problem.algorithms) for key in row}
-            row |= {
-                f"{label}{DEFAULT}{key.removeprefix(label)}": row[key]
-                for key, label in owners.items()
-                if label is not None and label in defaults
-            }
+            for key, owner in owners.items():
+                if owner is not None and owner in defaults:
+                    row[f"{owner}{DEFAULT}{key.removeprefix(owner)}"] = row[key]
             settings = {label: of_label[o].setting for label, of_label in chosen.items()}
             rows.append(row | population.sweep_keys(problem, settings))
     common = {"seeds": seeds, "checkpoints": checkpoints, "progress": progress} | problem.settings

@@ -3,9 +3,10 @@
 Axes: [O] points of the grid at which a setting is chosen, [N] settings, [F] problems of the family, [S] seeds.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,22 +14,17 @@ import xarray as xr
 
 from jaxbandits.contract import is_number
 from jaxbandits.formatting import brackets, format_value
+from jaxbandits.searching import population
 from jaxbandits.searching.methods import Tried
-from jaxbandits.searching.population import (
-    Problem,
-    TuneSetting,
-    TuneSettings,
-    axis_concerns,
-    could_be_best,
-    means_of,
-    sweep_keys,
-)
+from jaxbandits.searching.population import Problem, TuneSetting, TuneSettings, means_of
 from jaxbandits.searching.space import Dimension, coordinate_of
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps.grid import Axis
 from jaxbandits.validation import same
 
 NEAR_END = 0.05  # of a range: a value that close to an end says to widen it
+
+Values: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
 
 
 class Tuning(NamedTuple):
@@ -89,10 +85,9 @@ class Tuning(NamedTuple):
     def __repr__(self) -> str:
         about = self.trials.attrs
         over, chosen = list(self.best.attrs["over"]), list(self.best.attrs["chosen"])
-        lines = [
-            f"Tuning: {about['method']}, {about['objective']} regret at horizon {about['horizon']}; chosen on seeds "
-            f"{seed_span(self.trials['seed'].values)}, reported on seeds {seed_span(self.report['seed'].values)}"
-        ]
+        searched, reported = (seed_span(ds["seed"].values) for ds in (self.trials, self.report))
+        head = f"Tuning: {about['method']}, {about['objective']} regret at horizon {about['horizon']}"
+        lines = [f"{head}; chosen on seeds {searched}, reported on seeds {reported}"]
         for row in self.best.to_dict("records"):
             where = ", ".join([row["algorithm"], *(f"{key} = {format_value(row[key])}" for key in over)])
             values = ", ".join(f"{key} = {format_value(row[key])}" for key in chosen if not pd.isna(row[key]))
@@ -103,10 +98,8 @@ class Tuning(NamedTuple):
             if not pd.isna(row["default"]):
                 default = f"default {row['default']:.6g}, gain {_with(row['gain'], row['gain_interval'])}"
             others = {0: "told apart from all others", 1: "1 other cannot be told apart"}
-            lines.append(
-                f"    {default}; {others.get(row['undecided'], str(row['undecided']) + ' others cannot be told apart')}"
-                + ("; AT AN EDGE of the space: widen it" if row["edge"] else "")
-            )
+            apart = others.get(row["undecided"], f"{row['undecided']} others cannot be told apart")
+            lines.append(f"    {default}; {apart}" + ("; AT AN EDGE of the space: widen it" if row["edge"] else ""))
         return "\n".join(lines)
 
 
@@ -140,7 +133,7 @@ def choices(tried: Tried, judge: Callable[[Any], Any]) -> dict[str, list[Choice]
             means = means_of(values)
             finished = (~np.isnan(values)).all(-1)
             best = int(np.argmin(np.where(finished, means, np.inf))) if finished.any() else int(np.argmin(means))
-            found[label].append(Choice(best, settings[best], float(means[best]), could_be_best(values)))
+            found[label].append(Choice(best, settings[best], float(means[best]), population.could_be_best(values)))
     return found
 
 
@@ -174,12 +167,7 @@ def _row(problem: Problem, label: str, o: int, setting: TuneSetting) -> dict[str
     return {"algorithm": label, **problem.labels[o], **dict.fromkeys(keys_of(problem), np.nan)} | values
 
 
-def best_table(
-    problem: Problem,
-    chosen: Mapping[str, list[Choice]],
-    regret: Mapping[str, np.ndarray[Any, Any]],
-    defaults: Mapping[str, np.ndarray[Any, Any]],
-) -> pd.DataFrame:
+def best_table(problem: Problem, chosen: Mapping[str, list[Choice]], regret: Values, defaults: Values) -> pd.DataFrame:
     """The table `best`, from the values [O, S] on the report seeds of the chosen and of the default settings."""
     keys, rows = keys_of(problem), []
     for label, of_label in chosen.items():
@@ -196,7 +184,7 @@ def best_table(
             rows.append(row | {"undecided": others, "edge": edge})
     table = pd.DataFrame(rows)
     points = [
-        point | sweep_keys(problem, {label: of_label[o].setting for label, of_label in chosen.items()})
+        point | population.sweep_keys(problem, {label: of_label[o].setting for label, of_label in chosen.items()})
         for o, point in enumerate(problem.points)
     ]
     table.attrs = {"over": {axis.name: list(axis.labels) for axis in problem.known}, "chosen": keys, "points": points}
@@ -240,21 +228,14 @@ def trials_dataset(
     objective = np.stack([pad_with_nan(means_of(judge(x))) for x in tried.regret.values()])
     problems = [*([len(problem.environments)] if family else []), *(len(axis.values) for axis in problem.unknown)]
     dims, shape = ("algorithm", *known, "trial"), (len(labels), *sizes, number)
-    ds = xr.Dataset(
-        {
-            "regret": ((*dims, *family, *unknown, "seed"), regret.reshape(*shape, *problems, len(seeds))),
-            "objective": (dims, objective.reshape(shape)),
-            "seeds": (dims, (~np.isnan(regret)).any(3).sum(-1).reshape(shape)),
-        },
-        {
-            "algorithm": labels,
-            "trial": np.arange(1, number + 1),
-            "seed": np.asarray(seeds),
-            **{axis.name: _column(axis.labels) for axis in [*problem.known, *problem.unknown]},
-            **family,
-        },
-        dict(attrs),
-    )
+    variables = {
+        "regret": ((*dims, *family, *unknown, "seed"), regret.reshape(*shape, *problems, len(seeds))),
+        "objective": (dims, objective.reshape(shape)),
+        "seeds": (dims, (~np.isnan(regret)).any(3).sum(-1).reshape(shape)),
+    }
+    coordinates = {"algorithm": labels, "trial": np.arange(1, number + 1), "seed": np.asarray(seeds)}
+    coordinates |= {axis.name: _column(axis.labels) for axis in [*problem.known, *problem.unknown]}
+    ds = xr.Dataset(variables, coordinates | family, dict(attrs))
     for key in keys_of(problem):
         column = _along(problem, key, tried.settings, number)
         constant = all(same(column[:, o], column[:, 0]) for o in range(column.shape[1]))
@@ -265,12 +246,11 @@ def trials_dataset(
 
 def _along(problem: Problem, key: str, settings: Mapping[str, TuneSettings], number: int) -> np.ndarray[Any, Any]:
     """The values of a key [labels, O, number] as a coordinate has them."""
-    values = [
-        label_of(problem.dimensions[label], key, at[i][key]) if i < len(at) and key in at[i] else None
-        for label, of_label in settings.items()
-        for at in of_label
-        for i in range(number)
-    ]
+    values = []
+    for label, of_label in settings.items():
+        for at, i in itertools.product(of_label, range(number)):
+            there = i < len(at) and key in at[i]
+            values.append(label_of(problem.dimensions[label], key, at[i][key]) if there else None)
     return _column(values).reshape(len(settings), -1, number)
 
 
@@ -295,5 +275,8 @@ def with_chosen(
         column = _along(problem, key, settings, 1).reshape(len(labels), *sizes)
         ds = ds.assign_coords({key: (("algorithm", *known), column)})
     axes: list[Axis] = [*problem.known, *problem.unknown]
-    constant = {label: [axis.name for axis in axes if not axis_concerns(problem, own[label], axis)] for label in labels}
+    constant = {
+        label: [axis.name for axis in axes if not population.axis_concerns(problem, own[label], axis)]
+        for label in labels
+    }
     return ds.assign_attrs(constant_along=json.dumps(constant))

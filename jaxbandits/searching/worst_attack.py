@@ -49,15 +49,16 @@ class WorstCase(NamedTuple):
         else:
             name, kind = "search value", "of the only trial"
         chosen = ", ".join(f"{key} = {show(value)}" for key, value in self.params.items())
+        who, where = f"{about['algorithm']} under {about['adversary']}", f"{about['slot']}s, horizon {about['horizon']}"
+        searched, reported = (seed_span(trials[key].values) for key in ("seed", "report_seed"))
+        interval = f"95% interval {brackets(low, high, '{:.6g}'.format)}, on report seeds {reported}"
+        search = f"{values.max():.6g}, {kind} on seeds {searched}"
         return "\n".join(
             [
-                f"WorstCase: {about['algorithm']} under {about['adversary']} on {about['slot']}s, "
-                f"horizon {about['horizon']}",
+                f"WorstCase: {who} on {where}",
                 f"  attack found: {chosen}",
-                f"  regret: {self.regret:.6g}, 95% interval {brackets(low, high, '{:.6g}'.format)}, on report seeds "
-                f"{seed_span(trials['report_seed'].values)}; that of the worst attack is no less",
-                f"  {name}: {values.max():.6g}, {kind} on seeds {seed_span(trials['seed'].values)}; "
-                f"trial 1, the adversary's own values: {values[0]:.6g}",
+                f"  regret: {self.regret:.6g}, {interval}; that of the worst attack is no less",
+                f"  {name}: {search}; trial 1, the adversary's own values: {values[0]:.6g}",
                 f"  again: {about['command']}",
             ]
         )
@@ -130,9 +131,8 @@ def worst_case(
     part = f"{choice('slot', slot, SLOTS)}_adversary"
     label, *others = algorithms = label_algorithms(algorithm)
     if others:
-        raise ValueError(
-            f"algorithm names {len(algorithms)} algorithms, {', '.join(algorithms)}: call worst_case for each of them"
-        )
+        names = f"{len(algorithms)} algorithms, {', '.join(algorithms)}"
+        raise ValueError(f"algorithm names {names}: call worst_case for each of them")
     if (recipe := part_factory(adversary, part)) is None:
         raise TypeError("adversary = None attacks nobody: give a factory of jb.adversaries, or its name")
     dimensions, start = _space_dimensions(space, recipe, part, integer("horizon", horizon, 1, 2**31 - 2))
@@ -151,9 +151,8 @@ def worst_case(
         found = _in_few_sizes(problem, settings, seeds, home and home / f"generation-{number:03d}")
         means.extend(found[label][0, :, 0].mean(-1))
         if progress:
-            estimate.print_progress(
-                f"generation {number}: {len(means)} of {trials} trials, largest regret {np.max(means):.6g}"
-            )
+            done = f"{len(means)} of {trials} trials"
+            estimate.print_progress(f"generation {number}: {done}, largest regret {np.max(means):.6g}")
         return found
 
     cost = lambda regret: -regret[:, :, 0].mean(-1)
@@ -165,13 +164,8 @@ def worst_case(
     ds = sweep(problem.algorithms, environment, seeds=reported, store=home and home / "report", **settings)
     report = final_regret(ds).isel(algorithm=0).transpose("seed").values
     mean, low, high = (float(x) for x in mean_interval(report))
-    about = {
-        "algorithm": label,
-        "adversary": recipe.name,
-        "slot": slot,
-        "horizon": int(horizon),
-        "command": _command(algorithms, environment, attack, part, int(horizon), reported),
-    }
+    command = _command(algorithms, environment, attack, part, int(horizon), reported)
+    about = {"algorithm": label, "adversary": recipe.name, "slot": slot, "horizon": int(horizon), "command": command}
     kept = _dataset(dimensions, tried, proposer.size, report, searched, reported).assign_attrs(about)
     return WorstCase(chosen, mean, (low, high), kept)
 
@@ -218,10 +212,8 @@ def _space_dimensions(
     missing = [key for key in space if key not in bound and names[key].default is empty]
     if missing:
         given = ", ".join(f"{key}=..." for key in missing)
-        raise ValueError(
-            f"{name} has no default of {missing[0]!r}, where the search would start: give functools.partial(..., "
-            f"{given})"
-        )
+        remedy = f"give functools.partial(..., {given})"
+        raise ValueError(f"{name} has no default of {missing[0]!r}, where the search would start: {remedy}")
     built = call_factory(recipe, part)
     start = tuple(_own_coordinate(d, bound.get(d.key, names[d.key].default), built, name) for d in dimensions)
     for dimension in dimensions:
@@ -247,10 +239,9 @@ def _own_coordinate(dimension: Dimension, value: object, built: Adversary, name:
             inside = f"[{dimension.low:g}, {dimension.high:g}]"
         else:
             inside = ", ".join(map(show, dimension.labels))
-        raise ValueError(
-            f"space[{key!r}] does not hold {name}'s own {key} = {show(value)}, where the search starts: it has "
-            f"{inside}; widen it, or give functools.partial(..., {key}=...)"
-        ) from None
+        lacks = f"space[{key!r}] does not hold {name}'s own {key} = {show(value)}, where the search starts"
+        remedy = f"widen it, or give functools.partial(..., {key}=...)"
+        raise ValueError(f"{lacks}: it has {inside}; {remedy}") from None
 
 
 def _command(
@@ -258,15 +249,9 @@ def _command(
 ) -> str:
     """The expression that runs an attack on the report seeds again."""
     ((label, algorithm),) = algorithms.items()
-    who = (
-        python_text(algorithm.factory)
-        if algorithm.name == label
-        else f"{{{label!r}: {python_text(algorithm.factory)}}}"
-    )
-    return (
-        f"jb.sweep({who}, {python_text(environment)}, horizon={horizon}, seeds={reported!r}, checkpoints=1, "
-        f"{part}={python_text(attack.factory)})"
-    )
+    who, where, by = (python_text(x) for x in (algorithm.factory, environment, attack.factory))
+    who = who if algorithm.name == label else f"{{{label!r}: {who}}}"
+    return f"jb.sweep({who}, {where}, horizon={horizon}, seeds={reported!r}, checkpoints=1, {part}={by})"
 
 
 def _dataset(
@@ -278,20 +263,12 @@ def _dataset(
     for key in settings[0]:
         labels = [label_of(dimensions, key, setting[key]) for setting in settings]
         keys[key] = ("trial", np.asarray(labels if len(set(map(type, labels))) == 1 else list(map(str, labels))))
-    return xr.Dataset(
-        {
-            "search_value": ("trial", regrets[:, 0].mean(-1)),
-            "regret": (("trial", "seed"), regrets[:, 0]),
-            "report_regret": ("report_seed", report),
-        },
-        {
-            "trial": np.arange(1, len(settings) + 1),
-            "generation": ("trial", 1 + np.arange(len(settings)) // size),
-            **keys,
-            "seed": np.asarray(searched),
-            "report_seed": np.asarray(reported),
-        },
-    )
+    variables: dict[str, Any] = {"search_value": ("trial", regrets[:, 0].mean(-1))}
+    variables |= {"regret": (("trial", "seed"), regrets[:, 0]), "report_regret": ("report_seed", report)}
+    trials = np.arange(len(settings))
+    coordinates: dict[str, Any] = {"trial": 1 + trials, "generation": ("trial", 1 + trials // size), **keys}
+    coordinates |= {"seed": np.asarray(searched), "report_seed": np.asarray(reported)}
+    return xr.Dataset(variables, coordinates)
 
 
 def python_text(x: Any) -> str:
@@ -308,9 +285,9 @@ def python_text(x: Any) -> str:
     if hasattr(x, "config"):  # a called part
         again = isinstance(x.config, Arguments) and x.config.describes(x)
         maker = getattr(x, "remake", None) if again else None
-        return (
-            (x.config or {}).get("name", "own") if maker is None else f"{public_name(maker)}({_arguments_text(maker)})"
-        )
+        if maker is None:
+            return (x.config or {}).get("name", "own")
+        return f"{public_name(maker)}({_arguments_text(maker)})"
     if callable(x):
         name, bound = public_name(x), _arguments_text(x)
         return f"functools.partial({name}, {bound})" if bound else name

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated
 
-from jaxbandits.declared import LATER, Doc
+from jaxbandits.declared import LATER
 from jaxbandits.theory.quantities import Arms, Batch, Experts, FiniteEpsilon, Plays, RegretBound, SmallDelta
 from jaxbandits.theory.tunings import window
 from jaxbandits.typing import Scalar
@@ -11,11 +11,12 @@ from jaxbandits.validation import declare
 
 
 @declare(source="Asi, Raman and Talwar 2025, Theorem 3.1: `docs/formulas/private_adversarial.md#bounds`.")
-def conversion_bound(
-    base_bound: Annotated[Scalar, LATER, Doc("Bound on the base's regret over floor(T / window) rounds.")],
-    window: Batch,
-) -> RegretBound:
-    """Regret of Algorithm 1 from a bound on its base: window * base_bound + window."""
+def conversion_bound(base_bound: Annotated[Scalar, LATER], window: Batch) -> RegretBound:
+    """Regret of Algorithm 1 from a bound on its base: window * base_bound + window.
+
+    Args:
+        base_bound: Bound on the base's regret over floor(T / window) rounds.
+    """
     return float(window * base_bound + window)
 
 
@@ -112,9 +113,8 @@ def htinf_experts_bound(num_experts: Experts, horizon: Plays, epsilon: FiniteEps
 @declare(source="Asi, Raman and Talwar 2025, Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.")
 def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> RegretBound:
     """Regret of LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1."""
-    return float(
-        16 * math.sqrt(horizon * num_arms * math.log(num_experts)) * math.log(num_arms * horizon) / epsilon + 1
-    )
+    root = math.sqrt(horizon * num_arms * math.log(num_experts))
+    return float(16 * root * math.log(num_arms * horizon) / epsilon + 1)
 
 
 @declare(source="Asi, Raman and Talwar 2025, Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.")

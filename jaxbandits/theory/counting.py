@@ -36,11 +36,10 @@ def counting_error(
     """
     if form == "increment":
         return math.sqrt(n if error == "max" else (n + 1) / 2)
-    made = (
-        toeplitz.square_root(n, 1, 1)
-        if form == "square_root"
-        else form_of(form, n, error, integer("buffers", buffers, 1))
-    )
+    if form == "square_root":
+        made = toeplitz.square_root(n, 1, 1)
+    else:
+        made = form_of(form, n, error, integer("buffers", buffers, 1))
     deviation = np.asarray(made.deviation(np.arange(1, n + 1)), np.float64)
     return made.column_norm * float(deviation.max() if error == "max" else math.sqrt(np.mean(deviation**2)))
 

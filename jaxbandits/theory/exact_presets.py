@@ -13,15 +13,10 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from jaxbandits.declared import LATER, Delta, Doc, FeatureNorm
+from jaxbandits.mechanisms import shuffle
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale
-from jaxbandits.mechanisms.shuffle import (
-    BINOMIAL_SHARE,
-    MAX_BATCH_TRIALS,
-    VectorCode,
-    amplified_epsilon,
-    vector_epsilon,
-)
+from jaxbandits.mechanisms.shuffle import BINOMIAL_SHARE, MAX_BATCH_TRIALS, VectorCode
 from jaxbandits.theory.linear_widths import REWARD_SCALE, LinearTuning, Width, moment_sensitivity
 from jaxbandits.theory.quantities import Epsilon, Features, Plays, ThetaNorm
 from jaxbandits.validation import choice, declare, integer
@@ -78,18 +73,14 @@ def exact_tuning(
     elif kind == "vector":
         tuning, code = exact_vector(*common, users)
         trials = int(code.trials) // users
-        spend = vector_epsilon(code, moment_sensitivity(1.0), entries_of_pair(dim), delta)
+        spend = shuffle.vector_epsilon(code, moment_sensitivity(1.0), entries_of_pair(dim), delta)
     else:
         scale = exact_scale(kind, dim, epsilon, delta, norm, users)
         tuning = exact_local(scale, horizon, dim, norm, bound)
         spend = epsilon_of_user(kind, scale, dim, float(delta), norm, users)
     numbers = {name: float(getattr(tuning, name)) for name in LinearTuning._fields[:-1]}
-    return numbers | {
-        "base": tuning.width.base,
-        "quartic": tuning.width.quartic,
-        "trials": float(trials),
-        "spend": float(spend),
-    }
+    width = {"base": tuning.width.base, "quartic": tuning.width.quartic}
+    return numbers | width | {"trials": float(trials), "spend": float(spend)}
 
 
 @cache
@@ -154,18 +145,15 @@ def exact_vector(
 ) -> tuple[LinearTuning, VectorCode]:
     """Integers of x x' / L^2 and x y / L with the fewest binomial trials that spend at most epsilon."""
     levels, trials = levels_of(users, dim), exact_trials(dim, epsilon, delta, users)
-    share = (
-        math.sqrt(trials * BINOMIAL_SHARE * (1 - BINOMIAL_SHARE) + 0.25) / levels
-    )  # the noise, and the rounding's at most 1/4
+    share = math.sqrt(trials * BINOMIAL_SHARE * (1 - BINOMIAL_SHARE) + 0.25) / levels  # noise, and 1/4 of rounding
     root = 2 * share * math.sqrt(dim) * norm**2 if trials else 0.0
     noise = share * math.sqrt(1 + norm**2 * bound**2)
     own = _own_width(horizon, dim, norm, norm**2 + root * math.sqrt(horizon))
     unit = root / norm**2
     quartic = norm * bound * math.sqrt(unit) + noise * _tail(horizon, dim) / math.sqrt(unit) if trials else 0.0
     scale, width = share * norm**2 if trials else 0.0, Width(norm * bound + own, quartic)
-    return LinearTuning(scale, scale, scale / norm, norm**2, root, width), VectorCode(
-        1.0, levels, float(users * trials)
-    )
+    code = VectorCode(1.0, levels, float(users * trials))
+    return LinearTuning(scale, scale, scale / norm, norm**2, root, width), code
 
 
 def levels_of(users: int, dim: int) -> float:
@@ -181,12 +169,9 @@ def exact_trials(dim: int, epsilon: float, delta: float, users: int) -> int:
     moved, levels = moment_sensitivity(1.0), levels_of(users, dim)
     noise = levels * gaussian_scale(moved, epsilon, delta, "analytic")
     first = noise * noise / (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE) * users)
-    return fewest(
-        lambda b: vector_epsilon(VectorCode(1.0, levels, float(users * b)), moved, entries_of_pair(dim), delta),
-        epsilon,
-        first,
-        users,
-    )
+    code_of = lambda trials: VectorCode(1.0, levels, float(users * trials))
+    spent = lambda trials: shuffle.vector_epsilon(code_of(trials), moved, entries_of_pair(dim), delta)
+    return fewest(spent, epsilon, first, users)
 
 
 def fewest(spent: Callable[[int], float], epsilon: float, first: float, users: int) -> int:
@@ -214,7 +199,7 @@ def epsilon_of_user(kind: str, scale: float, dim: int, delta: float, norm: float
     moved = moment_sensitivity(norm, norm**2)
     if kind == "local":
         return gaussian_epsilon(moved, scale, delta)
-    return amplified_epsilon(moved, scale, users, entries_of_pair(dim), delta)
+    return shuffle.amplified_epsilon(moved, scale, users, entries_of_pair(dim), delta)
 
 
 @cache

@@ -21,10 +21,11 @@ Noise = Annotated[Scalar, Ge(0), Doc("Noise R of a reward.")]
 Attacked = Annotated[
     Scalar, LATER, Doc('Share alpha of attacked agents: at most 1/4 for "median_of_means", else below 1/2.')
 ]
+Fourth = Annotated[Scalar, Ge(0), Le(0.25), Doc("Share alpha of attacked agents.")]
 FailureProb = Annotated[Inside, Doc("Failure probability of the bounds.")]
 Budget = Annotated[FiniteEpsilon, Remedy("without privacy use byzantine_ucb_bound"), Doc("Privacy budget mu, finite.")]
 Episode = Annotated[int, Ge(1), Doc("Index k of the episode.")]
-WindowPlays = Annotated[Positive, Doc("Plays L of an episode.")]
+Window = Annotated[Positive, Doc("Plays L of an episode.")]
 
 PAPER = 'Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"'
 CONSTANTS_SOURCE = f"{PAPER}, Theorems 2, 6 and 7: `docs/formulas/byzantine.md#constants`."
@@ -98,11 +99,7 @@ def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unp
 
 @declare(source=CONSTANTS_SOURCE)
 def byzantine_ridge(
-    episode: Episode,
-    *,
-    window: WindowPlays,
-    constants: Version = "geometric_median",
-    **setting: Unpack[FederatedSetting],
+    episode: Episode, *, window: Window, constants: Version = "geometric_median", **setting: Unpack[FederatedSetting]
 ) -> float:
     """The ridge lambda_k of an episode, as printed.
 
@@ -115,11 +112,7 @@ def byzantine_ridge(
 
 @declare(source=CONSTANTS_SOURCE)
 def byzantine_radius(
-    episode: Episode,
-    *,
-    window: WindowPlays,
-    constants: Version = "geometric_median",
-    **setting: Unpack[FederatedSetting],
+    episode: Episode, *, window: Window, constants: Version = "geometric_median", **setting: Unpack[FederatedSetting]
 ) -> float:
     """The radius beta_k of an episode, as printed.
 
@@ -190,13 +183,7 @@ def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, e
 
 @declare(source=f"{PAPER}, Theorem 7: `docs/formulas/byzantine.md#regret-bounds`.")
 def byzantine_ucb_dp_mom_bound(
-    num_agents: Agents,
-    horizon: Length,
-    dim: Features,
-    epsilon: Budget,
-    delta: Delta,
-    *,
-    corruption_bound: Annotated[Scalar, Ge(0), Le(0.25), Doc("Share alpha of attacked agents.")] = 0.0,
+    num_agents: Agents, horizon: Length, dim: Features, epsilon: Budget, delta: Delta, *, corruption_bound: Fourth = 0.0
 ) -> float:
     """Robust regret of Byzantine-UCB-DP-MoM, up to constants and logarithms.
 

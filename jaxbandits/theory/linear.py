@@ -45,9 +45,8 @@ def robust_linear_reward_bound(
     (200.0, 4400.0)
     """
     share = corruption * dim
-    return q.cut_at_max_gap(
-        (math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon), horizon, max_gap
-    )
+    bound = (math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon)
+    return q.cut_at_max_gap(bound, horizon, max_gap)
 
 
 @declare(source="Equation 58 and Theorem 1.4; `docs/formulas/robust_linear.md#bounds`.")
@@ -128,9 +127,8 @@ def cw_bound(
     >>> round(cw_bound(4, 4000, 0, failure_prob=0.05)), round(cw_bound(4, 4000, 50, failure_prob=0.05))
     (4100, 23557)
     """
-    ridge = number(
-        "ridge", ridge, float(feature_norm**2), remedy="the bound needs a ridge of at least feature_norm squared"
-    )
+    remedy = "the bound needs a ridge of at least feature_norm squared"
+    ridge = number("ridge", ridge, float(feature_norm**2), remedy=remedy)
     radius, threshold = radius_and_weight(
         dim, horizon, corruption_budget, ridge, noise_scale, theta_norm, feature_norm, failure_prob
     )
@@ -141,7 +139,6 @@ def cw_bound(
 
 def __getattr__(name: str) -> object:
     if name in ("counts", "mean_square", "lambda_value", "gamma_practical", "gamma_paper"):
-        raise ImportError(
-            f"jaxbandits.theory.linear.{name} is jaxbandits.algorithms.linear.formulas.{name} since 0.2.0"
-        )
+        here, there = f"jaxbandits.theory.linear.{name}", f"jaxbandits.algorithms.linear.formulas.{name}"
+        raise ImportError(f"{here} is {there} since 0.2.0")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -66,9 +66,8 @@ def tuning_of_users(
         return reference_tuning(scale, shift, horizon, dim, feature_norm)
     root, log = 4 * math.sqrt(dim) + 2 * math.log(2 * horizon / FAILURE_PROB), math.log(horizon)
     shift, quartic = scale * root, math.sqrt(scale) * (math.sqrt(3 * root) + math.sqrt(dim / root)) * dim * log
-    return LinearTuning(
-        scale, scale, scale, ridge_root=2 * shift, width=Width(2 * scale * math.sqrt(dim * log), quartic)
-    )
+    width = Width(2 * scale * math.sqrt(dim * log), quartic)
+    return LinearTuning(scale, scale, scale, ridge_root=2 * shift, width=width)
 
 
 def local_tuning(

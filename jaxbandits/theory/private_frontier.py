@@ -18,6 +18,8 @@ from jaxbandits.typing import Scalar
 from jaxbandits.validation import declare
 
 Mean = Annotated[Probability, Doc("A mean.")]
+Rho = Annotated[Scalar, Gt(0), Le(math.inf), Doc("Budget of zero-concentrated privacy.")]
+IndexScale = Annotated[Positive, Doc("beta.")]
 
 PAPER = "Azize, Wu, Honda, Orabona, Ito and Basu 2025 (arXiv 2505.05613)"
 HOW_READ = "through a detailed summary"
@@ -106,12 +108,7 @@ def private_minimax_lower_bound(num_arms: Arms, horizon: Plays, epsilon: Epsilon
     source="Derived for the algorithm of Azize and Basu 2023 (arXiv 2309.00557) as recalled: "
     "`docs/formulas/private_frontier.md#adac-ucb`"
 )
-def adac_ucb_bound(
-    means: Means,
-    horizon: Plays,
-    rho: Annotated[Scalar, Gt(0), Le(math.inf), Doc("Budget of zero-concentrated privacy.")],
-    index_scale: Annotated[Positive, Doc("beta.")] = 3.1,
-) -> float:
+def adac_ucb_bound(means: Means, horizon: Plays, rho: Rho, index_scale: IndexScale = 3.1) -> float:
     """Leading terms of AdaC-UCB's regret: 8 beta log T / D + 8 sqrt(beta log T / rho), summed over the worse arms.
 
     It is the sum over the arms of gap D > 0, in units of a reward, without terms of lower order in T. It may exceed T.
@@ -128,6 +125,7 @@ def adac_ucb_bound(
 
 Budget = Annotated[declared.Epsilon, Doc("Privacy budget of one report.")]
 MomentOrder = Annotated[Scalar, Ge(2), Le(math.inf), Doc("Order k of the moment that is bounded by 1.")]
+Reports = Annotated[int, Ge(1), Doc("Number of reports.")]
 CorruptionOrder = Annotated[
     Literal["after", "before"], Doc("Whether reports are corrupted after the clients' noise, or rewards before it.")
 ]
@@ -143,19 +141,12 @@ def _shares(
 
 @declare(source="`docs/formulas/private_frontier.md#local-privacy-and-corruption`")
 def local_mean_rate(
-    n: Annotated[int, Ge(1)],
-    epsilon: Budget,
-    moment_order: MomentOrder,
-    corruption: Corruption,
-    order: CorruptionOrder = "after",
+    n: Reports, epsilon: Budget, moment_order: MomentOrder, corruption: Corruption, order: CorruptionOrder = "after"
 ) -> float:
     """Order of the error of a mean from n locally private reports, with constant 1.
 
     It is A^(1 - 1/k) + (c / sqrt n)^(1 - 1/k), c = (e^epsilon + 1) / (e^epsilon - 1); A is c alpha "after", alpha
     "before".
-
-    Args:
-        n: Number of reports.
 
     >>> [round(local_mean_rate(10_000, 0.5, 2.0, 0.05, order), 3) for order in ("before", "after")]
     [0.426, 0.654]

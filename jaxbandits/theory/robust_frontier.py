@@ -16,7 +16,7 @@ from jaxbandits.typing import Float, Scalar, Tensor, Vector
 from jaxbandits.validation import array, declare
 
 AtLeastTwo = Annotated[Plays, Ge(2)]
-CorruptionBudget = Annotated[
+Budget = Annotated[
     NonNegative, Doc("C: the sum over plays of the largest corruption of any arm, chosen before the arm is known.")
 ]
 
@@ -31,10 +31,7 @@ def _gaps(means: Tensor, horizon: int, failure_prob: Scalar | None) -> tuple[Any
     "`docs/formulas/robust_frontier.md#multilayer-elimination`"
 )
 def multilayer_bound(
-    means: Means,
-    horizon: AtLeastTwo,
-    corruption_budget: CorruptionBudget = 0.0,
-    failure_prob: FailureProb | None = None,
+    means: Means, horizon: AtLeastTwo, corruption_budget: Budget = 0.0, failure_prob: FailureProb | None = None
 ) -> Order:
     """Order of the multi-layer race's regret, up to constants: (K C ln(K T / p) + ln T) ln(K T / p) / D, summed.
 
@@ -50,10 +47,7 @@ def multilayer_bound(
 
 @declare(source="Gupta, Koren and Talwar 2019 (arXiv 1902.08647), abstract: `docs/formulas/robust_frontier.md#barbar`")
 def barbar_bound(
-    means: Means,
-    horizon: AtLeastTwo,
-    corruption_budget: CorruptionBudget = 0.0,
-    failure_prob: FailureProb | None = None,
+    means: Means, horizon: AtLeastTwo, corruption_budget: Budget = 0.0, failure_prob: FailureProb | None = None
 ) -> Order:
     """Order of BARBAR's regret, up to constants: K C, and ln(T) ln(K ln(T) / p) / D summed over the worse arms.
 
@@ -95,10 +89,8 @@ def wide_elimination_bound(
     values, failure = np.asarray(means), 1 / horizon if failure_prob is None else failure_prob
     noise = 8 * noise_scale**2 * math.log(2 * len(values) * horizon / failure)
     gaps = values.max() - values
-    return math.fsum(
-        gap * (1 + ((math.sqrt(noise) + math.sqrt(noise + 4 * corruption_budget * gap)) / gap) ** 2)
-        for gap in gaps[gaps > 0]
-    )
+    gaps, root = gaps[gaps > 0], math.sqrt(noise)
+    return math.fsum(gap * (1 + ((root + math.sqrt(noise + 4 * corruption_budget * gap)) / gap) ** 2) for gap in gaps)
 
 
 @declare(source="Ours: `docs/formulas/robust_frontier.md#robust-frontier-budgets`.")

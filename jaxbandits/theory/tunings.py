@@ -41,9 +41,8 @@ def check_epsilon(
         ValueError: If epsilon lies outside [1/T, 1].
     """
     if not (1 - 1e-6) / horizon <= epsilon <= 1:
-        raise ValueError(
-            f"epsilon = {epsilon!r}: the theory covers 1/T <= epsilon <= 1 (T = {horizon}); choose the window yourself"
-        )
+        covers = f"the theory covers 1/T <= epsilon <= 1 (T = {horizon})"
+        raise ValueError(f"epsilon = {epsilon!r}: {covers}; choose the window yourself")
     return float(epsilon)
 
 
@@ -90,9 +89,8 @@ def refuse(
         low, high = (low, middle) if works(middle) else (middle, high)
     given = ", ".join(f"{name} = {x:.6g}" if isinstance(x, float) else f"{name} = {x}" for name, x in sizes.items())
     enlarge = f"the smallest T that works is {high}: enlarge the horizon"
-    raise ValueError(
-        f"{what} at {given}; {enlarge if high < 2**62 else 'no T works: change the others'}, or give {remedy}"
-    )
+    change = enlarge if high < 2**62 else "no T works: change the others"
+    raise ValueError(f"{what} at {given}; {change}, or give {remedy}")
 
 
 @declare(source="Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.")
@@ -153,14 +151,15 @@ def exp3_noisy_tuning(
 
 
 @declare(source="Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.")
-def ftpl_tuning(
-    num_arms: Arms, horizon: Plays, epsilon: Covered
-) -> Annotated[dict[str, Any], Doc("``learning_rate``, ``tries``, ``window`` and ``noise_scale``.")]:
+def ftpl_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered) -> dict[str, Any]:
     """Tuning of FTPL inside Algorithm 1.
 
     tries = ceil(sqrt(K n)) and
     learning_rate = min(sqrt(log K / (K n + 10 K n L^2)), 1 / (sqrt(K n) (1 + 4 log n))) with n = epsilon T and
     L = log(K n).
+
+    Returns:
+        ``learning_rate``, ``tries``, ``window`` and ``noise_scale``.
 
     Raises:
         ValueError: If an argument lies outside its range, or L <= 0.
@@ -175,15 +174,18 @@ def ftpl_tuning(
 
 
 @declare(source="Asi, Raman and Talwar 2025, Lemma E.4: `docs/formulas/private_adversarial.md#ftpl`.")
-def ftpl_noisy_tuning(
-    num_arms: Arms,
-    horizon: Annotated[Plays, Doc("Number of updates J.")],
-    noise_scale: Annotated[NonNegative, Doc("Scale lam of the noise.")],
-) -> Annotated[dict[str, Any], Doc("``learning_rate`` and ``tries``.")]:
+def ftpl_noisy_tuning(num_arms: Arms, horizon: Plays, noise_scale: NonNegative) -> dict[str, Any]:
     """Tuning of FTPL on losses with Laplace noise.
 
     tries = ceil(sqrt(K J)) and
     learning_rate = min(sqrt(log K / (K J (1 + 10 lam^2 log^2(K J)))), 1 / (sqrt(K J) (1 + 4 lam log J))).
+
+    Args:
+        horizon: Number of updates J.
+        noise_scale: Scale lam of the noise.
+
+    Returns:
+        ``learning_rate`` and ``tries``.
     """
     k, j, lam = num_arms, horizon, noise_scale
     first = math.sqrt(math.log(k) / (k * j * (1 + 10 * lam**2 * math.log(k * j) ** 2)))
@@ -258,14 +260,11 @@ def batched_exp4_tuning(
     k, n = num_arms, num_experts
     given = {"learning_rate": learning_rate, "mixing": mixing, "window": window}
     if math.isinf(epsilon) and (missing := [name for name, value in given.items() if value is None]):
-        raise ValueError(
-            f"epsilon = inf leaves {', '.join(missing)} without a theory: give learning_rate, mixing and window"
-        )
+        remedy = "give learning_rate, mixing and window"
+        raise ValueError(f"epsilon = inf leaves {', '.join(missing)} without a theory: {remedy}")
     if any(value is None for value in given.values()) and math.log(1 / delta) < 0.91 * epsilon:
-        raise ValueError(
-            f"delta = {delta!r} is too large for epsilon = {epsilon!r}: the theorem needs log(1/delta) >= 0.91 epsilon"
-            f"; take delta at most {math.exp(-0.91 * epsilon):.4g}"
-        )
+        needed = f"the theorem needs log(1/delta) >= 0.91 epsilon; take delta at most {math.exp(-0.91 * epsilon):.4g}"
+        raise ValueError(f"delta = {delta!r} is too large for epsilon = {epsilon!r}: {needed}")
     more = n * math.log(1 / delta)
 
     def rate_window_mixing(t):
@@ -290,9 +289,8 @@ def batched_exp4_tuning(
         window = integer("window", window, 1, horizon)
     rate, tau, share = rate_window_mixing(horizon)
     if not works(horizon):
-        what = (
-            f"the theory's learning rate is {rate:.4g}, window {tau}, mixing {share:.4g}; needed are < 1, <= T and <= 1"
-        )
+        what = f"the theory's learning rate is {rate:.4g}, window {tau}, mixing {share:.4g}"
+        what += "; needed are < 1, <= T and <= 1"
         sizes = {"K": k, "N": n, "T": horizon, "epsilon": epsilon, "delta": delta}
         refuse(what, works, remedy="learning_rate, mixing and window", **sizes)
     scale = 0.0 if math.isinf(epsilon) else 3 * k * math.sqrt(more) / (share * tau * epsilon)

@@ -9,17 +9,8 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.shared import (
-    against,
-    by_value,
-    horizon_of,
-    in_order,
-    ratios,
-    regrets,
-    series,
-    short,
-    with_numeric_key,
-)
+from jaxbandits.papers import shared
+from jaxbandits.papers.shared import against, by_value, horizon_of, ratios, regrets, series, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import SPENT, final_regret
@@ -67,7 +58,7 @@ def ratios_to_bound(results: Results) -> pd.DataFrame:
         uniform = horizon * (max(means) - sum(means) / len(means))
         frames.append(frame.assign(instance=name, ratio=frame["mean"] / bound, uniform=frame["mean"] / uniform))
     table = pd.concat(frames, ignore_index=True)
-    return table.assign(text=short(table["ratio"], 100))
+    return table.assign(text=shared.short(table["ratio"], 100))
 
 
 CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
@@ -76,17 +67,16 @@ CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
 def draw(instance: str, results: Results) -> plot.Plot:
     frame = ratios_to_bound({instance: results[instance]} if instance in results else results)
     return plot.heatmap(
-        in_order(frame, list(PRIVATE)[::-1]), "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, width=6.0,
+        shared.in_order(frame, list(PRIVATE)[::-1]), "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, width=6.0,
         names={"epsilon": "ε", "algorithm": ""},
         caption=f"{instance} instance; regret over ln T times the coefficient of the central lower bound",
     )  # fmt: skip
 
 
-def claims(results: Results) -> list[Claim]:
-    return [
-        Claim(f"{instance}: {label} over the lower bound", "", series(part["epsilon"], part["ratio"], "{y:.2f} at {x}"))
-        for (instance, label), part in ratios_to_bound(results).groupby(["instance", "algorithm"], sort=False)
-    ]
+def claims(results: Results) -> Claims:
+    for (instance, label), part in ratios_to_bound(results).groupby(["instance", "algorithm"], sort=False):
+        measured = series(part["epsilon"], part["ratio"], "{y:.2f} at {x}")
+        yield Claim(f"{instance}: {label} over the lower bound", "", measured)
 
 
 PICTURES = {name: partial(draw, name) for name in INSTANCES}
@@ -121,13 +111,8 @@ def by_budget(results: Results):
     return with_numeric_key(results["models"], "epsilon")
 
 
-TRUST_PICTURE = against(
-    by_budget,
-    "epsilon",
-    names={"epsilon": "spent ε"},
-    width=6.0,
-    caption=f"Bernoulli arms {INSTANCES['easy']}; at the same spent ε, Skellam noise at δ = {DELTA:g}",
-)
+CAPTION = f"Bernoulli arms {INSTANCES['easy']}; at the same spent ε, Skellam noise at δ = {DELTA:g}"
+TRUST_PICTURE = against(by_budget, "epsilon", names={"epsilon": "spent ε"}, caption=CAPTION, width=6.0)
 
 
 def trust_claims(results: Results) -> Claims:
@@ -138,10 +123,6 @@ def trust_claims(results: Results) -> Claims:
     yield from [Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)) for label in there]
 
 
-TRUST = Study(
-    "Whom to trust: server, secure aggregation, nobody",
-    "docs/formulas/private_frontier.md#secure-aggregation",
-    trust_sweeps,
-    {"models": TRUST_PICTURE},
-    trust_claims,
-)
+TITLE = "Whom to trust: server, secure aggregation, nobody"
+SOURCE = "docs/formulas/private_frontier.md#secure-aggregation"
+TRUST = Study(TITLE, SOURCE, trust_sweeps, {"models": TRUST_PICTURE}, trust_claims)

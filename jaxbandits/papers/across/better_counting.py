@@ -50,21 +50,16 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 JOINTLY, QUIET = "jointly private LinUCB, 20 arms, d = 5", "Byzantine-UCB, ten agents, no attack"
+picture = partial(against, width=6.0)
+every_play = lambda results: results["every-play"].squeeze("window", drop=True)
+at_horizon = lambda ds: {"horizon": min(HORIZON, int(ds["horizon"].values[-1]))}
+EPISODES = {"select": {"epsilon": 1.0}, "names": {"window": "plays L of an episode"}}
 PICTURES = {
-    "agents": against(
-        lambda results: results["every-play"].squeeze("window", drop=True), "epsilon",
-        caption=f"{QUIET}; a message after every play", width=6.0,
-    ),
-    "episodes": against(
-        "episodes", "window", select={"epsilon": 1.0}, names={"window": "plays L of an episode"},
-        caption=f"{QUIET}; ε = 1", width=6.0,
-    ),
-    "users": against(
-        "users", "epsilon", select=lambda ds: {"horizon": min(HORIZON, int(ds["horizon"].values[-1]))}, caption=JOINTLY,
-        width=6.0,
-    ),
-    "horizons": against("users", "horizon", select={"epsilon": 1.0}, caption=f"{JOINTLY}; ε = 1", width=6.0),
-}  # fmt: skip
+    "agents": picture(every_play, "epsilon", caption=f"{QUIET}; a message after every play"),
+    "episodes": picture("episodes", "window", caption=f"{QUIET}; ε = 1", **EPISODES),
+    "users": picture("users", "epsilon", select=at_horizon, caption=JOINTLY),
+    "horizons": picture("users", "horizon", select={"epsilon": 1.0}, caption=f"{JOINTLY}; ε = 1"),
+}
 
 
 def regret_by_cell(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:

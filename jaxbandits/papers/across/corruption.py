@@ -13,7 +13,7 @@ from jaxbandits import provenance
 from jaxbandits.formatting import percent
 from jaxbandits.papers.byzantine.instance import FEDERATED
 from jaxbandits.papers.byzantine.instance import target as pointing_away
-from jaxbandits.papers.private_robust_mab.experiments import PARETO
+from jaxbandits.papers.private_robust_mab.experiments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, target, with_batches
 from jaxbandits.papers.shared import by_value, ratio_interval, ratios, regrets, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
@@ -29,10 +29,7 @@ BYZANTINE = {  # the belief sets the constants of both, and how many values the 
 }
 QUICK = "M1, reports of 30"
 LINEAR = {LARGE: {QUICK: M1, "M2, reports of 30": M2}, SMALL: {"M1, reports of 3": M1}}
-BLOCKS = {
-    "PRM elimination": partial(a.prm_elimination, epsilon=EPSILON),
-    "PRM-UCB": partial(a.prm_ucb, epsilon=EPSILON),
-}
+BLOCKS = {label: partial(PRM[label], epsilon=EPSILON) for label in ("PRM elimination", "PRM-UCB")}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -50,10 +47,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "blocks": sweep_shares(blocks, PARETO, 50_000 if full else 2000, shares, "reward_adversary", swapped),
     }
     for size, labels in (LINEAR if full else {LARGE: {QUICK: M1}}).items():
-        models = with_batches(labels, horizon)
-        declared[f"reports-{size:g}"] = sweep_shares(
-            models, GAUSSIAN, horizon, shares, "message_adversary", target(size)
-        )
+        models, attack = with_batches(labels, horizon), target(size)
+        declared[f"reports-{size:g}"] = sweep_shares(models, GAUSSIAN, horizon, shares, "message_adversary", attack)
     return declared
 
 
@@ -139,15 +134,12 @@ def _places(reward: float | str, report: float) -> dict[str, tuple[float, float,
 LDP_UCB, NOT_TOLD, TOLD = "LDP-UCB", "elimination, told of none", "elimination, told the share"
 ELIMINATION = a.local_robust_elimination
 # by kind of reward: a corrupted reward, an outlying report, the environment, the algorithms
+BINARY = {LDP_UCB: partial(a.ldp_ucb, mechanism="randomized_response")}
+BINARY |= dict.fromkeys((NOT_TOLD, TOLD), partial(ELIMINATION, moment_order=float("inf")))
+HEAVY = dict.fromkeys((NOT_TOLD, TOLD), partial(ELIMINATION, truncation="clip"))
 KINDS: dict[str, tuple[Any, ...]] = {
-    "binary": (
-        1.0,
-        10.0,
-        partial(e.bernoulli_arms, means=[0.9, 0.7, 0.5, 0.3, 0.1]),
-        {LDP_UCB: partial(a.ldp_ucb, mechanism="randomized_response")}
-        | dict.fromkeys((NOT_TOLD, TOLD), partial(ELIMINATION, moment_order=float("inf"))),
-    ),
-    "heavy": ("inf", 1000.0, PARETO, dict.fromkeys((NOT_TOLD, TOLD), partial(ELIMINATION, truncation="clip"))),
+    "binary": (1.0, 10.0, partial(e.bernoulli_arms, means=[0.9, 0.7, 0.5, 0.3, 0.1]), BINARY),
+    "heavy": ("inf", 1000.0, PARETO, HEAVY),
 }
 
 
@@ -183,15 +175,8 @@ def place_claims(results: Results) -> Claims:
         yield Claim(f"{kind}: {label}, reports by honest ones over rewards", said, compared)
 
 
-PLACES = Study(
-    "Corruption before or after local privacy",
-    "docs/formulas/private_frontier.md#local-privacy-and-corruption",
-    place_sweeps,
-    {
-        "ldp-ucb": partial(draw_place, "binary", LDP_UCB, "rewards of 0 and 1"),
-        "elimination": partial(draw_place, "binary", TOLD, "rewards of 0 and 1"),
-        "elimination-not-told": partial(draw_place, "binary", NOT_TOLD, "rewards of 0 and 1"),
-        "heavy": partial(draw_place, "heavy", TOLD, "Pareto rewards"),
-    },
-    place_claims,
-)
+SHOWN = {"ldp-ucb": LDP_UCB, "elimination": TOLD, "elimination-not-told": NOT_TOLD}
+PLACE_PICTURES = {key: partial(draw_place, "binary", label, "rewards of 0 and 1") for key, label in SHOWN.items()}
+PLACE_PICTURES["heavy"] = partial(draw_place, "heavy", TOLD, "Pareto rewards")
+SOURCE = "docs/formulas/private_frontier.md#local-privacy-and-corruption"
+PLACES = Study("Corruption before or after local privacy", SOURCE, place_sweeps, PLACE_PICTURES, place_claims)

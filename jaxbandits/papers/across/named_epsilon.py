@@ -195,12 +195,8 @@ WIDE = {
     "central, Laplace": partial(a.private_elimination, mechanism="laplace", noise_scale=NOISE),
 }
 ONLINE = "OnlineUCB, reward only"
-PAIRS = (
-    ("arms", "HTINF in batches", "PRM elimination"),
-    ("arms", "LDP-EXP3", "LDP-UCB"),
-    ("linear", "M1", ONLINE),
-    ("linear", "M2", ONLINE),
-)
+PAIRS = [("arms", "HTINF in batches", "PRM elimination"), ("arms", "LDP-EXP3", "LDP-UCB")]
+PAIRS += [("linear", "M1", ONLINE), ("linear", "M2", ONLINE)]
 
 
 def compute_spending(full: bool) -> dict[str, Any]:
@@ -236,10 +232,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     given = {f"{x:g}": (x, *(2 * x for _ in keys[1:])) for x in ([0.3, 1.0, 3.0, 10.0] if full else [0.3, 1.0])}
     arms, environment = few(ON_ARMS, full, list(ON_ARMS)[:2]), partial(e.bernoulli_arms, means=ARMS)
     epsilons = {"epsilon": [0.1, 0.3, 1.0] if full else [0.3, 1.0]}
-    return {
-        "arms": swept(arms, environment, horizon, seeds, grid=epsilons),
-        "linear": swept({**linear, "LinUCB, not private": a.linucb}, LINEAR, horizon, seeds, grid={keys: given}),
-    }
+    declared = {"arms": swept(arms, environment, horizon, seeds, grid=epsilons)}
+    everyone = linear | {"LinUCB, not private": a.linucb}
+    return declared | {"linear": swept(everyone, LINEAR, horizon, seeds, grid={keys: given})}
 
 
 CUTS = (0.0, 0.1, 0.5, 0.9, 1.01, 1.5, 3.0, 100.0)
@@ -300,10 +295,7 @@ def _spending(row: dict[Any, Any]) -> Claim:
     return Claim(f"ε spent by {label}", source.quote_claim("at most what is named"), ", ".join(parts), evidence)
 
 
-PICTURES: dict[str, Any] = {group: partial(draw, group) for group in GROUPS} | {
-    f"regret-{name}": against(
-        partial(by_budget, name), "epsilon", names={"epsilon": "spent ε"}, caption=caption, width=6.0
-    )
-    for name, caption in CAPTIONS.items()
-}
+SPENT = partial(against, names={"epsilon": "spent ε"}, width=6.0)
+PICTURES: dict[str, Any] = {group: partial(draw, group) for group in GROUPS}
+PICTURES |= {f"regret-{key}": SPENT(partial(by_budget, key), "epsilon", caption=x) for key, x in CAPTIONS.items()}
 STUDY = Study(__doc__, "all five papers", sweeps, PICTURES, claims, compute_spending)

@@ -24,13 +24,9 @@ BUDGET, LINEAR_BUDGET = 100.0, 50.0
 SIZES = (0.01, 1000.0, "log")
 REWARDS = {"kind": ["fixed", "swapped", "sign_flip", "random_sign", "target"], "value": SIZES}
 REPORTS = {"kind": ["fixed", "random_sign", "target", "in_range"], "value": SIZES}
-SPENT = {
-    "kind": ["lower_best", "raise_worst", "empirical_best"],
-    "schedule": ["early", "late", "uniform", "burst"],
-    "size": (0.05, 1.0),
-    "margin": (0.0, 0.2),
-}
-PER_PLAY = SPENT | {"kind": ["lower_best", "raise_worst"]}  # the other kind needs arms that stay
+SCHEDULES = ["early", "late", "uniform", "burst"]
+PER_PLAY = {"kind": ["lower_best", "raise_worst"], "schedule": SCHEDULES, "size": (0.05, 1.0), "margin": (0.0, 0.2)}
+SPENT = PER_PLAY | {"kind": ["lower_best", "raise_worst", "empirical_best"]}  # the last one needs arms that stay
 AGENTS = {"kind": ["target", "sign_flip", "inner_product", "alie", "noise"], "scale": SIZES}
 
 
@@ -66,13 +62,12 @@ RACES = {
     "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, failure_prob=0.05),
 }
 NORMALS = {"CRIMED": partial(a.crimed, corruption_bound=SHARE)}
+TAILED = partial(a.robust_oful, moment_scale=0.5)
 WEIGHTED = {
     "OFUL under a budget": partial(a.cw_oful, corruption_budget=0.0, radius_scale=0.3),
     "CW-OFUL told the budget": partial(a.cw_oful, corruption_budget=LINEAR_BUDGET, radius_scale=0.3),
     "Hvt-LinUCB under a budget": partial(a.hvt_linucb, moment_scale=0.5, radius_scale=1e-4),
-    "robust OFUL told the budget": partial(
-        a.robust_oful, moment_scale=0.5, corruption_budget=LINEAR_BUDGET, radius_scale=1e-4
-    ),
+    "robust OFUL told the budget": partial(TAILED, corruption_budget=LINEAR_BUDGET, radius_scale=1e-4),
 }
 BLOCKS = {label: partial(made, epsilon=EPSILON, corruption_bound=SHARE) for label, made in PRM.items()}
 LOCAL = {"local elimination": partial(a.local_robust_elimination, epsilon=EPSILON, corruption_after=SHARE)}
@@ -83,11 +78,11 @@ LINEAR = {
     "trimmed elimination": partial(a.trimmed_elimination, corruption_bound=SHARE),
     "Bogunovic et al.": a.bogunovic_elimination,
 }
+ROBUST_RULES = {label: rule for label, rule in AGGREGATES.items() if label != "mean"}
 FEDERATED_RULES = {
-    label: partial(rule, window=10, corruption_bound=AGENT_SHARE)
-    for label, rule in AGGREGATES.items()
-    if label != "mean"
-} | {"mean of agents": partial(AGGREGATES["mean"], window=10)}
+    **{label: partial(rule, window=10, corruption_bound=AGENT_SHARE) for label, rule in ROBUST_RULES.items()},
+    "mean of agents": partial(AGGREGATES["mean"], window=10),
+}
 
 
 def settings(full: bool) -> list[AttackSetting]:
@@ -115,27 +110,22 @@ def table_seeds(full: bool) -> range:
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """The default attack on each algorithm."""
-    return {
-        label: swept(
-            {label: algorithm},
-            one.environment,
-            one.horizon,
-            table_seeds(full),
-            **{f"{one.slot}_adversary": one.adversary},
-        )
-        for one in settings(full)
-        for label, algorithm in one.algorithms.items()
-    }
+    seeds, declared = table_seeds(full), {}
+    for one in settings(full):
+        attack = {f"{one.slot}_adversary": one.adversary}
+        for label, algorithm in one.algorithms.items():
+            declared[label] = swept({label: algorithm}, one.environment, one.horizon, seeds, **attack)
+    return declared
 
 
 def searches(full: bool) -> dict[str, Search]:
     """A search for each algorithm, all of as many trials."""
     size = {"seeds": 64 if full else 8, "trials": 32 if full else 5, "report_seeds": table_seeds(full)}
-    return {
-        f"{label}, attacked": Search({"algorithm": {label: algorithm}} | one | size)
-        for one in map(AttackSetting._asdict, settings(full))
-        for label, algorithm in one.pop("algorithms").items()
-    }
+    found = {}
+    for one in map(AttackSetting._asdict, settings(full)):
+        for label, algorithm in one.pop("algorithms").items():
+            found[f"{label}, attacked"] = Search({"algorithm": {label: algorithm}} | one | size)
+    return found
 
 
 def again(label: str, *, full: bool = True, **attack: Any) -> xr.Dataset:
@@ -156,9 +146,8 @@ def claims(results: Results) -> Claims:
         yield Claim(f"{label}: the worst attack found", "", f"{attack}, {_corruption_words(about)}")
         measured = "; ".join(map(_interval, (report, default, report - default)))
         yield Claim(f"{label}: regret under it; the default attack; the difference", "", measured)
-        yield Claim(
-            f"{label}: search value (biased upwards)", "", format_number(float(found.trials.search_value.max()))
-        )
+        biased = format_number(float(found.trials.search_value.max()))
+        yield Claim(f"{label}: search value (biased upwards)", "", biased)
         yield Claim(f"{label}: again", "", f"`{__name__}.again({', '.join([repr(label), *exact])})`")
 
 

@@ -91,13 +91,8 @@ def claims(results: Results) -> Claims:
     yield Claim("the mean breaks", "vulnerable to attacks on even a single agent", measured, evidence)
 
 
-STUDY = Study(
-    __doc__,
-    "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules",
-    sweeps,
-    {"map": PICTURE},
-    claims,
-)
+SOURCE = "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules"
+STUDY = Study(__doc__, SOURCE, sweeps, {"map": PICTURE}, claims)
 
 # ---- the radius (a tenth of the printed one, or none) and the attack (three of ten agents, or nobody) are crossed
 
@@ -195,18 +190,12 @@ def horizon_claims(results: Results) -> Claims:
 
 def law_claims(results: Results) -> Claims:
     """Exponents of N, d and alpha at one horizon."""
+    of_agents = dict.fromkeys((BONUS, GREEDY), "N, hence 0 for one agent (Theorem 2)")
+    of_share = {BONUS: "hidden in constants (Theorem 2)", MEDIANS: "1/4 at most, of what exceeds √T (Theorem 7)"}
     laws: dict[str, tuple[str, Any, dict[str, str]]] = {  # the letter, agents at a value, and what the paper says
-        "agents": (
-            "N",
-            lambda n: honest(SHARE, num_agents=int(n)),
-            dict.fromkeys((BONUS, GREEDY), "N, hence 0 for one agent (Theorem 2)"),
-        ),
+        "agents": ("N", lambda n: honest(SHARE, num_agents=int(n)), of_agents),
         "dim": ("d", lambda dim: honest(SHARE), dict.fromkeys((BONUS, GREEDY), "d (Theorem 2)")),
-        "share": (
-            "α",
-            lambda share: honest(float(share), num_agents=20),
-            {BONUS: "hidden in constants (Theorem 2)", MEDIANS: "1/4 at most, of what exceeds √T (Theorem 7)"},
-        ),
+        "share": ("α", lambda share: honest(float(share), num_agents=20), of_share),
     }
     for name, (letter, of, papers) in laws.items():
         ds = results[name]
@@ -220,10 +209,5 @@ def law_claims(results: Results) -> Claims:
             yield Claim(f"exponent of {letter}, an honest agent, {who}", paper, measured)
 
 
-PRICE = Study(
-    "What the bonus sets of the regret, and what the attack sets",
-    "Theorems 2 and 7",
-    price_sweeps,
-    {"horizon": draw_price},
-    price_claims,
-)
+TITLE = "What the bonus sets of the regret, and what the attack sets"
+PRICE = Study(TITLE, "Theorems 2 and 7", price_sweeps, {"horizon": draw_price}, price_claims)

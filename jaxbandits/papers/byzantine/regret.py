@@ -16,15 +16,16 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 ATTACK = target(5.0)
-CAPTION = "target attack of scale 5"
+ATTACK_WORDS = "target attack of scale 5"
+CAPTION = f"regret of an honest agent; {ATTACK_WORDS}"
+PAGE = "docs/reproductions/byzantine.md"
 
 # ---- the share of attacked agents, which the server knows
 
 WINDOW = 10
 BROKEN = 2.0  # times the regret of the mean without an attack
-COMPARED = {
-    label: rule for label, rule in AGGREGATES.items() if label != "median of means"
-}  # its groups need 1/4 at most
+# the groups of the median of means need 1/4 at most
+COMPARED = {label: rule for label, rule in AGGREGATES.items() if label != "median of means"}
 
 
 def share_sweeps(full: bool) -> dict[str, Sweep]:
@@ -54,19 +55,12 @@ def share_claims(results: Results) -> Claims:
     yield Claim(f"mean at {percent(shares[1])} attacked", paper, measured, evidence)
 
 
-SHARE_PICTURE = against(
-    by_share,
-    "corruption_bound",
-    names={"corruption_bound": "share of attacked agents"},
-    width=5.5,
-    caption=f"{NUM_AGENTS} agents, regret of an honest one; {CAPTION}",
-)
+SHARE_AXIS = {"corruption_bound": "share of attacked agents"}
+SHARE_CAPTION = f"{NUM_AGENTS} agents, regret of an honest one; {ATTACK_WORDS}"
+SHARE_PICTURE = against(by_share, "corruption_bound", names=SHARE_AXIS, caption=SHARE_CAPTION, width=5.5)
+SHARE_PICTURES = {"share": SHARE_PICTURE}
 CORRUPTION = Study(
-    "Regret against the share of attacked agents",
-    "Theorem 2; docs/reproductions/byzantine.md",
-    share_sweeps,
-    {"share": SHARE_PICTURE},
-    share_claims,
+    "Regret against the share of attacked agents", f"Theorem 2; {PAGE}", share_sweeps, SHARE_PICTURES, share_claims
 )
 
 # ---- the length of an episode: how rarely may the agents communicate?
@@ -87,8 +81,8 @@ def episode_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def by_episode(results: Results) -> xr.Dataset:
-    shares = {"attacked": SHARE, "honest": 0.0}
-    parts = [an_agent(ds[["regret", "bytes_sent"]], honest(shares[name])) for name, ds in results.items()]
+    agents = {"attacked": honest(SHARE), "honest": honest(0.0)}
+    parts = [an_agent(ds[["regret", "bytes_sent"]], agents[name]) for name, ds in results.items()]
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
@@ -106,19 +100,11 @@ def episode_claims(results: Results) -> Claims:
     yield Claim("regret while K is at least √T", paper, measured)
 
 
-EPISODE_PICTURE = against(
-    by_episode,
-    "window",
-    names={"window": "plays L of an episode"},
-    width=5.5,
-    caption=f"regret of an honest agent; {CAPTION}",
-)
+EPISODE_AXIS = {"window": "plays L of an episode"}
+EPISODE_PICTURE = against(by_episode, "window", names=EPISODE_AXIS, caption=CAPTION, width=5.5)
+EPISODE_PICTURES = {"window": EPISODE_PICTURE}
 EPISODES = Study(
-    "How rarely the agents may communicate",
-    "Theorem 2; docs/reproductions/byzantine.md",
-    episode_sweeps,
-    {"window": EPISODE_PICTURE},
-    episode_claims,
+    "How rarely the agents may communicate", f"Theorem 2; {PAGE}", episode_sweeps, EPISODE_PICTURES, episode_claims
 )
 
 # ---- the horizon. The three algorithms differ in their constants, too: ridge and radius are a tenth of the theorems'
@@ -136,11 +122,11 @@ SETTINGS = {  # the algorithm, the share of attacked agents, and the stated expo
 
 def horizon_sweeps(full: bool) -> dict[str, Sweep]:
     horizons, seeds = ([512, 2048, 8192, 32_768], 64) if full else ([64, 128, 256], 4)
-    attacked = partial(swept, environment=FEDERATED, horizon=horizons, seeds=seeds)
-    return {
-        label: attacked({label: algorithm}, message_adversary=partial(ATTACK, corruption=corruption))
-        for label, (algorithm, corruption, _) in SETTINGS.items()
-    }
+    declared = {}
+    for label, (algorithm, corruption, _) in SETTINGS.items():
+        attack = partial(ATTACK, corruption=corruption)
+        declared[label] = swept({label: algorithm}, FEDERATED, horizons, seeds, message_adversary=attack)
+    return declared
 
 
 def by_horizon(results: Results) -> xr.Dataset:
@@ -156,19 +142,11 @@ def horizon_claims(results: Results) -> Claims:
         yield from by_algorithm(alone, "horizon", "regret of an honest agent, {}".format, "T = {x:,}: {y:,.1f}")
 
 
-HORIZON_PICTURE = against(
-    by_horizon,
-    "horizon",
-    width=5.5,
-    caption=f"regret of an honest agent; {CAPTION}; scales of ridge and radius: {RATE:g} for the medians, 1 for the "
-    "mean, whose episodes have one play",
-)
+SCALES = f"scales of ridge and radius: {RATE:g} for the medians, 1 for the mean, whose episodes have one play"
+GROWTH_PICTURES = {"horizon": against(by_horizon, "horizon", caption=f"{CAPTION}; {SCALES}", width=5.5)}
+GROWTH_SOURCE = f"Theorems 2 and 7; {PAGE}"
 GROWTH = Study(
-    "The growth of robust regret with the horizon",
-    "Theorems 2 and 7; docs/reproductions/byzantine.md",
-    horizon_sweeps,
-    {"horizon": HORIZON_PICTURE},
-    horizon_claims,
+    "The growth of robust regret with the horizon", GROWTH_SOURCE, horizon_sweeps, GROWTH_PICTURES, horizon_claims
 )
 
 # ---- Proposition 1: without communication the regret grows as alpha N T; with it, it does not. A share of the agents
@@ -186,25 +164,18 @@ def alone_sweeps(full: bool) -> dict[str, Sweep]:
     return {"poisoned": swept(algorithms, FEDERATED, horizons, seeds, reward_adversary=attack)}
 
 
-ALONE_PICTURE = against(
-    "poisoned",
-    "horizon",
-    width=5.5,
-    reference={"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20},
-    caption=f"regret summed over {NUM_AGENTS} agents and the plays that were not attacked; "
-    f"{SHARE:.0%} of the agents have half of their rewards from -θ",
-)
+ALONE_CAPTION = f"regret summed over {NUM_AGENTS} agents and the plays that were not attacked; "
+ALONE_CAPTION += f"{SHARE:.0%} of the agents have half of their rewards from -θ"
+ALONE_LINE = {"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20}
+ALONE_PICTURE = against("poisoned", "horizon", reference=ALONE_LINE, caption=ALONE_CAPTION, width=5.5)
 
 
 def alone_claims(results: Results) -> Claims:
     ds = results["poisoned"]
     final = final_regret(ds)
     first, last = (int(ds["horizon"].values[i]) for i in (0, -1))
-    statements = {
-        ALONE: "at least c α N T for a constant c (Proposition 1)",
-        TOGETHER: "Õ(T^(3/4)) (Theorem 2), constants hidden",
-    }
-    for label, paper in statements.items():
+    linear, sublinear = "at least c α N T for a constant c (Proposition 1)", "Õ(T^(3/4)) (Theorem 2), constants hidden"
+    for label, paper in ((ALONE, linear), (TOGETHER, sublinear)):
         here = final.sel(algorithm=label)
         ratio, low, high = ratio_interval(here.sel(horizon=last).values / last, here.sel(horizon=first).values / first)
         measured = f"{float(ratio):.3g} of the regret a play is left when T grows {last // first}-fold"
@@ -215,24 +186,17 @@ def alone_claims(results: Results) -> Claims:
     yield Claim("isolated agents: regret over α N T at the longest horizon", "", f"{end:.3f}")
 
 
+ALONE_PICTURES = {"horizon": ALONE_PICTURE}
 ISOLATED = Study(
-    "Without communication the regret is linear",
-    "Proposition 1; Theorem 2",
-    alone_sweeps,
-    {"horizon": ALONE_PICTURE},
-    alone_claims,
+    "Without communication the regret is linear", "Proposition 1; Theorem 2", alone_sweeps, ALONE_PICTURES, alone_claims
 )
 
 # ---- the price of privacy, for bounded rewards
 
 BOUNDED = partial(FEDERATED, reward="bounded", theta_norm=0.7, noise_scale=0.3)  # |r| <= 1, Assumption 2
 DP = partial(a.byzantine_ucb, privacy="tree", constants="geometric_median", noise_scale=0.3, delta=1e-3)
-CALIBRATIONS = {
-    "exact": partial(DP, calibration="exact"),
-    "zCDP": partial(DP, calibration="zcdp"),
-    "paper": partial(DP, calibration="paper"),
-    "exact, increments": partial(DP, privacy="increment", calibration="exact"),
-}
+CALIBRATIONS = {label: partial(DP, calibration=label.lower()) for label in ("exact", "zCDP", "paper")}
+CALIBRATIONS |= {"exact, increments": partial(DP, privacy="increment", calibration="exact")}
 
 
 def private_sweeps(full: bool) -> dict[str, Sweep]:
@@ -261,10 +225,6 @@ def private_claims(results: Results) -> Claims:
     yield Claim("exact calibration has no more regret than the reconstructed noise", "", measured)
 
 
-PRIVACY = Study(
-    "The price of privacy by calibration and length of an episode",
-    "Theorem 6; docs/reproductions/byzantine.md",
-    private_sweeps,
-    {"one": partial(draw_private, 1), "twenty": partial(draw_private, 20)},
-    private_claims,
-)
+PRIVATE_TITLE = "The price of privacy by calibration and length of an episode"
+PRIVATE_PICTURES = {"one": partial(draw_private, 1), "twenty": partial(draw_private, 20)}
+PRIVACY = Study(PRIVATE_TITLE, f"Theorem 6; {PAGE}", private_sweeps, PRIVATE_PICTURES, private_claims)

@@ -2,6 +2,7 @@
 
 import math
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import brentq
 from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.formatting import brackets, format_number
-from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, of_each, true_privacy
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, of_each, private_rivals, true_privacy
 from jaxbandits.papers.shared import REGRET, against, regrets, series, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, nothing, swept
 from jaxbandits.reports import plot
@@ -20,13 +21,12 @@ from jaxbandits.statistics import mean_interval
 
 DELTA = 1e-3
 TRUE = [0.5, 1.0, 2.0, 5.0, 10.0]
+_RIVALS = private_rivals(delta=DELTA)
 SPENDING = {
     "OnlineUCB, pair": partial(a.online_ucb, delta=DELTA),
     "OnlineUCB, reward only": partial(a.online_ucb, delta=DELTA, private_features=False),
-    "LDP": partial(a.ldp_linucb, preset="reference", delta=DELTA),
-    "SDP-Amp": partial(a.shuffle_linucb, preset="reference", delta=DELTA, protocol="amplified"),
-    "SDP-Vec": partial(a.shuffle_linucb, preset="reference", delta=DELTA, protocol="vector"),
-    "JDP, binary tree": partial(a.jdp_linucb, preset="reference", delta=DELTA, tree="binary"),
+    **{label: _RIVALS[label] for label in ("LDP", "SDP-Amp", "SDP-Vec")},
+    "JDP, binary tree": partial(_RIVALS["JDP"], tree="binary"),
 }
 
 
@@ -86,12 +86,9 @@ EVERY_EPSILON = 50.0  # up to where the reach is looked for: the theorem asks fo
 
 def reach_computed(full: bool) -> dict[str, Any]:
     deltas = np.unique(np.r_[np.geomspace(DELTAS[-1], DELTAS[0], 141 if full else 29), DELTAS])
-    rows = [
-        {"delta": float(delta), "epsilon": theory.printed_noise_reach(delta, length), "rewards": words}
-        for words, length in RANGES.items()
-        for delta in deltas
-    ]
-    return {"reach": pd.DataFrame(rows)}
+    at = product(RANGES.items(), deltas)
+    rows = [(float(delta), theory.printed_noise_reach(delta, length), words) for (words, length), delta in at]
+    return {"reach": pd.DataFrame(rows, columns=["delta", "epsilon", "rewards"])}
 
 
 def draw_reach(results: Results) -> plot.Plot:
@@ -126,11 +123,6 @@ def reach_claims(results: Results) -> Claims:
         yield Claim(f"{statement}: {words}", "", measured)
 
 
-REACH = Study(
-    "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2",
-    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration",
-    nothing,
-    {"reach": draw_reach},
-    reach_claims,
-    reach_computed,
-)
+TITLE = "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2"
+SOURCE = "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration"
+REACH = Study(TITLE, SOURCE, nothing, {"reach": draw_reach}, reach_claims, reach_computed)

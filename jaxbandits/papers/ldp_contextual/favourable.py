@@ -44,11 +44,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """What is played, along the spread and for both laws of features; regret along horizons in both cases."""
     horizon, seeds = (HORIZON, 16) if full else (511, 4)
     ends, fewer = ([5120, 20_480, 81_920, 512_000], 8) if full else ([64, 128, 256], 4)
-    law = partial(CONTEXTUAL, features="gaussian")
-    declared = {
-        "spread": swept(PLAYED, CONTEXTUAL, horizon, seeds, grid={"environment.spread": SPREADS[full]}),
-        "gaussian": swept(PLAYED, law, horizon, seeds),
-    }
+    declared = {"spread": swept(PLAYED, CONTEXTUAL, horizon, seeds, grid={"environment.spread": SPREADS[full]})}
+    declared["gaussian"] = swept(PLAYED, partial(CONTEXTUAL, features="gaussian"), horizon, seeds)
     for case, (spread, value) in TOLD.items():
         known, environment = partial(OGD, min_eigenvalue=value), partial(CONTEXTUAL, spread=spread)
         declared[case] = swept({ONE: known}, environment, ends, fewer, grid={"epsilon": EPSILONS})
@@ -144,9 +141,8 @@ def uniform_rate(results: Results, case: str) -> float:
 
 def draw_horizon(case: str, results: Results) -> plot.Plot:
     (spread, value), ends = TOLD[case], results[case]["horizon"].values
-    lines: list[Curve] = [
-        (f"{label}, ε = {eps:g}", ends, regret) for (label, eps), regret in regret_of(results, case).items()
-    ]
+    regrets = regret_of(results, case)
+    lines: list[Curve] = [(f"{label}, ε = {eps:g}", ends, regret) for (label, eps), regret in regrets.items()]
     lines.append((UNIFORM, ends, uniform_rate(results, case) * ends))
     caption = f"arms of spread {spread:g}; told that λ_min = {value:g}; OGD learns"
     return draw_curves("horizon", "regret", lines, names=WORDS, caption=caption, width=5.5)
@@ -238,10 +234,8 @@ def regret_claims(results: Results) -> Claims:
 
 def combiner_claims(results: Results) -> Claims:
     """From which T on the combiner of Theorem 4.1 can matter; no draw enters."""
-    measured = (
-        f"λ₂ = {2 * HORIZON**-0.125:.2f} is above 1/d = {1 / DIM:g}, the most for features of norm 1; possible "
-        f"from (2d)⁸ = {(2 * DIM) ** 8:.0e} plays on"
-    )
+    measured = f"λ₂ = {2 * HORIZON**-0.125:.2f} is above 1/d = {1 / DIM:g}, the most for features of norm 1; "
+    measured += f"possible from (2d)⁸ = {(2 * DIM) ** 8:.0e} plays on"
     paper = "bases for λ_i = 2^(i-1) T^(-1/8) (Theorem 4.1); no T is stated"
     yield Claim(f"a second base of the combiner at T = {HORIZON:,}, d = {DIM}", paper, measured)
     measured = f"from {(2 / LARGEST) ** 8:.1e} plays on for these features, whose λ_min is at most {LARGEST:g}"
@@ -256,17 +250,6 @@ def combiner_claims(results: Results) -> Claims:
     yield Claim("the condition of Theorem 4.1 in the paper's experiment", "", measured)
 
 
-STUDY = Study(
-    __doc__,
-    "Corollary 3.6, Remark 3.1, Theorem 4.1",
-    sweeps,
-    {
-        "spread": draw_spread,
-        "epochs": draw_epochs,
-        "horizon": partial(draw_horizon, "alike"),
-        "horizon-paper": partial(draw_horizon, "paper"),
-        "combiner": draw_combiner,
-    },
-    claims,
-    compute_lambda_min,
-)
+PICTURES: dict[str, Any] = {"spread": draw_spread, "epochs": draw_epochs, "horizon": partial(draw_horizon, "alike")}
+PICTURES |= {"horizon-paper": partial(draw_horizon, "paper"), "combiner": draw_combiner}
+STUDY = Study(__doc__, "Corollary 3.6, Remark 3.1, Theorem 4.1", sweeps, PICTURES, claims, compute_lambda_min)

@@ -104,28 +104,21 @@ def label_claims(whose: str, claims: Claims) -> Claims:
     return [claim._replace(statement=f"{claim.statement}: {whose}") for claim in claims]
 
 
-STUDY = Study(
-    __doc__,
-    "Figure 1; docs/formulas/ldp_contextual.md#figure-1",
-    sweeps,
-    {
-        "printed": partial(draw, "as printed"),
-        "printed-50": partial(draw, "as printed", trials=PAPER_TRIALS),
-        "reward-only": partial(draw, "reward only"),
-        "reward-only-50": partial(draw, "reward only", trials=PAPER_TRIALS),
-        "reward-only-fixed": partial(draw, "reward only", contexts="fixed"),
-    },
-    claims,
-)
+PICTURES = {
+    "printed": partial(draw, "as printed"),
+    "printed-50": partial(draw, "as printed", trials=PAPER_TRIALS),
+    "reward-only": partial(draw, "reward only"),
+    "reward-only-50": partial(draw, "reward only", trials=PAPER_TRIALS),
+    "reward-only-fixed": partial(draw, "reward only", contexts="fixed"),
+}
+STUDY = Study(__doc__, "Figure 1; docs/formulas/ldp_contextual.md#figure-1", sweeps, PICTURES, claims)
 
 # ---- Algorithm 1 wholly as printed: with the perturbation that it adds to features where lambda_min is small, and the
 # derived bound G. The study above leaves both out, which is the most favourable reading.
 
 PERTURBED = partial(PRINTED, min_eigenvalue=TOLD["paper"][1])
-FORMS = {
-    "as printed, Maler": partial(PERTURBED, gradient_bound="theory"),
-    "as printed, OGD": partial(PERTURBED, gradient_bound="theory", learner="ogd"),
-}
+AS_PRINTED = partial(PERTURBED, gradient_bound="theory")
+FORMS = {"as printed, Maler": AS_PRINTED, "as printed, OGD": partial(AS_PRINTED, learner="ogd")}
 FAVOURABLE = "most favourable, OGD"
 DEPARTURES = {
     "perturbation alone, OGD": partial(PERTURBED, learner="ogd"),
@@ -157,13 +150,8 @@ def form_claims(results: Results) -> Claims:
     yield privacy_of("as printed", FORMS["as printed, OGD"])
 
 
-PRINTED_FORM = Study(
-    "Figure 1 with Algorithm 1 wholly as printed",
-    "Figure 1, Algorithm 1",
-    form_sweeps,
-    {"curves": draw_printed},
-    form_claims,
-)
+TITLE = "Figure 1 with Algorithm 1 wholly as printed"
+PRINTED_FORM = Study(TITLE, "Figure 1, Algorithm 1", form_sweeps, {"curves": draw_printed}, form_claims)
 
 # ---- Does any width make the printed algorithm keep the orders, from none at all to a hundred times the default? The
 # study `map` has three widths. Here features and reward are perturbed, as Algorithm 1 has it, with the printed noise
@@ -213,11 +201,7 @@ def along_width(here, label: str) -> dict[float, Any]:
     return {0.0: alone} | dict(zip(here["width"].values, here.sel(algorithm=label).values, strict=True))
 
 
-WIDTH_PICTURES = {
-    f"epsilon-{epsilon:g}": against(
-        by_width, "width", select={"epsilon": epsilon}, names={"width": "scale of the width"}, width=6.0,
-        caption=f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn",
-    )
-    for epsilon in EPSILONS
-}  # fmt: skip
+along_widths = partial(against, by_width, "width", names={"width": "scale of the width"}, width=6.0)
+CAPTION = "OnlineUCB with OGD, features and reward perturbed, ε = {:g}; contexts redrawn"
+WIDTH_PICTURES = {f"epsilon-{x:g}": along_widths(select={"epsilon": x}, caption=CAPTION.format(x)) for x in EPSILONS}
 WIDE = Study("Figure 1's orders at every width", "Figure 1", width_sweeps, WIDTH_PICTURES, width_claims)

@@ -128,10 +128,8 @@ def draw(clip, results: Results) -> plot.Plot:
         held=pd.Categorical(held, COMBINATIONS),  # the same colours in both figures
     ).sort_values(["panel", "row", "column"])
     names = {"row": "", "column": "width scale (above), δ (below)"}
-    caption = (
-        f"orders of Figure 1 that hold (95%, paired, OGD, {results['map'].sizes['seed']} seeds), "
-        f"white: none; rows: calibration, what is noised; {clip} gradient bound"
-    )
+    caption = f"orders of Figure 1 that hold (95%, paired, OGD, {results['map'].sizes['seed']} seeds), "
+    caption += f"white: none; rows: calibration, what is noised; {clip} gradient bound"
     return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
 
 
@@ -183,11 +181,6 @@ def rivals(ds) -> Claim:
     return Claim("O5 (LinUCB < JDP < SDP < LDP) at every ε", "", measured)
 
 
-STUDY = Study(
-    __doc__,
-    "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1",
-    sweeps,
-    {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")},
-    claims,
-    following=confirming_sweeps,
-)
+SOURCE = "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1"
+PICTURES = {"orders": partial(draw, "practical"), "orders-theory-clip": partial(draw, "theory")}
+STUDY = Study(__doc__, SOURCE, sweeps, PICTURES, claims, following=confirming_sweeps)

@@ -52,14 +52,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     for horizon in horizons:
         none, lost = np.zeros((horizon, 2)), np.zeros((horizon, 2))
         lost[0, 1] = 1.0
+        grid = {"environment.losses": dict(zip(TABLES, (lost, none), strict=True))}
         algorithms = {label: partial(a.exp3, learning_rate=x, mixing=0.0) for label, x in rates(horizon).items()}
-        declared[f"free-{horizon}"] = swept(
-            algorithms | {PRIVATE: private},
-            partial(e.loss_table, losses=none),
-            horizon,
-            seeds,
-            grid={"environment.losses": dict(zip(TABLES, (lost, none), strict=True))},
-        )
+        algorithms[PRIVATE], table = private, partial(e.loss_table, losses=none)
+        declared[f"free-{horizon}"] = swept(algorithms, table, horizon, seeds, grid=grid)
     return declared
 
 

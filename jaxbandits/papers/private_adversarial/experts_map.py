@@ -129,10 +129,8 @@ PICTURES = {
 def claims(results: Results) -> Claims:
     frame, every = winners(results), regret_cells(results)
     right, clear = int((frame["winner"] == frame["predicted"]).sum()), frame[frame["clear"]]
-    measured = (
-        f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's "
-        f"interval is apart, in {int((clear.winner == clear.predicted).sum())}"
-    )
+    measured = f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's interval is apart, in "
+    measured += f"{int((clear.winner == clear.predicted).sum())}"
     yield Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", measured)
     for label, part in every.groupby("algorithm", sort=False):
         won, predicted = (int((frame[column] == label).sum()) for column in ("winner", "predicted"))
@@ -141,10 +139,8 @@ def claims(results: Results) -> Claims:
     bounds = results["bounds"]
     rates = bounds[bounds["region"] & bounds["panel"].str.startswith("rates")]
     least = rates["least"] == "batched EXP4"
-    measured = (
-        f"in {int(least.sum())} of the {len(rates):,} cells of that region; "
-        f"in {int((least & rates['smallest'].notna()).sum())} of them below T"
-    )
+    measured = f"in {int(least.sum())} of the {len(rates):,} cells of that region; "
+    measured += f"in {int((least & rates['smallest'].notna()).sum())} of them below T"
     yield Claim("batched EXP4 has the smallest rate", "for N ≥ K and ε ≤ 1/√T (Table 2)", measured)
     below = bounds["smallest"].notna().groupby(bounds["panel"]).agg(["sum", "size"])
     counts = {word: below.loc[f"bounds, T = {word}"] for word in BOUNDS_HORIZONS}

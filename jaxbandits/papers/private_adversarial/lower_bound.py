@@ -147,13 +147,9 @@ def worse(results: Results) -> xr.Dataset:
     return worst(joined.assign_attrs(constant_along="{}"), "sequence")
 
 
-PICTURE = against(
-    worse,
-    "epsilon",
-    reference=lambda ds: {"√(T/ε)": lambda xs: np.sqrt(int(ds.t[-1]) / xs)},
-    width=5.0,
-    caption="regret on the worst of l and the l'; theory tunings, and EXP3 with a larger rate",
-)
+CAPTION = "regret on the worst of l and the l'; theory tunings, and EXP3 with a larger rate"
+RATE = lambda ds: {"√(T/ε)": lambda xs: np.sqrt(int(ds.t[-1]) / xs)}
+PICTURE = against(worse, "epsilon", reference=RATE, caption=CAPTION, width=5.0)
 
 
 def draw_bound(results: Results) -> plot.Plot:
@@ -168,10 +164,8 @@ def draw_bound(results: Results) -> plot.Plot:
     ]
     table = pd.concat(parts, ignore_index=True).dropna(subset="ratio")
     bounds = [line for line in dict.fromkeys(table["line"]) if line.endswith(": bound")]
-    caption = (
-        "lines: the worse of the regrets on l and l'; marks: the largest bound of Lemma 5.1 over its γ, p and τ₀, "
-        f"where some satisfy it ({int((frame['satisfying'] > 0).sum())} of {len(frame)} points)"
-    )
+    caption = "lines: the worse of the regrets on l and l'; marks: the largest bound of Lemma 5.1 over its γ, p "
+    caption += f"and τ₀, where some satisfy it ({int((frame['satisfying'] > 0).sum())} of {len(frame)} points)"
     return plot.lines(
         table, "epsilon", "ratio", line="line", log="both", width=5.5, names={"ratio": "divided by √(T/ε)"},
         dotted={line: line.replace(": bound", ": regret") for line in bounds}, caption=caption,
@@ -188,10 +182,8 @@ def claims(results: Results) -> Claims:
             continue
         ratio = row["bound"] / row["rate"]
         paper = f"{row['satisfying']:,} triples; regret at least {row['bound']:,.0f} = {ratio:.2f} √(T/ε)"
-        measured = (
-            f"γ = {row['gamma']:.3g}, p = {row['p']:.3g}, τ₀ = {row['tau_0']:,.0f}: P(E_p) = {row['calm']:.2f}; "
-            f"largest τ₀ {row['latest']:,.0f}; {row['sure']:,} triples at 95%; {measured}"
-        )
+        best = f"γ = {row['gamma']:.3g}, p = {row['p']:.3g}, τ₀ = {row['tau_0']:,.0f}: P(E_p) = {row['calm']:.2f}"
+        measured = f"{best}; largest τ₀ {row['latest']:,.0f}; {row['sure']:,} triples at 95%; {measured}"
         if row["second"] > 0:
             # No verdict: gamma T / 4 is half a median of what the regret on l is half the mean of, and the second term
             # is far below every regret, so that neither could fail.

@@ -195,9 +195,8 @@ def _where(epsilons, difference) -> str:
     at = crossing(epsilons, difference)
     if math.isnan(at):
         return f"at every ε in [{epsilons[0]:g}, {epsilons[-1]:g}]" if negative[0] else "at none of these ε"
-    return f"{'below' if negative[0] else 'above'} ε = {at:.2g}" + (
-        "" if np.abs(np.diff(negative)).sum() == 1 else " and elsewhere again not"
-    )
+    elsewhere = "" if np.abs(np.diff(negative)).sum() == 1 else " and elsewhere again not"
+    return f"{'below' if negative[0] else 'above'} ε = {at:.2g}{elsewhere}"
 
 
 def compute_bounds(full: bool) -> dict[str, Any]:
@@ -221,12 +220,7 @@ BOUNDS = picture(
 )  # fmt: skip
 
 
-STUDY = Study(
-    __doc__,
-    "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5",
-    sweeps,
-    {f"{kind}_{key}": partial(figure, kind, key) for kind, key in product(("arms", "experts"), ("epsilon", "horizon"))}
-    | {"bounds": BOUNDS},
-    claims,
-    compute_bounds,
-)
+SOURCE = "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5"
+SHOWN = list(product(("arms", "experts"), ("epsilon", "horizon")))
+PICTURES = {f"{kind}_{key}": partial(figure, kind, key) for kind, key in SHOWN} | {"bounds": BOUNDS}
+STUDY = Study(__doc__, SOURCE, sweeps, PICTURES, claims, compute_bounds)

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -45,11 +46,9 @@ def shares(results: Results) -> xr.DataArray:
 def draw(results: Results) -> plot.Plot:
     share, kinds = shares(results), {CENTRAL: "batches", LOCAL: "noise on every play"}
     name = "{}, ε = T^-{:g}".format
-    lines: list[Curve] = [
-        (name(kind, power), share["horizon"].values, share.sel(algorithm=label, power=power))
-        for power in POWERS
-        for label, kind in kinds.items()
-    ]
+    lines, horizons = list[Curve](), share["horizon"].values
+    for power, (label, kind) in product(POWERS, kinds.items()):
+        lines.append((name(kind, power), horizons, share.sel(algorithm=label, power=power)))
     dotted = {name(kinds[LOCAL], power): name(kinds[CENTRAL], power) for power in POWERS}
     caption = "HTINF, two arms; the gap of 0.1, 0.3 and 1 that costs most; dotted: noise on every play (local)"
     words = {"horizon": "plays T", "share": "regret over that of uniform play"}
@@ -75,24 +74,18 @@ def claims(results: Results) -> Claims:
         measured += f"; share left {brackets(low, high)}" if power >= 0.5 else ""
         bound = "of order T under local privacy (introduction)" if power >= 0.5 else "√(KT)/ε, below T"
         yield Claim(f"regret a play along ε = T^-{power:g}: {LOCAL}", bound, measured)
-    for power in POWERS:
-        for label in ALGORITHMS:
-            means = share.sel(algorithm=label, power=power).mean("seed")
-            measured = series(means["horizon"], means, "{y:.3f} at {x:,}")
-            yield Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", measured)
+    for power, label in product(POWERS, ALGORITHMS):
+        means = share.sel(algorithm=label, power=power).mean("seed")
+        measured = series(means["horizon"], means, "{y:.3f} at {x:,}")
+        yield Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", measured)
     for power in POWERS:
         ends = [np.asarray(share.sel(algorithm=label, power=power, horizon=last)) for label in (CENTRAL, LOCAL)]
         measured = f"{times(ends[0], ends[1], 3)} of the local regret at T = {last:,}, ε = {last**-power:.2g}"
         yield Claim(f"central over local along ε = T^-{power:g}", "", measured)
 
 
-STUDY = Study(
-    "Central against local privacy below epsilon = 1 / sqrt(T)",
-    "Corollary 3.2 and the introduction",
-    sweeps,
-    {"share": draw},
-    claims,
-)
+TITLE = "Central against local privacy below epsilon = 1 / sqrt(T)"
+STUDY = Study(TITLE, "Corollary 3.2 and the introduction", sweeps, {"share": draw}, claims)
 
 # ---- the bounds with their constants, where they are below what uniform play costs. Theorem D.1 is about HTINF on
 # losses with Laplace noise of scale 1: the conversion at epsilon = 1, with batches of one play. Lemma E.4 is about FTPL
@@ -123,10 +116,8 @@ def constant_sweeps(full: bool) -> dict[str, Sweep]:
     plain = {NOISY: partial(a.private_batched, base=a.ftpl, window=1)}
     grid = {"environment.gap": gaps, "epsilon": EPSILONS}
     noisy = grid | {"epsilon": [1 / scale for scale in SCALES]}
-    declared = {
-        "arms": swept(arms, WORLD, horizon, seeds, grid=grid),
-        "noisy": swept(plain, WORLD, horizon, seeds, grid=noisy),
-    }
+    declared = {"arms": swept(arms, WORLD, horizon, seeds, grid=grid)}
+    declared["noisy"] = swept(plain, WORLD, horizon, seeds, grid=noisy)
     for gap in gaps:
         environment = e.rotating_experts(losses=WORLD(gap=gap), num_experts=NUM_EXPERTS, spread=0.0)
         inside = {("epsilon", "experts as arms.base.epsilon"): EPSILONS}
@@ -167,12 +158,11 @@ def draw_bounds(results: Results) -> plot.Plot:
     frame, horizon = worst_gap_regrets(results), int(results["arms"].t[-1])
     lines, dotted = list[Curve](), {}
     for label, part in frame[frame["algorithm"] != NOISY].groupby("algorithm", sort=False):
-        lines.append((label, part["epsilon"], part["mean"], part["low"], part["high"]))
+        epsilons, printed = part["epsilon"], f"{label}: {ORDER}"
+        lines.append((label, epsilons, part["mean"], part["low"], part["high"]))
         if label != UNIFORM:
-            dotted[f"{label}: {ORDER}"] = label
-            lines.append(
-                (f"{label}: {ORDER}", part["epsilon"], [paper_bound(label, horizon, x) for x in part["epsilon"]])
-            )
+            dotted[printed] = label
+            lines.append((printed, epsilons, [paper_bound(label, horizon, x) for x in epsilons]))
     caption = f"two arms, two experts, T = {horizon:,}: the largest mean regret over the gaps; dotted: printed bounds"
     words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
     return draw_curves("epsilon", "regret", lines, dotted=dotted, names=words, caption=caption, width=5.5)
@@ -199,15 +189,10 @@ def constant_claims(results: Results) -> Claims:
             limit = paper_bound(row.algorithm, horizon, row.epsilon)
             yield claim_of_bound(row, statement, limit, sources[row.algorithm], decides=limit < horizon / 2)
         if row.algorithm == "HTINF in batches" and row.epsilon == 1:  # batches of one play; alpha = 2, losses in [0, 1]
-            yield claim_of_bound(
-                row, "HTINF, noise of scale 1", 30 * math.sqrt(6 * NUM_ARMS * (horizon + 1)), "Theorem D.1"
-            )
+            limit = 30 * math.sqrt(6 * NUM_ARMS * (horizon + 1))
+            yield claim_of_bound(row, "HTINF, noise of scale 1", limit, "Theorem D.1")
 
 
-CONSTANTS = Study(
-    "The bounds with their constants, where they are below what uniform play costs",
-    "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4",
-    constant_sweeps,
-    {"epsilon": draw_bounds},
-    constant_claims,
-)
+BOUNDS_TITLE = "The bounds with their constants, where they are below what uniform play costs"
+SOURCE = "Corollaries 3.2, 4.3, E.1 and E.3, Theorems 4.4 and D.1, Lemma E.4"
+CONSTANTS = Study(BOUNDS_TITLE, SOURCE, constant_sweeps, {"epsilon": draw_bounds}, constant_claims)

@@ -13,17 +13,8 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
-from jaxbandits.papers.shared import (
-    RATIO,
-    REGRET,
-    REWARD_SHARE,
-    against,
-    bound_along,
-    horizon_of,
-    regrets,
-    series,
-    slope_text,
-)
+from jaxbandits.papers import shared
+from jaxbandits.papers.shared import RATIO, REGRET, REWARD_SHARE, bound_along, horizon_of, regrets, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 
@@ -93,9 +84,8 @@ def draw(key: str, at: Any, given: str, results: Results, select: Any = None, na
 def claims(results: Results) -> Claims:
     """PRM-UCB against each rival over all cells, and the regrets of everyone at one epsilon."""
     frame = pd.concat([regrets(ds).assign(attack=name) for name, ds in results.items()], ignore_index=True)
-    frame = frame[
-        (frame["corruption_bound"] > 0) | (frame["attack"] == hardest_attack(results))
-    ]  # without contamination once
+    once = frame["attack"] == hardest_attack(results)  # without contamination
+    frame = frame[(frame["corruption_bound"] > 0) | once]
     cells = frame.set_index(["attack", "epsilon", "corruption_bound", "algorithm"])
     mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
     for rival, what in ASKED_OF.items():
@@ -116,22 +106,16 @@ def claims(results: Results) -> Claims:
             yield Claim(f"regret, ε = {epsilon:g}, {attack}", "", series(everyone, row[everyone], REGRET))
 
 
-STUDY = Study(
-    "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
-    "Theorem 6.2; docs/reproductions/private_robust_mab.md", sweeps,
-    {
-        "time": draw_time,
-        "epsilon": partial(
-            draw, "epsilon", lambda x: (x, SHARE), f"{SHARE:.0%} contaminated: {{}}",
-            select={"corruption_bound": SHARE},
-        ),
-        "share": partial(
-            draw, "corruption_bound", lambda x: (EPSILON, x), f"contamination: {{}}; ε = {EPSILON}",
-            select={"epsilon": EPSILON},
-        ),
-    },
-    claims,
-)  # fmt: skip
+PAGE = "docs/reproductions/private_robust_mab.md"
+TITLE = "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment"
+BY_EPSILON = partial(draw, "epsilon", lambda x: (x, SHARE), f"{SHARE:.0%} contaminated: {{}}")
+BY_SHARE = partial(draw, "corruption_bound", lambda x: (EPSILON, x), f"contamination: {{}}; ε = {EPSILON}")
+PICTURES: dict[str, Any] = {
+    "time": draw_time,
+    "epsilon": partial(BY_EPSILON, select={"corruption_bound": SHARE}),
+    "share": partial(BY_SHARE, select={"epsilon": EPSILON}),
+}
+STUDY = Study(TITLE, f"Theorem 6.2; {PAGE}", sweeps, PICTURES, claims)
 
 # ---- E2: rewards far from zero, of which a bound on the means and a central moment are known; Cauchy contamination
 
@@ -196,13 +180,10 @@ def central_claims(results: Results) -> Claims:
     yield Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured)
 
 
-CENTRAL = Study(
-    "Rewards far from zero: a bound on the means and a central moment",
-    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md",
-    central_sweeps,
-    {"time": draw_central_time, "mean-bound": draw_bound},
-    central_claims,
-)
+CENTRAL_TITLE = "Rewards far from zero: a bound on the means and a central moment"
+CENTRAL_PICTURES = {"time": draw_central_time, "mean-bound": draw_bound}
+CENTRAL_SOURCE = f"Theorems 6.10 and 6.12; {PAGE}"
+CENTRAL = Study(CENTRAL_TITLE, CENTRAL_SOURCE, central_sweeps, CENTRAL_PICTURES, central_claims)
 
 # ---- E3: Bernoulli arms, as in papers on private bandits, with everything that a reader would compare; what knows no
 # epsilon runs once
@@ -243,22 +224,15 @@ def bernoulli_claims(results: Results) -> Claims:
         yield Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured)
 
 
-BERNOULLI_PICTURES = {"time": partial(draw_coins, "spread", 1.0)} | {
-    instance.replace(" ", "-"): against(
-        "arms",
-        "epsilon",
-        select={"environment.means": instance},
-        caption=f"Bernoulli arms, {instance}: {means}",
-        width=5.5,
-    )
-    for instance, means in COINS.items()
-}
+def draw_by_epsilon(instance, results: Results) -> plot.Plot:
+    select, caption = {"environment.means": instance}, f"Bernoulli arms, {instance}: {COINS[instance]}"
+    return plot.against(results["arms"], "epsilon", select=select, caption=caption, width=5.5)
+
+
+BERNOULLI_PICTURES = {"time": partial(draw_coins, "spread", 1.0)}
+BERNOULLI_PICTURES |= {instance.replace(" ", "-"): partial(draw_by_epsilon, instance) for instance in COINS}
 BERNOULLI = Study(
-    "Bernoulli arms, as in papers on private bandits",
-    "docs/reproductions/private_robust_mab.md",
-    bernoulli_sweeps,
-    BERNOULLI_PICTURES,
-    bernoulli_claims,
+    "Bernoulli arms, as in papers on private bandits", PAGE, bernoulli_sweeps, BERNOULLI_PICTURES, bernoulli_claims
 )
 
 # ---- E4: against epsilon and against the share, between the lower and the upper bound
@@ -287,35 +261,24 @@ def bound_claims(results: Results) -> Claims:
         key, at, _ = ALONG[name]
         upper, lower = order_lines(horizon_of(results), at).values()
         for row in statistics.slope(results[name], over=key).itertuples():
-            yield Claim(f"exponent of {what}, {row.algorithm}", paper, slope_text(row, sign))
+            yield Claim(f"exponent of {what}, {row.algorithm}", paper, shared.slope_text(row, sign))
         for label, part in regrets(results[name]).groupby("algorithm", sort=False):
             x, mean = part[key].to_numpy(), part["mean"].to_numpy()
             above, ratio = int((mean >= lower(x)).sum()), mean / upper(x)
-            measured = (
-                f"above the lower (times 1/27) at {above}, below the upper at {int((ratio <= 1).sum())} of {len(part)} "
-                f"points; {ratio.min():.2f} to {ratio.max():.2f} of the upper"
-            )
+            measured = f"above the lower (times 1/27) at {above}, below the upper at {int((ratio <= 1).sum())} of "
+            measured += f"{len(part)} points; {ratio.min():.2f} to {ratio.max():.2f} of the upper"
             paper = "orders, constants unspecified; the upper is proved for PRM elimination"
             yield Claim(f"between the bounds along {what}, {label}", paper, measured)
 
 
-BOUNDED = Study(
-    "Regret between the lower and the upper bound",
-    "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
-    bound_sweeps,
-    {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()},
-    bound_claims,
-)
+BOUND_TITLE = "Regret between the lower and the upper bound"
+BOUND_PICTURES = {name: partial(draw, *axis, name=name) for name, axis in ALONG.items()}
+BOUNDED = Study(BOUND_TITLE, f"Theorems 4.1 and 6.2; {PAGE}", bound_sweeps, BOUND_PICTURES, bound_claims)
 
 # ---- rewards replaced by inf, NaN, a million or minus a million, of which the robust algorithms are told the share
 
-OUTLIERS = {
-    "inf": partial(v.huber, value="inf"),
-    "NaN": partial(v.huber, value="nan"),
-    "1e6": partial(v.huber, value=1e6),
-    "-1e6": partial(v.huber, value=-1e6),
-    "swapped": partial(v.huber, kind="swapped"),
-}
+VALUES: dict[str, Any] = {"inf": "inf", "NaN": "nan", "1e6": 1e6, "-1e6": -1e6}
+OUTLIERS = {name: partial(v.huber, value=value) for name, value in VALUES.items()} | {"swapped": ATTACKS["swapped"]}
 ALGORITHMS = {
     "PRM elimination": partial(a.prm_elimination, epsilon=1.0, corruption_bound=SHARE),
     "PRM-UCB": partial(a.prm_ucb, epsilon=1.0, corruption_bound=SHARE),
@@ -335,26 +298,19 @@ def outlier_sweeps(full: bool) -> dict[str, Sweep]:
     """With each attack and without; algorithms that store all rewards take time as T^2: their T is short."""
     long, short, seeds = (100_000, 4000, 100) if full else (2000, 1000, 8)
     storing = {label: algorithm for label, algorithm in ALGORITHMS.items() if label not in STREAMING}
-    groups = {
-        "": ({label: ALGORITHMS[label] for label in STREAMING}, long),
-        "-kept": (few(storing, full, list(storing)[-1:]), short),
-    }
-    grid = {"reward_adversary.corruption": [0.0, SHARE]}
-    return {
-        name + group: swept(algorithms, PARETO, horizon, seeds, grid=grid, reward_adversary=attack)
-        for group, (algorithms, horizon) in groups.items()
-        for name, attack in few(OUTLIERS, full, ("inf", "1e6")).items()
-    }
+    streaming, storing = {label: ALGORITHMS[label] for label in STREAMING}, few(storing, full, list(storing)[-1:])
+    grid, declared = {"reward_adversary.corruption": [0.0, SHARE]}, {}
+    for group, algorithms, horizon in (("", streaming, long), ("-kept", storing, short)):
+        for name, attack in few(OUTLIERS, full, ("inf", "1e6")).items():
+            declared[name + group] = swept(algorithms, PARETO, horizon, seeds, grid=grid, reward_adversary=attack)
+    return declared
 
 
 def outlier_claims(results: Results) -> Claims:
     attacks = [name for name in results if not name.endswith("-kept")]
     for group in ("", "-kept"):
-        first = results[attacks[0] + group]
-        means = {
-            name: regrets(results[name + group]).set_index(["reward_adversary.corruption", "algorithm"])["mean"]
-            for name in attacks
-        }
+        first, keys = results[attacks[0] + group], ["reward_adversary.corruption", "algorithm"]
+        means = {name: regrets(results[name + group]).set_index(keys)["mean"] for name in attacks}
         nonfinite = first["nonfinite_rewards"].isel({"reward_adversary.corruption": -1}).mean("seed")
         for label in map(str, first["algorithm"].values):
             measured = series(attacks, [means[name][SHARE, label] / means[name][0.0, label] for name in attacks], RATIO)
@@ -365,10 +321,5 @@ def outlier_claims(results: Results) -> Claims:
             yield Claim(statement, SAID if label == "PRM elimination" else "", measured)
 
 
-BREAKING = Study(
-    "Five per cent of rewards replaced: who breaks",
-    "docs/formulas/private_robust_mab.md#contamination",
-    outlier_sweeps,
-    {},
-    outlier_claims,
-)
+CONTAMINATION = "docs/formulas/private_robust_mab.md#contamination"
+BREAKING = Study("Five per cent of rewards replaced: who breaks", CONTAMINATION, outlier_sweeps, {}, outlier_claims)

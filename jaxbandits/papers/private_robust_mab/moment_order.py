@@ -21,12 +21,8 @@ from jaxbandits.selection import final_regret
 
 NUM_ARMS = 5
 ORDERS = [2, 3, 4]
-PRM = {  # rewards of 0 and 1: a batch's sum is drawn at once, so that a hundred million plays are cheap
-    "PRM elimination": partial(a.prm_elimination, shortcut=True),
-    "PRM-UCB": partial(a.prm_ucb, shortcut=True),
-}
-
-
+# rewards of 0 and 1: a batch's sum is drawn at once, so that a hundred million plays are cheap
+PRM = {"PRM elimination": partial(a.prm_elimination, shortcut=True), "PRM-UCB": partial(a.prm_ucb, shortcut=True)}
 # the constants c of p, at full size and at quick size
 FACTORS = {True: [0.3, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0, 13.0, 20.0, 30.0], False: [0.3, 3.0]}
 
@@ -42,10 +38,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     declared = {}
     for order, eps in product(ORDERS, epsilons):
         algorithms = {label: partial(make, moment_order=order, epsilon=eps) for label, make in PRM.items()}
-        cells = [
-            {"environment.means": [p] + [0.0] * (NUM_ARMS - 1), "moment_bound": p}
-            for p in probabilities(horizon, eps, FACTORS[full])
-        ]
+        zeros, best = [0.0] * (NUM_ARMS - 1), probabilities(horizon, eps, FACTORS[full])
+        cells = [{"environment.means": [p, *zeros], "moment_bound": p} for p in best]
         declared[f"{order}-{eps:g}"] = swept(algorithms, e.bernoulli_arms, horizon, seeds, points=cells)
     return declared
 

@@ -20,6 +20,7 @@ from jaxbandits.statistics import mean_interval
 
 MEANS = [0.8, 0.6, 0.5, 0.3]
 ARMS = partial(e.bernoulli_arms, means=MEANS)
+FORMULAS = "docs/formulas/robust_frontier.md"
 
 
 def against_budget(sweep: str, caption: str) -> Callable[[Results], plot.Plot]:
@@ -53,12 +54,9 @@ ATTACKS = {
 def budget_sweeps(full: bool) -> dict[str, Sweep]:
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0] if full else [0.0, 100.0]
     horizon, seeds = (20_000, 200) if full else (1000, 4)
-    learners = few(LEARNERS, full, ("UCB1", TOLD, AGNOSTIC))
     grid = {(BUDGET, f"{TOLD}.corruption_budget"): budgets}
-    return {
-        name: swept(learners, ARMS, horizon, seeds, grid=grid, reward_adversary=attack)
-        for name, attack in ATTACKS.items()
-    }
+    under = partial(swept, few(LEARNERS, full, ("UCB1", TOLD, AGNOSTIC)), ARMS, horizon, seeds, grid=grid)
+    return {name: under(reward_adversary=attack) for name, attack in ATTACKS.items()}
 
 
 def budget_claims(results: Results) -> Claims:
@@ -72,17 +70,13 @@ def budget_claims(results: Results) -> Claims:
 
 
 ATTACKED = f"Bernoulli arms {MEANS}; the attack: "
-STUDY = Study(
-    "Budgets of corruption: told, told wrongly, told nothing",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets",
-    budget_sweeps,
-    {
-        "early": against_budget("strong-early", f"{ATTACKED}strong, early"),
-        "burst": against_budget("strong-burst", f"{ATTACKED}strong, burst"),
-        "weak": against_budget("weak-early", f"{ATTACKED}weak, early"),
-    },
-    budget_claims,
-)
+PICTURES = {
+    "early": against_budget("strong-early", f"{ATTACKED}strong, early"),
+    "burst": against_budget("strong-burst", f"{ATTACKED}strong, burst"),
+    "weak": against_budget("weak-early", f"{ATTACKED}weak, early"),
+}
+TITLE, BUDGETS = "Budgets of corruption: told, told wrongly, told nothing", f"{FORMULAS}#robust-frontier-budgets"
+STUDY = Study(TITLE, BUDGETS, budget_sweeps, PICTURES, budget_claims)
 
 # ---- Tsallis-INF between stochastic and adversarial rewards: what a budget adds to its regret
 
@@ -96,10 +90,8 @@ def regime_sweeps(full: bool) -> dict[str, Sweep]:
     budgets = [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]
     horizon, seeds = (50_000, 200) if full else (1000, 4)
     under = partial(swept, few(BETWEEN, full, ("Tsallis-INF", "UCB1")), ARMS, horizon, seeds)
-    return {
-        strength: under(grid={BUDGET: budgets}, reward_adversary=partial(v.budgeted, strength=strength))
-        for strength in (STRENGTHS if full else ("strong",))
-    }
+    attacks = {strength: partial(v.budgeted, strength=strength) for strength in STRENGTHS[: 2 if full else 1]}
+    return {strength: under(grid={BUDGET: budgets}, reward_adversary=attack) for strength, attack in attacks.items()}
 
 
 def regime_claims(results: Results) -> Claims:
@@ -113,15 +105,10 @@ def regime_claims(results: Results) -> Claims:
         yield Claim(f"{strength}: Tsallis-INF, regret added by a unit of C", said, measured)
 
 
+SPENT_EARLY = f"Bernoulli arms {MEANS}; the budget is {{}} and spent early on the best arm"
+REGIME_PICTURES = {strength: against_budget(strength, SPENT_EARLY.format(strength)) for strength in STRENGTHS}
 REGIME = Study(
-    "Tsallis-INF between stochastic and adversarial rewards",
-    "docs/formulas/robust_frontier.md#robust-frontier-budgets",
-    regime_sweeps,
-    {
-        x: against_budget(x, f"Bernoulli arms {MEANS}; the budget is {x} and spent early on the best arm")
-        for x in STRENGTHS
-    },
-    regime_claims,
+    "Tsallis-INF between stochastic and adversarial rewards", BUDGETS, regime_sweeps, REGIME_PICTURES, regime_claims
 )
 
 # ---- a share: CRIMED, whose index knows it, against other robust indices, all told the true one
@@ -142,21 +129,13 @@ def share_sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (3000, 200) if full else (300, 4)
     shares = [0.0, 0.02, 0.05, 0.1] if full else [0.0, 0.05]
     attack = partial(v.huber, kind="target", value=SIZE)
-    learners, arms = (
-        few(INDICES, full, ("CRIMED", "CR-UCB, trimmed", "UCB1")),
-        partial(e.gaussian_arms, means=NORMAL_MEANS),
-    )
-    grid = {(SHARE, "corruption_bound"): shares}
+    learners = few(INDICES, full, ("CRIMED", "CR-UCB, trimmed", "UCB1"))
+    arms, grid = partial(e.gaussian_arms, means=NORMAL_MEANS), {(SHARE, "corruption_bound"): shares}
     return {"shares": swept(learners, arms, horizon, seeds, grid=grid, reward_adversary=attack)}
 
 
-SHARE_PICTURE = against(
-    "shares",
-    SHARE,
-    names={SHARE: "share of corrupted rewards"},
-    width=6.0,
-    caption=f"Gaussian arms {NORMAL_MEANS}; a corrupted reward is {-SIZE:g} on the best arm and {SIZE:g} on others",
-)
+CAPTION = f"Gaussian arms {NORMAL_MEANS}; a corrupted reward is {-SIZE:g} on the best arm and {SIZE:g} on others"
+SHARE_PICTURE = against("shares", SHARE, names={SHARE: "share of corrupted rewards"}, caption=CAPTION, width=6.0)
 
 
 def share_claims(results: Results) -> Claims:
@@ -168,11 +147,7 @@ def share_claims(results: Results) -> Claims:
 
 
 SHARES = Study(
-    "A share of corrupted rewards",
-    "docs/formulas/robust_frontier.md#crimed",
-    share_sweeps,
-    {"shares": SHARE_PICTURE},
-    share_claims,
+    "A share of corrupted rewards", f"{FORMULAS}#crimed", share_sweeps, {"shares": SHARE_PICTURE}, share_claims
 )
 
 # ---- linear bandits: weights told C, told a wrong one, told nothing
@@ -202,7 +177,7 @@ def linear_sweeps(full: bool) -> dict[str, Sweep]:
 FRESH = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions"
 LINEAR = Study(
     "Linear bandits under a budget of corruption",
-    "docs/formulas/robust_frontier.md#cw-oful",
+    f"{FORMULAS}#cw-oful",
     linear_sweeps,
     {"linear": against_budget("linear", f"{FRESH}, Gaussian noise of {NOISE:g}")},
     lambda results: by_algorithm(results["linear"], BUDGET, "regret of {}, by C".format),
@@ -214,12 +189,7 @@ LINEAR = Study(
 ORDER = 1.5  # of the moment that the learners are told: the Student and Pareto laws have no variance
 HEAVY_RADIUS = 1e-4  # the printed ones of Hvt-UCB play uniformly at these horizons
 SPENT = 50.0
-LAWS: dict[str, dict[str, Any]] = {
-    "gaussian": {},
-    "student": {"df": 1.8},
-    "pareto": {"shape": 1.8},
-    "lognormal": {"sigma": 2.0},
-}
+LAWS: dict[str, Any] = {"gaussian": {}, "student": {"df": 1.8}, "pareto": {"shape": 1.8}, "lognormal": {"sigma": 2.0}}
 
 
 def heavy_sweeps(full: bool) -> dict[str, Sweep]:
@@ -258,13 +228,8 @@ def heavy_claims(results: Results) -> Claims:
 
 
 HEAVY_PICTURES = {law: partial(draw_heavy, law) for law in ("gaussian", "student", "pareto")}
-HEAVY = Study(
-    "Linear bandits with heavy-tailed noise",
-    "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb",
-    heavy_sweeps,
-    HEAVY_PICTURES,
-    heavy_claims,
-)
+HVT = f"{FORMULAS}#robust-frontier-hvt-ucb"
+HEAVY = Study("Linear bandits with heavy-tailed noise", HVT, heavy_sweeps, HEAVY_PICTURES, heavy_claims)
 
 # ---- late feedback: learners that do not know of it, and one that does
 
@@ -303,16 +268,10 @@ def late_claims(results: Results) -> Claims:
         yield from by_algorithm(with_numeric_key(ds, "delay"), "delay", f"{name}: regret of {{}}, by delay".format)
 
 
-DELAY = Study(
-    "Late feedback",
-    "docs/formulas/robust_frontier.md#robust-frontier-delay",
-    late_sweeps,
-    {
-        "fixed": partial(draw_late, "fixed", "delay"),
-        "geometric": partial(draw_late, "geometric", "mean delay"),
-        "changing": partial(
-            draw_late, "changing", "delay", where="four arms; another one is the best from the middle on"
-        ),
-    },
-    late_claims,
-)
+CHANGING = "four arms; another one is the best from the middle on"
+LATE_PICTURES = {
+    "fixed": partial(draw_late, "fixed", "delay"),
+    "geometric": partial(draw_late, "geometric", "mean delay"),
+    "changing": partial(draw_late, "changing", "delay", where=CHANGING),
+}
+DELAY = Study("Late feedback", f"{FORMULAS}#robust-frontier-delay", late_sweeps, LATE_PICTURES, late_claims)

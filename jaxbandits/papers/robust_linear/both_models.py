@@ -12,17 +12,7 @@ from jaxbandits import statistics, theory
 from jaxbandits.formatting import percent
 from jaxbandits.papers import shared
 from jaxbandits.papers.robust_linear import instance
-from jaxbandits.papers.robust_linear.instance import (
-    DIM,
-    M1,
-    M2,
-    PRIVATE,
-    gaps,
-    join_horizons,
-    target,
-    unit,
-    with_batches,
-)
+from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, gaps, join_horizons, target, with_batches
 from jaxbandits.papers.shared import MESSAGE_SHARE, Curve, regrets, series
 from jaxbandits.papers.study import Claim, Claims, Exact, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
@@ -52,10 +42,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     private = with_batches(OURS | few(PRIVATE_RIVALS, full, ["phased elimination"]), horizon)
     robust, at_end = with_batches(robust, horizon), {"epsilon": [EPSILON, float("inf")]}
     curves = partial(swept, environment=PRIVATE, horizon=horizon, seeds=seeds, checkpoints=60)
-    return instance.horizon_sweeps(alone, horizons, PRIVATE, seeds, at_end) | {
-        "epsilon": curves(private, grid=epsilons),
-        "share": curves(robust, grid=shares, message_adversary=target(VALUE)),
-    }
+    declared = instance.horizon_sweeps(alone, horizons, PRIVATE, seeds, at_end)
+    declared["epsilon"] = curves(private, grid=epsilons)
+    return declared | {"share": curves(robust, grid=shares, message_adversary=target(VALUE))}
 
 
 def orders(at, shown=()):
@@ -111,12 +100,8 @@ CENTER_EPSILON, CENTER_DIM, CENTER_ARMS = 0.1, 50, 100
 LARGEST_SHARE = 0.5  # where the right panel ends
 
 _RNG = np.random.default_rng(50)
-CENTER = partial(
-    e.linear_arms,
-    actions=unit(_RNG.normal(size=(CENTER_ARMS, CENTER_DIM))),
-    theta=unit(_RNG.normal(size=CENTER_DIM)),
-    noise="rademacher",
-)
+_ACTIONS, _THETA = (instance.unit(_RNG.normal(size=shape)) for shape in ((CENTER_ARMS, CENTER_DIM), CENTER_DIM))
+CENTER = partial(e.linear_arms, actions=_ACTIONS, theta=_THETA, noise="rademacher")
 CENTER_MODELS = {"M1": M1, "M2": partial(M2, weight_floor=1 / CENTER_DIM)}  # the order of M2 is that of 1/d
 
 
@@ -183,12 +168,8 @@ def panel_right(results: Results) -> list[Curve]:
     ]
 
 
-WORDS = {
-    "epsilon": "privacy level ε",
-    "horizon": "horizon T (plays)",
-    "share": "share α of corrupted reports",
-    "regret": "cumulative regret",
-}
+WORDS = {"epsilon": "privacy level ε", "horizon": "horizon T (plays)"}
+WORDS |= {"share": "share α of corrupted reports", "regret": "cumulative regret"}
 PANELS: dict[str, tuple[Any, str, Any, dict[str, str], str]] = {  # lines, axis, its scale, what is dotted, caption
     "left": (
         panel_left, "epsilon", "y", {"private: √(dT)(1 + 1/ε)": "private", "not private: √(dT)": "not private"},
@@ -232,10 +213,6 @@ def figure_claims(results: Results) -> Claims:
     yield Claim(f"center, the orders at T = {HORIZON:,}", paper, measured, evidence)
 
 
-FIGURE_1 = Study(
-    "Figure 1: the orders that the paper draws, and measured regret",
-    "Figure 1",
-    figure_sweeps,
-    {panel: partial(draw_panel, panel) for panel in PANELS},
-    figure_claims,
-)
+TITLE = "Figure 1: the orders that the paper draws, and measured regret"
+PICTURES = {panel: partial(draw_panel, panel) for panel in PANELS}
+FIGURE_1 = Study(TITLE, "Figure 1", figure_sweeps, PICTURES, figure_claims)

@@ -94,13 +94,8 @@ def claims(results: Results) -> Claims:
     yield Claim("tight bound and presieve, by size", "", series(worst.index, worst, "size {x:g}: up to {y:.1f}", "; "))
 
 
-STUDY = Study(
-    __doc__,
-    "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter",
-    sweeps,
-    {"first": partial(draw, FIRST), "second": partial(draw, SECOND)},
-    claims,
-)
+SOURCE = "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter"
+STUDY = Study(__doc__, SOURCE, sweeps, {"first": partial(draw, FIRST), "second": partial(draw, SECOND)}, claims)
 
 # ---- the filter alone: the error of one batch's estimate against reports, corruption and dimension
 
@@ -199,11 +194,8 @@ def filter_claims(results: Results) -> Claims:
         yield Claim(statement, "", ", ".join(f"{label} {row[label].mean():.3g}" for label in ESTIMATES))
 
 
+FILTER_SOURCE = "Algorithm 2; Proposition 2.1"
+PICTURES = {"share": partial(draw_filter, "share", "y"), "reports": partial(draw_filter, "reports", "both")}
 FILTER = Study(
-    "The printed filter, and its repair",
-    "Algorithm 2; Proposition 2.1",
-    nothing,
-    {"share": partial(draw_filter, "share", "y"), "reports": partial(draw_filter, "reports", "both")},
-    filter_claims,
-    compute_filter_errors,
+    "The printed filter, and its repair", FILTER_SOURCE, nothing, PICTURES, filter_claims, compute_filter_errors
 )

@@ -11,17 +11,9 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.formatting import percent
+from jaxbandits.papers import shared
 from jaxbandits.papers.robust_linear.instance import M1, M2, gaps, target, unit, with_batches
-from jaxbandits.papers.shared import (
-    MESSAGE_SHARE,
-    REGRET,
-    Curve,
-    draw_curves,
-    horizon_of,
-    series,
-    times,
-    with_numeric_key,
-)
+from jaxbandits.papers.shared import MESSAGE_SHARE, REGRET, Curve, draw_curves, horizon_of, series
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
@@ -56,9 +48,8 @@ def regret_by_dim(results: Results) -> xr.DataArray:
     parts = []
     for dim, ds in results.items():
         (key,) = grid_dims(ds)
-        parts.append(
-            final_regret(with_numeric_key(ds, key, "share")).reset_coords(drop=True).assign_coords(dim=int(dim))
-        )
+        final = final_regret(shared.with_numeric_key(ds, key, "share"))
+        parts.append(final.reset_coords(drop=True).assign_coords(dim=int(dim)))
     return xr.concat(parts, "dim").transpose("dim", "algorithm", "share", "seed")
 
 
@@ -71,10 +62,8 @@ def draw(results: Results) -> plot.Plot:
     regret, horizon = regret_by_dim(results), horizon_of(results)
     dims, most, labels = regret["dim"].values, float(regret["share"][-1]), regret["algorithm"].values
     words = {most: f"{percent(most)} corrupted", 0.0: "no corruption"}
-    lines: list[Curve] = [
-        (f"{label}, {said}", dims, regret.sel(algorithm=label, share=share))
-        for (share, said), label in product(words.items(), labels)
-    ]
+    lines, at = list[Curve](), product(words.items(), labels)
+    lines += [(f"{label}, {said}", dims, regret.sel(algorithm=label, share=share)) for (share, said), label in at]
     dotted = {f"{label}, {words[0.0]}": f"{label}, {words[most]}" for label in labels}
     lines.append((UNIFORM, dims, uniform_regret(results, dims)))
     caption = f"T = {horizon:,}; reports of ∓{VALUE:g}, everybody told the share; dotted: no corruption"
@@ -108,7 +97,8 @@ def claims(results: Results) -> Claims:
     for dim in dims:
         known, first = (regret.sel(dim=dim, algorithm=label, share=most).values for label in (KNOWN, "M1"))
         paper = f"d√α = {dim * math.sqrt(most):.1f} times the size, in orders (αd < 1)"
-        yield Claim(f"{KNOWN}, d = {dim}, share {percent(most)}", paper, f"{times(known, first, 1)} times M1's regret")
+        measured = f"{shared.times(known, first, 1)} times M1's regret"
+        yield Claim(f"{KNOWN}, d = {dim}, share {percent(most)}", paper, measured)
     for dim in dims:
         measured = f"no arm is dropped above a share of {useful_share(dim, gaps(world(dim)).max()):.1e}, at any T"
         yield Claim(f"the radius of {KNOWN}, d = {dim}", "", measured)

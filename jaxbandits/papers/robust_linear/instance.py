@@ -50,18 +50,14 @@ def with_batches(algorithms, horizon) -> dict[str, Any]:
     """Algorithms bound to the number of batches of a horizon, where they take one."""
     doubling = lambda recipe: recipe.bound.get("mechanism") == "gaussian"  # of its own choice
     takes = lambda recipe: recipe.takes("num_batches") and not doubling(recipe)
-    return {
-        label: partial(one, num_batches=batches(horizon)) if takes(recipe_of(one)) else one
-        for label, one in algorithms.items()
-    }
+    bind = lambda one: partial(one, num_batches=batches(horizon)) if takes(recipe_of(one)) else one
+    return {label: bind(one) for label, one in algorithms.items()}
 
 
 def horizon_sweeps(algorithms, horizons, environment, seeds, grid) -> dict[str, Sweep]:
     """A sweep a horizon, since the number of batches follows it; `join_horizons` puts them together."""
-    return {
-        f"horizon-{horizon}": swept(with_batches(algorithms, horizon), environment, horizon, seeds, grid=grid)
-        for horizon in horizons
-    }
+    named = {f"horizon-{horizon}": horizon for horizon in horizons}
+    return {name: swept(with_batches(algorithms, t), environment, t, seeds, grid=grid) for name, t in named.items()}
 
 
 def join_horizons(results):

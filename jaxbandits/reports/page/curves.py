@@ -38,9 +38,8 @@ def regret_over_plays(ds: xr.Dataset) -> Chart:
     """Mean regret with its interval against plays; a reader chooses the point of the grid."""
     ds, note = _few(ds, 3 * MIN_TIMES)
     lines = math.prod(ds["regret"].shape[:-2])
-    times = int(
-        np.clip(MAX_CHART_NUMBERS // (3 * lines), MIN_TIMES, MAX_TIMES)
-    )  # each null of a shorter horizon is short
+    # each null of a shorter horizon is short
+    times = int(np.clip(MAX_CHART_NUMBERS // (3 * lines), MIN_TIMES, MAX_TIMES))
     t = ds["t"].values
     chosen = np.unique(np.concatenate([own[spread_places(len(own), times)] for own in _checkpoints(ds)]))
     ds = ds.isel(t=chosen)
@@ -49,9 +48,8 @@ def regret_over_plays(ds: xr.Dataset) -> Chart:
     bands = [frame[name].to_numpy().reshape(shape) for name in ("centre", "low", "high")]
     linear = linear_below(final_regret(ds).mean("seed").values)
     words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
-    return _chart(
-        ds, bands, t[chosen], xName="plays t", yName=words, note=note, yLog=linear is not None, linear=linear, band=True
-    )
+    log: dict[str, Any] = {"yLog": linear is not None, "linear": linear}
+    return _chart(ds, bands, t[chosen], xName="plays t", yName=words, note=note, band=True, **log)
 
 
 def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
@@ -110,9 +108,8 @@ def pulls(ds: xr.Dataset) -> Chart:
     names = ds["arm_name"].values if "arm_name" in ds.coords else ds["arm"].values
     x = np.arange(len(names), dtype=float)
     ticks = [[float(i), cut(str(name))] for i, name in enumerate(names)] if len(names) <= MAX_CATEGORIES else None
-    return _chart(
-        ds, counts, x, xName="arm", yName="plays of the arm", note=note, ticks=ticks, joined=False, scales=False
-    )
+    words = {"xName": "arm", "yName": "plays of the arm", "note": note}
+    return _chart(ds, counts, x, ticks=ticks, joined=False, scales=False, **words)
 
 
 def heatmaps(ds: xr.Dataset) -> list[tuple[str, str]]:

@@ -50,18 +50,13 @@ def _privates(run: ReportRun) -> Privates | None:
     claims, values = json.loads(ds.attrs.get("guarantees", "{}")), ds[key].values.astype(float)
     dims = ("algorithm", *grid_dims(ds))
     at = [d for d in dims if d not in ("algorithm", key)]
-    asked, spent = (
-        np.moveaxis(spending.coordinate_array(ds, name), dims.index(key), 1).reshape(
-            ds.sizes["algorithm"], len(values), -1
-        )
-        for name in (spending.ASKED, spending.EPSILON)
-    )
+    shape = (ds.sizes["algorithm"], len(values), -1)
+    arrays = (spending.coordinate_array(ds, name) for name in (spending.ASKED, spending.EPSILON))
+    asked, spent = (np.moveaxis(x, dims.index(key), 1).reshape(shape) for x in arrays)
     labels = [str(label) for label in ds["algorithm"].values]
-    models = {
-        label: claims[label]["model"]
-        for label, own in zip(labels, asked, strict=True)
-        if label in claims and np.array_equal(own, np.broadcast_to(values[:, None], own.shape))
-    }
+    as_asked = (asked == values[:, None]).all((1, 2))
+    private = [label for label, same in zip(labels, as_asked, strict=True) if same and label in claims]
+    models = {label: claims[label]["model"] for label in private}
     final = final_regret(ds).rename({key: "value"})
     final = final.stack(other=at) if at else final.expand_dims("other")
     final, others = final.transpose("algorithm", "value", "other", "seed"), [d for d in at if ds.sizes[d] > 1]
@@ -117,10 +112,8 @@ def _growth(found: Privates) -> str:
     if not said:
         return ""
     costs = f"ε = {number_words(found.values[low])} costs {listing(said)}."
-    return (
-        f"{costs} No algorithm here is known to be without privacy, so that this does not say what privacy costs."
-        f"{_closing(found, doubtful)}"
-    )
+    none = "No algorithm here is known to be without privacy, so that this does not say what privacy costs."
+    return f"{costs} {none}{_closing(found, doubtful)}"
 
 
 def _of_model(found: Privates, model: str, *at: int) -> list[str]:
@@ -146,15 +139,13 @@ def _compare_regrets(found: Privates, a: tuple[str, int], b: tuple[str, int]) ->
     if np.isnan(ratio).any():
         mean, low, high = statistics.mean_interval(left - right)
         needed = intervals.seeds_needed(left - right)
-        ends = [int(np.argmin(mean)), int(np.argmax(mean))]
-        words = [
-            f"{number_words(mean[k])} ({number_words(low[k])} to {number_words(high[k])}) more"
-            for k in dict.fromkeys(ends)
-        ]
+        ends = dict.fromkeys((int(np.argmin(mean)), int(np.argmax(mean))))
+        rows = [[number_words(x[k]) for x in (mean, low, high)] for k in ends]
+        words = ["{} ({} to {}) more".format(*row) for row in rows]
     else:
         needed = intervals.seeds_needed(left - ratio[:, None] * right)
-        ends = [int(np.argmin(ratio)), int(np.argmax(ratio))]
-        words = [_times(ratio[k], low[k], high[k]) for k in dict.fromkeys(ends)]
+        ends = dict.fromkeys((int(np.argmin(ratio)), int(np.argmax(ratio))))
+        words = [_times(ratio[k], low[k], high[k]) for k in ends]
     finite = needed[np.isfinite(needed)]
     return " to ".join(words), bool((finite > left.shape[-1]).any())
 

@@ -17,16 +17,8 @@ from jaxbandits.reports.page.tables import MAX_ROWS, PageTable, TableCell, table
 from jaxbandits.reports.page.words import number_words
 from jaxbandits.sweeps.plan import cell_words
 
-LEDGER_HEADS = [
-    "algorithm",
-    "model",
-    "neighbours differ in one",
-    "claimed ε",
-    "spent ε",
-    "δ",
-    "audited ε at least",
-    "refuted",
-]
+LEDGER_HEADS = ["algorithm", "model", "neighbours differ in one"]
+LEDGER_HEADS += ["claimed ε", "spent ε", "δ", "audited ε at least", "refuted"]
 NOT_AUDITED = ("not audited", "–")  # in place of what an audit proved, and of whether it refutes the claim
 MAX_LISTED_NUMBERS = 4  # of a row on the first screen
 
@@ -51,10 +43,8 @@ def privacy(runs: Sequence[ReportRun]) -> tuple[PageTable, list[tuple[str, str]]
             notes.append((f"What is spent is not known here for parts that are missing: {run.unplanned}.", ""))
     if not rows:
         return PageTable([], []), [("No algorithm here has a guarantee of privacy.", "")]
-    note = (
-        "Claimed: what the algorithm was asked for. Spent: what its noise delivers (jb.privacy.ledger). Audited: a "
-        "lower confidence bound on what is truly spent, from attacks."
-    )
+    note = "Claimed: what the algorithm was asked for. Spent: what its noise delivers (jb.privacy.ledger). "
+    note += "Audited: a lower confidence bound on what is truly spent, from attacks."
     if len(rows) > MAX_ROWS:
         note += f" The first {MAX_ROWS} of {len(rows):,} rows."
     cells = [[TableCell(x) if isinstance(x, str) else table_cell(x) for x in row] for row in rows[:MAX_ROWS]]
@@ -71,9 +61,7 @@ def budget_table(run: ReportRun) -> PageTable:
         if label in claims:
             one = ds.sel(algorithm=[label])
             asked, spent, delta = (np.ravel(spending.coordinate_array(one, name)) for name in spending.COORDINATES)
-            other = bool(spending.spends_differently(asked, spent).any()) or bool(
-                (np.isnan(asked) & ~np.isnan(spent)).any()
-            )
+            other = (spending.spends_differently(asked, spent) | (np.isnan(asked) & ~np.isnan(spent))).any()
             model = f"{claims[label]['model']}, one {claims[label]['unit'].replace('_', ' ')}"
             words = [label, model, _range(asked), _range(spent) if other else "as asked", _range(delta)]
             rows.append([TableCell(text) for text in words])

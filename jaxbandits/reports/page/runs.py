@@ -77,9 +77,8 @@ def _name(directory: object) -> str:
         path = path_of(directory).resolve()
         return path.stem if path.suffix in (".nc", ".zarr") else path.name or ALONE
     except (TypeError, ValueError):
-        raise TypeError(
-            f"report: ds is {show(directory)}; give the Dataset of jb.sweep, a run's directory, or {{label: either}}"
-        ) from None
+        remedy = "give the Dataset of jb.sweep, a run's directory, or {label: either}"
+        raise TypeError(f"report: ds is {show(directory)}; {remedy}") from None
 
 
 def _run(label: str, given: Any) -> ReportRun:
@@ -202,9 +201,8 @@ def _infinities(x: Any) -> Any:
 
 def _toml(raw: dict[str, Any]) -> str:
     """The text of a TOML file; "" where a configuration lacks what is the user's own, and large arrays."""
-    large = any(
-        isinstance(x, dict) and set(x) == {"shape", "crc32"} for x in _walk_values(raw)
-    )  # kept as a checksum only
+    # large arrays are kept as a checksum only
+    large = any(isinstance(x, dict) and set(x) == {"shape", "crc32"} for x in _walk_values(raw))
     if not raw or large or any(is_own(raw.get(key)) for key in (*PARTS, "algorithm")):
         return ""
     try:
@@ -231,9 +229,8 @@ def question(run: ReportRun) -> str:
 
 def _describe_part(part: dict[str, Any]) -> str:
     given = {key: value for key, value in part.items() if key != "name" and value is not None}
-    return f"{part['name']}" + (
-        f" ({', '.join(f'{k} = {_describe_value(v)}' for k, v in given.items())})" if given else ""
-    )
+    words = ", ".join(f"{key} = {_describe_value(value)}" for key, value in given.items())
+    return f"{part['name']} ({words})" if given else f"{part['name']}"
 
 
 def _describe_value(value: object) -> str:

@@ -69,9 +69,8 @@ class PageTable(NamedTuple):
 def summaries(runs: Sequence[ReportRun]) -> PageTable:
     """Final regret of every algorithm at every point."""
     note = "Regret at the end. The 95% interval is that of the mean, 5% to 95% are quantiles over seeds."
-    return _table(
-        _stack_tables((run, _drop_repeats(statistics.summary(run.ds))) for run in runs), f"{note} {_count_seeds(runs)}"
-    )
+    frame = _stack_tables((run, _drop_repeats(statistics.summary(run.ds))) for run in runs)
+    return _table(frame, f"{note} {_count_seeds(runs)}")
 
 
 def _drop_repeats(frame: pd.DataFrame) -> pd.DataFrame:
@@ -108,15 +107,11 @@ def differences(runs: Sequence[ReportRun]) -> PageTable:
     doubtful = int((frame.pop("seeds_needed") > frame.pop("seeds")).sum())
     frame["p_holm"] = statistics.holm(frame["p_value"].to_numpy())
     frame.insert(frame.columns.get_loc("difference"), BARS, _bars(frame))
-    note = (
-        f"{_count_seeds(runs)} Mean regret of a less that of b over the same seeds: below zero, left of the line, a is "
-        "better. p is that of a paired t test, Holm's is corrected for all rows of this table."
-    )
+    note = f"{_count_seeds(runs)} Mean regret of a less that of b over the same seeds: below zero, left of the line, "
+    note += "a is better. p is that of a paired t test, Holm's is corrected for all rows of this table."
     if doubtful:
-        note += (
-            f" {doubtful:,} of {len(frame):,} rows have too few seeds, or too few for skewed differences: "
-            "their intervals may miss the mean in more than 5 of 100 cases, and their p be too small."
-        )
+        note += f" {doubtful:,} of {len(frame):,} rows have too few seeds, or too few for skewed differences: "
+        note += "their intervals may miss the mean in more than 5 of 100 cases, and their p be too small."
     if not all_pairs:
         note += f" Above {MAX_PAIRED} algorithms each is compared with the first one only."
     return _table(frame, note)
@@ -228,9 +223,8 @@ def _maker(column: str) -> Callable[[Any], TableCell]:
     if column == BARS:
         return lambda x: TableCell("", None if x is None else x[1], x)
     if column in SPANS:
-        return lambda x: TableCell(
-            "–" if math.isnan(x[0]) else f"{number_words(x[0])} to {number_words(x[1])}", _order(x[0])
-        )
+        span = lambda low, high: "–" if math.isnan(low) else f"{number_words(low)} to {number_words(high)}"
+        return lambda x: TableCell(span(*x), _order(x[0]))
     if column in ("p_value", "p_holm"):
         return lambda x: TableCell("–" if math.isnan(x) else f"{x:.2g}" if x >= 1e-4 else "< 0.0001", _order(x))
     if column in ("relative", "share_lower"):
@@ -285,6 +279,7 @@ ELIMINATIONS: dict[tuple[Any, ...], BoundFunction] = {
     ("M1", False): _bound_function(theory.robust_linear_reward_bound, corruption="corruption_bound"),
     ("M2", True): _bound_function(theory.robust_linear_action_bound),
 }
+PRM_BOUNDS: dict[str, Callable[..., Any]] = {"raw": theory.prm_raw_bound, "central": theory.prm_central_bound}
 # algorithm -> the theorem's bound; None where the theorem is about other settings
 BOUNDS: dict[str, Callable[[Known], BoundFunction | None]] = {
     "private_batched": lambda known: CONVERSIONS.get(unwrap(known["base"]).name),
@@ -292,9 +287,7 @@ BOUNDS: dict[str, Callable[[Known], BoundFunction | None]] = {
     "bandit_to_experts": lambda known: _bound_function(theory.experts_rates, "bandit_to_experts"),
     "local_exp4": lambda known: _bound_function(theory.experts_rates, "local_exp4"),
     "batched_exp4": lambda known: _bound_function(theory.experts_rates, "batched_exp4"),
-    "prm_elimination": lambda known: _bound_function(
-        theory.prm_raw_bound if known["moment"] == "raw" else theory.prm_central_bound
-    ),
+    "prm_elimination": lambda known: _bound_function(PRM_BOUNDS[known["moment"]]),
     "byzantine_ucb": lambda known: FEDERATED.get((known["privacy"], known["aggregate"])),
     "robust_elimination": lambda known: ELIMINATIONS.get((known["model"], known["corruption_bound"] == 0)),
     "cw_oful": lambda known: _bound_function(theory.cw_bound),

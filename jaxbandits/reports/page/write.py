@@ -15,12 +15,12 @@ import numpy as np
 import xarray as xr
 
 from jaxbandits import spending, statistics
+from jaxbandits.reports.output import regret_digest
 from jaxbandits.reports.page import curves, runs, tables
 from jaxbandits.reports.page.headline import headline
 from jaxbandits.reports.page.ledgers import budget_table, privacy
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
-from jaxbandits.sweeps.storage.dataset_file import slabs
 from jaxbandits.validation import declare, path_of
 from jaxbandits.version import __version__
 
@@ -94,9 +94,8 @@ def _writable(given: object) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
-        raise ValueError(
-            f"path = {str(given)!r}: cannot write there ({error.strerror}): choose another place"
-        ) from None
+        why = f"cannot write there ({error.strerror})"
+        raise ValueError(f"path = {str(given)!r}: {why}: choose another place") from None
     return path
 
 
@@ -107,8 +106,12 @@ def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
         charts.append(chart)
         return len(charts) - 1
 
+    def charts_against(key: str) -> list[tuple[str, int]]:
+        return [(run.label, add_chart(curves.against(run.ds, key))) for run, has in sides if key in has]
+
     sides = [(run, [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]) for run in reported]
     keys = dict.fromkeys(d for _, has in sides for d in has)
+    several_seeds = [run for run in reported if run.ds.sizes["seed"] > 1]
     about = {
         "title": title or listing([run.label for run in reported]),
         "several": len(reported) > 1,
@@ -125,13 +128,8 @@ def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
             for run in reported
         ],
         "regret": [(run.label, add_chart(curves.regret_over_plays(run.ds))) for run in reported],
-        "against": [
-            (key_name(key), [(run.label, add_chart(curves.against(run.ds, key))) for run, has in sides if key in has])
-            for key in keys
-        ],
-        "distribution": [
-            (run.label, add_chart(curves.distribution(run.ds))) for run in reported if run.ds.sizes["seed"] > 1
-        ],
+        "against": [(key_name(key), charts_against(key)) for key in keys],
+        "distribution": [(run.label, add_chart(curves.distribution(run.ds))) for run in several_seeds],
         "pulls": [(run.label, add_chart(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],
         "maps": [(run.label, *picture) for run in reported for picture in curves.heatmaps(run.ds)],
         "summary": tables.summaries(reported),
@@ -167,10 +165,7 @@ def _facts(run: runs.ReportRun) -> list[tuple[str, str]]:
         "seconds": f"{kept['seconds']:,.1f}" if isinstance(kept.get("seconds"), int | float) else "",
         "machine": ", ".join(f"{name} {value}" for name, value in dict(kept.get("machine", {})).items()),
     }
-    digest = hashlib.sha256()
-    for values in slabs(ds["regret"]):
-        digest.update(np.ascontiguousarray(values).data)
-    facts["SHA-256 of regret"] = digest.hexdigest()
+    facts["SHA-256 of regret"] = regret_digest(ds)
     written = dict(kept.get("sha256", {})).get("regret", facts["SHA-256 of regret"])
     if written != facts["SHA-256 of regret"]:
         facts["SHA-256 in provenance.json"] = f"{written}: another one, so that it describes another result"
