@@ -212,7 +212,7 @@ def with_rewards(state: State, new: Float[Array, " P"], finite: Array, view: Adv
 def range_after(kind: str) -> Callable[[Params, float, float], tuple[float, float]]:
     """The least and the largest reward after the attack."""
 
-    def after(params: Params, low: float, high: float) -> tuple[float, float]:
+    def widen(params: Params, low: float, high: float) -> tuple[float, float]:
         change = float(min(params.size, params.total))
         if kind == "swap":
             return low, high
@@ -220,7 +220,7 @@ def range_after(kind: str) -> Callable[[Params, float, float], tuple[float, floa
             return low, max(high, min(float(params.high), high + change))
         return min(low, max(float(params.low), low - change)), high
 
-    return after
+    return widen
 
 
 @factory(

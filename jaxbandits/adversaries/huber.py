@@ -233,7 +233,7 @@ def huber_attack(kind: str) -> Attack:
 def range_after(kind: str) -> Callable[[Params, float, float], tuple[float, float]]:
     """The least and the largest reward after the attack."""
 
-    def after(params: Params, low: float, high: float) -> tuple[float, float]:
+    def widen(params: Params, low: float, high: float) -> tuple[float, float]:
         value = abs(float(params.value))
         if params.corruption == 0 or kind == "swapped":
             return low, high
@@ -243,7 +243,7 @@ def range_after(kind: str) -> Callable[[Params, float, float], tuple[float, floa
             value = math.inf
         return min(low, -value), max(high, value)
 
-    return after
+    return widen
 
 
 @factory(

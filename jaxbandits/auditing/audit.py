@@ -9,6 +9,7 @@ import numpy as np
 from annotated_doc import Doc
 
 from jaxbandits.auditing import confidence_bounds, neighbours, scores
+from jaxbandits.auditing.differences import Differences, find_differences
 from jaxbandits.auditing.neighbours import Edit
 from jaxbandits.auditing.transcripts import Seeds, default_environment, furthest, prepare_transcripts
 from jaxbandits.mechanisms.composition import compose
@@ -60,12 +61,21 @@ class Audit(NamedTuple):
     confidence: float
     seed: int
     bounds: tuple[Bound, ...]  # one for each delta, the first of which is told above
+    last: int  # the last play that was looked at
+    differences: Differences  # what one unit changes in whole runs
     adaptive: bool = False  # whether inputs reacted to the arms that were played
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is refuted, at any delta."""
-        return any(bound.epsilon_lower > bound.claimed for bound in self.bounds)
+        """Whether the claim is refuted: a bound at any delta, or by what one unit changes in whole runs."""
+        return bool(self.differences.fault) or any(bound.epsilon_lower > bound.claimed for bound in self.bounds)
+
+    @property
+    def looked_at(self) -> str:
+        """How far transcripts went, in words."""
+        what, told = "messages" if self.model in ("local", "shuffle") else "releases", self.differences.releases
+        seen, more = sum(play <= self.last for play in told), "" if self.differences.whole else " or more"
+        return f"looked at plays 1 to {self.last}, {seen} of {len(told)}{more} {what}"
 
     @property
     def ratio(self) -> float:
@@ -85,6 +95,7 @@ class Audit(NamedTuple):
                 f"; epsilon >= {bound.epsilon_lower:.4g} of {bound.claimed:.4g} at delta = {bound.delta:.3g}"
                 for bound in self.bounds[1:]
             )
+            + f"; {self.looked_at}; {self.differences.fault or self.differences}"
         )
 
 
@@ -133,7 +144,10 @@ def audit(
         Clopper-Pearson bounds on both shares give epsilon >= log((TPR - delta) / FPR), with confidence 1 - (1 -
         confidence) / m where there are m deltas. The pair is that of the first delta. A transcript ends 128 plays after
         its start (in the local model with the fourth message), or with the first release, unless the `whole` run is
-        asked for.
+        asked for; what was looked at is printed. Arms are part of the view, but in the local model.
+
+        Before that, pairs of whole runs draw the same noise on neighbouring inputs. One unit may then change as many
+        releases as the events say, and each by their sensitivity: more refutes the claim, too.
 
         With `adaptive` the two inputs are two rules: what a play pays follows from the arm that was played before it.
         They are the same for all plays but one, and the attacker sees the arms besides. Rewards of all other plays are
@@ -167,6 +181,7 @@ def audit(
     each = confidence if len(deltas) == 1 else 1 - (1 - confidence) / len(deltas)
     played_in = built_environment or default_environment(algorithm)
 
+    differences = find_differences(algorithm, played_in)
     seeds = Seeds(seed)
     runner, plays, last, dim = prepare_transcripts(algorithm, played_in, seeds, runs, whole, adaptive)
     if pairs is None:
@@ -211,6 +226,8 @@ def audit(
         confidence=confidence,
         seed=seed,
         bounds=certified,
+        last=last,
+        differences=differences,
         adaptive=adaptive,
     )
 

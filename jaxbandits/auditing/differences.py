@@ -21,7 +21,7 @@ from jaxbandits.sweeps.plan import stack_cases
 
 SEEDS = 8
 RELEASES = 3  # so many should be compared on some seed
-CLOSES = 3  # so many spans are looked at where something is released between spans: each is code to compile
+CLOSES = 4  # so many spans are looked at where something is released between spans: each is code to compile
 SIZES = (-1024.0, -4.0, -1.0, -0.25, 0.25, 1.0, 4.0, 1024.0)  # of rewards, where a claim holds for any
 # Noise that is added to the numbers whose sensitivity is stated, and the norm of that. Bits and counts are others.
 NORMS = {"laplace": 1, "discrete laplace": 1, "gaussian": 2, "gaussian, shuffled": 2, "skellam": 2}
@@ -31,7 +31,7 @@ ROUNDING = 2.0**-18  # of the numbers compared, relatively, in float32
 class Differences(NamedTuple):
     """What one unit changed at most, over pairs of inputs and seeds."""
 
-    releases: int  # of a run, as far as it was made
+    releases: tuple[int, ...]  # the plays with which a run released something, as far as it was made
     whole: bool  # whether it was made to its end
     compared: int  # releases up to which two runs were alike but for the unit, on the seed that came furthest
     changed: int  # releases that differ, or increments of running sums
@@ -58,27 +58,29 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     windows = _windows(algorithm.schedule)
     runner = Runs(setting._replace(windows=windows), params, Input(public, ()), 1)
 
-    def shown_on(plays: list[int]) -> tuple[list[Edit], Shown]:
+    def show(plays: list[int]) -> tuple[list[Edit], Shown]:
         chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim)]
         which = np.repeat(np.arange(len(chosen)), SEEDS)
         shown = runner.windows_on(chosen, which, np.tile(np.arange(SEEDS, dtype=np.uint32), len(chosen)))
         return chosen, Shown(*(x.reshape(len(chosen), SEEDS, *x.shape[1:]) for x in shown))
 
-    chosen, first = shown_on([1, 1])
-    told = _released(first)[0].any(axis=0)  # [W]
-    ends = first.done[0].max(axis=0)[told]
-    offered = sum(map(windows_offered, algorithm.schedule))
-    found = Differences(int(_released(first)[0].sum(-1).max()), windows == offered, 0, 0, math.inf, 0.0, math.inf, "")
+    chosen, first = show([1, 1])
+    told = mark_releases(first)[0]
+    most = int(told.sum(-1).argmax())  # the seed that releases most
+    ends = first.done[0, most, told[most]]
+    whole = windows == sum(map(windows_offered, algorithm.schedule))
+    found = Differences(tuple(map(int, ends)), whole, 0, 0, math.inf, 0.0, math.inf, "")
     if not events or not len(ends) or any(math.isinf(event.sensitivity) for event in events):
         return found
-    found = found._replace(allowed=1 if (running := any(e.running for e in events)) else sum(e.times for e in events))
+    running = next((event.running for event in events if event.running is not False), False)
+    found = found._replace(allowed=sum(event.times for event in events) if running is False else 1)
     last = int(first.done[0].max())
-    for shown_edits, shown in ((chosen, first), shown_on([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
+    for shown_edits, shown in ((chosen, first), show([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
         for a, b in itertools.combinations(range(len(shown_edits)), 2):
             if shown_edits[a].play == shown_edits[b].play:
                 one, other = (Shown(*(x[i] for x in shown)) for i in (a, b))
                 found = _hold(found, one, other, shown_edits[a].play, events, running)
-    return found._replace(fault=_fault(found, claim.unit))
+    return found._replace(fault=describe_fault(found, claim.unit))
 
 
 def _windows(schedule: tuple[Span, ...]) -> int:
@@ -106,13 +108,15 @@ def _edits(unit: str, play: int, bound: float, dim: int) -> list[Edit]:
     return [Edit(play, reward) for reward in (SIZES if math.isinf(bound) else (-bound, 0.0, bound))]
 
 
-def _released(shown: Shown) -> np.ndarray[Any, Any]:
+def mark_releases(shown: Shown) -> np.ndarray[Any, Any]:
     """Which windows release anew, [E, S, W]: what is only shown again is no release."""
     before = np.pad(shown.values, [(0, 0)] * (shown.values.ndim - 2) + [(1, 0), (0, 0)])[..., :-1, :]
     return shown.tells & (shown.values != before).any(axis=-1)
 
 
-def _hold(found: Differences, one: Shown, other: Shown, play: int, events: list[Event], running: bool) -> Differences:
+def _hold(
+    found: Differences, one: Shown, other: Shown, play: int, events: list[Event], running: bool | None
+) -> Differences:
     """What was found, and what a pair of inputs adds: [S, W, V]."""
     here = np.argmax(one.done >= play, axis=-1)[:, None]  # the private play's window
     at = np.arange(one.done.shape[1])[None]
@@ -120,7 +124,7 @@ def _hold(found: Differences, one: Shown, other: Shown, play: int, events: list[
     alike &= (one.marks == other.marks).all(-1) & (one.arms == other.arms).all(-1)
     cut = np.where((~alike & (at > here)).any(-1), np.argmax(~alike & (at > here), axis=-1), alike.shape[1])[:, None]
     seen = (at >= here) & (at < cut)
-    released = seen & (_released(one) | _released(other))
+    released = seen & (mark_releases(one) | mark_releases(other))
     apart = np.where(released[..., None], one.values.astype(np.float64) - other.values, 0.0)
     scale = np.maximum(np.abs(one.values), np.abs(other.values))
     if running:  # of running sums the increments
@@ -134,6 +138,8 @@ def _hold(found: Differences, one: Shown, other: Shown, play: int, events: list[
         numbers = max(1, one.values.shape[-1])
         limit = sum(_most(event) * min(event.times, numbers) ** (1 / norm) for event in counted)
     changed = sizes > rounding + 1e-6
+    if running is None:
+        changed &= np.cumsum(changed, axis=-1) == 1
     excess = np.where(changed, sizes - rounding, 0.0)
     return found._replace(
         compared=max(found.compared, int(released.sum(-1).max())),
@@ -154,7 +160,7 @@ def _most(event: Event) -> float:
     return event.sensitivity if math.isnan(event.largest) else event.largest
 
 
-def _fault(found: Differences, unit: str) -> str:
+def describe_fault(found: Differences, unit: str) -> str:
     what = f"one {unit.replace('_', ' ')}"
     if found.changed > found.allowed:
         return (

@@ -248,7 +248,8 @@ class Runs(NamedTuple):
             numbers, arms, done, tells = (np.asarray(x)[:wanted] for x in out)
             view, numbers = numbers.shape[1], np.concatenate([numbers, arms], axis=1)
             calls.append((numbers if columns is None else numbers[:, columns], done, tells))
-        return Seen(*map(np.concatenate, zip(*calls, strict=True)), view)
+        numbers, done, tells = map(np.concatenate, zip(*calls, strict=True))
+        return Seen(numbers, done, tells, view)
 
     def windows_on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: UInt32[np.ndarray, " L"]) -> Shown:
         """What each window of runs shows, each on `edits[which]`, in one call."""

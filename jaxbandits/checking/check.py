@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 from annotated_doc import Doc
 
 from jaxbandits import catalogue
-from jaxbandits.checking.rules import ENDING, RULES, chunks, lane_alone, short_audit, windows
+from jaxbandits.checking.rules import ENDING, RULES, chunks, differences, lane_alone, short_audit, windows
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import describe_error, one_line, place_of, runs_own_code
 from jaxbandits.declared import plays_on_by_names
@@ -131,7 +131,7 @@ def _here(subject: Subject) -> Iterator[str | Finding]:
     """The name of every rule before it is looked at, and what it finds."""
     broken = set[str]()
     for rule in RULES:
-        if rule is short_audit and (not subject.audit or "guarantee" in broken):
+        if rule in (differences, short_audit) and (not subject.audit or "guarantee" in broken):
             continue
         if rule in (lane_alone, chunks) and "draws" in broken:  # every program is compiled with other numbers
             continue

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.auditing.audit import audit
+from jaxbandits.auditing.differences import find_differences
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import one_line, place_of
 from jaxbandits.random import Draws
@@ -26,8 +27,8 @@ from jaxbandits.sweeps.simulate import History
 
 # The rules in their order. A sweep looks at the first two, too: `sweeps.part_checks`.
 __all__ = [
-    "builds", "shapes", "traces_once", "draws", "addresses", "guarantee", "short_audit", "plays", "actions",
-    "lane_alone", "chunks", "checkpoints", "windows", "bad_rewards",
+    "builds", "shapes", "traces_once", "draws", "addresses", "guarantee", "differences", "short_audit", "plays",
+    "actions", "lane_alone", "chunks", "checkpoints", "windows", "bad_rewards",
 ]  # fmt: skip
 
 Faults = Iterator[tuple[str, Any]]  # messages, and places or the functions that they are about
@@ -195,13 +196,22 @@ def guarantee(subject: Subject) -> Faults:
         yield text, place_of(claim.view, factory)
 
 
+def differences(subject: Subject) -> Faults:
+    """One unit changes as many releases of whole runs with the same noise as events say, by no more than they say."""
+    algorithm = subject.cell.algorithm
+    if algorithm.guarantee.model == "none" or algorithm.program.hints.tally:
+        return
+    if fault := find_differences(algorithm, subject.cell.environment).fault:
+        yield fault, algorithm.program.update
+
+
 def short_audit(subject: Subject) -> Faults:
     """A short audit, of 20,000 runs at confidence 0.999, does not refute the claim."""
     algorithm = subject.cell.algorithm
     if algorithm.guarantee.model == "none" or algorithm.program.hints.tally:
         return
     report = audit(algorithm, runs=AUDIT_RUNS, confidence=AUDIT_CONFIDENCE, environment=subject.cell.environment)
-    if report.refuted:
+    if report.refuted and not report.differences.fault:
         yield f"the audit refutes the claim: {report}", algorithm.program.encode
 
 

@@ -39,7 +39,7 @@ class Subject:
     horizon: int = 256
     seeds: int = 8
     lanes: int = LEAST_LANES  # of a call, where a rule does not ask for another number
-    audit: bool = False  # whether the rule `short_audit` is looked at
+    audit: bool = False  # whether the rules `differences` and `short_audit` are looked at
     _traced: dict[tuple[int, str], Examination] = field(default_factory=dict, init=False)
     _played: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict, init=False)
 

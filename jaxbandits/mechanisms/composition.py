@@ -46,10 +46,11 @@ class Event(NamedTuple):
         times (int, default 1): How many such releases the unit enters.
         epsilon (float, default inf): Of one release; inf for Gaussian noise, whose epsilon follows from delta.
         delta (float, default 0.0): Of one release.
-        largest (float, default nan): The largest sensitivity, where releases differ and `sensitivity` is that of the
-            costliest; nan: all have the same.
-        running (bool, default False): Whether releases are running sums: a unit is then in every later one by design,
-            and moves one increment.
+        largest (float, default nan): The largest change of what is shown, where `sensitivity` is another: that of the
+            costliest of several releases, or in other units. nan: it is the same; inf: not known.
+        running (bool or None, default False): Whether releases are running sums: a unit is then in every later one by
+            design, and moves one increment. None: later data depend on earlier releases, so that only the first one
+            that a unit moves can be looked at.
     """
 
     mechanism: str
@@ -60,7 +61,7 @@ class Event(NamedTuple):
     epsilon: float = math.inf
     delta: float = 0.0
     largest: float = math.nan
-    running: bool = False
+    running: bool | None = False
 
 
 Events = Annotated[Iterable[Event], Kind("iterable of Event"), Doc("The releases that one unit enters.")]

@@ -70,13 +70,9 @@ def privacy_spent(algorithm: Algorithm, environment: Environment | None, adversa
 
 def overspent(algorithm: Algorithm, environment: Environment, adversary: Adversary | None = None) -> bool:
     """Whether a finite epsilon is declared for smaller rewards than are paid and sent, as far as that is known."""
-    return reach(environment, adversary) > algorithm.guarantee.bound and _assumes_bound(algorithm)
-
-
-def _assumes_bound(algorithm: Algorithm) -> bool:
-    """Whether a finite epsilon is declared for bounded rewards alone."""
-    claim = algorithm.guarantee
-    return claim.bound < math.inf and bool(np.isfinite(claim.spend(algorithm.params)[0]))
+    bound, spend = algorithm.guarantee.bound, algorithm.guarantee.spend
+    beyond = bound < math.inf and reach(environment, adversary) > bound
+    return beyond and bool(np.isfinite(spend(algorithm.params)[0]))
 
 
 def doubts_of_range(algorithm: Algorithm, environment: Environment) -> Doubts:
@@ -84,7 +80,7 @@ def doubts_of_range(algorithm: Algorithm, environment: Environment) -> Doubts:
     read, pays = algorithm.rewards, range_of_rewards(environment)
     if read is None or pays is None:
         return
-    # where privacy assumes bounded rewards, `doubts_of_bound` and `doubts_of_federation` say more
+    # where privacy assumes bounded rewards, `doubts_of_moments` and `doubts_of_federation` say more
     if algorithm.guarantee.model == "federated" or overspent(algorithm, environment):
         return
     beyond = (read.low - pays[0], read.low), (pays[1] - read.high, read.high)
@@ -103,34 +99,25 @@ def interval(low: float, high: float) -> str:
     return brackets(low, high, "{:.4g}".format, open_low=math.isinf(low), open_high=math.isinf(high))
 
 
-def doubts_of_bound(algorithm: Algorithm, environment: Environment, adversary: Adversary | None) -> Doubts:
-    """Whether rewards leave what an epsilon is claimed for, or nobody says that they do not."""
-    if not _assumes_bound(algorithm):
-        return
-    bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
-    text, follows = (
-        f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}]",
-        "its guarantee does not hold",
-    )
-    if overspent(algorithm, environment):
-        remedy = "it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
-        yield "moments", np.inf, f"{text}, and rewards here go beyond: {remedy}", follows
-    elif overspent(algorithm, environment, adversary):
-        sent = f"reward_adversary sends rewards up to {reach(environment, adversary):g}"
-        yield "moments", np.inf, f"{text}, and {sent}: it is infinite (a message_adversary corrupts reports)", follows
-    elif range_of_rewards(environment) is None:
-        untold = "the environment does not say what it pays: give its facts a reward_range"
-        yield "bound", bound, f"{text}, and {untold}", "if rewards go beyond, epsilon is infinite"
-    elif adversary is not None and adversary.reward_range is None:
-        untold = "reward_adversary does not say what it sends: give Adversary(reward_range=...)"
-        yield "bound", bound, f"{text}, and {untold}", "if rewards go beyond, epsilon is infinite"
-
-
-def doubts_of_moments(algorithm: Algorithm, environment: Environment) -> Doubts:
-    """How many times the most exceeded assumption of moments is exceeded."""
-    follows = "its guarantee does not hold"
-    if overspent(algorithm, environment):  # `doubts_of_bound` says more
-        return
+def doubts_of_moments(algorithm: Algorithm, environment: Environment, adversary: Adversary | None = None) -> Doubts:
+    """How many times the most exceeded assumption of moments is exceeded; whether rewards leave what is claimed."""
+    follows, claim = "its guarantee does not hold", algorithm.guarantee
+    if claim.bound < math.inf and np.isfinite(epsilon := claim.spend(algorithm.params)[0]):
+        text = f"epsilon = {epsilon:g} is that of rewards in [-{claim.bound:g}, {claim.bound:g}]"
+        if overspent(algorithm, environment):
+            remedy = "it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
+            yield "moments", np.inf, f"{text}, and rewards here go beyond: {remedy}", follows
+            return
+        untold = ""
+        if overspent(algorithm, environment, adversary):
+            sent = f"reward_adversary sends rewards up to {reach(environment, adversary):g}"
+            yield "bound", np.inf, f"{text}, and {sent}: it is infinite (a message_adversary corrupts reports)", follows
+        elif range_of_rewards(environment) is None:
+            untold = "the environment does not say what it pays: give its facts a reward_range"
+        elif adversary is not None and adversary.reward_range is None:
+            untold = "reward_adversary does not say what it sends: give Adversary(reward_range=...)"
+        if untold:
+            yield "bound", claim.bound, f"{text}, and {untold}", "if rewards go beyond, epsilon is infinite"
     assumed, moment, facts = algorithm.tails, environment.facts.get("moment"), environment.facts
     if assumed is None or moment is None:
         return
@@ -242,15 +229,15 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     checked: dict[Any, tuple[list[Doubt], list[Doubt]]] = {}
     for label, algorithm, environment, adversary, *_ in cells:
         about_length = algorithm.config.get("horizon"), algorithm.program.float32_plays
-        key = id(environment), overspent(algorithm, environment), algorithm.tails, about_length
+        claimed = algorithm.guarantee.bound, overspent(algorithm, environment)
+        key = id(environment), id(adversary), claimed, algorithm.tails, about_length
         if key not in checked:  # a grid over other arguments repeats the same assumptions
             checked[key] = (
-                list(doubts_of_moments(algorithm, environment)),
+                list(doubts_of_moments(algorithm, environment, adversary)),
                 list(doubts_of_precision(algorithm, environment, dtype)),
             )
         beyond, lost = checked[key]
         for about, *doubt in itertools.chain(
-            doubts_of_bound(algorithm, environment, adversary),
             beyond,
             doubts_of_federation(algorithm, environment),
             doubts_of_range(algorithm, environment),

@@ -10,7 +10,7 @@ from dealt import dealt
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.checking.check import findings_of
-from jaxbandits.checking.rules import RULES, short_audit, windows
+from jaxbandits.checking.rules import RULES, differences, short_audit, windows
 from jaxbandits.contract import operations
 from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines.calls import Call
@@ -21,8 +21,7 @@ from jaxbandits.sweeps.storage.store import BegunCall
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
 # windows of one play, of several, of a whole span, of several agents, and conversions of others
 KINDS = {"ucb1", "private_batched", "successive_elimination", "byzantine_ucb", "doubling"}
-AUDIT = RULES.index(short_audit)
-TRACED, PLAYED = RULES[:AUDIT], RULES[AUDIT + 1 :]
+TRACED, PLAYED = RULES[: RULES.index(differences)], RULES[RULES.index(short_audit) + 1 :]
 FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
 

@@ -49,7 +49,8 @@ def _events(num_arms, num_experts, params):
     # batch.
     sensitivity = num_arms / (params.mixing * params.window)
     scale = params.noise_scale * params.mechanism_scale
-    return (laplace_event("one expert's mean loss estimate of a batch", sensitivity, scale, num_experts),)
+    event = laplace_event("one expert's mean loss estimate of a batch", sensitivity, scale, num_experts)
+    return (event._replace(running=None),)  # estimates are weighted by what was released before
 
 
 @cache

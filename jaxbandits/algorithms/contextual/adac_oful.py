@@ -137,7 +137,8 @@ def program(num_arms: int, dim: int) -> Program:
 
 
 def _events(params):
-    return (gaussian_event("sum of a phase's x r, r in [0, 1]", 1.0, params.deviation * params.mechanism_scale),)
+    scale = params.deviation * params.mechanism_scale
+    return (gaussian_event("sum of a phase's x r, r in [0, 1]", 1.0, scale, running=True),)
 
 
 @factory(

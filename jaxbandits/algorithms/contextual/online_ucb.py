@@ -175,7 +175,8 @@ def events(private_features: bool, params: Params) -> tuple[Event, ...]:
     """
     scale = float(params.mechanism_scale * params.reward_noise)
     what = "a user's x and y" if private_features else "a user's y"
-    return (gaussian_event(what, ratio(private_features, params) * scale if scale > 0 else math.inf, scale),)
+    event = gaussian_event(what, ratio(private_features, params) * scale if scale > 0 else math.inf, scale)
+    return (event._replace(largest=math.hypot(2 * float(params.feature_norm) * private_features, 1.0)),)
 
 
 @factory(

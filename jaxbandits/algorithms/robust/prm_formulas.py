@@ -274,4 +274,5 @@ def events(central: bool, pulls: Numeric, params: Any) -> tuple[Any, ...]:
     if not central:
         return (laplace_event("truncated mean of a block", 2 * clip / n, mean * params.mechanism_scale),)
     sensitivity, scale = np.concatenate([2 * clip / n, 2 / n]), np.concatenate([mean, share]) * params.mechanism_scale
-    return (laplace_event("truncated mean of half a block, or shares of its bins", sensitivity, scale),)
+    event = laplace_event("truncated mean of half a block, or shares of its bins", sensitivity, scale)
+    return (event._replace(largest=math.inf),)  # of the shares a bin's edge is shown
