@@ -17,6 +17,7 @@ from jaxbandits.auditing.audit import audit
 from jaxbandits.auditing.differences import find_differences
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import one_line, place_of
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.random import Draws
 from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps.arguments import NAMED, PARTS, call_factory, factory_of, part_factory
@@ -178,6 +179,8 @@ def guarantee(subject: Subject) -> Faults:
     if claim.model == "none":
         if not math.isinf(epsilon):
             yield "guarantee.spend is finite but the model is 'none': say which model the claim is about", factory
+        return
+    if math.isinf(epsilon) and claimed_epsilon(algorithm) == math.inf:  # no privacy is asked for
         return
     if not (0 < epsilon < math.inf and 0 <= delta < 1):
         text = f"guarantee.spend says epsilon = {epsilon}, delta = {delta}"
