@@ -168,7 +168,7 @@ def case(name: str, **changes: object) -> tuple[Algorithm, Environment]:
         raise ValueError(f"no algorithm is called {name!r}{hint}: `jaxbandits list algorithms` names them")
     row = ALGORITHMS[name]
     environment = row.environment()
-    return algorithm_for(partial(row.algorithm, horizon=row.horizon, **changes), environment), environment
+    return algorithm_for(partial(row.algorithm, **{"horizon": row.horizon} | changes), environment), environment
 
 
 def private() -> list[str]:

@@ -140,6 +140,9 @@ def parser() -> argparse.ArgumentParser:
     auditing.add_argument("name", metavar="NAME", nargs="?", help=words)
     auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
     auditing.add_argument("--whole", action="store_true", help="look at whole runs, not at their beginning alone")
+    auditing.add_argument(
+        "--horizon", metavar="T", type=int, help="plays of a run (default: the catalogue's, 256 for your own)"
+    )
     auditing.add_argument("--adaptive", action="store_true", help="inputs react to the arms that were played")
     words = "independent runs each (default: 1000000)"
     auditing.add_argument("--runs", metavar="N", type=int, default=1_000_000, help=words)

@@ -137,7 +137,8 @@ def _show(setting: AuditSetting, window, private, done) -> Shown:
     if setting.arms:
         seen = window.play & (window.t != private)
         played = _indicate(setting, window.action)
-        played = jnp.where(seen.reshape(seen.shape + (1,) * (played.ndim - 1)), played, 0)
+        mask = seen.reshape(seen.shape + (1,) * (played.ndim - 1))
+        played = jnp.where(mask, played, jnp.zeros_like(played))
         arms.append(jnp.sum(played, axis=0) if played.size > MAX_ARM_NUMBERS else played)
 
     def join(parts):

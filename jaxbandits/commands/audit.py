@@ -14,6 +14,8 @@ import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.auditing.differences import RELEASES, find_differences
+from jaxbandits.auditing.transcripts import MAX_WINDOWS
 from jaxbandits.checking.check import small_environment
 from jaxbandits.contract import describe_error
 from jaxbandits.formatting import markdown_table as cells
@@ -21,10 +23,12 @@ from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import epsilon_or_nan
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.reports import plot
+from jaxbandits.spans import windows_offered
 from jaxbandits.sweeps.arguments import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.toml_file import read_config
+from jaxbandits.validation import integer
 
 EXIT_REFUTED = 1
 OWN_HORIZON = 256  # plays of an algorithm that is not in the catalogue
@@ -36,7 +40,12 @@ def run(given: argparse.Namespace) -> int:
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, a TOML file, or --all")
     names = catalogue.private() if given.all else [given.name]
-    first = cases(names[0])  # a name that is known, before a directory is made for it
+    if given.horizon is not None:
+        integer("--horizon", given.horizon, 1)
+        if names[0].endswith(".toml"):
+            raise ValueError(f"--horizon {given.horizon}: a sweep in a file has its own: leave it out")
+    built = partial(cases, horizon=given.horizon, whole=given.whole)
+    first = built(names[0])  # a name that is known, before a directory is made for it
     try:  # before an audit's minutes, not after them
         out.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=out).close()
@@ -44,7 +53,7 @@ def run(given: argparse.Namespace) -> int:
         why = f"cannot write there ({error.strerror})"
         raise ValueError(f"--out {out}: {why}: choose a directory that can be written") from None
     rows, refuted = [], []
-    for label, algorithm, environment in chain(first, chain.from_iterable(map(cases, names[1:]))):
+    for label, algorithm, environment in chain(first, chain.from_iterable(map(built, names[1:]))):
         report = audit(
             algorithm, runs=given.runs, confidence=given.confidence, seed=given.seed, environment=environment,
             whole=given.whole, adaptive=given.adaptive,
@@ -64,11 +73,12 @@ def run(given: argparse.Namespace) -> int:
     return EXIT_REFUTED if refuted else 0
 
 
-def cases(name: str) -> list[tuple[str, Algorithm, Environment]]:
+def cases(name: str, horizon: int | None = None, whole: bool = False) -> list[tuple[str, Algorithm, Environment]]:
     """What a name stands for, by label: one algorithm, of the catalogue or the user's own by `module:factory`, or all
     private ones of a sweep in a TOML file, at every point of its grid.
 
-    Raises ValueError where there is none.
+    horizon: of an algorithm that is named. None: the catalogue's, or `OWN_HORIZON`; for `whole` runs it is doubled
+    until they release something three times, if they do. Raises ValueError where there is none.
     """
     if name.endswith(".toml"):
         here_first()
@@ -79,11 +89,20 @@ def cases(name: str) -> list[tuple[str, Algorithm, Environment]]:
             lacks = "no algorithm of this sweep has a guarantee"
             raise ValueError(f"audit = {name!r}: {lacks}: an audit needs a private one")
         return [(cell_words(laid_out, cell), cell.algorithm, cell.environment) for cell in private]
-    algorithm, environment = _own(name) if ":" in name else catalogue.case(name)
+    build = _own if ":" in name else catalogue.case
+    algorithm, environment = build(name) if horizon is None else build(name, horizon=horizon)
+    if whole and horizon is None:
+        plays = int(algorithm.config["horizon"])
+        while len(find_differences(algorithm, environment).releases) < RELEASES:
+            plays *= 2
+            longer, _ = build(name, horizon=plays)
+            if sum(map(windows_offered, longer.schedule)) > MAX_WINDOWS:
+                break
+            algorithm = longer
     return [(algorithm.version[0], algorithm, environment)]
 
 
-def _own(name: str) -> tuple[Algorithm, Environment]:
+def _own(name: str, horizon: int = OWN_HORIZON) -> tuple[Algorithm, Environment]:
     """The user's own algorithm and a small environment that fits its arguments.
 
     Raises ValueError where there is no such algorithm, and where the factory needs arguments that the environment does
@@ -93,7 +112,7 @@ def _own(name: str) -> tuple[Algorithm, Environment]:
     factory = own_factory(name, Path())
     environment = small_environment(factory)()
     try:
-        algorithm = algorithm_for(partial(factory, horizon=OWN_HORIZON), environment)
+        algorithm = algorithm_for(partial(factory, horizon=horizon), environment)
     except Exception as error:
         remedy = f"`jaxbandits check {name}` says more"
         raise ValueError(f"audit = {name!r} cannot be built: {describe_error(error)}; {remedy}") from error
@@ -114,6 +133,7 @@ def audit_row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
         "refuted": report.refuted, "event": event.score, "true_positives": event.true_positives,
         "false_positives": event.false_positives, "trials": event.trials, "runs": report.runs,
         "confidence": report.confidence, "seed": report.seed, "adaptive": report.adaptive,
+        "looked_at": report.looked_at, "differences": report.differences.fault or str(report.differences),
     }  # fmt: skip
 
 
