@@ -90,7 +90,9 @@ def world_of(world: World, user: bool) -> World:
             x = jnp.where((t == params.edit.play)[:, None], params.edit.feature, rest)
             one = jnp.broadcast_to(x.reshape(len(t), *(1,) * (context.ndim - 2), -1), context.shape)
             others = (t != params.edit.play).reshape(len(t), *(1,) * (context.ndim - 1))
-            context = jnp.where(params.edit.apart & others, context, one)
+            context = (
+                one if isinstance(params.edit.apart, tuple) else jnp.where(params.edit.apart & others, context, one)
+            )
         return context, state
 
     def reward(params, state, draws, t, context, action):

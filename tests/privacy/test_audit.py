@@ -591,7 +591,7 @@ def test_the_command_audits_a_sweep_of_a_file(tmp_path, capsys, monkeypatch):
 def test_a_leak_at_a_larger_delta_alone_is_found():
     # claims little at 0.3, and what the noise delivers there is more
     made = a.adac_ucb(**SMALL, rho=2.0, delta=0.05)
-    claim = made.guarantee._replace(spend=lambda _: (20.0, 0.05), events=lambda _: (gaussian_event("a sum", 0.5, 1.0),))
+    claim = made.guarantee._replace(spend=lambda _: (20.0, 0.05), events=lambda _: (gaussian_event("a sum", 1.0, 2.0),))
     liar = made._replace(guarantee=claim)
     assert not jb.audit(liar, runs=20_000).refuted
     assert jb.audit(liar, runs=20_000, delta=[0.05, 0.1]).refuted
