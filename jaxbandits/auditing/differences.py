@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.auditing.neighbours import NUM_ANGLES, Edit, Input, edits
+from jaxbandits.auditing.neighbours import Edit, Input, edits
 from jaxbandits.auditing.transcripts import MAX_WINDOWS, Runs, Shown, feature_dim, setting_of
 from jaxbandits.mechanisms.composition import Event
 from jaxbandits.protocol import Algorithm, Environment, Span
@@ -99,12 +99,9 @@ def _edits(unit: str, play: int, bound: float, dim: int) -> list[Edit]:
         inside = [edit for edit in edits(unit, [play]) if edit.message[0] >= 0]  # x x' has no negative entry there
         return [edit for edit in inside if abs(edit.message[0]) != 0 or edit.message[1] == 0]
     if unit == "user":
-        unbounded, turn = math.isinf(bound), NUM_ANGLES // 6
-        every = [edit for edit in edits(unit, [play], bound=bound, dim=dim) if not edit.apart]
-        return [
-            edit for i, edit in enumerate(every)
-            if np.isfinite([*edit.feature, edit.reward]).all() and edit.reward != 0 and i % turn == 0
-        ] if unbounded else [edit for edit in every if edit.reward != 0]  # fmt: skip
+        every = [edit for edit in edits(unit, [play], bound=bound, dim=dim) if not edit.apart and edit.reward]
+        angles = {tuple(edit.feature) for edit in every[:: len(every) // 6] if np.isfinite(edit.feature).all()}
+        return [edit for edit in every if tuple(edit.feature) in angles and math.isfinite(edit.reward)]
     return [Edit(play, reward) for reward in (SIZES if math.isinf(bound) else (-bound, 0.0, bound))]
 
 
