@@ -188,11 +188,12 @@ def _cond(run: Emitter, eqn: Any, x: list[Array]) -> list[Array]:
         return run.write_function(branches[int(index)], x[1:])
     x = [run.compute_once(each) for each in x[1:]]
     found = Carried(run, [v.aval for v in eqn.outvars])
-    for k, branch in enumerate(branches):
-        test = f"!{index}" if index.dtype == bool else f"{index} <= {k}"
-        head = f"if ({test})" if k == 0 else "else" if k == len(branches) - 1 else f"else if ({test})"
-        with run.block(head):
-            found.assign_arrays(run.write_function(branch, x))
+    with run.block(""):  # one statement, which orders keep together
+        for k, branch in enumerate(branches):
+            test = f"!{index}" if index.dtype == bool else f"{index} <= {k}"
+            head = f"if ({test})" if k == 0 else "else" if k == len(branches) - 1 else f"else if ({test})"
+            with run.block(head):
+                found.assign_arrays(run.write_function(branch, x))
     return found.arrays
 
 

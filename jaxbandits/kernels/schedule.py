@@ -92,7 +92,7 @@ def _lives(body: list[Statement]) -> Iterable[_Life]:
 
     def walk(body: list[Statement]) -> None:
         nonlocal now
-        for statement in body:
+        for statement in text.each_branch(body):
             now += 1
             needed = reads(statement)
             if isinstance(statement, Block):

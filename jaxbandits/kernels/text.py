@@ -132,7 +132,7 @@ class Assign(NamedTuple):
 class Block(NamedTuple):
     """Statements in braces. turn: the index of a loop. length: that of a loop, where it is known."""
 
-    head: str
+    head: str  # "": an `if` and its `else`s, without braces around them
     body: "list[Statement]"
     turn: str = ""
     length: int | None = None
@@ -212,10 +212,16 @@ class Writer:
             yield i
 
 
+def each_branch(body: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements, with every `if` and `else` by itself."""
+    for statement in body:
+        yield from [statement] if not isinstance(statement, Block) or statement.head else statement.body
+
+
 def indent_lines(body: Iterable[Statement], depth: int = 1) -> Iterator[str]:
     """The lines of a text."""
     indent = "  " * depth
-    for statement in body:
+    for statement in each_branch(body):
         if isinstance(statement, Block):
             yield f"{indent}{statement.head} {{"
             yield from indent_lines(statement.body, depth + 1)

@@ -1,5 +1,7 @@
 """One-lane functions written as C give what they give under vmap: held apart, and as loops over memory."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from jax import lax
 from laid_out import kernel_of, needs_cc
 
+from jaxbandits.kernels import schedule
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.over_lanes import by_kernel
 from jaxbandits.kernels.text import Unsupported
@@ -194,6 +197,41 @@ forms = pytest.mark.parametrize("largest", FORMS.values(), ids=FORMS)
 def test_every_bit_is_the_same(largest, name):
     for number, (ours, wanted) in enumerate(both(largest, *CASES[name])):
         jax.tree.map(lambda x, y: np.testing.assert_array_equal(x, y, err_msg=f"case {number}"), ours, wanted)  # noqa: B023
+
+
+def draw_value(seed, depth, shape, *known):
+    """An integer, or an array of three: the sum of what is computed from `known` by statements that a seed draws."""
+    rng, values = np.random.default_rng(seed), list(known)
+
+    def with_shape(x, shape):
+        return x if x.shape == shape else x.max() if x.shape else jnp.broadcast_to(x, shape)
+
+    def draw_statement():
+        shape = [(), (3,)][rng.integers(2)]
+        test, a, b, c = (with_shape(values[rng.integers(len(values))], to) for to in [(), shape, shape, shape])
+        one, two = (partial(draw_value, each, depth - 1, shape, *values) for each in rng.integers(2**31, size=2))
+        statements = [
+            lambda: a + b,
+            lambda: a * b,
+            lambda: jnp.maximum(a, -b),
+            lambda: jnp.where(a > b, b, c),
+            lambda: lax.cond(test > 0, one, two),
+            lambda: lax.switch(test % 4, [one, lambda: a - b, two]),
+            lambda: lax.fori_loop(0, 5, lambda _, x: one(x) - x, a),
+        ]
+        return statements[rng.integers(7 if depth else 4)]()
+
+    for _ in range(4):
+        values.append(draw_statement())
+    return sum(with_shape(x, shape) for x in values[len(known) :])
+
+
+@forms
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_in_the_order_of_need(seed, largest, monkeypatch):
+    monkeypatch.setattr(schedule, "few_alive", schedule._by_need)  # also where it spares nothing
+    [found] = both(largest, (partial(draw_value, seed, 2, (3,)), positions(), positions(3, seed=2)))
+    np.testing.assert_array_equal(*found)
 
 
 @forms
