@@ -137,13 +137,11 @@ def test_theta_is_the_ridge_estimate_from_cumulative_sums():
         assert state.episode == k + 1
 
 
-@pytest.mark.parametrize(
-    ("name", "attacked"),
-    [("geometric_median", 4), ("median_of_means", 2), ("coordinate_median", 4), ("trimmed_mean", 4), ("krum", 3)],
-)
-def test_huge_messages_leave_the_aggregate_among_the_honest(name, attacked):
-    for bad in (1e30, -1e30):
-        among_the_honest(name, attacked, bad)
+def test_huge_messages_leave_the_aggregate_among_the_honest():
+    rules = {"geometric_median": 4, "median_of_means": 2, "coordinate_median": 4, "trimmed_mean": 4, "krum": 3}
+    for name, attacked in rules.items():
+        among_the_honest(name, attacked, 1e30)
+        among_the_honest(name, attacked, -1e30)
 
 
 def among_the_honest(name, attacked, bad):

@@ -496,10 +496,8 @@ def planned(cells, seeds):
 ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
 
 
-# cells, seeds, shards, and the plays of the largest shard in those of an even one
-@pytest.mark.parametrize(
-    "cells, seeds, n, largest",
-    [
+def test_shards_are_a_partition_dealt_by_plays():
+    for cells, seeds, n, largest in (  # the plays of the largest shard in those of an even one
         (ALIKE[:1], range(600), 2, 1.0),
         (ALIKE, range(100), 2, 1.0),
         (ALIKE, range(5, 901), 3, 1.01),
@@ -508,15 +506,14 @@ ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
         (LONG, range(8), 2, 1.0),
         (LONG, range(640), 20, 1.0),
         (ALIKE[:1], range(3), 5, 5.0),
-    ],
-)
-def test_shards_are_a_partition_dealt_by_plays(cells, seeds, n, largest):
-    plan = planned(cells, seeds)
-    owned = [calls.seeds_of_shard(plan, (i, n)) for i in range(n)]
-    lanes = [(c, s) for mine in owned for c, spans in enumerate(mine) for low, high in spans for s in range(low, high)]
-    assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
-    plays = [sum((high - low) * cells[c][1] for c, spans in enumerate(x) for low, high in spans) for x in owned]
-    assert max(plays) <= largest * sum(plays) / n * (1 + 1e-9)
+    ):
+        plan = planned(cells, seeds)
+        owned = [calls.seeds_of_shard(plan, (i, n)) for i in range(n)]
+        spans = [[(c, *span) for c, of_cell in enumerate(mine) for span in of_cell] for mine in owned]
+        lanes = [(c, s) for mine in spans for c, low, high in mine for s in range(low, high)]
+        assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
+        plays = [sum((high - low) * cells[c][1] for c, low, high in mine) for mine in spans]
+        assert max(plays) <= largest * sum(plays) / n * (1 + 1e-9)
 
 
 def test_what_is_computed_elsewhere_is_dealt_to_nobody():

@@ -172,9 +172,8 @@ def test_tables_with_constants():
     assert experts["batched_exp4"] == theory.batched_exp4_bound(10, 64, 10**6, 0.1, 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("num_experts", "epsilon", "want"),
-    [
+def test_regions_of_table_2_leave_holes_and_overlap():
+    for num_experts, epsilon, want in (
         (5, 0.5, ("bandit_to_experts",)),
         (10, 1.0, ("bandit_to_experts", "local_exp4")),
         (10, 0.01, ("bandit_to_experts", "batched_exp4")),
@@ -182,10 +181,8 @@ def test_tables_with_constants():
         (100, 0.05, ()),
         (100, 0.01, ("batched_exp4",)),
         (10_000, 0.005, ("local_exp4", "batched_exp4")),
-    ],
-)
-def test_regions_of_table_2_leave_holes_and_overlap(num_experts, epsilon, want):
-    assert theory.experts_regions(10, num_experts, 10_000, epsilon) == want
+    ):
+        assert theory.experts_regions(10, num_experts, 10_000, epsilon) == want
 
 
 TEAM = {"num_agents": 10, "horizon": 2000, "dim": 4, "window": 40}
