@@ -268,10 +268,7 @@ def test_a_base_that_spends_less_at_a_larger_delta_is_covered():
 
 
 def test_one_program_for_a_grid():
-    laid_out = plan(
-        partial(bandit_combiner, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=6, dim=D),
-        horizon=50,
-        seeds=8, grid={"epsilon": [0.2, 1.0, math.inf], "bonus_scale": [0.0, 1.0]}, points=None, reward_adversary=None,
-        message_adversary=None, checkpoints=5, dtype="float32",
-    )  # fmt: skip
+    maker = partial(bandit_combiner, base=partial(online_ucb, learner="ogd"))
+    grid = {"epsilon": [0.2, 1.0, math.inf], "bonus_scale": [0.0, 1.0]}
+    laid_out = plan(maker, contextual_linear(num_arms=6, dim=D), horizon=50, seeds=8, grid=grid)
     assert len(laid_out.cells) == 6 and len(laid_out.groups) == 1

@@ -178,10 +178,8 @@ def test_view_is_what_a_user_sends():
 def test_sweep_fills_in_the_norm():
     """Reference features have norm sqrt(2): the pair's sensitivity is 3, and noise grows with it."""
     environment = partial(jb.environments.contextual_linear, num_arms=6, dim=3, features="reference")
-    laid_out = plan(
-        {"x": partial(jb.algorithms.online_ucb, epsilon=1.0, delta=0.1)}, environment, horizon=T, seeds=8, grid=None,
-        points=None, reward_adversary=None, message_adversary=None, checkpoints=8, dtype="float32",
-    )  # fmt: skip
+    maker = partial(jb.algorithms.online_ucb, epsilon=1.0, delta=0.1)
+    laid_out = plan({"x": maker}, environment, horizon=T, seeds=8)
     params = laid_out.cells[0].algorithm.params
     assert params.feature_norm == math.sqrt(2)
     assert params.reward_noise == pytest.approx(noise(1.0) * 3 / math.sqrt(5))

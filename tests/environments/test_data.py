@@ -146,9 +146,8 @@ def test_labelled_rows(tmp_path):
     np.testing.assert_array_equal(labels, Y)
 
 
-FRAME = pd.DataFrame(
-    {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris"], "count": [1, 2, 3, 9]}, index=list("abcd")
-)
+COLUMNS = {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris"], "count": [1, 2, 3, 9]}
+FRAME = pd.DataFrame(COLUMNS, index=list("abcd"))
 
 
 def test_labelled_rows_of_a_frame():

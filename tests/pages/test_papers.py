@@ -26,6 +26,7 @@ from jaxbandits.papers.shared import exponent, ratio_interval
 from jaxbandits.papers.study import Claim, Exact, Interval, Sweep, Tuning, claims_table, judge_claim, reproduce
 from jaxbandits.reports import layout
 from jaxbandits.sweeps.compilation import compiled as compilation
+from jaxbandits.sweeps.engines.local import Local
 
 a, e = jb.algorithms, jb.environments
 SETTINGS = {
@@ -101,8 +102,6 @@ def test_bad_tunings_say_so(tmp_path):
 
 
 def test_a_reproduction_that_was_interrupted_goes_on_and_writes_everything(tmp_path, monkeypatch):
-    from jaxbandits.sweeps.engines.local import Local
-
     def breaks(*given, **named):  # the tuning is done, the report is not
         raise KeyboardInterrupt
 

@@ -432,12 +432,11 @@ def wrong_parts() -> dict[str, Wrong]:
 
 def said_by_sweep(wrong: Wrong) -> list[str]:
     """The warnings of a sweep, and the error that stops it before it plays."""
-    settings = {"reward_adversary": None, "message_adversary": None, **wrong.others}
+    settings = {"horizon": HORIZON, "seeds": 4, "checkpoints": 3, **wrong.others}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            laid_out = plan(wrong.algorithm, wrong.environment, horizon=HORIZON, seeds=4, grid=None, points=None,
-                            checkpoints=3, dtype="float32", **settings)  # fmt: skip
+            laid_out = plan(wrong.algorithm, wrong.environment, **settings)
             calls.check_parts(laid_out)
             calls.add_lane_shapes(laid_out)
             end = []

@@ -635,13 +635,9 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
             raise Stop
 
     monkeypatch.setattr(one_call.Keeper, "__call__", plug)
-    before = jb.cores()
-    try:
-        jb.cores(1)
-        with pytest.raises(Stop):
-            jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
-    finally:
-        jb.cores(before)
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(local, "_cores", 1)
+        jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
     assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
     short.clear()
     monkeypatch.setattr(one_call.Keeper, "__call__", original)
