@@ -156,9 +156,8 @@ def among_the_honest(name, attacked, bad):
         centre = honest.mean(0)
         spread = np.linalg.norm(honest - centre, axis=1).mean()
         if index == 0:
-            level = 0.1 * jb.theory.byzantine_ridge(
-                7, window=L, num_agents=N, dim=D, horizon=7 * L, corruption_bound=share
-            )
+            sizes = {"window": L, "num_agents": N, "dim": D, "horizon": 7 * L}
+            level = 0.1 * jb.theory.byzantine_ridge(7, corruption_bound=share, **sizes)
             found = np.linalg.inv(state.inverse.astype(float)) - level * np.eye(D)
             matrix = found
         else:
@@ -344,9 +343,8 @@ def said(environment, **settings):
     algorithm = made(horizon=60, window=5, **settings)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assumptions.warn(
-            [("one", algorithm, environment, None), ("one", made(), environment, None)], "float32", stacklevel=1
-        )
+        lanes = [("one", each, environment, None) for each in (algorithm, made())]
+        assumptions.warn(lanes, "float32", stacklevel=1)
     return [str(w.message) for w in caught]
 
 

@@ -216,3 +216,5 @@ def test_privacy_does_not_depend_on_the_learner():
     build = partial(A.online_ucb, num_arms=4, dim=2, horizon=10, epsilon=1.0)
     made = [build(learner=learner) for learner in ("maler", "ogd", SLOW)]
     assert len({algorithm.guarantee.spend(algorithm.params) for algorithm in made}) == 1
+    with pytest.raises(ValueError, match=r"learner = .*optax\.sgd\(0\.1\)"):
+        build(learner=optax.lbfgs())  # needs more than a gradient

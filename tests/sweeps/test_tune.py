@@ -349,24 +349,21 @@ def test_a_file_says_ranges_families_and_over(tmp_path):
 SPACE = "[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+def test_a_wrong_file_is_one_line(tmp_path, capsys):
+    file = tmp_path / "rates.toml"
+    for old, new, message in (
         (f"[tune]\nseeds = [100, 108]\n{SPACE}", "", "'tune' is missing"),
         (SPACE, "", "needs a table [tune.space]"),
         ("[tune]\n", "[tune]\ntrails = 3\n", "no key 'trails' (did you mean 'trials'?)"),
         ("learning_rate", "learning_rte", "'EXP3.base.learning_rte'"),
         ("[100, 108]", "[5, 108]\nreport_seeds = [0, 8]", "meets seeds"),
         ("[0.001, 0.1, 5.0]", "0.1", "tune.space.EXP3.base.learning_rate = 0.1 must be a list"),
-    ],
-)
-def test_a_wrong_file_is_one_line(tmp_path, capsys, old, new, message):
-    file = tmp_path / "rates.toml"
-    assert old in FILE
-    file.write_text(FILE.replace(old, new))
-    assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
-    said = capsys.readouterr().err
-    assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
+    ):
+        assert old in FILE
+        file.write_text(FILE.replace(old, new))
+        assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+        said = capsys.readouterr().err
+        assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
 def test_pictures_of_a_tuning(tmp_path):

@@ -103,9 +103,8 @@ def test_bounds_by_hand():
     bound = 32 * math.sqrt(15_000 * math.log(8)) * math.log(15_000) + 1
     assert theory.local_exp4_bound(3, 8, 5000, 0.5) == pytest.approx(bound)
     kn, log_k = k * n, math.log(k)
-    inner = 10 * math.sqrt(kn * log_k * (1 + 10 * math.log(kn) ** 2)) + 6 * log_k * math.sqrt(kn) * (
-        1 + 4 * math.log(n)
-    )
+    inner = 10 * math.sqrt(kn * log_k * (1 + 10 * math.log(kn) ** 2))
+    inner += 6 * log_k * math.sqrt(kn) * (1 + 4 * math.log(n))
     assert theory.ftpl_bound(k, t, eps) == pytest.approx(20 * (inner + math.sqrt(kn) / math.e + 1) + 20)
     assert theory.ftpl_bound(k, 2, eps) == theory.ftpl_bound(k, 10, eps) > 10  # below 1 / eps plays: one batch
     size, log_nt = 4 * math.log(1000), math.log(4e6)
