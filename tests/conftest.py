@@ -24,13 +24,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # the functions that `jb.simulate` compiles one by one, with their static arguments
-PIECES = {
-    "begin_lane": (0, 3),
-    "advance_lane": (0, 1),
-    "close_span": (0,),
-    "finish_lane": (0,),
-    "watch_windows": (0, 1, 2),
-}
+PIECES = {"begin_lane": (0, 3), "advance_lane": (0, 1), "close_span": 0, "finish_lane": 0, "watch_windows": (0, 1, 2)}
 
 
 def pytest_collection_finish():

@@ -44,9 +44,8 @@ def _elementwise(equation: JaxprEqn, shapes: list[Shape], out: Shape, place: Pla
 
 def _along(name: str) -> Rule:
     """What mixes the entries along one axis, which a parameter names."""
-    return lambda equation, shapes, out, place: (
-        None if place.axis in np.atleast_1d(equation.params[name]) else [place] * len(shapes)
-    )
+    mixed = lambda equation, place: place.axis in np.atleast_1d(equation.params[name])
+    return lambda equation, shapes, out, place: None if mixed(equation, place) else [place] * len(shapes)
 
 
 def _without(name: str) -> Rule:

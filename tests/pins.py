@@ -54,9 +54,8 @@ def identity(subject: Subject) -> str:
 
 def same_results(one: dict, other: dict) -> bool:
     """Whether two pins did the same: integers exactly, regrets to rounding."""
-    return one["pulls"] == other["pulls"] and np.allclose(
-        one["regret"], other["regret"], rtol=TOLERANCE, atol=TOLERANCE
-    )
+    near = np.allclose(one["regret"], other["regret"], rtol=TOLERANCE, atol=TOLERANCE)
+    return one["pulls"] == other["pulls"] and near
 
 
 def fault(name: str, now: dict, before: dict) -> str:

@@ -33,9 +33,7 @@ class Lane(NamedTuple):
     message_adversary: Any = None
 
 
-def played(
-    lanes, *, checkpoints: Any = 9, counted: bool = False, compiled: bool = True, dtype: str = "float64"
-) -> list[Run]:
+def played(lanes, *, checkpoints: Any = 9, counted=False, compiled=True, dtype="float64") -> list[Run]:
     """What `jb.simulate(..., history=True)` gives for each lane, in order.
 
     counted: plays are counted too, as a sweep does it, where a lane that has decided makes no more plays. Without it
@@ -133,9 +131,8 @@ def _program(parts, schedule, checkpoints, counted, compiled):
                 number = spans.windows_offered(span, len(times))
                 rows.append((start, spans.batch_length(span), number, span.close))
                 start = spans.next_start(span, start, int(times[-1]))
-            lanes, counts, seen = _spans(
-                parts, kind, close, cases, seeds, lanes, counts if counted else (), times, rows
-            )
+            counts = counts if counted else ()
+            lanes, counts, seen = _spans(parts, kind, close, cases, seeds, lanes, counts, times, rows)
             windows.append(seen)
         last = counts if counted else lanes
         record, diagnostics = jax.vmap(lambda case, lane: simulator.finish(parts, case, lane))(cases, last)
@@ -152,10 +149,10 @@ def _spans(parts, kind, close, cases, seeds, lanes, counts, times, rows):
     def all_lanes(function, lanes):
         return jax.vmap(function)(cases, seeds, lanes)
 
-    def window(lanes, w, start, length):
-        return all_lanes(
-            lambda case, seed, lane: simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w), lanes
-        )
+    def window(lanes, *place):  # number, start and length
+        w, *of_span = place
+        nth = lambda case, seed, lane: simulator.nth_window(parts, kind, case, seed, lane, times, *of_span, w)
+        return all_lanes(nth, lanes)
 
     def counted(case, seed, lane):
         return simulator.one_counted(parts, kind, case, seed, lane, times)[0]

@@ -47,14 +47,12 @@ def evaluate(closed: Any, leaves: list[Any]) -> list[np.ndarray]:
         return _closed(closed, [_as(x, var.aval) for x, var in zip(leaves, closed.jaxpr.invars, strict=True)])
 
 
-def _array(x: Any) -> Any:
-    return x if jax.dtypes.issubdtype(getattr(x, "dtype", np.float32), jax.dtypes.extended) else np.asarray(x)
+def _is_key(x: Any) -> bool:
+    return jax.dtypes.issubdtype(getattr(x, "dtype", np.float32), jax.dtypes.extended)
 
 
 def _as(x: Any, aval: Any) -> Any:
-    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.extended):
-        return x
-    return np.asarray(x, aval.dtype)
+    return x if _is_key(aval) else np.asarray(x, aval.dtype)
 
 
 def _run(jaxpr: Any, consts: Any, inputs: Any) -> list[Any]:
@@ -81,7 +79,8 @@ def _run(jaxpr: Any, consts: Any, inputs: Any) -> list[Any]:
 
 
 def _closed(program: Any, args: Any) -> list[Any]:
-    return _run(getattr(program, "jaxpr", program), [_array(x) for x in getattr(program, "consts", ())], args)
+    consts = [x if _is_key(x) else np.asarray(x) for x in getattr(program, "consts", ())]
+    return _run(getattr(program, "jaxpr", program), consts, args)
 
 
 # ---------------------------------------------------------------- one number in, one number out
@@ -170,10 +169,6 @@ def _iota(equation, params, *_):
     shape, axis = params["shape"], params["dimension"]
     line = np.arange(shape[axis], dtype=params["dtype"]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
     return [np.broadcast_to(line, shape)]
-
-
-def _split(equation, params, x):
-    return np.split(x, np.cumsum(params["sizes"])[:-1], params["axis"])
 
 
 def _sort(equation, params, *arrays):
@@ -306,16 +301,12 @@ def _cond(equation, params, which, *args):
 
 
 def _platform(equation, params):
-    names = [platforms for platforms in params["platforms"]]
-    return [next((i for i, on in enumerate(names) if on is not None and "cpu" in on), len(names) - 1)]
+    found = [i for i, names in enumerate(params["platforms"]) if names is not None and "cpu" in names]
+    return [found[0] if found else len(params["platforms"]) - 1]
 
 
 def _reduction(function):
     return lambda equation, params, x: [function(x, axis=tuple(params["axes"]))]
-
-
-def _extreme(function):
-    return lambda equation, params, x: [function(x, axis=params["axes"][0])]
 
 
 RULES: dict[str, Callable[..., Any]] = {
@@ -331,9 +322,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "dynamic_slice": lambda e, p, x, *at: [x[_window_at(at, p["slice_sizes"], x.shape)]],
     "dynamic_update_slice": _updated, "rev": lambda e, p, x: [np.flip(x, p["dimensions"])], "iota": _iota,
     "stack": lambda e, p, *xs: [np.stack(xs, p["axis"])], "tile": lambda e, p, x: [np.tile(x, p["reps"])],
-    "unstack": lambda e, p, x: [np.take(x, i, p["axis"]) for i in range(x.shape[p["axis"]])], "split": _split,
-    "sort": _sort, "top_k": _top_k, "dot_general": _dot, "gather": _gather,
-    "scatter": _scatter(_set), "scatter-add": _scatter(np.add.at), "scatter_add": _scatter(np.add.at),
+    "unstack": lambda e, p, x: [np.take(x, i, p["axis"]) for i in range(x.shape[p["axis"]])],
+    "split": lambda e, p, x: np.split(x, np.cumsum(p["sizes"])[:-1], p["axis"]), "sort": _sort, "top_k": _top_k,
+    "dot_general": _dot, "gather": _gather, "scatter": _scatter(_set), "scatter-add": _scatter(np.add.at),
+    "scatter_add": _scatter(np.add.at),
     "scatter-min": _scatter(np.minimum.at), "scatter_min": _scatter(np.minimum.at),
     "scatter-max": _scatter(np.maximum.at), "scatter_max": _scatter(np.maximum.at),
     "scatter_mul": _scatter(np.multiply.at), "scatter-mul": _scatter(np.multiply.at),
@@ -342,7 +334,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "cumlogsumexp": _cumulative(np.logaddexp.accumulate),
     "reduce_sum": _reduction(np.sum), "reduce_prod": _reduction(np.prod), "reduce_max": _reduction(np.max),
     "reduce_min": _reduction(np.min), "reduce_and": _reduction(np.all), "reduce_or": _reduction(np.any),
-    "argmax": _extreme(np.argmax), "argmin": _extreme(np.argmin),
+    "argmax": lambda e, p, x: [np.argmax(x, *p["axes"])], "argmin": lambda e, p, x: [np.argmin(x, *p["axes"])],
     "while": _while, "scan": _scan, "cond": _cond, "platform_index": _platform,
     **dict.fromkeys(SAME, lambda e, p, *xs: xs),
     "threefry2x32": lambda e, p, k0, k1, x0, x1: threefry2x32((k0, k1), (x0, x1)),

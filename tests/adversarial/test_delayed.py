@@ -119,16 +119,11 @@ ZERO_LAWS = ([0] * 24, ("geometric", 0.0), ("uniform", 0, 0))
 def test_fixed_delays_share_a_program_and_so_do_laws():
     laws = [0, 1, 10, 3], [("geometric", 2.0), ("uniform", 1, 4), ("geometric", 0.5)]
     for delays, most in ((laws[0], None), ({str(law): law for law in laws[1]}, 12)):
-        planned = plan(
-            partial(a.delayed, base=a.ucb1, max_delay=most), W, horizon=50, seeds=8, grid={"delay": delays},
-            points=None, reward_adversary=None, message_adversary=None, checkpoints=5, dtype="float32",
-        )  # fmt: skip
+        maker = partial(a.delayed, base=a.ucb1, max_delay=most)
+        planned = plan(maker, W, horizon=50, seeds=8, grid={"delay": delays})
         assert len(planned.cells) == len(delays) and len(planned.groups) == 1
-    nested = plan(
-        partial(a.delayed, base=a.ldp_ucb, delay=3), W, horizon=50, seeds=8,
-        grid={"base.epsilon": [0.5, 1.0, 2.0]}, points=None, reward_adversary=None, message_adversary=None,
-        checkpoints=5, dtype="float32",
-    )  # fmt: skip
+    grid = {"base.epsilon": [0.5, 1.0, 2.0]}
+    nested = plan(partial(a.delayed, base=a.ldp_ucb, delay=3), W, horizon=50, seeds=8, grid=grid)
     assert len(nested.cells) == 3 and len(nested.groups) == 1
 
 

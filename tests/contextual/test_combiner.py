@@ -113,9 +113,8 @@ def test_against_the_pseudocode(scale, variance, seed, left):
     """Every play and every base that is dropped, in float64 (indices near each other are ordered by rounding)."""
     T, M = 6000, 3
     table = fading(T, M, seed)
-    found = made(
-        T, arms_as_bases(M, reward_noise=math.sqrt(variance)), bonus_scale=scale, epsilon=2.0, failure_prob=0.1
-    )
+    bases = arms_as_bases(M, reward_noise=math.sqrt(variance))
+    found = made(T, bases, bonus_scale=scale, epsilon=2.0, failure_prob=0.1)
     with jax.enable_x64(True):
         actions, states = history(found, table, jnp.float64)
     played, active = literal(table, D, 2.0, 0.1, variance, scale)
@@ -241,9 +240,8 @@ def test_who_is_warned(horizon, dim, number):
     """lambda_2 = 2 T^(-1/8) against 1 / dim: from (2 dim)^8 plays on there is a base that fits."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        found = bandit_combiner(
-            num_arms=6, dim=dim, horizon=horizon, epsilon=1.0, base=partial(online_ucb, learner="ogd")
-        )
+        base = partial(online_ucb, learner="ogd")
+        found = bandit_combiner(num_arms=6, dim=dim, horizon=horizon, epsilon=1.0, base=base)
     assert len(found.params.penalty) == number
     assert any("least eigenvalue" in str(w.message) for w in seen) == (horizon < (2 * dim) ** 8)
 
@@ -268,10 +266,7 @@ def test_a_base_that_spends_less_at_a_larger_delta_is_covered():
 
 
 def test_one_program_for_a_grid():
-    laid_out = plan(
-        partial(bandit_combiner, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=6, dim=D),
-        horizon=50,
-        seeds=8, grid={"epsilon": [0.2, 1.0, math.inf], "bonus_scale": [0.0, 1.0]}, points=None, reward_adversary=None,
-        message_adversary=None, checkpoints=5, dtype="float32",
-    )  # fmt: skip
+    maker = partial(bandit_combiner, base=partial(online_ucb, learner="ogd"))
+    grid = {"epsilon": [0.2, 1.0, math.inf], "bonus_scale": [0.0, 1.0]}
+    laid_out = plan(maker, contextual_linear(num_arms=6, dim=D), horizon=50, seeds=8, grid=grid)
     assert len(laid_out.cells) == 6 and len(laid_out.groups) == 1

@@ -150,11 +150,8 @@ def test_presets_and_budgets_share_a_program():
 
 @pytest.mark.parametrize("label", ["ldp_linucb", "jdp_linucb", "shuffle_linucb", "epsilon_greedy, jdp"])
 def test_a_grid_over_epsilon_is_one_program(label):
-    laid_out = plan(
-        {"x": PRIVATE[label]}, jb.environments.contextual_linear(**SHAPE), horizon=50, seeds=8,
-        grid={"epsilon": [0.2, 1.0, 10.0, INF]}, points=None, reward_adversary=None, message_adversary=None,
-        checkpoints=2, dtype="float32",
-    )  # fmt: skip
+    contexts, grid = jb.environments.contextual_linear(**SHAPE), {"epsilon": [0.2, 1.0, 10.0, INF]}
+    laid_out = plan({"x": PRIVATE[label]}, contexts, horizon=50, seeds=8, grid=grid)
     assert len(laid_out.cells) == 4 and len(laid_out.groups) == 1
 
 

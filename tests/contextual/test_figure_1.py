@@ -31,9 +31,8 @@ def somewhat_optimized():
 
 def test_the_figure():
     with pytest.warns(UserWarning, match="calibration='exact'"):
-        ds = jb.sweep(
-            MADE, CONTEXTUAL, horizon=HORIZON, seeds=32, grid={"epsilon": EPSILONS}, checkpoints=1, progress=False
-        )
+        settings = {"horizon": HORIZON, "seeds": 32, "checkpoints": 1, "progress": False}
+        ds = jb.sweep(MADE, CONTEXTUAL, grid={"epsilon": EPSILONS}, **settings)
     final = final_regret(ds)
     with_the_reward_alone_perturbed_all_three_panels_come_out(final)
     with_noise_on_features_only_the_published_codes_noise_gives_the_third_panel(final)

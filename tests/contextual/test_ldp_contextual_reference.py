@@ -142,9 +142,8 @@ def server_of(ref, s, dim, horizon, failure_prob, norm, *, power=0.25):
     extra = one.extra_scale(least, horizon, power)
     kind = s.get("gradient_bound", "practical")
     if private:
-        largest = one.gradient_bound(
-            sigma, theta_bound=bound, extra=extra, kind=kind, horizon=horizon, failure_prob=failure_prob
-        )
+        told = {"horizon": horizon, "failure_prob": failure_prob}
+        largest = one.gradient_bound(sigma, theta_bound=bound, extra=extra, kind=kind, **told)
     else:
         assert kind == "practical" and extra == 0  # all that docs/formulas/ldp_contextual.md#clip-constant gives
         largest = one.gradient_bound_reward_only(sigma, theta_bound=bound)
@@ -216,10 +215,8 @@ def combined(c, contexts, pay, seed, ref):
     constants = mod.constants(num, c.horizon, D, s["epsilon"], failure, bonus_scale=s.get("bonus_scale", 1.0))
     if "growth" in s:
         constants, failure = constants._replace(C=np.full(num, s["growth"])), math.inf
-    actions, played, active = mod.combiner(
-        contexts, pay, bases, constants, variance=on_y**2, failure_prob=failure, noise=noise
-    )
-    return Combined(actions, played, active)
+    told = {"variance": on_y**2, "failure_prob": failure, "noise": noise}
+    return Combined(*mod.combiner(contexts, pay, bases, constants, **told))
 
 
 # ---------------------------------------------------------------- comparators on the simulator's draws
@@ -314,11 +311,9 @@ def statistics_of(c, kind, seed, ref):
 
 
 def kind_of(c):
-    s = c.settings
-    name = {"ldp_linucb": "ldp", "jdp_linucb": "jdp", "shuffle_linucb": "shuffle"}.get(
-        c.factory.__name__, s.get("statistics", "none")
-    )
-    return s.get("protocol", "amplified") if name == "shuffle" else name
+    names = {"ldp_linucb": "ldp", "jdp_linucb": "jdp", "shuffle_linucb": "shuffle"}
+    name = names.get(c.factory.__name__, c.settings.get("statistics", "none"))
+    return c.settings.get("protocol", "amplified") if name == "shuffle" else name
 
 
 def optimistic(c, contexts, pay, seed, ref):
@@ -326,9 +321,8 @@ def optimistic(c, contexts, pay, seed, ref):
     statistics, ridge, width = statistics_of(c, kind_of(c), seed, ref)
     if kind_of(c) == "none" and c.settings.get("preset") == "theory":
         ridge = lambda t: 1.0
-        width = functools.partial(
-            mod.theory_linucb_width, dim=c.dim, failure_prob=1 / c.horizon, feature_norm=c.feature_norm
-        )
+        told = {"dim": c.dim, "failure_prob": 1 / c.horizon, "feature_norm": c.feature_norm}
+        width = functools.partial(mod.theory_linucb_width, **told)
     select = lambda t, x, P, estimate: mod.ucb(x, P, estimate, scale * width(t), TIE)
     return mod.play(contexts, pay, statistics, select, ridge=ridge)
 
@@ -637,18 +631,16 @@ def test_noise_bounds_and_widths_are_those_of_the_transcription():
             (0.1, "paper", True, 1.0), (1e-3, "exact", True, 1.4), (0.02, "reference", False, 1.0),
             (0.1, "exact", False, 2.0), (1e-6, "paper", False, 1.0),
         ):  # fmt: skip
-            sigma = theory.online_ucb_noise(
-                epsilon, delta, calibration=kind, private_features=private, feature_norm=norm
-            )
+            told = {"calibration": kind, "private_features": private, "feature_norm": norm}
+            sigma = theory.online_ucb_noise(epsilon, delta, **told)
             want = online_ucb.sigma_of(epsilon, delta, kind, private, norm)
             assert sigma == pytest.approx(want, rel=1e-6)
             true = online_ucb.delivered_delta(want, epsilon, math.sqrt(4 * norm**2 + 1) if private else 1.0)
             assert kind != "exact" or true == pytest.approx(delta, rel=1e-6)
         for extra in (0.0, 0.3):
             sigma, told = 0.7 / epsilon, {"theta_bound": 1.3}
-            large = theory.online_ucb_gradient_bound(
-                sigma, sigma, perturbation=extra, log=math.log(2 * 777 / 0.05), **told
-            )
+            log = math.log(2 * 777 / 0.05)
+            large = theory.online_ucb_gradient_bound(sigma, sigma, perturbation=extra, log=log, **told)
             small = theory.online_ucb_gradient_bound(sigma, sigma, perturbation=extra, **told)
             settings = {"kind": "theory", "horizon": 777, "failure_prob": 0.05}
             assert large == pytest.approx(online_ucb.gradient_bound(sigma, extra=extra, **settings, **told), rel=1e-12)
@@ -657,9 +649,8 @@ def test_noise_bounds_and_widths_are_those_of_the_transcription():
             assert plain == pytest.approx(online_ucb.gradient_bound_reward_only(sigma, **told), rel=1e-12)
             more = {"epsilon": epsilon, "delta": 0.01, "perturbation": extra, "theta_bound": 1.3}
             width = theory.online_ucb_width("theory", 777, 0.05, gradient_bound=large, curvature=0.2 + extra**2, **more)
-            want = online_ucb.theory_width(
-                epsilon, 0.01, 777, 0.05, large, min_eigenvalue=0.2, rounds=777, extra=extra, **told
-            )
+            told |= {"min_eigenvalue": 0.2, "rounds": 777, "extra": extra}
+            want = online_ucb.theory_width(epsilon, 0.01, 777, 0.05, large, **told)
             assert width == pytest.approx(want, rel=1e-12)
 
 

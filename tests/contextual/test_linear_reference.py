@@ -62,9 +62,8 @@ def linucb_pair(horizon, num_arms, seeds, **settings):
 
 def robust_pair(horizon, num_batches, seeds, **settings):
     arms = environments.linear_arms(actions=ACTIONS, theta=THETA)
-    algorithm = algorithms.robust_elimination(
-        actions=ACTIONS, horizon=horizon, num_batches=num_batches, variance_bound="observed", **settings
-    )
+    sizes = {"actions": ACTIONS, "horizon": horizon, "num_batches": num_batches}
+    algorithm = algorithms.robust_elimination(**sizes, variance_bound="observed", **settings)
 
     def run(ref, contexts, theta, rewards):
         played = ref.robust_elimination_m1(
@@ -78,10 +77,9 @@ def robust_pair(horizon, num_batches, seeds, **settings):
 
 def federated_pair(factory, literal, seeds=range(6), horizon=100, share=0.0, **settings):
     """Agents play `horizon` plays, the last episode of which is shorter than the others."""
-    world = environments.federated_linear(num_agents=AGENTS, num_arms=ARMS, dim=DIM)
-    algorithm = factory(
-        num_agents=AGENTS, num_arms=ARMS, dim=DIM, horizon=horizon, window=EPISODE, corruption_bound=0.2, **settings
-    )
+    shape = {"num_agents": AGENTS, "num_arms": ARMS, "dim": DIM}
+    world = environments.federated_linear(**shape)
+    algorithm = factory(**shape, horizon=horizon, window=EPISODE, corruption_bound=0.2, **settings)
     adversary = jb.adversaries.byzantine(kind="target", corruption=share, scale=0.5) if share else None
 
     def run(ref, contexts, theta, rewards):

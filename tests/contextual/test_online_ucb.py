@@ -32,36 +32,30 @@ def cast(tree):
     return jax.tree.map(lambda x: np.asarray(x, np.float32), tree)
 
 
-@pytest.mark.parametrize(
-    "calibration, private, expected",
-    [
+def test_noise():
+    for calibration, private, expected in (
         ("paper", True, (22.475, 4.495, 0.4495)),
         ("reference", True, (8.971, 1.794, 0.1794)),
         ("exact", True, (5.141, 2.428, 0.630)),
         ("exact", False, (2.299, 1.086, 0.282)),
         ("paper", False, (11.238, 2.248, 0.2248)),
         ("reference", False, (8.971, 1.794, 0.1794)),
-    ],
-)
-def test_noise(calibration, private, expected):
-    for epsilon, sigma in zip(EPSILONS, expected, strict=True):
-        params = quiet(epsilon=epsilon, calibration=calibration, private_features=private).params
-        assert params.reward_noise == pytest.approx(sigma, rel=8e-4)
-        assert params.feature_noise == (params.reward_noise if private else 0.0)
+    ):
+        for epsilon, sigma in zip(EPSILONS, expected, strict=True):
+            params = quiet(epsilon=epsilon, calibration=calibration, private_features=private).params
+            assert params.reward_noise == pytest.approx(sigma, rel=8e-4)
+            assert params.feature_noise == (params.reward_noise if private else 0.0)
 
 
-@pytest.mark.parametrize(
-    "calibration, kind, expected",
-    [
+def test_gradient_bound():
+    for calibration, kind, expected in (
         ("paper", "theory", (104711, 4376, 68.4)),
         ("paper", "practical", (5235, 242, 9.62)),
         ("reference", "practical", (880, 50.5, 5.76)),
-    ],
-)
-def test_gradient_bound(calibration, kind, expected):
-    for epsilon, bound in zip(EPSILONS, expected, strict=True):
-        made = quiet(epsilon=epsilon, calibration=calibration, gradient_bound=kind)
-        assert made.params.gradient_bound == pytest.approx(bound, rel=2e-3)
+    ):
+        for epsilon, bound in zip(EPSILONS, expected, strict=True):
+            made = quiet(epsilon=epsilon, calibration=calibration, gradient_bound=kind)
+            assert made.params.gradient_bound == pytest.approx(bound, rel=2e-3)
 
 
 def test_gradient_bound_with_public_features_and_with_perturbation():
@@ -100,25 +94,22 @@ def test_theory_width():
     assert quiet(epsilon=math.inf, width="theory").params.width < 150
 
 
-@pytest.mark.parametrize(
-    "calibration, epsilon, true",
-    [
+def test_what_printed_noise_delivers():
+    for calibration, epsilon, true in (
         ("paper", 0.2, 0.0009), ("paper", 1.0, 0.0066), ("paper", 10.0, 0.608),
         ("reference", 0.2, 0.033), ("reference", 1.0, 0.220), ("reference", 10.0, 1.0),
-    ],
-)  # fmt: skip
-def test_what_printed_noise_delivers(calibration, epsilon, true):
-    sigma = noise(epsilon, 0.1, calibration=calibration)
-    assert jb.mechanisms.gaussian_delta(math.sqrt(5), sigma, epsilon) == pytest.approx(true, rel=0.06)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        made = online_ucb(epsilon=epsilon, calibration=calibration)
-    assert made.guarantee.spend(made.params)[1] == 0.1
-    if true <= 0.1:
-        assert not caught
-    else:
-        assert len(caught) == 1 and issubclass(caught[0].category, UserWarning)
-        assert f"delta = {jb.mechanisms.gaussian_delta(math.sqrt(5), sigma, epsilon):.3g}" in str(caught[0].message)
+    ):  # fmt: skip
+        sigma = noise(epsilon, 0.1, calibration=calibration)
+        assert jb.mechanisms.gaussian_delta(math.sqrt(5), sigma, epsilon) == pytest.approx(true, rel=0.06)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = online_ucb(epsilon=epsilon, calibration=calibration)
+        assert made.guarantee.spend(made.params)[1] == 0.1
+        if true <= 0.1:
+            assert not caught
+        else:
+            assert len(caught) == 1 and issubclass(caught[0].category, UserWarning)
+            assert f"delta = {jb.mechanisms.gaussian_delta(math.sqrt(5), sigma, epsilon):.3g}" in str(caught[0].message)
 
 
 def test_the_reach_of_the_printed_noise():
@@ -187,10 +178,8 @@ def test_view_is_what_a_user_sends():
 def test_sweep_fills_in_the_norm():
     """Reference features have norm sqrt(2): the pair's sensitivity is 3, and noise grows with it."""
     environment = partial(jb.environments.contextual_linear, num_arms=6, dim=3, features="reference")
-    laid_out = plan(
-        {"x": partial(jb.algorithms.online_ucb, epsilon=1.0, delta=0.1)}, environment, horizon=T, seeds=8, grid=None,
-        points=None, reward_adversary=None, message_adversary=None, checkpoints=8, dtype="float32",
-    )  # fmt: skip
+    maker = partial(jb.algorithms.online_ucb, epsilon=1.0, delta=0.1)
+    laid_out = plan({"x": maker}, environment, horizon=T, seeds=8)
     params = laid_out.cells[0].algorithm.params
     assert params.feature_norm == math.sqrt(2)
     assert params.reward_noise == pytest.approx(noise(1.0) * 3 / math.sqrt(5))

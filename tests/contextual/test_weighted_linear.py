@@ -76,9 +76,8 @@ def test_planted_errors_fork_cw_paths(error):
 
     def differs(seed):
         contexts, rewards, _ = exact_world(users, seed, T)
-        return (
-            lanes(users)["corrupted"][seed].history.action != wrong.cw_oful(contexts, rewards, **CASES["corrupted"])[0]
-        ).any()
+        actions = wrong.cw_oful(contexts, rewards, **CASES["corrupted"])[0]
+        return (lanes(users)["corrupted"][seed].history.action != actions).any()
 
     assert any(differs(seed) for seed in SEEDS)
 

@@ -41,7 +41,7 @@ def run(example, **changes):
 
 def budget_for(example, lanes):
     """A memory budget that gives chunks of exactly `lanes` seeds."""
-    laid_out = add_lane_shapes(plan(**settings(example), grid=None, points=None, dtype="float32"))
+    laid_out = add_lane_shapes(plan(**settings(example)))
 
     def lanes_of(memory):
         calls = calls_of(laid_out, seeds_of_shard(laid_out), Machine([], 1, "cpu", memory))

@@ -30,7 +30,7 @@ def forget():
 
 def traced(example, dtype: str):
     """One lane of an example, from its first play to its diagnostics, traced."""
-    given = {"environment": example.environment, "horizon": example.horizon, "seeds": 1, "grid": None, "points": None}
+    given = {"environment": example.environment, "horizon": example.horizon, "seeds": 1}
     attacks = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
     cell: Cell = plan({"x": example.algorithm}, **given, **attacks, checkpoints=2, dtype=dtype).cells[0]
     parts = simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from jax.experimental import serialize_executable
 from jax.extend.core import Primitive
+from jax_config import configured
 
 import jaxbandits
 from jaxbandits import jax_internals
@@ -94,19 +95,16 @@ def test_replace_cache_is_what_jax_reads_and_writes(tmp_path):
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }
-    before, files = {name: getattr(jax.config, name) for name in settings}, Files()
+    files = Files()
     try:
         jax_internals.replace_cache(files)
-        for name, value in settings.items():
-            jax.config.update(name, value)
-        jax.jit(lambda x: x * 5 - 2).lower(1.0).compile()
-        assert files and not list(tmp_path.iterdir())
-        jax_internals.replace_cache()
-        jax.jit(lambda x: x * 7 - 3).lower(1.0).compile()
-        assert len(files) == 1 and list(tmp_path.iterdir())
+        with configured(settings):
+            jax.jit(lambda x: x * 5 - 2).lower(1.0).compile()
+            assert files and not list(tmp_path.iterdir())
+            jax_internals.replace_cache()
+            jax.jit(lambda x: x * 7 - 3).lower(1.0).compile()
+            assert len(files) == 1 and list(tmp_path.iterdir())
     finally:
-        for name, value in before.items():
-            jax.config.update(name, value)
         jax_internals.replace_cache()
 
 

@@ -433,9 +433,7 @@ def test_where_lanes_lie_after_a_reshape():
     shapes = [shape for axes in (1, 2, 3) for shape in shapes_of(48, axes)]
     for old, axis in itertools.product(shapes, range(3)):
         if axis < len(old) and old[axis] > 1:
-            lanes = np.broadcast_to(
-                np.arange(old[axis]).reshape([-1 if i == axis else 1 for i in range(len(old))]), old
-            )
+            lanes = np.indices(old)[axis]
             for new in shapes:
                 place, found = reshaped(Place(axis, old[axis]), old, new), lanes.reshape(new)
                 possible = [

@@ -338,10 +338,8 @@ def test_the_horizon_is_filled_in(schedule):
 
 def test_schedules_and_budgets_share_a_program():
     grid = {"reward_adversary.schedule": SCHEDULES, "reward_adversary.total": [1.0, 4.0]}
-    laid_out = plan(
-        ["ucb1"], ARMS(), horizon=80, seeds=2, grid=grid, points=None, reward_adversary=partial(budgeted, total=1.0),
-        message_adversary=None, checkpoints=1, dtype="float32",
-    )  # fmt: skip
+    attack = partial(budgeted, total=1.0)
+    laid_out = plan(["ucb1"], ARMS(), horizon=80, seeds=2, grid=grid, reward_adversary=attack)
     assert len(laid_out.cells) == 8 and len(laid_out.groups) == 1
 
 
@@ -366,10 +364,8 @@ def test_windows_of_many_plays_keep_the_budget_and_count_every_play(algorithm, s
 
 def test_a_run_that_goes_on_in_the_middle_is_the_same(monkeypatch):
     """Lanes that are saved and taken up again carry the account of the attack."""
-    laid_out = plan(
-        ["ucb1"], ARMS(), horizon=120, seeds=4, grid=None, points=None, message_adversary=None, checkpoints=3,
-        reward_adversary=partial(budgeted, total=9.7, size=0.3, kind="empirical_best"), dtype="float32",
-    )  # fmt: skip
+    attack = partial(budgeted, total=9.7, size=0.3, kind="empirical_best")
+    laid_out = plan(["ucb1"], ARMS(), horizon=120, seeds=4, checkpoints=3, reward_adversary=attack)
     monkeypatch.setattr(one_call, "segments", lambda windows, begin, done=0: ((i, 30) for i in range(done, 120, 30)))
     task, device, kept = one_call.Call(0, (0,), 0, 4, 4), jax.local_devices()[0], {}
     keep = lambda span, window, leaves, **_: kept.setdefault(window, [np.array(x) for x in leaves()])

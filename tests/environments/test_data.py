@@ -146,9 +146,8 @@ def test_labelled_rows(tmp_path):
     np.testing.assert_array_equal(labels, Y)
 
 
-FRAME = pd.DataFrame(
-    {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris"], "count": [1, 2, 3, 9]}, index=list("abcd")
-)
+COLUMNS = {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris"], "count": [1, 2, 3, 9]}
+FRAME = pd.DataFrame(COLUMNS, index=list("abcd"))
 
 
 def test_labelled_rows_of_a_frame():
@@ -179,26 +178,23 @@ def test_names_stay_with_rows_and_are_forgotten_by_arithmetic():
 TEXT = ["no", "yes", "no", "maybe"]
 
 
-@pytest.mark.parametrize(
-    ("labels", "names"),
-    [
+def test_labels_from_python_are_those_of_a_file(tmp_path):
+    for labels, names in (
         *((x, ("maybe", "no", "yes")) for x in (TEXT, np.array(TEXT), np.array(TEXT, object), pd.Series(TEXT))),
         (pd.Categorical(TEXT, ["yes", "no", "maybe", "never"], ordered=True), ("maybe", "no", "yes")),
         ([True, False, True, True], ("False", "True")),
         (pd.array([True, False, True, True]), ("False", "True")),
         (["10", "9", "10", "9.0"], ("10", "9", "9.0")),
         ([0.5, 1, "b", "b"], ("0.5", "1", "b")),
-    ],
-)
-def test_labels_from_python_are_those_of_a_file(tmp_path, labels, names):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the column x, which counts up by one
-        environment = classification(features=np.eye(4), labels=labels)
-        assert environment.facts["arm_names"] == names and environment.facts["num_arms"] == len(names)
-        (tmp_path / "rows.csv").write_text("x,y\n" + "".join(f"{i},{mark}\n" for i, mark in enumerate(list(labels))))
-        found = jb.read_labelled(tmp_path / "rows.csv", label="y")[1]
-        np.testing.assert_array_equal(environment.params.labels, found)
-        assert found.names == names
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the column x, which counts up by one
+            environment = classification(features=np.eye(4), labels=labels)
+            assert environment.facts["arm_names"] == names and environment.facts["num_arms"] == len(names)
+            (tmp_path / "rows.csv").write_text("\n".join(["x,y", *(f"{i},{x}" for i, x in enumerate(list(labels)))]))
+            found = jb.read_labelled(tmp_path / "rows.csv", label="y")[1]
+            np.testing.assert_array_equal(environment.params.labels, found)
+            assert found.names == names
 
 
 def test_labels_with_gaps_are_no_arms_of_their_own():

@@ -66,9 +66,8 @@ IDS = ["1152921504606846977", "1152921504606846976", "9"]
 
 
 @pytest.mark.filterwarnings("ignore:classification")  # which arm is which
-@pytest.mark.parametrize(
-    ("labels", "in_a_file", "in_python"),
-    [
+def test_labels_are_what_is_written(tmp_path):
+    for labels, in_a_file, in_python in (
         (["007", "07", "7"], ("007", "07", "7"), None),
         (["1.1", "1.10", "1"], ("1", "1.1", "1.10"), None),
         (["1_1", "11", "+11"], ("+11", "11", "1_1"), None),
@@ -78,16 +77,14 @@ IDS = ["1152921504606846977", "1152921504606846976", "9"]
         (["10", " 9", "-3"], ("-3", "9", "10"), ("-3", "10", "9")),
         (IDS, tuple(sorted(IDS, key=int)), tuple(sorted(IDS))),
         (["9" * 40, "8" * 40, "5"], ("5", "8" * 40, "9" * 40), ("5", "8" * 40, "9" * 40)),
-    ],
-)
-def test_labels_are_what_is_written(tmp_path, labels, in_a_file, in_python):
-    for path in files(tmp_path, {"x": ["1", "5", "2"], "y": labels}):
-        assert jb.read_labelled(path, label="y")[1].names == in_a_file, path
-    frame = pd.DataFrame({"x": [1, 5, 2], "y": labels})
-    assert jb.read_labelled(frame, label="y")[1].names == (in_python or in_a_file)
-    for given in (labels, np.array(labels), np.array(labels, object), frame["y"], frame["y"].astype("category")):
-        environment = E.classification(features=frame[["x"]], labels=given)
-        assert environment.facts["arm_names"] == (in_python or in_a_file)
+    ):
+        for path in files(tmp_path, {"x": ["1", "5", "2"], "y": labels}):
+            assert jb.read_labelled(path, label="y")[1].names == in_a_file, path
+        frame = pd.DataFrame({"x": [1, 5, 2], "y": labels})
+        assert jb.read_labelled(frame, label="y")[1].names == (in_python or in_a_file)
+        for given in (labels, np.array(labels), np.array(labels, object), frame["y"], frame["y"].astype("category")):
+            environment = E.classification(features=frame[["x"]], labels=given)
+            assert environment.facts["arm_names"] == (in_python or in_a_file)
 
 
 def test_no_text_of_python_is_a_missing_label():

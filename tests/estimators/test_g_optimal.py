@@ -102,9 +102,8 @@ def test_units_of_a_feature_do_not_matter(units):
 def test_gram_and_basis():
     rng = np.random.default_rng(2)
     actions, weights = rng.normal(size=(37, 6)), rng.random(37)
-    assert_allclose(
-        uncompiled(gram)(np.float32(actions), np.float32(weights)), (actions.T * weights) @ actions, rtol=1e-4
-    )
+    found = uncompiled(gram)(np.float32(actions), np.float32(weights))
+    assert_allclose(found, (actions.T * weights) @ actions, rtol=1e-4)
     basis = uncompiled(span_basis)(np.float32(actions), np.ones(37, bool))
     assert_allclose(basis.directions @ basis.directions.T, np.eye(6), atol=1e-5)
     assert basis.picks[0] == np.argmax(np.linalg.norm(actions, axis=1))

@@ -20,9 +20,8 @@ WORLD = federated_linear(num_agents=N, num_arms=A, dim=D)
 THETA = np.full(D, 1 / np.sqrt(D))
 
 
-MEAN = jb.algorithms.byzantine_ucb(
-    num_agents=N, num_arms=A, dim=D, horizon=T, window=L, aggregate="mean", radius_scale=0.2
-)
+SHAPE = {"num_agents": N, "num_arms": A, "dim": D, "horizon": T}
+MEAN = jb.algorithms.byzantine_ucb(**SHAPE, window=L, aggregate="mean", radius_scale=0.2)
 SEED = 2
 
 

@@ -205,9 +205,8 @@ GROUPS = functools.partial(
 REFUSED = {"corruption": 0.3, "kind": "constant"}  # of a norm over L
 TREE = functools.partial(case, privacy="tree")
 INCREMENT = functools.partial(case, privacy="increment", aggregate="mean")
-ALONE = functools.partial(
-    case, attack={"corruption": 0.3, "scale": 2.0}, poison={"corruption": 0.15, "prob": 0.7}, **SHARP
-)
+POISON = {"corruption": 0.15, "prob": 0.7}
+ALONE = functools.partial(case, attack={"corruption": 0.3, "scale": 2.0}, poison=POISON, **SHARP)
 CASES = {
     "median": MEDIAN(attack={"corruption": 0.3, "scale": 2.0}),
     "median, no attack": MEDIAN(attack={"corruption": 0.0}),
@@ -406,10 +405,9 @@ def test_constants_are_those_of_the_transcription():
         }  # fmt: skip
         c = byz.Constants(**setting, constants=kind, privacy="tree", ridge_scale=1.0, radius_scale=1.0)
         for k in (1, 2, 30):
-            assert jb.theory.byzantine_ridge(k, constants=kind, **setting) == pytest.approx(byz.ridge(c, k), rel=1e-12)
-            assert jb.theory.byzantine_radius(k, constants=kind, **setting) == pytest.approx(
-                byz.radius(c, k), rel=1e-12
-            )
+            ridge, radius = byz.ridge(c, k), byz.radius(c, k)
+            assert jb.theory.byzantine_ridge(k, constants=kind, **setting) == pytest.approx(ridge, rel=1e-12)
+            assert jb.theory.byzantine_radius(k, constants=kind, **setting) == pytest.approx(radius, rel=1e-12)
 
 
 def test_scales_and_what_is_spent_are_those_of_the_transcription():

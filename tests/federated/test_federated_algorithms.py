@@ -100,9 +100,8 @@ def test_schedule_constants():
     level = max(10, 8 * np.sqrt(10 * iota) * 8 / 3 * 2)
     ridge = lambda c, k: uncompiled(lambda k: agents.ridge(c, k, jnp.float32))(np.int32(k))
     np.testing.assert_allclose(ridge(c, 4), level, rtol=1e-5)
-    beta = (
-        3 * np.sqrt(level * 4) + 4 * np.sqrt(3 * 10 * 4 * iota) * 8 / 3 * 1.5 / np.sqrt(level) + np.sqrt(4 * iota / 8)
-    )
+    beta = 3 * np.sqrt(level * 4) + 4 * np.sqrt(3 * 10 * 4 * iota) * 8 / 3 * 1.5 / np.sqrt(level)
+    beta += np.sqrt(4 * iota / 8)
     radius = uncompiled(lambda k: agents.episode_radius(c, k, jnp.float32))
     np.testing.assert_allclose(radius(np.int32(4)), beta, rtol=1e-5)
     first = byzantine_ucb(**SHAPE, horizon=50, feature_spread=0.0).params.constants

@@ -289,9 +289,8 @@ def test_private_radii_by_hand():
         return float(uncompiled(judge)(cast(params), batch))
 
     assert radius(LAPLACE, laplace.params) == pytest.approx(2 * want, rel=1e-4)
-    gaussian = private_elimination(
-        actions=EYE, horizon=1000, epsilon=0.5, mechanism="gaussian", calibration="paper", delta=0.01
-    )
+    printed = {"mechanism": "gaussian", "calibration": "paper", "delta": 0.01}
+    gaussian = private_elimination(actions=EYE, horizon=1000, epsilon=0.5, **printed)
     log, scale = (
         math.log(2 * 4 * 9 / 0.05),
         4 * math.sqrt(2 * math.log(125)),

@@ -1,6 +1,5 @@
 """The benchmarks behind the pages at tiny sizes: they run, count what there is, and write what the pages show."""
 
-import importlib
 import json
 import os
 import re
@@ -8,12 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import audit
+import families
+import gpu
+import gpu_static
 import jax
 import jax.numpy as jnp
+import parts
+import performance
 import pytest
+import sweeps
 from jax import lax
 
+import jaxbandits as jb
 from jaxbandits.catalogue import ALGORITHMS
+from jaxbandits.random import Draws
+from jaxbandits.reports import layout
 
 pytest.importorskip("numba")
 pytestmark = pytest.mark.pages
@@ -25,22 +34,6 @@ def run(*arguments: object, script: str = "families.py", code: int = 0) -> subpr
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stderr
     return done
-
-
-@pytest.fixture
-def benchmarks(monkeypatch):
-    """The folder of the scripts can be imported from."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-
-
-@pytest.fixture
-def parts(benchmarks):
-    return importlib.import_module("parts")
-
-
-@pytest.fixture
-def gpu_static(benchmarks):
-    return importlib.import_module("gpu_static")
 
 
 def test_both_sides_of_a_row_agree(tmp_path):
@@ -62,43 +55,26 @@ def test_an_unknown_row_is_refused_in_one_line():
     assert "'ucb2'" in line and "kl_ucb" in line
 
 
-@pytest.fixture
-def counts_of(parts):
+def counts_of(function, *arguments) -> dict[str, float]:
     """What `parts.evaluate` counts while it runs a function, without what is not there."""
-
-    def counted(function, *arguments) -> dict[str, float]:
-        traced = jax.make_jaxpr(function)(*arguments)
-        found, counts = jax.jit(lambda *leaves: parts.evaluate(traced.jaxpr, traced.consts, leaves, False))(*arguments)
-        assert jnp.allclose(jnp.asarray(found[0]), function(*arguments))
-        return {kind: float(n) for kind, n in zip(parts.KINDS, counts.sum(0), strict=True) if n}
-
-    return counted
+    traced = jax.make_jaxpr(function)(*arguments)
+    found, counts = jax.jit(lambda *leaves: parts.evaluate(traced.jaxpr, traced.consts, leaves, False))(*arguments)
+    assert jnp.allclose(jnp.asarray(found[0]), function(*arguments))
+    return {kind: float(n) for kind, n in zip(parts.KINDS, counts.sum(0), strict=True) if n}
 
 
-def test_loops_count_as_often_as_they_turn_and_branches_where_they_are_taken(counts_of):
+def test_loops_count_as_often_as_they_turn_and_branches_where_they_are_taken():
     x = jnp.linspace(0.1, 0.9, 8)
     assert counts_of(jnp.exp, x) == {"exp": 8}
     found = counts_of(lambda x, n: lax.fori_loop(0, n, lambda _, x: jnp.log(x + 2), x), x, jnp.int32(5))
     assert found["log"] == 5 * 8
-
-    def step(x, wanted):
-        return lax.cond(wanted, lambda: jnp.exp(x), lambda: jnp.sqrt(x))
-
-    x = jnp.linspace(0.1, 0.9, 8)
-    assert counts_of(step, x, jnp.bool_(True)).keys() >= {"exp"}
-    assert "exp" not in counts_of(step, x, jnp.bool_(False))
-
-
-def test_a_loop_whose_end_differs_between_lanes_gives_the_same(counts_of):
-    def halved(x):
-        return lax.while_loop(lambda x: x > 1, lambda x: x / 2, x)
-
+    step = lambda x, wanted: lax.cond(wanted, lambda: jnp.exp(x), lambda: jnp.sqrt(x))
+    assert "exp" in counts_of(step, x, jnp.bool_(True)) and "exp" not in counts_of(step, x, jnp.bool_(False))
+    halved = lambda x: lax.while_loop(lambda x: x > 1, lambda x: x / 2, x)  # its end differs between lanes
     assert counts_of(jax.vmap(halved), jnp.array([1.0, 8.0, 3.0]))["division"] == 3 * 3
 
 
-def test_a_draw_is_a_threefry_block(counts_of):
-    from jaxbandits.random import Draws
-
+def test_a_draw_is_a_threefry_block():
     def drawn(seeds, t):
         return jax.vmap(lambda seed: Draws(seed, "alg").uniform(t))(seeds)
 
@@ -106,7 +82,7 @@ def test_a_draw_is_a_threefry_block(counts_of):
     assert found["threefry"] == pytest.approx(4_000, rel=0.11)  # of which the first rounds see no seed
 
 
-def test_counts_of_a_play_tell_the_learner_from_the_rest(parts):
+def test_counts_of_a_play_tell_the_learner_from_the_rest():
     counts = parts.counted(parts.sweep_of(ALGORITHMS["exp3"], 50, 16, checkpoints=2))
     learner, rest = (dict(zip(parts.KINDS, row, strict=True)) for row in counts)
     assert learner["threefry"] == pytest.approx(1, rel=0.2) and rest["threefry"] == pytest.approx(1, rel=0.2)
@@ -132,13 +108,11 @@ ENTRY %main (a: f32[64]) -> f32[64] {
 """
 
 
-def test_kernels_are_counted_with_the_bytes_that_they_touch(parts):
+def test_kernels_are_counted_with_the_bytes_that_they_touch():
     assert parts.kernels_of(HLO, 1) == (2, 4 * 64 * (2 + 3))
 
 
-def test_a_bound_names_the_fewest_parts_that_bring_a_row_below_one(benchmarks):
-    import families
-
+def test_a_bound_names_the_fewest_parts_that_bring_a_row_below_one():
     taken = {"rewards": 3.0, "draws": 1.0, "functions": 2.0, "linear algebra": 0.5}
     assert families.bound(taken, 2.0) == "rewards: 0.67"
     assert families.bound(taken, 4.0) == "rewards + functions: 0.80"
@@ -167,11 +141,7 @@ def test_performance_writes_its_figures(tmp_path):
     assert (tmp_path / "performance-roofline.png").stat().st_size > 10_000
 
 
-def test_a_picture_of_rates_has_no_texts_that_collide(benchmarks, tmp_path, monkeypatch):
-    import performance
-
-    from jaxbandits.reports import layout
-
+def test_a_picture_of_rates_has_no_texts_that_collide(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(layout, "save", lambda figure, path: drawn.append(figure))
     for name, curve in performance.curves().items():
@@ -180,18 +150,15 @@ def test_a_picture_of_rates_has_no_texts_that_collide(benchmarks, tmp_path, monk
     assert [layout.overlaps(figure) for figure in drawn] == [[]] * len(drawn)
 
 
-@pytest.mark.parametrize("page", ["scaling.md", "performance.md"])
-def test_every_algorithm_stands_in_the_table_of_costs(page):
+@pytest.mark.parametrize("page, name", [("scaling.md", "costs"), ("performance.md", "roofline")])
+def test_every_algorithm_stands_in_the_table_of_costs(page, name):
     text = (ROOT / "docs" / page).read_text()
-    name = {"scaling.md": "costs", "performance.md": "roofline"}[page]
     table = text.split(f"<!-- {name}: begin -->")[1].split(f"<!-- {name}: end -->")[0]
     rows = re.findall(r"^\| `(\w+)` ", table, flags=re.M)
     assert rows and set(rows) <= set(ALGORITHMS)  # one without a row was not measured yet
 
 
-def test_a_table_is_put_between_its_marks(benchmarks, tmp_path):
-    import sweeps
-
+def test_a_table_is_put_between_its_marks(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- costs: begin -->\nold\n<!-- costs: end -->\nafter\n")
     sweeps.put_between(page, "costs", "| new |\n")
@@ -232,14 +199,14 @@ def test_a_tpu_has_no_kernels(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ucb2", "ucb1-x", "ucb1-3-4", "maler-3-4"])
-def test_an_unknown_algorithm_is_refused_by_the_model(gpu_static, monkeypatch, capsys, name):
+def test_an_unknown_algorithm_is_refused_by_the_model(monkeypatch, capsys, name):
     monkeypatch.setattr(sys, "argv", ["gpu_static.py", name])
     with pytest.raises(SystemExit):
         gpu_static.main()
     assert f"no algorithm {name!r}" in capsys.readouterr().err
 
 
-def test_the_loop_over_plays_is_found_in_machine_code(gpu_static):
+def test_the_loop_over_plays_is_found_in_machine_code():
     def code(*lines):
         return "\n".join(x if x.endswith(":") else f"        /*{i:04x}*/  {x} ;" for i, x in enumerate(lines))
 
@@ -265,7 +232,7 @@ def test_the_loop_over_plays_is_found_in_machine_code(gpu_static):
     assert {x: gpu_static.unit_of(x) for x in units} == units
 
 
-def test_a_loop_of_known_length_repeats_its_statements(gpu_static):
+def test_a_loop_of_known_length_repeats_its_statements():
     text = """
     void program(int lane) {
       int before = 1;
@@ -289,7 +256,7 @@ def test_a_loop_of_known_length_repeats_its_statements(gpu_static):
     assert gpu_static.repeats(four, of_play=True) == (1 + 10 + 10) / (1 + 4 + 4)
 
 
-def test_few_registers_and_lanes_bound_the_modelled_rate(gpu_static):
+def test_few_registers_and_lanes_bound_the_modelled_rate():
     counts = {"start": 100, "integer": 20, "product": 80}
     row = {"operations_per_play": 100, "repeats": 1.0, "registers": 64, "bytes_per_play": 1e-6}
     target = gpu_static.TARGETS["h100"]
@@ -308,13 +275,13 @@ def test_few_registers_and_lanes_bound_the_modelled_rate(gpu_static):
 
 
 @pytest.mark.parametrize("name", ["thompson-10", "online_ucb-6-3", "geometric_median-10-4", "maler-3"])
-def test_sizes_are_in_a_name(gpu_static, name):
+def test_sizes_are_in_a_name(name):
     found = gpu_static.counted(name)
     assert found.kernel is not None and not found.reason
     assert found.of == ("call" if gpu_static.is_estimator(name) else "play")
 
 
-def test_the_sizes_of_a_name_are_those_of_its_world(gpu_static):
+def test_the_sizes_of_a_name_are_those_of_its_world():
     facts = gpu_static.program("linucb-7-5").environment().facts
     assert (facts["num_arms"], facts["dim"]) == (7, 5)
     assert gpu_static.program("byzantine_ucb-10").environment().facts["num_agents"] == 10
@@ -374,9 +341,7 @@ def test_a_gpu_day_runs_to_its_end(day):
     assert all(row["right"] for row in rows if row["part"] == "correct")
 
 
-def test_the_table_of_a_gpu_day(benchmarks):
-    import gpu
-
+def test_the_table_of_a_gpu_day():
     rows = [
         {"part": "about", "name": "device", "kind": "NVIDIA H200", "jax": "0.11.2"},
         {"part": "rates", "name": "ucb1", "lanes": 131_072, "form": "kernel", "rate": 6e10},
@@ -392,11 +357,7 @@ def test_the_table_of_a_gpu_day(benchmarks):
 
 
 @pytest.mark.dealt(8)
-def test_noise_that_does_not_keep_what_it_is_given(benchmarks):
-    import audit
-
-    import jaxbandits as jb
-
+def test_noise_that_does_not_keep_what_it_is_given():
     shown = json.loads((ROOT / "docs" / "figures" / "audit.json").read_text())["published"]
     claims = audit.published()
     assert list(claims) == list(shown)

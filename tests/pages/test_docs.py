@@ -18,6 +18,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 import jaxbandits as jb
+from jaxbandits.catalogue import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
 ROOMS = "environments algorithms adversaries theory estimators learners mechanisms auditing privacy statistics"
@@ -287,8 +288,6 @@ def test_examples_of_the_gallery_are_short():
 
 @pytest.mark.pages
 def test_the_catalogue_has_every_algorithm_and_its_cost(site):
-    from jaxbandits.catalogue import ALGORITHMS
-
     rows = re.findall(r"<tr.*?</tr>", (site / "catalogue.html").read_text(), flags=re.S)
     cells = [re.findall(r"<td.*?</td>", row, flags=re.S) for row in rows]
     found = {re.sub(r"<.*?>", "", row[0]).strip(" ()\n"): row for row in cells if row}

@@ -101,14 +101,11 @@ def test_a_new_algorithm_of_the_package_has_two_files(tmp_path, monkeypatch):
     tests.test_its_path_is_the_literal_one()
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [("My-Own", "my_own"), ("class", "my_algorithm"), ("ucb1", "my_ucb1"), ("json", "my_json"), ("numpy", "my_numpy"),
-     ("../up", "up"), ("test_x", "x")],
-)  # fmt: skip
-def test_a_name_that_cannot_be_has_a_remedy(name, remedy, tmp_path, monkeypatch, capsys):
+def test_a_name_that_cannot_be_has_a_remedy(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["new", name]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and repr(name) in said and said.rstrip().endswith(f"such as {remedy}")
+    remedies = {"My-Own": "my_own", "class": "my_algorithm", "ucb1": "my_ucb1", "json": "my_json", "numpy": "my_numpy"}
+    for name, remedy in (remedies | {"../up": "up", "test_x": "x"}).items():
+        assert cli.main(["new", name]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and repr(name) in said and said.rstrip().endswith(f"such as {remedy}")
     assert list(tmp_path.iterdir()) == []

@@ -59,25 +59,18 @@ def first_cell(monkeypatch, folder, address="", card=None) -> list:
     return [*[w for w in given if "jaxbandits" in w], str(stop.value)]
 
 
-@pytest.mark.parametrize(
-    "card, extra",
-    [
+def test_the_first_cell_installs(monkeypatch, tmp_path):
+    address = "https://example.org/bandits"
+    for card, extra in (
         (None, ""),
         ("550.54.15, 7.5\n", "[cuda12]"),  # a T4 with an older driver
         ("580.65.06, 7.0\n", "[cuda12]"),  # a V100, which CUDA 13 has left behind
         ("580.65.06, 9.0\n580.65.06, 9.0\n", "[cuda13]"),
-    ],
-)
-def test_the_first_cell_installs(monkeypatch, tmp_path, card, extra):
-    address = "https://example.org/bandits"
-    wanted, said = first_cell(monkeypatch, tmp_path, address, card)
-    assert wanted == f"jaxbandits{extra} @ git+{address}" and "Restart" in said
-    wanted, said = first_cell(monkeypatch, ROOT / "notebooks", address, card)
-    assert wanted == f"jaxbandits{extra} @ {ROOT.as_uri()}" and "Restart" in said
-
-
-def test_the_first_cell_without_an_address(monkeypatch, tmp_path):
-    (said,) = first_cell(monkeypatch, tmp_path)
+    ):
+        for folder, source in ((tmp_path, f"git+{address}"), (ROOT / "notebooks", ROOT.as_uri())):
+            wanted, said = first_cell(monkeypatch, folder, address, card)
+            assert wanted == f"jaxbandits{extra} @ {source}" and "Restart" in said
+    (said,) = first_cell(monkeypatch, tmp_path)  # without an address
     assert "no public address yet" in said and "run this cell again" in said
     wanted, _ = first_cell(monkeypatch, ROOT / "notebooks")
     assert wanted == f"jaxbandits @ {ROOT.as_uri()}"

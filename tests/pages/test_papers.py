@@ -1,5 +1,6 @@
 """Reproductions: the machinery on small studies, papers' statistics against literal NumPy, quick sizes end to end."""
 
+import contextlib
 import math
 import re
 from functools import partial
@@ -22,20 +23,10 @@ from jaxbandits.papers import study as machinery
 from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
 from jaxbandits.papers.robust_linear import breakdown
 from jaxbandits.papers.shared import exponent, ratio_interval
-from jaxbandits.papers.study import (
-    Claim,
-    Exact,
-    Interval,
-    Study,
-    Sweep,
-    Tuning,
-    claims_table,
-    decisive,
-    judge_claim,
-    reproduce,
-)
+from jaxbandits.papers.study import Claim, Exact, Interval, Sweep, Tuning, claims_table, judge_claim, reproduce
 from jaxbandits.reports import layout
 from jaxbandits.sweeps.compilation import compiled as compilation
+from jaxbandits.sweeps.engines.local import Local
 
 a, e = jb.algorithms, jb.environments
 SETTINGS = {
@@ -51,7 +42,7 @@ def tuning(**changes):
 
 
 def small_study(**changes):
-    return Study(
+    return machinery.Study(
         "a title", "a source", lambda full: {"one": Sweep(SETTINGS | {"seeds": 12 if full else 8}, tuning())},
         {"curve": lambda r: jb.plot.against(r["one"].isel({"environment.gap": 0}), "epsilon")},
         lambda r: [Claim("regret", "finite", f"{float(r['one'].regret.mean()):.1f}", Exact(1.0, at_least=1.0))],
@@ -100,22 +91,17 @@ def test_keys_that_concern_one_label_only(tmp_path):
     assert chosen["epsilon"].tolist() == [0.1, 1.0] * 2
 
 
-@pytest.mark.parametrize(
-    "changes, given, message",
-    [
+def test_bad_tunings_say_so(tmp_path):
+    for changes, given, message in (
         ({}, tuning()._replace(seeds=range(4, 20)), "meets seeds = "),
         ({"horizon": [30, 60]}, tuning(), "one horizon"),
         ({}, tuning(unknown=("gap",)), "no axis of over"),
-    ],
-)
-def test_bad_tunings_say_so(tmp_path, changes, given, message):
-    with pytest.raises(ValueError, match=message):
-        machinery.run_sweep(Sweep(SETTINGS | changes, given), tmp_path, progress=False)
+    ):
+        with pytest.raises(ValueError, match=message):
+            machinery.run_sweep(Sweep(SETTINGS | changes, given), tmp_path, progress=False)
 
 
 def test_a_reproduction_that_was_interrupted_goes_on_and_writes_everything(tmp_path, monkeypatch):
-    from jaxbandits.sweeps.engines.local import Local
-
     def breaks(*given, **named):  # the tuning is done, the report is not
         raise KeyboardInterrupt
 
@@ -127,7 +113,7 @@ def test_a_reproduction_that_was_interrupted_goes_on_and_writes_everything(tmp_p
     assert kept
     done = reproduce(small_study(), tmp_path, formats=("png", "pdf"), progress=False)
     names = {"curve.png", "curve.pdf", "curve.csv", "claims.csv", "claims.md", "one_tuning.csv"}
-    assert {path.name for path in done.paths} == names and all((home / name).exists() for name in names)
+    assert {path.name for path in done.paths} == names <= {path.name for path in home.iterdir()}
     assert pd.read_csv(home / "claims.csv").columns.tolist() == ["statement", "paper", "measured", "holds"]
     kept |= {path: path.stat().st_mtime_ns for path in home.rglob("*.npz") if path not in kept}
     monkeypatch.setattr(Local, "run", lambda *args, **kwargs: pytest.fail("computed again"), raising=True)
@@ -163,9 +149,8 @@ def test_the_table_of_claims():
     assert rows[4] == "| d | 4 | 5 | yes | Lemma 1: fails |" and rows[3] == "| c |  | 3 |  |  |"
 
 
-@pytest.mark.parametrize(
-    ("evidence", "verdict"),
-    [
+def test_a_verdict_follows_from_what_could_contradict_the_statement():
+    for evidence, verdict in (
         (Exact(0.99995, 0.99995 - 5e-7, 0.99995 + 5e-7), True),
         (Exact(0.9999, 0.99995 - 5e-7, 0.99995 + 5e-7), False),
         (Interval("ratio", 1.1, 1.4, at_most=1.5), True),
@@ -176,11 +161,9 @@ def test_the_table_of_claims():
         (Interval("an attack's lower bound", 0.0, math.inf, at_most=1.0), None),  # it can refute and not confirm
         (Interval("an attack's lower bound", 1.1, math.inf, at_most=1.0), False),
         (None, None),
-    ],
-)
-def test_a_verdict_follows_from_what_could_contradict_the_statement(evidence, verdict):
-    assert judge_claim(Claim("s", "the paper", "m", evidence), full=True).holds is verdict
-    assert judge_claim(Claim("s", "the paper", "m", evidence), full=False).holds is None
+    ):
+        claim = Claim("s", "the paper", "m", evidence)
+        assert judge_claim(claim, full=True).holds is verdict and judge_claim(claim, full=False).holds is None
 
 
 def test_a_verdict_shows_its_decisive_interval_and_a_quick_run_shows_it_without_one():
@@ -188,9 +171,9 @@ def test_a_verdict_shows_its_decisive_interval_and_a_quick_run_shows_it_without_
         mean = judge_claim(Claim("s", "the paper", "m", Interval("ratio", 1.234, 1234.5, at_most=1e4)), full=full)
         assert mean.measured == "m; ratio [1.23, 1,234]" and mean.holds is (True if full else None)
     held = [Interval("a", -9, -2, at_most=0), Interval("b", -5, -1, at_most=0)]
-    assert decisive(held).what == "b"
-    assert decisive([*held, Interval("c", -1, 1, at_most=0)]).what == "c"
-    assert decisive([*held, Interval("c", -1, 9, at_most=0), Interval("d", 1, 2, at_most=0)]).what == "d"
+    undecided, refuted = Interval("c", -1, 1, at_most=0), Interval("d", 1, 2, at_most=0)
+    for more, name in (([], "b"), ([undecided], "c"), ([undecided._replace(high=9), refuted], "d")):
+        assert machinery.decisive([*held, *more]).what == name
 
 
 def curves(slopes, values=(10, 100, 1000, 10_000, 100_000), seeds=200, noise=0.1):
@@ -260,22 +243,15 @@ def test_names_of_studies(capsys):
     assert list(papers.find("private_adversarial")) == own
     assert len({name.partition("/")[0] for name in names}) == len(papers.PAPERS)
     assert list(papers.find("Private-Adversarial/lower_bound")) == ["private-adversarial/lower-bound"]
-    assert main(["list", "papers"]) == 0
-    assert all(name in capsys.readouterr().out for name in [names[0]])
+    assert main(["list", "papers"]) == 0 and names[0] in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "name, near",
-    [("private-adversarial/price-of-privcy", "price-of-privacy"), ("privat-adversarial", "private-adversarial")],
-)
-def test_an_unknown_name_is_one_line(tmp_path, capsys, name, near):
-    assert main(["reproduce", name, "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
-    assert f"did you mean 'private-adversarial{'/' + near if '/' in name else ''}'" in said
-    assert said.count("\n") == 1 and "exp3-leak" in said and not (tmp_path / "out").exists()
-
-
-def test_a_bad_format_comes_before_any_work(tmp_path, capsys):
+def test_an_unknown_name_and_a_bad_format_come_before_any_work(tmp_path, capsys):
+    near = {"private-adversarial/price-of-privcy": "/price-of-privacy", "privat-adversarial": ""}
+    for name, end in near.items():
+        assert main(["reproduce", name, "--out", str(tmp_path / "out")]) == 2
+        said = capsys.readouterr().err
+        assert f"did you mean 'private-adversarial{end}'" in said and said.count("\n") == 1 and "exp3-leak" in said
     assert main(["reproduce", "private-adversarial/exp3-leak", "--out", str(tmp_path / "out"), "--format", "gif"]) == 2
     assert "gif" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
@@ -298,12 +274,10 @@ def test_the_forced_history_is_the_papers_listing():
         for t in range(plays):
             p2 = (1 - eta) * (w2 / (w1 + w2)) + eta / 2
             out.append(p2)
-            if t == 0 and not primed:
-                continue
-            if t % 2 == 0:
-                w2 = w2 * np.exp(-eta / p2)
-            else:
+            if t % 2:
                 w1 = w1 * np.exp(-eta / (1 - p2))
+            elif t or primed:
+                w2 = w2 * np.exp(-eta / p2)
         return np.array(out)
 
     for primed in (False, True):
@@ -318,10 +292,8 @@ def test_the_forced_history_is_the_papers_listing():
 def test_the_empirical_epsilon_is_below_the_truth_and_near_it():
     rng = np.random.default_rng(0)
     lowers = [exp3_leak.epsilon_lower(rng.binomial(1, 0.8, 4000), rng.binomial(1, 0.2, 4000)) for _ in range(40)]
-    truth = math.log(4)
-    assert (
-        sum(x > truth for x in lowers) <= 6 and np.mean(lowers) > 0.8 * truth
-    )  # 5% may exceed: 6 of 40 has probability 0.3%
+    truth = math.log(4)  # 5% may exceed it: 6 of 40 has probability 0.3%
+    assert sum(x > truth for x in lowers) <= 6 and np.mean(lowers) > 0.8 * truth
     same = [exp3_leak.epsilon_lower(rng.normal(size=2000), rng.normal(size=2000)) for _ in range(20)]
     assert np.median(same) == 0 and max(same) < 0.5
 
@@ -464,17 +436,15 @@ def test_a_page_is_written_between_the_marks_of_its_study(full, tmp_path):
     assert page.read_text() == first
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("# Title\n", "0 places"), ("{0}\n{1}\n{0}\n{1}\n", "2 places"), ("{1}\n{0}\n", "0 places")]
-)
-def test_a_page_without_its_marks_is_said_before_any_work(tmp_path, monkeypatch, text, message):
+def test_a_page_without_its_marks_is_said_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(papers, "reproduce", lambda *args, **kwargs: pytest.fail("ran"))
     with pytest.raises(ValueError, match="there is no page"):
         into_pages.reproduce(["byzantine/rate"], tmp_path)
     (tmp_path / "reproductions").mkdir()
-    (tmp_path / "reproductions" / "byzantine.md").write_text(text.format(*pages.marks("byzantine/rate")))
-    with pytest.raises(ValueError, match=message):
-        into_pages.reproduce(["byzantine/rate"], tmp_path)
+    for text, places in (("# Title\n", 0), ("{0}\n{1}\n{0}\n{1}\n", 2), ("{1}\n{0}\n", 0)):
+        (tmp_path / "reproductions" / "byzantine.md").write_text(text.format(*pages.marks("byzantine/rate")))
+        with pytest.raises(ValueError, match=f"{places} places"):
+            into_pages.reproduce(["byzantine/rate"], tmp_path)
 
 
 def test_every_study_has_its_place_on_a_page_and_its_pictures_beside_it():
@@ -539,34 +509,28 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
         verdicts.write_verdicts(tmp_path, known)
 
 
-@pytest.mark.parametrize(
-    ("word", "lines", "said"),
-    [
-        (verdicts.NOT_CONTRADICTED, [("0.2 of it", "yes"), ("0.4 of the bound", "yes"), ("9 of it", "-")],
-         "2 instances; largest ratio 0.4"),
-        (verdicts.NOT_CONTRADICTED, [("0.2 of it", "yes")], "1 instance; largest ratio 0.2"),
-        (verdicts.REACHED, [("0.2 of it", "yes"), ("0.7 of the radius", "yes")], "2 instances; largest ratio 0.7"),
-        (verdicts.REACHED, [("0.2 of it", "yes")], None),
-        (verdicts.NOT_CONTRADICTED, [("0.7 of it", "yes")], None),
-        (verdicts.NOT_CONTRADICTED, [("1.1 of it", "**no**")], None),
-        (verdicts.NOT_CONTRADICTED, [("9 of it", "-")], None),
-        (verdicts.NOT_CONTRADICTED, [("much", "yes")], None),
-    ],
-)  # fmt: skip
-def test_instances_and_the_largest_ratio_are_counted_in_the_lines(tmp_path, word, lines, said):
+def test_instances_and_the_largest_ratio_are_counted_in_the_lines(tmp_path):
     """Lines that could not have contradicted the claim do not count, and the ratio decides between the two words."""
-    (tmp_path / "reproductions").mkdir()
-    begin, end = pages.marks("byzantine/rate")
-    table = claims_table([Claim(f"a {i}", "p", measured) for i, (measured, _) in enumerate(lines)])
-    for _, verdict in lines:
-        table = table.replace("| - |", f"| {verdict} |" if verdict != "-" else "| \u2013 |", 1)
-    (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n{table}\n{end}\n")
-    row = verdicts.Verdict("Lemma 1", "c", word, "g", rows=("byzantine/rate: a *",))
-    if said is None:
-        with pytest.raises(ValueError, match="Lemma 1"):
-            verdicts.evidence(row, tmp_path)
-    else:
-        assert verdicts.evidence(row, tmp_path) == f" ({said})"
+    page, (begin, end) = tmp_path / "reproductions" / "byzantine.md", pages.marks("byzantine/rate")
+    page.parent.mkdir()
+    held, reached = verdicts.NOT_CONTRADICTED, verdicts.REACHED
+    for word, lines, said in (
+        (held, {"0.2 of it": "yes", "0.4 of the bound": "yes", "9 of it": "\u2013"}, "2 instances; largest ratio 0.4"),
+        (held, {"0.2 of it": "yes"}, "1 instance; largest ratio 0.2"),
+        (reached, {"0.2 of it": "yes", "0.7 of the radius": "yes"}, "2 instances; largest ratio 0.7"),
+        (reached, {"0.2 of it": "yes"}, None),
+        (held, {"0.7 of it": "yes"}, None),
+        (held, {"1.1 of it": "**no**"}, None),
+        (held, {"9 of it": "\u2013"}, None),
+        (held, {"much": "yes"}, None),
+    ):
+        table = claims_table([Claim(f"a {i}", "p", measured) for i, measured in enumerate(lines)])
+        for verdict in lines.values():
+            table = table.replace("| - |", f"| {verdict} |", 1)
+        page.write_text(f"{begin}\n{table}\n{end}\n")
+        row = verdicts.Verdict("Lemma 1", "c", word, "g", rows=("byzantine/rate: a *",))
+        with pytest.raises(ValueError, match="Lemma 1") if said is None else contextlib.nullcontext():
+            assert verdicts.evidence(row, tmp_path) == f" ({said})"
 
 
 def test_two_claims_of_one_line_are_refused_and_a_changed_word_reaches_the_page(tmp_path):

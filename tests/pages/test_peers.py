@@ -3,32 +3,19 @@
 import importlib.util
 import json
 import re
+import tomllib
 from pathlib import Path
 
+import comparison
+import measure
 import numpy as np
+import peer_worlds
+import peers
 import pytest
 
 import jaxbandits as jb
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def peers(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import measure
-    import peers
-
-    monkeypatch.setattr(measure, "one_core", lambda: None)  # it would pin the process of the tests
-    return peers
-
-
-@pytest.fixture
-def comparison(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import comparison
-
-    return comparison
 
 
 def as_good(horizon, runs, seed):
@@ -45,13 +32,13 @@ def broken(horizon, runs, seed):
 
 
 @pytest.fixture
-def fakes(peers, monkeypatch):
+def fakes(monkeypatch):
     """Libraries that are always there, and one that never is."""
+    monkeypatch.setattr(measure, "one_core", lambda: None)  # it would pin the process of the tests
     plays = {"Good": as_good, "Bad": worse, "Broken": broken, "Absent": as_good}
     known = {name: ("json", "pytest") for name in plays} | {"Absent": ("no_such_library", "no-such-library")}
     monkeypatch.setattr(peers, "PLAYS", {"UCB1": plays})
     monkeypatch.setattr(peers, "LIBRARIES", known)
-    return peers
 
 
 SMALL = ["--turns", "2", "--seconds", "0", "--horizon", "30", "--lanes", "64"]
@@ -61,15 +48,15 @@ def test_the_table_has_ratios_regrets_and_what_does_not_run(fakes, tmp_path, cap
     page = tmp_path / "page.md"
     names = ("peers", "peers-short", "other")
     page.write_text("".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in names))
-    assert fakes.main([*SMALL, "--out", str(tmp_path), "--write", str(page)]) == 0
+    assert peers.main([*SMALL, "--out", str(tmp_path), "--write", str(page)]) == 0
     printed, written = capsys.readouterr().out, page.read_text()
     (skipped,) = [line for line in printed.splitlines() if line.startswith("Absent")]
     assert skipped == "Absent: not installed, left out: pip install '.[bench-peers]'"
     assert "Absent" not in written
     good, bad, failed = json.loads((tmp_path / "peers.json").read_text())
     assert good["ratio"] > 0 and good["low"] <= good["ratio"] <= good["high"]
-    assert good["runs"] == 2 * fakes.LEAST_RUNS and good["lanes"] == 64
-    assert fakes.agree(good) and not fakes.agree(bad)
+    assert good["runs"] == 2 * peers.LEAST_RUNS and good["lanes"] == 64
+    assert peers.agree(good) and not peers.agree(bad)
     assert failed["error"] == "RuntimeError: no arm"
     lines = {line.split("|")[2].split()[0]: line for line in written.splitlines() if line.startswith("| UCB1 |")}
     assert "| yes |" in lines["Good"] and "| no |" in lines["Bad"]
@@ -80,14 +67,14 @@ def test_the_table_has_ratios_regrets_and_what_does_not_run(fakes, tmp_path, cap
 
 def test_rows_are_chosen_by_problem_or_library(fakes, tmp_path, capsys):
     file = tmp_path / "rows.json"
-    assert fakes.main([*SMALL, "--json", str(file), "Bad"]) == 0
+    assert peers.main([*SMALL, "--json", str(file), "Bad"]) == 0
     assert [row["library"] for row in json.loads(file.read_text())] == ["Bad"]
     assert "Absent" not in capsys.readouterr().out
-    assert fakes.main(["UCB2"]) == 2
+    assert peers.main(["UCB2"]) == 2
     assert "no problem or library 'UCB2'" in capsys.readouterr().err
 
 
-def test_ratios_have_an_interval_and_every_problem_both_sides(peers):
+def test_ratios_have_an_interval_and_every_problem_both_sides():
     ratio, low, high = peers.geometric_mean([2.0, 8.0, 4.0])
     assert ratio == pytest.approx(4) and low * high == pytest.approx(16) and low < 2
     assert np.isnan(peers.geometric_mean([3.0])[1])
@@ -96,11 +83,8 @@ def test_ratios_have_an_interval_and_every_problem_both_sides(peers):
     assert {library for plays in peers.PLAYS.values() for library in plays} == set(peers.LIBRARIES)
 
 
-PLAYED = ["PyMAB", "SMPyBandits", "MABWiser", "river", "GOBRec"]
-
-
-@pytest.mark.parametrize("library", PLAYED)
-def test_a_library_that_is_here_plays(peers, library):
+@pytest.mark.parametrize("library", ["PyMAB", "SMPyBandits", "MABWiser", "river", "GOBRec"])
+def test_a_library_that_is_here_plays(library):
     if importlib.util.find_spec(peers.LIBRARIES[library][0]) is None:
         pytest.skip(f"{library} is not installed")
     for name, plays in peers.PLAYS.items():
@@ -126,10 +110,8 @@ def _best_choices(actions, rewards, features, width) -> bool:
     return True
 
 
-def test_our_linucb_on_blocks_plays_a_model_for_each_arm(peers):
+def test_our_linucb_on_blocks_plays_a_model_for_each_arm():
     """The choices of `plain_linucb` are those of LinUCB with one ridge regression an arm."""
-    import peer_worlds
-
     theta, horizon = np.random.default_rng(3).normal(size=(3, 2)), 60
     world = peer_worlds.linear_models(theta, 0.5, shared=True)
     algorithm = peer_worlds.plain_linucb(num_arms=3, dim=6, horizon=horizon)
@@ -141,20 +123,16 @@ def test_our_linucb_on_blocks_plays_a_model_for_each_arm(peers):
     assert not _best_choices(actions, rewards, features, width=2.0)
 
 
-def test_gains_are_losses_of_arms_that_pay_one_more(peers):
-    import peer_worlds
-
+def test_gains_are_losses_of_arms_that_pay_one_more():
     algorithm = jb.algorithms.exp3(num_arms=2, horizon=50, mixing=0.1, learning_rate=0.1)
-    runs = [
-        jb.simulate(algorithm, world, history=True)
-        for world in (peer_worlds.bernoulli_gains(np.array([0.0, 1.0])), jb.environments.bernoulli_arms(means=[0, 1]))
-    ]
-    for run, more in zip(runs, (1, 0), strict=True):
+    gains, arms = peer_worlds.bernoulli_gains(np.array([0.0, 1.0])), jb.environments.bernoulli_arms(means=[0, 1])
+    for world, more in ((gains, 1), (arms, 0)):
+        run = jb.simulate(algorithm, world, history=True)
         assert (np.asarray(run.history.reward) == np.asarray(run.history.action) + more).all()
         assert 0 < run.regret[-1] < 50
 
 
-def test_the_rows_of_the_pages_are_whole(peers):
+def test_the_rows_of_the_pages_are_whole():
     rows = json.loads((ROOT / "docs" / "figures" / "peers.json").read_text())
     assert {row["problem"] for row in rows} == set(peers.PLAYS)
     assert min(row["turns"] for row in rows if "error" not in row) >= 5
@@ -162,9 +140,7 @@ def test_the_rows_of_the_pages_are_whole(peers):
     assert len(said) == 3 and all(peers.agree(row) for row in said)  # "at equal regret"
 
 
-def test_the_extra_has_the_versions_that_were_measured(peers):
-    import tomllib
-
+def test_the_extra_has_the_versions_that_were_measured():
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["bench-peers"]
     pinned = dict(one.split("==") for one in extra if "==" in one)
     rows = json.loads((ROOT / "docs" / "figures" / "peers.json").read_text())
@@ -172,14 +148,14 @@ def test_the_extra_has_the_versions_that_were_measured(peers):
     assert {name: measured[name] for name in pinned} == pinned
 
 
-def test_every_cell_of_ours_is_a_public_name_or_a_page(comparison):
+def test_every_cell_of_ours_is_a_public_name_or_a_page():
     assert [line for row in comparison.rows() for line in comparison.wrong(row, {})] == []
     lost = "docs/" + "no_page.md"
     wrong = comparison.wrong({"feature": "x", "ours": f"yes algorithms.ucb2 {lost} algorithms.ucb1"}, {})
     assert wrong == ["x: ours: algorithms.ucb2", f"x: ours: {lost}"]
 
 
-def test_every_no_says_what_was_searched(comparison):
+def test_every_no_says_what_was_searched():
     for row in comparison.rows():
         cells = {name: comparison.cell(row[name]) for name in ("ours", *comparison.LIBRARIES)}
         if "no" in {cells[name].answer for name in comparison.LIBRARIES}:
@@ -191,7 +167,7 @@ def test_every_no_says_what_was_searched(comparison):
             comparison.cell(text)
 
 
-def test_cells_of_a_library_are_looked_up(comparison, tmp_path):
+def test_cells_of_a_library_are_looked_up(tmp_path):
     (tmp_path / "arms.py").write_text("class  UCB(Policy):\n    'A page on Privacy.'\n")
     row = {"feature": "x", "ours": "no", "searched": "privacy"}
     assert comparison.wrong(row | {"pymab": "yes arms.py:class_UCB"}, {"pymab": tmp_path}) == []
@@ -201,7 +177,7 @@ def test_cells_of_a_library_are_looked_up(comparison, tmp_path):
     assert there == "x: PyMAB 2.0.1: 'privacy' is in arms.py"
 
 
-def test_the_short_table_and_sentences_say_what_the_table_says(comparison):
+def test_the_short_table_and_sentences_say_what_the_table_says():
     lines = comparison.short_table(comparison.rows()).splitlines()
     assert len(lines) == 14 and re.search(r"\| no \|", lines[2])  # twelve rows
     answers = comparison.answers()
@@ -212,7 +188,7 @@ def test_the_short_table_and_sentences_say_what_the_table_says(comparison):
     assert wrong == ["Take obp: EXP3: obp is no, not yes", "Take obp: no row: ours is None, not no"]
 
 
-def test_libraries_without_a_column_are_looked_up(comparison, tmp_path):
+def test_libraries_without_a_column_are_looked_up(tmp_path):
     assert [one["library"] for one in comparison.rows("other")] == list(comparison.OTHERS)
     (tmp_path / "envs").mkdir()
     (tmp_path / "envs" / "arms.py").write_text("class Testbed:\n    'draws rewards'\n")
@@ -226,7 +202,7 @@ def test_libraries_without_a_column_are_looked_up(comparison, tmp_path):
         assert comparison.wrong_of_other(other | changes, tmp_path) == [f"river 0.26.1: {wrong}"]
 
 
-def test_sources_may_be_given_several_times(comparison, tmp_path, monkeypatch, capsys):
+def test_sources_may_be_given_several_times(tmp_path, monkeypatch, capsys):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.py").write_text("")

@@ -48,14 +48,12 @@ def cells(text: str):
 
 def of_row(study: str, statement: str) -> list[ProvenanceRecord]:
     """The records of a row of a study's table: one, if provenance.toml is right."""
-    return [
-        record
-        for record in records().values()
-        if any(
-            fnmatch(study, pattern) and statement.startswith(tuple(beginnings))
-            for pattern, beginnings in record.studies.items()
-        )
-    ]
+
+    def is_of(record):
+        patterns = record.studies.items()
+        return any(fnmatch(study, name) and statement.startswith(tuple(beginnings)) for name, beginnings in patterns)
+
+    return [record for record in records().values() if is_of(record)]
 
 
 def wrong(page: str, heading: str, study: str, column: str, row: dict[str, str], cell: str) -> str:
@@ -155,16 +153,13 @@ def test_figures_in_words_are_those_of_the_table():
         assert figures and [x for x in figures if f" {x} at 1," not in spent] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "beginning"),
-    [
+def test_failure_prob_says_how_often_the_truth_leaves_the_default_sets():
+    study = pages.study_text("across/coverage", DOCS)
+    for name, beginning in (
         ("online_ucb", "OnlineUCB: .*default width"), ("byzantine_ucb", "Byzantine-UCB: .*default"),
         ("prm_elimination", "PRM: .*default"), ("robust_elimination", "elimination: .*default"),
-    ],
-)  # fmt: skip
-def test_failure_prob_says_how_often_the_truth_leaves_the_default_sets(name, beginning):
-    text = getattr(algorithms, name).__doc__.split("failure_prob : ")[1].split(" : ")[0]
-    (said,) = re.findall(r"([\d,]+)\s+of\s+1,000\s+runs", text)
-    study = pages.study_text("across/coverage", DOCS)
-    rows = re.findall(rf"^\| {beginning}.*outside in (\d+) of 1000", study, flags=re.M)
-    assert int(said.replace(",", "")) == max(map(int, rows))
+    ):  # fmt: skip
+        text = getattr(algorithms, name).__doc__.split("failure_prob : ")[1].split(" : ")[0]
+        (said,) = re.findall(r"([\d,]+)\s+of\s+1,000\s+runs", text)
+        rows = re.findall(rf"^\| {beginning}.*outside in (\d+) of 1000", study, flags=re.M)
+        assert int(said.replace(",", "")) == max(map(int, rows)), name

@@ -41,13 +41,10 @@ def complaints(schema: str, paths: list[Path]) -> str:
     return "" if checked.returncode == 0 else checked.stdout + checked.stderr
 
 
-def commands() -> dict[str, list[str]]:
+def commands() -> list[str]:
     """The commands of every workflow's jobs."""
-    found = {}
-    for path in SCHEMAS["github-workflows"]:
-        for name, job in yaml.safe_load(path.read_text())["jobs"].items():
-            found[f"{path.stem}.{name}"] = [re.sub(r"\s+#.*", "", s["run"]) for s in job["steps"] if "run" in s]
-    return found
+    jobs = [job for path in SCHEMAS["github-workflows"] for job in yaml.safe_load(path.read_text())["jobs"].values()]
+    return [re.sub(r"\s+#.*", "", step["run"]) for job in jobs for step in job["steps"] if "run" in step]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
@@ -63,11 +60,9 @@ def test_a_step_that_is_none_is_found(tmp_path):
 def test_commands_of_workflows_work_here(tmp_path, monkeypatch, capsys):
     """Those of `make` are targets that `.ci/run`, tests of pages or the test of a release run; all others run here."""
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    lines = [line for of in commands().values() for line in of]
-    assert {line.split()[1] for line in lines if line.startswith("make ")} <= {*targets}
-    assert {line.split()[1] for line in lines if line.startswith("make ")} == {
-        "test", "pages", "docs", "dist", "test-matrix",
-    }  # fmt: skip
+    lines = commands()
+    made = {line.split()[1] for line in lines if line.startswith("make ")}
+    assert made == {"test", "pages", "docs", "dist", "test-matrix"} <= {*targets}
     others = [line for line in lines if not line.startswith(("make ", "jaxbandits "))]
     assert others == ["python -m pip install .", "rm dist/*.zip"]  # the first one as in tests/wheel.sh
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -174,18 +169,15 @@ def test_an_index_takes_the_files(released):
         assert {names[1], "quickstart.ipynb"} <= set(notebooks.namelist())
 
 
-@pytest.mark.parametrize(
-    "repository, authors, said",
-    [
+def test_wrong_words_change_nothing(tmp_path):
+    for repository, authors, said in (
         ("", "Ada Lovelace", "REPOSITORY = ''"),
         ("github.com/a/b", "Ada Lovelace", "https://github.com/OWNER/NAME"),
         (REPOSITORY, "", "AUTHORS is empty"),
         (REPOSITORY, "Ada Lovelace <ada>", "'Ada Lovelace <ada>'"),
-    ],
-)
-def test_wrong_words_change_nothing(repository, authors, said, tmp_path):
-    with pytest.raises(ValueError, match=re.escape(said)):
-        publish.publish(tmp_path, repository, authors)  # where there is nothing to write
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            publish.publish(tmp_path, repository, authors)  # where there is nothing to write
 
 
 def test_what_a_release_asks_for():

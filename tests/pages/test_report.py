@@ -289,9 +289,10 @@ def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
     assert chart["note"] == "The page has room for 3 of 40 values of gap." and len(chart["series"]) == 6
 
 
-@pytest.mark.parametrize(
-    ("given", "path", "message"),
-    [
+def test_wrong_calls_are_refused_in_words(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir(), Path("folder.html").mkdir(), Path("file").write_text("")
+    for given, path, message in (
         (by_hand(), "page.pdf", "does not end in .html"),
         (by_hand(), "folder.html", "is a directory"),
         (by_hand(), "file/page.html", "cannot write there"),
@@ -304,13 +305,9 @@ def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
         ({}, "page.html", "holds no sweep"),
         (["empty", "empty"], "page.html", "different names"),
         (7, "page.html", "a run's directory"),
-    ],
-)
-def test_wrong_calls_are_refused_in_words(given, path, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("empty").mkdir(), Path("folder.html").mkdir(), Path("file").write_text("")
-    with pytest.raises((ValueError, TypeError), match=message):
-        jb.report(given, path)
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            jb.report(given, path)
     assert not Path("page.html").exists()
 
 

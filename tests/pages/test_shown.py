@@ -6,6 +6,7 @@ import types
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
@@ -76,8 +77,6 @@ def test_a_table_is_text_that_a_notebook_renders():
 
 
 def test_minus_signs_symbols_and_units():
-    import pandas as pd
-
     drawn = plot.regret(DS)
     assert drawn.figure.axes[0].get_title() == r"privacy level $\varepsilon$ = 0.5"
     assert drawn.figure.axes[0].get_xlabel() == "plays $t$"

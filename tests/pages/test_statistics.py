@@ -202,31 +202,27 @@ def test_latex_table_escapes_labels_and_balances_and_many_values_become_rows():
     assert lines[0] == "| algorithm | epsilon | regret |" and len([x for x in lines if x.startswith("| alg")]) == 19
 
 
-@pytest.mark.parametrize(
-    ("grid", "tied"),
-    [
+def test_points_and_strings_are_keys_like_numbers():
+    for grid, tied in (
         ({"point": [0, 1]}, {}),
         ({"point": [0, 1]}, {"epsilon": ("point", [0.1, 0.1]), "noise": ("point", ["gaussian", "laplace"])}),
         ({"noise": ["gaussian", "laplace"]}, {}),
         ({"environment.means": ["easy|flat", "hard"]}, {"environment.gap": ("environment.means", [0.1, 0.01])}),
-    ],
-    ids=["points", "points with their settings", "strings", "strings with a tied key"],
-)
-def test_points_and_strings_are_keys_like_numbers(grid, tied):
-    ((key, values),) = grid.items()
-    means = [[4.0, 2.0], [8.0, 8.0]]
-    ds = result(means, grid=grid, seeds=3, sigma=0.0).assign_coords(tied)
-    frame = statistics.summary(ds)
-    assert frame["algorithm"].tolist() == ["alg0", "alg0", "alg1", "alg1"] and frame[key].tolist() == [*values] * 2
-    for name, (_, along) in tied.items():
-        assert frame[name].tolist() == [*along] * 2
-    np.testing.assert_allclose(frame["mean"], np.ravel(means))
-    head, _, first, second, *_ = statistics.table(ds).replace("\\|", "/").splitlines()
-    assert head == f"| algorithm | {key} = {values[0]} | {key} = {values[1]} |".replace("y|f", "y/f")
-    assert (first, second) == ("| alg0 | 4.0 ± 0.0 | 2.0 ± 0.0 |", "| alg1 | 8.0 ± 0.0 | 8.0 ± 0.0 |")
-    assert statistics.table(ds, "latex").count(r" \\") == 3
-    assert statistics.table(ds.isel({key: [1]})).count(f"over 3 seeds; {key} = {values[1]}.")
-    assert statistics.compare(ds, "alg0", "alg1")[key].tolist() == values
+    ):
+        ((key, values),) = grid.items()
+        means = [[4.0, 2.0], [8.0, 8.0]]
+        ds = result(means, grid=grid, seeds=3, sigma=0.0).assign_coords(tied)
+        frame = statistics.summary(ds)
+        assert frame["algorithm"].tolist() == ["alg0", "alg0", "alg1", "alg1"] and frame[key].tolist() == [*values] * 2
+        for name, (_, along) in tied.items():
+            assert frame[name].tolist() == [*along] * 2
+        np.testing.assert_allclose(frame["mean"], np.ravel(means))
+        head, _, first, second, *_ = statistics.table(ds).replace("\\|", "/").splitlines()
+        assert head == f"| algorithm | {key} = {values[0]} | {key} = {values[1]} |".replace("y|f", "y/f")
+        assert (first, second) == ("| alg0 | 4.0 ± 0.0 | 2.0 ± 0.0 |", "| alg1 | 8.0 ± 0.0 | 8.0 ± 0.0 |")
+        assert statistics.table(ds, "latex").count(r" \\") == 3
+        assert statistics.table(ds.isel({key: [1]})).count(f"over 3 seeds; {key} = {values[1]}.")
+        assert statistics.compare(ds, "alg0", "alg1")[key].tolist() == values
 
 
 def test_points_and_strings_together_are_rows_and_columns():
@@ -304,19 +300,11 @@ def test_anytime_is_the_law_of_until():
         assert intervals.of_mean(equal, "anytime")[2] == pytest.approx(test.smallest[0])
 
 
-@pytest.mark.parametrize(
-    ("differences", "least"),
-    [
-        ([1.0, 1.0001], 0.5),
-        ([0.0, 0.0, 1.0, 1.1], 0.5),
-        ([0.0, 0.0, 0.0], 1.0),
-        ([2.0] * 8, 2.0**-7),
-        ([5.0, 0, 0], 1.0),
-    ],
-)
 @pytest.mark.parametrize("way", intervals.WAYS)
-def test_ties_and_two_seeds_decide_nothing(differences, least, way):
-    assert least <= intervals.of_mean(np.array(differences), way)[2] <= 1
+def test_ties_and_two_seeds_decide_nothing(way):
+    ties = ([1.0, 1.0001], 0.5), ([0.0, 0.0, 1.0, 1.1], 0.5), ([0.0] * 3, 1.0), ([2.0] * 8, 2.0**-7), ([5.0, 0, 0], 1.0)
+    for differences, least in ties:
+        assert least <= intervals.of_mean(np.array(differences), way)[2] <= 1
 
 
 def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):

@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-import pytest
+import jaxbandits as jb
 
 spec = importlib.util.spec_from_file_location("typeset", Path(__file__).parents[2] / "docs/_ext/typeset.py")
 typeset = importlib.util.module_from_spec(spec)
@@ -17,9 +17,8 @@ def shown(text: str, *named: str) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    "text, wanted",
-    [
+def test_formulas_are_typeset():
+    for text, wanted in (
         ("index mean + sqrt(2 ln t / N): play", r"index $\mathrm{mean} + \sqrt{2\, \ln t / N}$: play"),
         ("float, min(1e-5, 1 / horizon).", r"float, $\min(10^{-5}, 1 / \mathtt{horizon})$."),
         ("for a half-width of 2^-l.", "for a half-width of $2^{-l}$."),
@@ -36,15 +35,12 @@ def shown(text: str, *named: str) -> str:
         ("exactly sqrt(2 rho)-GDP;", r"exactly $\sqrt{2\, \rho}$-GDP;"),
         ("theta~ = V0^-1 u once", r"$\tilde{\theta} = V_{0}^{-1}\, u$ once"),
         ("draws M max_a [n r* + c]", r"draws $M\, \max_{a}[n\, r^{*} + c]$"),
-    ],
-)  # fmt: skip
-def test_formulas_are_typeset(text, wanted):
-    assert shown(text, "horizon", "dim", "ridge") == wanted
+    ):  # fmt: skip
+        assert shown(text, "horizon", "dim", "ridge") == wanted
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_sentences_and_halves_stay():
+    for text in (
         "The seed, in [0, 5], of a play.",
         "Clopper-Pearson bounds and/or a mean; 1/2 of them (at most 3%).",
         "Asi, Raman and Talwar 2025, Theorem 3.5; 200 seeds.",
@@ -58,15 +54,11 @@ def test_formulas_are_typeset(text, wanted):
         "3 + x%",
         "x is 2 T (recalled) or y (the mean)",
         "",
-    ],
-)
-def test_sentences_and_halves_stay(text):
-    assert shown(text, "epsilon", "delta") == text
+    ):
+        assert shown(text, "epsilon", "delta") == text
 
 
 def test_long_formulas_break_between_their_parts_and_help_keeps_its_text():
     ((_, _, tex),) = typeset.formulas("w = L B + R sqrt(2 x + 1) t^(1 + k)")
     assert tex.split(typeset.BREAK) == ["w =", r"L\, B +", r"R\, \sqrt{2\, x + 1}\, t^{1 + k}"]
-    import jaxbandits as jb
-
     assert r"\sqrt" not in jb.algorithms.ucb1.__doc__ and "sqrt(" in jb.algorithms.moss.__doc__

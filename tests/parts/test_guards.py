@@ -513,9 +513,8 @@ def test_an_uncached_builder_is_named():
 
 
 def planned(maker, grid=None, environment=ARMS, **settings):
-    settings = {"reward_adversary": None, "message_adversary": None, "dtype": "float32"} | settings
-    settings |= {"grid": grid, "points": None, "checkpoints": 3}
-    return jb.sweeps.plan.plan(maker, environment, horizon=HORIZON, seeds=SEEDS, **settings)
+    settings |= {"horizon": HORIZON, "seeds": SEEDS, "checkpoints": 3}
+    return jb.sweeps.plan.plan(maker, environment, grid=grid, **settings)
 
 
 def test_two_traces_are_compared_by_what_they_compute():

@@ -6,6 +6,7 @@ import json
 import textwrap
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -13,15 +14,21 @@ import numpy as np
 import pytest
 import tqdm
 import xarray as xr
+from jax_config import configured
 from wrong_calls import ARMS, DS, LONGEST, RUN, Row, fault, fault_of, result, rows, sweep
 
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
+from jaxbandits.formatting import csv, show
 from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps import execution
 from jaxbandits.sweeps.arguments import checkpoint_times
+from jaxbandits.sweeps.engines import one_call
+from jaxbandits.sweeps.engines.calls import Call
+from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.plan import FILLED, plan
+from jaxbandits.sweeps.toml_file import read_config
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 
@@ -116,20 +123,15 @@ def test_a_module_beside_the_file_hides_nothing(tmp_path):
     )
     path = tmp_path / "run.toml"
     path.write_text(RUN.replace('name = "ucb1"', 'name = "mine_beside:mine"'))
-    from jaxbandits.sweeps.toml_file import read_config
-
     assert list(read_config(path)["algorithms"]) == ["mine_beside:mine", "ldp_ucb"]
 
 
 def test_a_file_with_a_byte_order_mark_and_names_alone(tmp_path):
-    from jaxbandits.sweeps.toml_file import read_config
-
     path = tmp_path / "run.toml"
     path.write_bytes(b"\xef\xbb\xbf" + RUN.encode())
     assert list(read_config(path)["algorithms"]) == ["ucb1", "ldp_ucb"]
-    path.write_text(
-        'horizon = 9\nseeds = [3, 7]\nalgorithm = ["ucb1", "moss"]\nenvironment = {name = "bernoulli_arms"}\n'
-    )
+    names = 'algorithm = ["ucb1", "moss"]\nenvironment = {name = "bernoulli_arms"}\n'
+    path.write_text(f"horizon = 9\nseeds = [3, 7]\n{names}")
     settings = read_config(path)
     assert list(settings["algorithms"]) == ["ucb1", "moss"] and settings["seeds"] == range(3, 7)
     path.write_text(path.read_text().replace("[3, 7]", "[3, 4, 5]"))
@@ -137,8 +139,7 @@ def test_a_file_with_a_byte_order_mark_and_names_alone(tmp_path):
 
 
 def laid_out(algorithms="ucb1", environment=ARMS, **changes):
-    settings = {"horizon": 32, "seeds": 8, "checkpoints": 4, "grid": None, "points": None, "dtype": "float32"}
-    return plan(algorithms, environment, **{**settings, "reward_adversary": None, "message_adversary": None, **changes})
+    return plan(algorithms, environment, **{"horizon": 32, "seeds": 8, "checkpoints": 4} | changes)
 
 
 @pytest.mark.compiles(30)  # the calls that are right play something
@@ -154,20 +155,21 @@ def test_names_are_looked_up():
     np.testing.assert_array_equal(run.regret, sweep(reward_adversary="huber").regret[0, 3])
 
 
-@pytest.mark.parametrize("seeds",
-    [[3, 4, 5], (3, 4, 5), np.arange(3, 6), np.arange(3, 6, dtype=np.uint8), [3.0, 4.0, 5.0],
-                                   xr.DataArray(np.arange(3, 6)), range(3, 6)])  # fmt: skip
-def test_consecutive_seeds_are_a_range(seeds):
-    assert laid_out(seeds=seeds).seeds == range(3, 6)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, jnp.float32, np.dtype("float32"), "f4", "float32"])
-def test_dtypes_have_many_names(dtype):
-    assert laid_out(dtype=dtype).dtype == "float32"
-
-
-def test_every_play_is_a_number_of_checkpoints():
-    assert checkpoint_times(32, 32).tolist() == list(range(1, 33))
+def test_consecutive_seeds_are_a_range_and_dtypes_have_many_names():
+    seeds = np.arange(3, 6)
+    for same in (
+        [3, 4, 5],
+        (3, 4, 5),
+        seeds,
+        seeds.astype(np.uint8),
+        [3.0, 4.0, 5.0],
+        xr.DataArray(seeds),
+        range(3, 6),
+    ):
+        assert laid_out(seeds=same).seeds == range(3, 6)
+    for dtype in (np.float32, jnp.float32, np.dtype("float32"), "f4", "float32"):
+        assert laid_out(dtype=dtype).dtype == "float32"
+    assert checkpoint_times(32, 32).tolist() == list(range(1, 33))  # every play is a number of checkpoints
 
 
 CHOSEN = {
@@ -216,40 +218,28 @@ def test_a_result_that_cannot_be_held_is_refused_before_it_runs(tmp_path, monkey
             "TB", remedy, "fewer checkpoints", "fewer seeds",
         )  # fmt: skip
         assert not (tmp_path / "deep").exists()
+    assert 2**20 < execution.free_memory() < 2**50  # bytes
     monkeypatch.setattr(execution, "free_memory", lambda: 300)
     refused(lambda: sweep(), "seeds = 8", "320 B", "300 B")  # 8 lanes of 4 checkpoints and 2 arms
     monkeypatch.setattr(execution, "free_memory", lambda: 400)
     assert sweep().sizes["seed"] == 8
 
 
-def test_free_memory_is_a_number_of_bytes():
-    assert 2**20 < execution.free_memory() < 2**50
-
-
-FLAGS = [
+@pytest.mark.parametrize("flag, value", [
     ("jax_disable_jit", True), ("jax_transfer_guard", "disallow"),
     ("jax_transfer_guard_host_to_device", "disallow_explicit"), ("jax_no_tracing", True),
     ("jax_error_checking_behavior_nan", "raise"), ("jax_error_checking_behavior_oob", "raise"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("flag, value", FLAGS)
+])  # fmt: skip
 def test_a_flag_that_breaks_a_sweep_is_named(flag, value):
-    before = getattr(jax.config, flag)
-    jax.config.update(flag, value)
-    try:
+    with configured({flag: value}):
         refused(lambda: sweep(), flag.removesuffix("_host_to_device"), "jax.config.update")
         refused(lambda: jb.simulate(partial(A.ucb1, horizon=9), ARMS), "jax.config.update")
-    finally:
-        jax.config.update(flag, before)
 
 
 ODD = ["=1+1", "+a", "-b", "@c", "two\nlines", "<script>alert(1)</script>", "a|b", 'quo"te', " =x"]
 
 
-def test_odd_labels_stay_text(tmp_path):
-    from jaxbandits.reports import output
-
+def test_odd_labels_stay_text():
     ds = result(ODD)
     lines = jb.table(ds).splitlines()
     assert len([line for line in lines if line.startswith("| ")]) == 1 + len(ODD)
@@ -257,13 +247,10 @@ def test_odd_labels_stay_text(tmp_path):
     assert not any(line.startswith(("| =", "| +", "| -", "| @")) for line in lines)
     assert all(line.endswith(r"\\") for line in jb.table(ds, format="latex").splitlines()[2:-1] if "hline" not in line)
     assert set(jb.summary(ds).algorithm) == set(ODD)  # the table in memory keeps them as they are
-    from jaxbandits.formatting import csv
-
     text = csv(jb.summary(ds).assign(**{"=key": -1.5}))
     assert len(text.splitlines()) == 1 + 2 * len(ODD) and "-1.5" in text and "'-1.5" not in text
     assert not any(line.lstrip('"').startswith(("=", "+", "-", "@", " =")) for line in text.splitlines())
     assert text.splitlines()[0].endswith("'=key")
-    assert output  # what writes summary.csv
     assert laid_out({label: A.ucb1 for label in ODD}).labels == ODD
 
 
@@ -305,9 +292,6 @@ def test_a_run_says_what_it_found_and_what_it_took(tmp_path, capsys):
 
 def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
     """A call taken up at play 20 of 32 begins there: its rate is that of the twelve plays left."""
-    from jaxbandits.sweeps.engines import one_call
-    from jaxbandits.sweeps.engines.calls import Call
-
     planned = laid_out()
     task, device = Call(0, (0,), 0, 8, 8), jax.local_devices()[0]
     saved, seen = [], []
@@ -319,20 +303,14 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
     whole = one_call.play_call(task, planned, device, keep=keep)
     span, window, leaves = saved[0]
 
-    class At:
-        pass
-
-    At.span, At.window = span, window
-    report = lambda played: seen.append((played.plays, played.restored))
-    again = one_call.play_call(task, planned, device, begun=(At, leaves), report=report)
+    at, report = SimpleNamespace(span=span, window=window), lambda played: seen.append((played.plays, played.restored))
+    again = one_call.play_call(task, planned, device, begun=(at, leaves), report=report)
     np.testing.assert_array_equal(whole.regret, again.regret)
     assert window == 20 and [plays for plays, restored in seen if restored] == [20 * 8]
     assert sum(plays for plays, _ in seen) == 32 * 8
 
 
 def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
-    from jaxbandits.sweeps.engines.one_call import Progress
-
     bars = []
 
     class Bar(tqdm.tqdm):
@@ -344,21 +322,14 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
 
     def run(plan, remaining, machine, orders):
         call = remaining.take()
-        orders.report(Progress(call, 200, restored=True))
-        orders.report(Progress(call, 56))
-
-    checked = execution.check_sweep(laid_out(), {}, {}, engine_of(run))
-    execution.SweepRun(checked)._play(checked, *checked.calls)
-    assert bars[0] == (200, 256, 256)
-
-
-def engine_of(run):
-    """An engine that plays nothing."""
-    from jaxbandits.sweeps.engines.local import Local
+        orders.report(one_call.Progress(call, 200, restored=True))
+        orders.report(one_call.Progress(call, 56))
 
     engine = Local(None, None)
-    engine.run = run
-    return engine
+    engine.run = run  # it plays nothing
+    checked = execution.check_sweep(laid_out(), {}, {}, engine)
+    execution.SweepRun(checked)._play(checked, *checked.calls)
+    assert bars[0] == (200, 256, 256)
 
 
 def test_the_help_says_that_a_file_is_a_program(capsys):
@@ -368,8 +339,6 @@ def test_the_help_says_that_a_file_is_a_program(capsys):
 
 
 def test_a_value_is_shown_on_one_line():
-    from jaxbandits.formatting import show
-
     assert show(np.ones((9, 9))).count("\n") == 0 and len(show(list(range(10**4)))) <= 80
     assert show(np.float64(0.5)) == "0.5" and "bits" in show(10**5000)
     assert textwrap.shorten(show("a\nb"), 20) == r"'a\nb'"

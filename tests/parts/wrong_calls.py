@@ -113,9 +113,8 @@ PLAIN = DS.isel(epsilon=0, drop=True)
 WINDOWS = DS.expand_dims({"window": range(1, 8)}, axis=2)  # a grid of two keys
 FEW_CELLS = pd.DataFrame({"a": [0, 1], "b": [1, 1], "value": [1.0, 300.0]})
 MANY_CELLS = pd.DataFrame({"a": range(12), "b": 1, "value": range(12), "hole": np.inf})
-FRAME = pd.DataFrame(
-    {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris"], "count": [1, 2, 3, 9]}, index=list("abcd")
-)
+COLUMNS = {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris"], "count": [1, 2, 3, 9]}
+FRAME = pd.DataFrame(COLUMNS, index=list("abcd"))
 FEATURES = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = np.arange(60) % 3
 POINTS = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])

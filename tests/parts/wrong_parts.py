@@ -130,9 +130,8 @@ ALGORITHM = protocol.Algorithm(PROGRAM, (), Params(), CLAIM, ("own", 1, ()), {},
 WORLD = protocol.World(init=world_init, observe=observe, reward=reward, score=score, truth=truth, num_arms=3)
 MEANS = np.array([0.2, 0.5, 0.8])
 ENVIRONMENT = protocol.Environment(WORLD, MEANS, {"num_arms": 3, "means": MEANS, "reward_range": (0.0, 1.0)}, None, {})
-ADVERSARY = protocol.Adversary(
-    protocol.Attack(attack_init, corrupt, diagnose=attack_diagnose, per_arm=per_arm), (), None, {}
-)
+ATTACK = protocol.Attack(attack_init, corrupt, diagnose=attack_diagnose, per_arm=per_arm)
+ADVERSARY = protocol.Adversary(ATTACK, (), None, {})
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"Program.{x.__name__}": x for x in (init, act, encode, update, relay, close, diagnose)},
     "Hints.rest": rest, "World.init": world_init,
@@ -302,13 +301,11 @@ def of_functions() -> Iterator[tuple[str, Wrong]]:
             if name == "Attack.corrupt" and words.startswith(("state", "takes", "result", "one")):
                 yield f"{name} on messages {words}", with_function(name, value, "message_adversary")
     for words, (name, function) in SLOTTED.items():
-        made = with_function(name, function)
+        made, windows = with_function(name, function), {"schedule": (protocol.Span(4, 5),)}
         if name.startswith("Program"):
-            made = Wrong(
-                own(program=PROGRAM._replace(**{name.split(".")[1]: function}), schedule=(protocol.Span(4, 5),))
-            )
+            made = Wrong(own(program=PROGRAM._replace(**{name.split(".")[1]: function}), **windows))
         else:
-            made = made._replace(algorithm=own(schedule=(protocol.Span(4, 5),)))
+            made = made._replace(algorithm=own(**windows))
         yield f"windows of 4: {name}, {words}", made
 
 
@@ -432,12 +429,11 @@ def wrong_parts() -> dict[str, Wrong]:
 
 def said_by_sweep(wrong: Wrong) -> list[str]:
     """The warnings of a sweep, and the error that stops it before it plays."""
-    settings = {"reward_adversary": None, "message_adversary": None, **wrong.others}
+    settings = {"horizon": HORIZON, "seeds": 4, "checkpoints": 3, **wrong.others}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            laid_out = plan(wrong.algorithm, wrong.environment, horizon=HORIZON, seeds=4, grid=None, points=None,
-                            checkpoints=3, dtype="float32", **settings)  # fmt: skip
+            laid_out = plan(wrong.algorithm, wrong.environment, **settings)
             calls.check_parts(laid_out)
             calls.add_lane_shapes(laid_out)
             end = []

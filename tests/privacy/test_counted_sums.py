@@ -20,9 +20,8 @@ from jaxbandits.numerics.packed import pack
 TREES = ("blt", "honaker", "square_root", "banded")
 COUNTERS = ("tree", *TREES)
 USERS = jb.environments.contextual_linear(num_arms=3, dim=2)
-AGENTS = jb.environments.federated_linear(
-    num_agents=3, num_arms=3, dim=2, reward="bounded", theta_norm=0.7, noise_scale=0.3
-)
+SHAPE = {"num_agents": 3, "num_arms": 3, "dim": 2}
+AGENTS = jb.environments.federated_linear(**SHAPE, reward="bounded", theta_norm=0.7, noise_scale=0.3)
 T = 24
 
 
@@ -69,9 +68,7 @@ def test_users_sums_carry_the_noise_of_the_form(form):
 
 @pytest.mark.parametrize("form", dealt(COUNTERS, 4, always=["blt"]))
 def test_agents_sums_carry_the_noise_of_the_form(form):
-    algorithm = byzantine_ucb(
-        num_agents=3, num_arms=3, dim=2, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0
-    )
+    algorithm = byzantine_ucb(**SHAPE, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0)
     (run,) = played(algorithm, AGENTS, [3])
     (gram, vector), message = run.history.released, run.history.message
     normals = drawn("alg/update/gram", 3, T - 1, (3, 3)), drawn("alg/update/vector", 3, T - 1, (3, 2))

@@ -283,14 +283,14 @@ def test_values_of_others():
         assert count.column_norm * count.deviation(every(given["horizon"])).max() == pytest.approx(want, rel=1e-4)
 
 
-@pytest.mark.parametrize(("form", "n", "largest", "mean"), [
-    ("tree", 4096, 12.490, 8.832), ("honaker", 4096, 8.711, 6.160), ("square_root", 4096, 3.714, 3.551),
-    ("banded", 4096, 6.458, 4.888), ("increment", 4096, 64.0, 45.26), ("tree", 64, 6.481, 4.594),
-    ("honaker", 64, 4.808, 3.407),
-])  # fmt: skip
-def test_errors_at_equal_privacy(form, n, largest, mean):
-    assert theory.counting_error(form, n) == pytest.approx(largest, abs=6e-3)
-    assert theory.counting_error(form, n, "mean") == pytest.approx(mean, abs=6e-3)
+def test_errors_at_equal_privacy():
+    for form, n, largest, mean in (
+        ("tree", 4096, 12.490, 8.832), ("honaker", 4096, 8.711, 6.160), ("square_root", 4096, 3.714, 3.551),
+        ("banded", 4096, 6.458, 4.888), ("increment", 4096, 64.0, 45.26), ("tree", 64, 6.481, 4.594),
+        ("honaker", 64, 4.808, 3.407),
+    ):  # fmt: skip
+        assert theory.counting_error(form, n) == pytest.approx(largest, abs=6e-3)
+        assert theory.counting_error(form, n, "mean") == pytest.approx(mean, abs=6e-3)
 
 
 @pytest.mark.parametrize("n", [10, 64, 100, 1000, 4096, 20_000, 100_000])

@@ -51,9 +51,8 @@ def test_figures_of_the_calibrations():
         paper, zcdp = (m.tree_scale(1.0, 64, epsilon, 1e-3, calibration=c) for c in ("paper", "zcdp"))
         assert round(paper / zcdp, 1) == wanted
     assert m.tree_scale(2.0, 9, 4.0, 1e-3, calibration="paper") == pytest.approx(8 * 5**0.5 * 2 * math.log(4000) / 4)
-    assert m.tree_scale(2.0, 9, 4.0, 1e-3, calibration="zcdp") == pytest.approx(
-        2 * (3 * 4 / m.zcdp_rho(4.0, 1e-3)) ** 0.5
-    )
+    wanted = 2 * (3 * 4 / m.zcdp_rho(4.0, 1e-3)) ** 0.5
+    assert m.tree_scale(2.0, 9, 4.0, 1e-3, calibration="zcdp") == pytest.approx(wanted)
     increments = m.tree_scale(2.0, 9, 4.0, 1e-3, form="increment")
     assert increments == m.tree_scale(2.0, 1, 4.0, 1e-3)
     assert m.tree_epsilon(2.0, 9, increments, 1e-3, form="increment") == pytest.approx(4.0)

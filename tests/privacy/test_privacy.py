@@ -69,17 +69,15 @@ def pld():
 FINE = {"value_discretization_interval": 1e-3}
 
 
-@pytest.mark.parametrize(
-    ("ratio", "times", "delta"), [(0.2, 1, 1e-5), (1 / 3, 4, 1e-3), (0.1, 100, 1e-6), (2.0, 3, 0.01)]
-)
-def test_gaussian_sums_and_trees(pld, ratio, times, delta):
+def test_gaussian_sums_and_trees(pld):
     """The nodes that a message enters are as many Gaussian releases; the accountant rounds up."""
-    theirs = pld.from_gaussian_mechanism(1 / ratio, **FINE).self_compose(times).get_epsilon_for_delta(delta)
-    assert m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0] == pytest.approx(theirs, rel=1e-3)
-    assert m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
-    releases = 2**times - 1
-    if times < 10:
-        assert m.tree_epsilon(1.0, releases, math.sqrt(6) / ratio, delta) == pytest.approx(theirs, rel=1e-3)
+    for ratio, times, delta in ((0.2, 1, 1e-5), (1 / 3, 4, 1e-3), (0.1, 100, 1e-6), (2.0, 3, 0.01)):
+        theirs = pld.from_gaussian_mechanism(1 / ratio, **FINE).self_compose(times).get_epsilon_for_delta(delta)
+        assert m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0] == pytest.approx(theirs, rel=1e-3)
+        assert m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
+        releases = 2**times - 1
+        if times < 10:
+            assert m.tree_epsilon(1.0, releases, math.sqrt(6) / ratio, delta) == pytest.approx(theirs, rel=1e-3)
 
 
 @pytest.mark.parametrize("coordinates", [1, 3])

@@ -79,23 +79,19 @@ def test_central_formulas_by_hand():
     guarded = prm_formulas.histogram(prm._replace(guard_bins=1))
     assert guarded.num_bins == 9 and guarded.first_edge == pytest.approx(-10 - r)
     assert prm_formulas.histogram(checked(moment="central", mean_bound=4 * r)).num_bins == 8  # no bin for rounding
-    alpha = 0.1
-    assert checked(moment="central", mean_bound=10.0, corruption_bound=alpha).bin_width == pytest.approx(
-        math.sqrt(0.9 / 0.149)
-    )
+    width = checked(moment="central", mean_bound=10.0, corruption_bound=0.1).bin_width
+    assert width == pytest.approx(math.sqrt(0.9 / 0.149))
 
 
 def test_the_explicit_central_radius_by_hand():
-    prm = checked(
-        moment="central", mean_bound=10.0, epsilon=1.0, radius="explicit", corruption_bound=0.01, moment_order=2.0
-    )
+    central = {"moment": "central", "mean_bound": 10.0, "radius": "explicit"}
+    prm = checked(**central, epsilon=1.0, corruption_bound=0.01, moment_order=2.0)
     r, a, four, two = prm.bin_width, math.sqrt(8), math.log(4) + 4, math.log(2) + 4
     clip = a + 2 * r
     variance = 1 + 4 * r**2 / 8 + 0.01 * (clip + 2 * r) ** 2
     expected = math.sqrt(2 * variance * four / 32) + 2 * clip * four / 96 + 2 * clip * two / 32
-    assert prm_formulas.prm_tables(prm, [64]).radius == pytest.approx(
-        expected + 1 / a + 2 * r / 8 + 0.01 * (clip + 2 * r)
-    )
+    expected += 1 / a + 2 * r / 8 + 0.01 * (clip + 2 * r)
+    assert prm_formulas.prm_tables(prm, [64]).radius == pytest.approx(expected)
 
 
 @cache

@@ -92,8 +92,7 @@ def test_few_slots_for_each_play():
 
 
 def test_one_program_serves_a_grid():
-    settings = {"horizon": 500, "seeds": 8, "points": None, "checkpoints": 10, "dtype": "float32"}
-    settings |= {"reward_adversary": None, "message_adversary": None}
+    settings = {"horizon": 500, "seeds": 8, "checkpoints": 10}
     grid = {"epsilon": [0.1, math.inf], "moment_order": [2.0, 3.0], "corruption_bound": [0.0, 0.1]}
     one = plan(prm_elimination, gaussian, grid=grid | {"radius": ["order", "explicit"]}, **settings)
     assert len(one.cells) == 16 and len(one.groups) == 1

@@ -20,14 +20,9 @@ MEMORY = int(141e9 * 0.75) // 4  # a quarter of what JAX takes of an H200
 
 
 def calls(algorithm, seeds, grid, memory=MEMORY, platform="gpu", workers=1, world=ARMS):
-    laid_out = plan(
-        {"x": algorithm}, world, horizon=10_000, seeds=seeds, grid=grid, points=None, reward_adversary=None,
-        message_adversary=None, checkpoints=200, dtype="float32",
-    )  # fmt: skip
-    laid_out = calls_module.add_lane_shapes(laid_out)
-    found = calls_module.calls_of(
-        laid_out, calls_module.seeds_of_shard(laid_out), calls_module.Machine([], workers, platform, memory)
-    )
+    laid_out = calls_module.add_lane_shapes(plan({"x": algorithm}, world, horizon=10_000, seeds=seeds, grid=grid))
+    machine = calls_module.Machine([], workers, platform, memory)
+    found = calls_module.calls_of(laid_out, calls_module.seeds_of_shard(laid_out), machine)
     assert sum(task.seeds * len(task.cells) for task in found) == len(laid_out.cells) * len(laid_out.seeds)
     assert all(calls_module.bytes_of_call(task, laid_out) <= memory for task in found)
     return found
@@ -110,11 +105,8 @@ def test_a_million_lanes_are_enough_for_a_call_and_every_device_gets_some():
 def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
     """Two calls share its memory; where that is not enough for two, one is made at a time."""
     grid, memory = {"bonus_scale": np.linspace(0.1, 0.9, 100)}, MEMORY // 1000
-    laid_out = plan(
-        {"x": jb.algorithms.ucb1}, ARMS, horizon=10_000, seeds=16, grid=grid, points=None, reward_adversary=None,
-        message_adversary=None, checkpoints=200, dtype="float32",
-    )  # fmt: skip
-    laid_out, wanted = calls_module.add_lane_shapes(laid_out), calls_module.seeds_of_shard(laid_out)
+    laid_out = calls_module.add_lane_shapes(plan("ucb1", ARMS, horizon=10_000, seeds=16, grid=grid))
+    wanted = calls_module.seeds_of_shard(laid_out)
     monkeypatch.setattr(local.jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
     machine = this_machine(None, memory)
     assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)

@@ -3,12 +3,14 @@
 What `sweep` compiles is kept otherwise: see test_executables.py.
 """
 
+import contextlib
 import json
 import threading
 
 import fresh_process
 import jax
 import pytest
+from jax_config import configured
 
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk, without_jax_cache
 
@@ -72,8 +74,6 @@ def test_the_users_own_cache_has_a_sweeps_programs_where_this_package_keeps_none
 @pytest.mark.parametrize("failing", [False, True])
 def test_settings_come_back_when_the_last_of_several_threads_is_through(tmp_path, monkeypatch, failing):
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path))
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", None)
     entered, go = threading.Event(), threading.Event()
 
     def compile_long():
@@ -82,23 +82,19 @@ def test_settings_come_back_when_the_last_of_several_threads_is_through(tmp_path
             go.wait(60)
 
     other = threading.Thread(target=compile_long)
-    try:
+    with configured({"jax_compilation_cache_dir": None}):
         other.start()
-        entered.wait(60)
         try:
-            with programs_on_disk():
+            entered.wait(60)
+            with pytest.raises(RuntimeError) if failing else contextlib.nullcontext(), programs_on_disk():
                 assert str(jax.config.jax_compilation_cache_dir).startswith(str(tmp_path))
                 if failing:
                     raise RuntimeError("does not compile")
-        except RuntimeError:
-            assert failing
-        assert str(jax.config.jax_compilation_cache_dir).startswith(str(tmp_path))  # the other still compiles
-        go.set()
-        other.join()
+            assert str(jax.config.jax_compilation_cache_dir).startswith(str(tmp_path))  # the other still compiles
+        finally:
+            go.set()
+            other.join()
         assert jax.config.jax_compilation_cache_dir is None
-    finally:
-        go.set()
-        jax.config.update("jax_compilation_cache_dir", before)
 
 
 def test_what_is_written_out_is_compiled_without_the_cache(tmp_path, monkeypatch):
@@ -110,8 +106,7 @@ def test_what_is_written_out_is_compiled_without_the_cache(tmp_path, monkeypatch
         return tuple(getattr(jax.config, name) for name in names)
 
     before = now()
-    jax.config.update("jax_compilation_cache_dir", None)
-    try:
+    with configured({"jax_compilation_cache_dir": None}):
         outside = now()
         with programs_on_disk():
             assert now()[0] and str(now()[1]).startswith(str(tmp_path)) and now()[2] == 0
@@ -122,6 +117,4 @@ def test_what_is_written_out_is_compiled_without_the_cache(tmp_path, monkeypatch
                     assert not now()[0]
             assert now() == inside
         assert now() == outside
-    finally:
-        jax.config.update("jax_compilation_cache_dir", before[1])
     assert now() == before

@@ -20,11 +20,13 @@ import pytest
 from jax import core
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
+from jax_config import configured
 
 import jaxbandits as jb
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.compilation import settings
+from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.execution import SweepRun
 from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.sweep import prepare_sweep
@@ -73,19 +75,6 @@ def key(part):
 def totals(part, **more):
     result = jb.sweep(part, ARMS, **RUN, progress=False, **more)
     return result.total.values, result.pulls.values
-
-
-@contextlib.contextmanager
-def configured(values):
-    """Settings of the process, which are put back."""
-    before = {name: jax.config.values[name] for name in values}
-    try:
-        for name, value in values.items():
-            jax.config.update(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            jax.config.update(name, value)
 
 
 def managed(values):
@@ -330,8 +319,6 @@ def test_operations_of_a_users_own_have_no_identity(tmp_path):
 
 
 def test_operations_of_jax_and_of_this_package_have_an_identity():
-    from jaxbandits.sweeps.compilation.program_digest import fingerprint
-
     def known(x):
         x = jb.numerics.materialize(jnp.linalg.cholesky(x @ x.T + 3 * jnp.eye(2, dtype=x.dtype)))
         return jax.lax.scan(lambda c, _: (jnp.sort(c, axis=0), None), jax.nn.softmax(x), None, length=2)[0]

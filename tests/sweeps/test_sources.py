@@ -93,11 +93,7 @@ def test_an_edit_concerns_what_reaches_it_and_nothing_else(elsewhere):
         text = (PACKAGE / file).read_text()
         assert old in text
         elsewhere({file: text.replace(old, new)})
-        changed = {
-            (name, kernels)
-            for name, kernels in before
-            if sources.read(modules[name], kernels)[0] != before[name, kernels]
-        }
+        changed = {one for one in before if sources.read(modules[one[0]], one[1])[0] != before[one]}
         assert {name for name, kernels in changed if kernels} == reaching, file
         assert {name for name, kernels in changed if not kernels} == (set() if "kernels/" in file else reaching), file
         elsewhere({file: text})

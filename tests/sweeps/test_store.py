@@ -496,10 +496,8 @@ def planned(cells, seeds):
 ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
 
 
-# cells, seeds, shards, and the plays of the largest shard in those of an even one
-@pytest.mark.parametrize(
-    "cells, seeds, n, largest",
-    [
+def test_shards_are_a_partition_dealt_by_plays():
+    for cells, seeds, n, largest in (  # the plays of the largest shard in those of an even one
         (ALIKE[:1], range(600), 2, 1.0),
         (ALIKE, range(100), 2, 1.0),
         (ALIKE, range(5, 901), 3, 1.01),
@@ -508,15 +506,14 @@ ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
         (LONG, range(8), 2, 1.0),
         (LONG, range(640), 20, 1.0),
         (ALIKE[:1], range(3), 5, 5.0),
-    ],
-)
-def test_shards_are_a_partition_dealt_by_plays(cells, seeds, n, largest):
-    plan = planned(cells, seeds)
-    owned = [calls.seeds_of_shard(plan, (i, n)) for i in range(n)]
-    lanes = [(c, s) for mine in owned for c, spans in enumerate(mine) for low, high in spans for s in range(low, high)]
-    assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
-    plays = [sum((high - low) * cells[c][1] for c, spans in enumerate(x) for low, high in spans) for x in owned]
-    assert max(plays) <= largest * sum(plays) / n * (1 + 1e-9)
+    ):
+        plan = planned(cells, seeds)
+        owned = [calls.seeds_of_shard(plan, (i, n)) for i in range(n)]
+        spans = [[(c, *span) for c, of_cell in enumerate(mine) for span in of_cell] for mine in owned]
+        lanes = [(c, s) for mine in spans for c, low, high in mine for s in range(low, high)]
+        assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
+        plays = [sum((high - low) * cells[c][1] for c, low, high in mine) for mine in spans]
+        assert max(plays) <= largest * sum(plays) / n * (1 + 1e-9)
 
 
 def test_what_is_computed_elsewhere_is_dealt_to_nobody():
@@ -638,13 +635,9 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
             raise Stop
 
     monkeypatch.setattr(one_call.Keeper, "__call__", plug)
-    before = jb.cores()
-    try:
-        jb.cores(1)
-        with pytest.raises(Stop):
-            jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
-    finally:
-        jb.cores(before)
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(local, "_cores", 1)
+        jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
     assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
     short.clear()
     monkeypatch.setattr(one_call.Keeper, "__call__", original)

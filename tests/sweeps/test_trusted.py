@@ -4,8 +4,8 @@ import os
 import stat
 import warnings
 
-import jax
 import pytest
+from jax_config import configured
 
 from jaxbandits.sweeps.compilation import compilation_cache, executables, trusted
 from jaxbandits.sweeps.compilation.compilation_cache import processor
@@ -20,16 +20,14 @@ def cache(tmp_path, monkeypatch):
     home = tmp_path / "home" / "cache"
     monkeypatch.setenv("JAXBANDITS_CACHE", str(home))
     monkeypatch.setattr(trusted, "_told", set())
-    chosen = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", None)
     before = os.umask(0)
     try:
-        compilation_cache._Files(home / processor()).put("key", b"program")
-        assert executables.load_or_build("key", lambda: [1]) == [1]
-        yield home
+        with configured({"jax_compilation_cache_dir": None}):
+            compilation_cache._Files(home / processor()).put("key", b"program")
+            assert executables.load_or_build("key", lambda: [1]) == [1]
+            yield home
     finally:
         os.umask(before)
-        jax.config.update("jax_compilation_cache_dir", chosen)
 
 
 def read():

@@ -265,17 +265,14 @@ def test_settings_without_effect_cannot_be_told_apart():
     assert tuning.undecided[["trial", "bonus_scale", "difference"]].values.tolist() == [[2, 1.0000001, 0.0]]
 
 
-@pytest.mark.parametrize(
-    ("dimension", "inside", "ends"),
-    [
+def test_edges():
+    for dimension, inside, ends in (
         (Dimension("x", "log", 0.01, 1.0), 0.1, (0.01, 1.0, 0.011)),
         (Dimension("x", "int", 1, 3), 2, (1, 3)),
         (Dimension("x", "values", values=(None, 3.0, 2.0, 1.0)), 2.0, (1.0, 3.0)),
         (Dimension("x", "values", values=("a", "b", 1.0)), "a", ()),
-    ],
-)
-def test_edges(dimension, inside, ends):
-    assert not at_edge(dimension, inside) and all(at_edge(dimension, end) for end in ends)
+    ):
+        assert not at_edge(dimension, inside) and all(at_edge(dimension, end) for end in ends)
 
 
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
@@ -352,24 +349,21 @@ def test_a_file_says_ranges_families_and_over(tmp_path):
 SPACE = "[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+def test_a_wrong_file_is_one_line(tmp_path, capsys):
+    file = tmp_path / "rates.toml"
+    for old, new, message in (
         (f"[tune]\nseeds = [100, 108]\n{SPACE}", "", "'tune' is missing"),
         (SPACE, "", "needs a table [tune.space]"),
         ("[tune]\n", "[tune]\ntrails = 3\n", "no key 'trails' (did you mean 'trials'?)"),
         ("learning_rate", "learning_rte", "'EXP3.base.learning_rte'"),
         ("[100, 108]", "[5, 108]\nreport_seeds = [0, 8]", "meets seeds"),
         ("[0.001, 0.1, 5.0]", "0.1", "tune.space.EXP3.base.learning_rate = 0.1 must be a list"),
-    ],
-)
-def test_a_wrong_file_is_one_line(tmp_path, capsys, old, new, message):
-    file = tmp_path / "rates.toml"
-    assert old in FILE
-    file.write_text(FILE.replace(old, new))
-    assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
-    said = capsys.readouterr().err
-    assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
+    ):
+        assert old in FILE
+        file.write_text(FILE.replace(old, new))
+        assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+        said = capsys.readouterr().err
+        assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
 def test_pictures_of_a_tuning(tmp_path):
@@ -399,10 +393,8 @@ def test_importance_is_the_share_of_variance_that_a_key_explains():
     assert jb.plot.parallel(tuning).data.columns.tolist() == ["trial", "index_scale", "epsilon", "objective", "chosen"]
 
 
-@pytest.mark.parametrize(
-    ("seeds", "report_seeds", "reported"),
-    [(8, 4, range(8, 12)), (range(100, 108), 4, range(108, 112)), ([3, 4], np.int64(2), range(5, 7))],
-)
-def test_a_count_of_report_seeds_begins_after_the_seeds_that_are_searched(seeds, report_seeds, reported):
-    assert disjoint(seeds, report_seeds, "the setting")[1] == reported
-    assert disjoint(seeds, range(20, 24), "the setting")[1] == range(20, 24)
+def test_a_count_of_report_seeds_begins_after_the_seeds_that_are_searched():
+    rows = (8, 4, range(8, 12)), (range(100, 108), 4, range(108, 112)), ([3, 4], np.int64(2), range(5, 7))
+    for seeds, report_seeds, reported in rows:
+        assert disjoint(seeds, report_seeds, "the setting")[1] == reported
+        assert disjoint(seeds, range(20, 24), "the setting")[1] == range(20, 24)

@@ -1,7 +1,6 @@
 """`jb.until`: the law of the sequential test, sweeps that end when they are decided, stores, files, wrong arguments."""
 
 import functools
-import importlib
 import itertools
 import json
 import re
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import until as simulation
 from scipy import integrate, stats
 
 import jaxbandits as jb
@@ -90,8 +90,6 @@ def test_decisions_are_holm_s_and_stay():
 
 
 def test_the_tables_of_the_page_are_made_of_real_decisions(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    simulation = importlib.import_module("until")
     rng = np.random.default_rng(0)
     sign, seeds = simulation.decided(lambda shape: rng.standard_normal(shape) - 1, 20, 64)
     assert (sign == -1).all() and (seeds == 64).all()

@@ -103,9 +103,8 @@ def test_bounds_by_hand():
     bound = 32 * math.sqrt(15_000 * math.log(8)) * math.log(15_000) + 1
     assert theory.local_exp4_bound(3, 8, 5000, 0.5) == pytest.approx(bound)
     kn, log_k = k * n, math.log(k)
-    inner = 10 * math.sqrt(kn * log_k * (1 + 10 * math.log(kn) ** 2)) + 6 * log_k * math.sqrt(kn) * (
-        1 + 4 * math.log(n)
-    )
+    inner = 10 * math.sqrt(kn * log_k * (1 + 10 * math.log(kn) ** 2))
+    inner += 6 * log_k * math.sqrt(kn) * (1 + 4 * math.log(n))
     assert theory.ftpl_bound(k, t, eps) == pytest.approx(20 * (inner + math.sqrt(kn) / math.e + 1) + 20)
     assert theory.ftpl_bound(k, 2, eps) == theory.ftpl_bound(k, 10, eps) > 10  # below 1 / eps plays: one batch
     size, log_nt = 4 * math.log(1000), math.log(4e6)
@@ -172,9 +171,8 @@ def test_tables_with_constants():
     assert experts["batched_exp4"] == theory.batched_exp4_bound(10, 64, 10**6, 0.1, 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("num_experts", "epsilon", "want"),
-    [
+def test_regions_of_table_2_leave_holes_and_overlap():
+    for num_experts, epsilon, want in (
         (5, 0.5, ("bandit_to_experts",)),
         (10, 1.0, ("bandit_to_experts", "local_exp4")),
         (10, 0.01, ("bandit_to_experts", "batched_exp4")),
@@ -182,10 +180,8 @@ def test_tables_with_constants():
         (100, 0.05, ()),
         (100, 0.01, ("batched_exp4",)),
         (10_000, 0.005, ("local_exp4", "batched_exp4")),
-    ],
-)
-def test_regions_of_table_2_leave_holes_and_overlap(num_experts, epsilon, want):
-    assert theory.experts_regions(10, num_experts, 10_000, epsilon) == want
+    ):
+        assert theory.experts_regions(10, num_experts, 10_000, epsilon) == want
 
 
 TEAM = {"num_agents": 10, "horizon": 2000, "dim": 4, "window": 40}
