@@ -58,13 +58,13 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     windows = _windows(algorithm.schedule)
     runner = Runs(setting._replace(windows=windows), params, Input(public, ()), 1)
 
-    def show(plays: list[int]) -> tuple[list[Edit], Shown]:
+    def runs_on(plays: list[int]) -> tuple[list[Edit], Shown]:
         chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim)]
         which = np.repeat(np.arange(len(chosen)), SEEDS)
         shown = runner.windows_on(chosen, which, np.tile(np.arange(SEEDS, dtype=np.uint32), len(chosen)))
         return chosen, Shown(*(x.reshape(len(chosen), SEEDS, *x.shape[1:]) for x in shown))
 
-    chosen, first = show([1, 1])
+    chosen, first = runs_on([1, 1])
     told = mark_releases(first)[0]
     most = int(told.sum(-1).argmax())  # the seed that releases most
     ends = first.done[0, most, told[most]]
@@ -75,7 +75,7 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     running = next((event.running for event in events if event.running is not False), False)
     found = found._replace(allowed=sum(event.times for event in events) if running is False else 1)
     last = int(first.done[0].max())
-    for shown_edits, shown in ((chosen, first), show([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
+    for shown_edits, shown in ((chosen, first), runs_on([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
         for a, b in itertools.combinations(range(len(shown_edits)), 2):
             if shown_edits[a].play == shown_edits[b].play:
                 one, other = (Shown(*(x[i] for x in shown)) for i in (a, b))
@@ -158,11 +158,13 @@ def _most(event: Event) -> float:
 
 
 def describe_fault(found: Differences, unit: str) -> str:
+    """What is refuted, in words; nothing where nothing is."""
     what = f"one {unit.replace('_', ' ')}"
     if found.changed > found.allowed:
         return (
             f"{what} changes {found.changed} of {found.compared} releases of runs with the same noise and arms, and "
-            f"events allow {found.allowed:g}: is a sum not reset, or data used twice?"
+            f"events allow {found.allowed:g}: is a sum not reset, or data used twice? (an event says running=True of "
+            "sums that run on)"
         )
     if found.size > found.limit * (1 + 1e-3):
         return (

@@ -30,6 +30,7 @@ SIMULATED = (
 
 What = Annotated[str, Doc("What is released, in words.")]
 Repetitions = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
+Running = Annotated[bool, Doc("Whether running sums are released, as a tree's or a counter's are.")]
 ForLedger = Annotated[Scalar, LATER, Doc("As in `Event`, for the ledger only. The default: nan, not stated.")]
 
 
@@ -74,7 +75,9 @@ def _ratio(sensitivity: Scalar, scale: Scalar) -> float:
 
 
 @declare
-def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Repetitions = 1) -> Event:
+def laplace_event(
+    what: What, sensitivity: Numeric, scale: Numeric, times: Repetitions = 1, *, running: Running = False
+) -> Event:
     """Releases with Laplace noise.
 
     One is sensitivity / scale-private.
@@ -92,12 +95,13 @@ def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Repet
     largest = float(np.max(sensitivity))
     sensitivity, scale = max(np.broadcast(sensitivity, scale), key=lambda pair: _ratio(*pair))
     epsilon = _ratio(sensitivity, scale)
-    return Event("laplace", what, float(sensitivity), float(scale), times, epsilon=epsilon, largest=largest)
+    size, noise = float(sensitivity), float(scale)
+    return Event("laplace", what, size, noise, times, epsilon=epsilon, largest=largest, running=running)
 
 
 @declare
 def gaussian_event(
-    what: What, sensitivity: Scalar, scale: Scalar, times: Repetitions = 1, *, running: bool = False
+    what: What, sensitivity: Scalar, scale: Scalar, times: Repetitions = 1, *, running: Running = False
 ) -> Event:
     """Releases with Gaussian noise.
 
@@ -106,7 +110,6 @@ def gaussian_event(
     Args:
         sensitivity: L2 sensitivity of a release, at least 0; inf: unbounded.
         scale: Standard deviation of the noise, at least 0; no noise costs infinity.
-        running: Whether running sums are released, as a tree's or a counter's are.
 
     >>> round(compose([gaussian_event("sum of a batch", 1.0, 2.0)], 1e-3)[0], 2)
     1.35
