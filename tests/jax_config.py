@@ -7,7 +7,7 @@ import jax
 
 
 @contextlib.contextmanager
-def configured(settings: dict[str, Any]):
+def use_config(settings: dict[str, Any]):
     """Settings of the process, which are put back."""
     before = {name: jax.config.values[name] for name in settings}
     try:

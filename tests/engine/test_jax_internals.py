@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax.experimental import serialize_executable
 from jax.extend.core import Primitive
-from jax_config import configured
+from jax_config import use_config
 
 import jaxbandits
 from jaxbandits import jax_internals
@@ -98,7 +98,7 @@ def test_replace_cache_is_what_jax_reads_and_writes(tmp_path):
     files = Files()
     try:
         jax_internals.replace_cache(files)
-        with configured(settings):
+        with use_config(settings):
             jax.jit(lambda x: x * 5 - 2).lower(1.0).compile()
             assert files and not list(tmp_path.iterdir())
             jax_internals.replace_cache()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tqdm
 import xarray as xr
-from jax_config import configured
+from jax_config import use_config
 from wrong_calls import ARMS, DS, LONGEST, RUN, Row, fault, fault_of, result, rows, sweep
 
 import jaxbandits as jb
@@ -231,7 +231,7 @@ def test_a_result_that_cannot_be_held_is_refused_before_it_runs(tmp_path, monkey
     ("jax_error_checking_behavior_nan", "raise"), ("jax_error_checking_behavior_oob", "raise"),
 ])  # fmt: skip
 def test_a_flag_that_breaks_a_sweep_is_named(flag, value):
-    with configured({flag: value}):
+    with use_config({flag: value}):
         refused(lambda: sweep(), flag.removesuffix("_host_to_device"), "jax.config.update")
         refused(lambda: jb.simulate(partial(A.ucb1, horizon=9), ARMS), "jax.config.update")
 

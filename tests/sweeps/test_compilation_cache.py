@@ -10,7 +10,7 @@ import threading
 import fresh_process
 import jax
 import pytest
-from jax_config import configured
+from jax_config import use_config
 
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk, without_jax_cache
 
@@ -82,7 +82,7 @@ def test_settings_come_back_when_the_last_of_several_threads_is_through(tmp_path
             go.wait(60)
 
     other = threading.Thread(target=compile_long)
-    with configured({"jax_compilation_cache_dir": None}):
+    with use_config({"jax_compilation_cache_dir": None}):
         other.start()
         try:
             entered.wait(60)
@@ -106,7 +106,7 @@ def test_what_is_written_out_is_compiled_without_the_cache(tmp_path, monkeypatch
         return tuple(getattr(jax.config, name) for name in names)
 
     before = now()
-    with configured({"jax_compilation_cache_dir": None}):
+    with use_config({"jax_compilation_cache_dir": None}):
         outside = now()
         with programs_on_disk():
             assert now()[0] and str(now()[1]).startswith(str(tmp_path)) and now()[2] == 0

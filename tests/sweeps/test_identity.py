@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax_config import configured
+from jax_config import use_config
 from numpy.testing import assert_array_equal
 
 import jaxbandits as jb
@@ -469,7 +469,7 @@ def test_settings_that_change_draws_or_arithmetic_change_keys(monkeypatch):
     keys = [key()]
     changes = {"jax_threefry_partitionable": False, "jax_default_matmul_precision": "highest"}
     for flag, value in (changes | {"jax_default_prng_impl": "rbg", "jax_random_seed_offset": 1}).items():
-        with configured({flag: value}):
+        with use_config({flag: value}):
             keys.append(key())
     assert key() == keys[0] and len(set(keys)) == 5
     monkeypatch.setattr(jax, "__version__", "0.0.0")

@@ -20,7 +20,7 @@ import pytest
 from jax import core
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
-from jax_config import configured
+from jax_config import use_config
 
 import jaxbandits as jb
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -123,7 +123,7 @@ def test_every_setting_in_a_key_counts_alike_in_a_thread_in_its_workers_and_in_t
                 here, given = settings.in_force(), settings.of_this_thread()
                 assert pool.submit(settings.in_force).result() == before, name
             assert pool.submit(in_worker, given).result() == here, name
-            with configured({name: other}):
+            with use_config({name: other}):
                 assert settings.in_force() == pool.submit(settings.in_force).result() == here, name
             found.add(here)
     assert settings.in_force() == before
@@ -148,14 +148,14 @@ def test_random_settings_have_one_key_however_they_are_set_and_never_that_of_oth
     @cache
     def result(*values):
         chosen = dict(zip(list(CHANGED)[:3], values, strict=True))
-        with configured(chosen):
+        with use_config(chosen):
             return np.asarray(jax.jit(lambda: jax.random.bits(jax.random.key(1), (2, 2)))()).tobytes()
 
     for i, values in enumerate(combinations):
         parts = [jb.algorithms.ucb1, part][: 1 if i % 5 else 2]  # a user's is traced, which takes longer
         with managed(values):
             keys = list(map(key, parts))
-        with configured(values):
+        with use_config(values):
             assert keys == list(map(key, parts)), values
         numbers = result(*itertools.islice(values.values(), 3))
         assert all(results.setdefault(one, numbers) == numbers for one in keys), values
@@ -186,7 +186,7 @@ def test_a_context_manager_around_a_sweep_is_what_is_played_and_stored(name, val
     before = totals(part)
     with getattr(jax, name)(value):
         inside = totals(part, store=tmp_path)
-    with configured({f"jax_{name}": value}):
+    with use_config({f"jax_{name}": value}):
         truth = totals(part)
         files = sorted(tmp_path.rglob("*.npz"))
         found = totals(part, store=tmp_path)

@@ -5,7 +5,7 @@ import stat
 import warnings
 
 import pytest
-from jax_config import configured
+from jax_config import use_config
 
 from jaxbandits.sweeps.compilation import compilation_cache, executables, trusted
 from jaxbandits.sweeps.compilation.compilation_cache import processor
@@ -22,7 +22,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(trusted, "_told", set())
     before = os.umask(0)
     try:
-        with configured({"jax_compilation_cache_dir": None}):
+        with use_config({"jax_compilation_cache_dir": None}):
             compilation_cache._Files(home / processor()).put("key", b"program")
             assert executables.load_or_build("key", lambda: [1]) == [1]
             yield home
