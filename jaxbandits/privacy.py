@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandits import catalogue, provenance
 from jaxbandits.formatting import markdown_table as cells
-from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
+from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, other_event, zcdp
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.assumptions import overspent, privacy_spent
 from jaxbandits.sweeps.simulate import build_parts
@@ -47,12 +47,9 @@ class Ledger(NamedTuple):
         import pandas as pd
 
         rows = [
-            {
-                "release": event.what, "noise": event.mechanism.replace("_", " "), "sensitivity": event.sensitivity,
-                "scale": event.scale, "times": event.times, "epsilon": _of_one(event, self.delta),
-            }
-            for event in self.events
-        ]  # fmt: skip
+            (x.what, x.mechanism.replace("_", " "), x.sensitivity, x.scale, x.times, _of_one(x, self.delta))
+            for x in self.events
+        ]
         return pd.DataFrame(rows, columns=["release", "noise", "sensitivity", "scale", "times", "epsilon"])
 
     def _summary(self) -> str:
@@ -61,9 +58,8 @@ class Ledger(NamedTuple):
         together = f"epsilon = {self.epsilon:.4g}, delta = {self.delta:.3g}"
         for name, cost in (("rho of zCDP", self.rho), ("g of Gaussian privacy", self.g)):
             together += f", {name} = {cost:.4g}" if 0 < cost < math.inf else ""
-        return (
-            f"{self.algorithm}, {self.model} model, neighbours differ in one {self.unit.replace('_', ' ')}: {together}"
-        )
+        unit = self.unit.replace("_", " ")
+        return f"{self.algorithm}, {self.model} model, neighbours differ in one {unit}: {together}"
 
     def __repr__(self) -> str:
         lines = [self._summary()]
@@ -117,17 +113,11 @@ def ledger(
     _, epsilon, delta = privacy_spent(algorithm, None)
     events = tuple(claim.events(params))
     if not events and claim.model != "none" and epsilon > 0:  # declared as a whole
-        whole = Event(
-            mechanism="other", what="all that is seen", sensitivity=math.nan, scale=math.nan, times=1, epsilon=epsilon,
-            delta=delta,
-        )  # fmt: skip
-        events = (whole,)
+        events = (other_event("other", "all that is seen", epsilon, delta),)
     if environment is not None and overspent(algorithm, environment):
         events = tuple(event._replace(sensitivity=math.inf, epsilon=math.inf) for event in events)
         epsilon, delta = math.inf, 0.0
-    return Ledger(
-        events=events, epsilon=epsilon, delta=delta, algorithm=algorithm.version[0], model=claim.model, unit=claim.unit
-    )
+    return Ledger(events, epsilon, delta, algorithm.version[0], model=claim.model, unit=claim.unit)
 
 
 @declare(check=False)
@@ -146,7 +136,7 @@ def table() -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = []
+    rows = list[dict[str, Any]]()
     for name in catalogue.ALGORITHMS:
         here = catalogue.case(name)[0]
         claim = here.guarantee
@@ -159,9 +149,7 @@ def table() -> pd.DataFrame:
             "here": float(epsilon), "delta": float(delta),
         })  # fmt: skip
     order = list(dict.fromkeys(record.algorithm for record in provenance.records().values()))
-    return pd.DataFrame(rows).sort_values(
-        "algorithm", key=lambda names: names.map(order.index), kind="stable", ignore_index=True
-    )
+    return pd.DataFrame(sorted(rows, key=lambda row: order.index(row["algorithm"])))
 
 
 def _source(name: str, config: dict[str, Any]) -> str:

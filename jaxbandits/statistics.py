@@ -20,12 +20,14 @@ from scipy.special import stdtrit
 
 from jaxbandits import intervals, spending
 from jaxbandits.formatting import format_value, inert, join_values, markdown_table, show
+from jaxbandits.intervals import Way
 from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, declare
 
 SLOPE_RESAMPLES = 500  # bootstrap resamples of a slope's interval
 Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
+Markup = Annotated[Literal["markdown", "latex"], Doc("The markup of the table.")]
 Compared = str | tuple[str, Mapping[str, Any]]
 MAX_TABLE_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
 
@@ -98,9 +100,7 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
 
 
 @declare(check=False)
-def compare(
-    ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interval: intervals.Way = "student"
-) -> pd.DataFrame:
+def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interval: Way = "student") -> pd.DataFrame:
     """Paired comparison of two algorithms, or of two grid points: the same seeds give both the same environment.
 
     Args:
@@ -156,17 +156,10 @@ def compare(
     if interval == "student":
         _warn_of_few(needed, left.sizes["seed"])
     mean, base = difference.mean(-1), right.values.mean(-1)
-    columns = {
-        "seeds": left.sizes["seed"],
-        "difference": mean,
-        "ci_low": low,
-        "ci_high": high,
-        "relative": np.divide(mean, base, out=np.full_like(mean, np.nan), where=base != 0),
-        "p_value": p_value,
-        "p_holm": holm(np.ravel(p_value)),
-        "share_lower": np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1)),
-        "seeds_needed": needed,
-    }
+    relative = np.divide(mean, base, out=np.full_like(mean, np.nan), where=base != 0)
+    lower = np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1))
+    columns = {"seeds": left.sizes["seed"], "difference": mean, "ci_low": low, "ci_high": high, "relative": relative}
+    columns |= {"p_value": p_value, "p_holm": holm(np.ravel(p_value)), "share_lower": lower, "seeds_needed": needed}
     here = left.isel(seed=0, drop=True)
     of_others = [c for c, v in here.coords.items() if not {label_a, label_b} & {*(takers(v) or (label_a,))}]
     frame = tidy(here.drop_vars(of_others), columns)
@@ -285,9 +278,7 @@ class _Table(str):
 
 
 @declare(check=False)
-def table(
-    ds: Swept, format: Annotated[Literal["markdown", "latex"], Doc("The markup of the table.")] = "markdown"
-) -> str:
+def table(ds: Swept, format: Markup = "markdown") -> str:
     """Final mean regret ± half-width of its 95% interval, as text for a paper or a page.
 
     Algorithms are rows. The last grid key with several values (at most eight) gives the columns, other keys give more

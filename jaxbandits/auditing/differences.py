@@ -111,9 +111,7 @@ def mark_releases(shown: Shown) -> np.ndarray[Any, Any]:
     return shown.tells & (shown.values != before).any(axis=-1)
 
 
-def _hold(
-    found: Differences, one: Shown, other: Shown, play: int, events: list[Event], running: bool | None
-) -> Differences:
+def _hold(found: Differences, one: Shown, other: Shown, play: int, events: list[Event], running: Any) -> Differences:
     """What was found, and what a pair of inputs adds: [S, W, V]."""
     here = np.argmax(one.done >= play, axis=-1)[:, None]  # the private play's window
     at = np.arange(one.done.shape[1])[None]
@@ -138,11 +136,10 @@ def _hold(
     if running is None:
         changed &= np.cumsum(changed, axis=-1) == 1
     excess = np.where(changed, sizes - rounding, 0.0)
-    return found._replace(
-        compared=max(found.compared, int(released.sum(-1).max())),
-        changed=max(found.changed, int(changed.sum(-1).max())),
-        size=max(found.size, float(excess.max(initial=0.0))), limit=limit,
-    )  # fmt: skip
+    most_compared, most_changed = (int(x.sum(-1).max()) for x in (released, changed))
+    compared, changes = max(found.compared, most_compared), max(found.changed, most_changed)
+    size = max(found.size, float(excess.max(initial=0.0)))
+    return found._replace(compared=compared, changed=changes, size=size, limit=limit)
 
 
 def _increments(apart: np.ndarray[Any, Any], told: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -160,13 +157,9 @@ def _most(event: Event) -> float:
 def describe_fault(found: Differences, unit: str) -> str:
     what = f"one {unit.replace('_', ' ')}"
     if found.changed > found.allowed:
-        return (
-            f"{what} changes {found.changed} of {found.compared} releases of runs with the same noise and arms, and "
-            f"events allow {found.allowed:g}: is a sum not reset, or data used twice?"
-        )
+        changes = f"changes {found.changed} of {found.compared} releases of runs with the same noise and arms"
+        return f"{what} {changes}, and events allow {found.allowed:g}: is a sum not reset, or data used twice?"
     if found.size > found.limit * (1 + 1e-3):
-        return (
-            f"{what} changes a release by {found.size:.4g}, and events state a sensitivity of {found.limit:.4g}: is "
-            "what enters it clipped?"
-        )
+        stated = f"events state a sensitivity of {found.limit:.4g}"
+        return f"{what} changes a release by {found.size:.4g}, and {stated}: is what enters it clipped?"
     return ""

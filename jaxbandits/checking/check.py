@@ -114,14 +114,9 @@ def check(
     algorithm = look_up_part("algorithm", algorithm)
     chosen = small_environment(algorithm) if environment is None else look_up_part("environment", environment)
     others = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
-    subject = Subject(
-        algorithm,
-        chosen,
-        **{slot: look_up_part(slot, part) for slot, part in others.items()},
-        horizon=integer("horizon", horizon, 1, 2**31 - 2),
-        seeds=integer("seeds", seeds, 1, 2**16),
-        audit=bool(audit),
-    )
+    adversaries = {slot: look_up_part(slot, part) for slot, part in others.items()}
+    horizon, seeds = integer("horizon", horizon, 1, 2**31 - 2), integer("seeds", seeds, 1, 2**16)
+    subject = Subject(algorithm, chosen, **adversaries, horizon=horizon, seeds=seeds, audit=bool(audit))
     lines = _in_child(subject) or list(_here(subject))
     findings, rules = [x for x in lines if isinstance(x, Finding)], [x for x in lines if isinstance(x, str)]
     return Check(f"{unwrap(algorithm).name} on {unwrap(chosen).name}", tuple(findings), tuple(rules))
@@ -195,15 +190,10 @@ def _in_child(subject: Subject) -> list[str | Finding]:
     packed = None if _inside or not sys.executable else _pickle_subject(subject)
     if packed is None:
         return []
+    command, asked = [sys.executable, "-c", CHILD_CODE], pickle.dumps(([str(entry) for entry in sys.path], packed))
+    env = os.environ | {"JAX_PLATFORMS": "cpu"}  # the parent may hold the accelerator's memory
     try:
-        ended: Any = subprocess.run(
-            [sys.executable, "-c", CHILD_CODE],
-            input=pickle.dumps(([str(entry) for entry in sys.path], packed)),
-            env=os.environ | {"JAX_PLATFORMS": "cpu"},  # the parent may hold the accelerator's memory
-            capture_output=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
+        ended: Any = subprocess.run(command, input=asked, env=env, capture_output=True, timeout=TIME_LIMIT, check=False)
         code = ended.returncode
     except subprocess.TimeoutExpired as error:
         ended, code = error, None

@@ -103,10 +103,8 @@ def batch_noise(trials: Numeric, bits: UInt32[Array, "..."], dtype: type[Any]) -
     """
     trials = jnp.asarray(trials, dtype)
     mean, z = BINOMIAL_SHARE * trials, to_normal(bits, dtype)
-    scale, part = (
-        jnp.sqrt(trials * (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE))),
-        jnp.mod(mean, 1),
-    )  # integers lie a part of 1 off the mean
+    scale = jnp.sqrt(trials * (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE)))
+    part = jnp.mod(mean, 1)  # integers lie a part of 1 off the mean
     drawn = jnp.round(scale * z + (1 - 2 * BINOMIAL_SHARE) / 6 * (z * z - 1) + part) - part
     return jnp.where(trials > 0, jnp.clip(drawn, -mean, trials - mean), 0)
 
@@ -225,9 +223,8 @@ def vector_epsilon(
     trials, shifts = int(code.trials), math.ceil(2 * code.levels)
     length = sensitivity * code.levels / code.bound
     law, best, tried = stats.binom(trials, BINOMIAL_SHARE), math.inf, set()
-    log_constant = CHERNOFF_ORDERS * np.log(CHERNOFF_ORDERS) - (1 + CHERNOFF_ORDERS) * np.log1p(
-        CHERNOFF_ORDERS
-    )  # of (1 - e^-x)+ <= constant e^(order x)
+    orders = CHERNOFF_ORDERS  # (1 - e^-x)+ <= constant e^(order x)
+    log_constant = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7) if trials > 2 * shifts else ():
         tail = part * delta / count / 2
         low, high = max(int(law.ppf(tail)), shifts), min(int(law.isf(tail)), trials - shifts)
@@ -235,7 +232,7 @@ def vector_epsilon(
         if low < high and cut < delta and (low, high) not in tried:
             tried.add((low, high))
             total = _joint_moment(_log_moments(trials, low, high, shifts), float(length), count)
-            best = min(best, float(((total + log_constant - math.log(delta - cut)) / CHERNOFF_ORDERS).min()))
+            best = min(best, float(((total + log_constant - math.log(delta - cut)) / orders).min()))
     return max(best, 0.0)
 
 

@@ -83,12 +83,7 @@ def weights(gaps: Gaps) -> np.ndarray:
 def strengths(gaps: Gaps) -> np.ndarray:
     """omega [d]: column coefficients are 1 and the sum of omega_i theta_i^(k - 1)."""
     theta, zeta = gaps
-    return np.array(
-        [
-            np.prod(zeta - own) / np.prod(np.delete(theta, i) - own) if len(theta) > 1 else float(zeta[0] - own)
-            for i, own in enumerate(theta)
-        ]
-    )
+    return np.array([np.prod(zeta - own) / np.prod(np.delete(theta, i) - own) for i, own in enumerate(theta)])
 
 
 def column_norm_squared(gaps: Gaps, releases: float) -> float:
@@ -235,10 +230,6 @@ def blt(releases: int, error: str, buffers: int, participations: int, separation
         norm = math.sqrt(column_norm_squared(gaps, releases))
     else:
         norm = column_norm(coefficients(gaps, releases), used, separation)
-    return Form(
-        Params(gap=np.concatenate([[0.0], gaps.zeta]), weight=weights(gaps)),
-        *blt_functions(len(gaps.zeta)),
-        deviation=lambda t: np.sqrt(release_variance(gaps, t)),
-        column_norm=norm,
-        size=len(gaps.zeta) + 1,
-    )
+    params, functions = Params(np.concatenate([[0.0], gaps.zeta]), weights(gaps)), blt_functions(len(gaps.zeta))
+    size = len(gaps.zeta) + 1
+    return Form(params, *functions, lambda t: np.sqrt(release_variance(gaps, t)), column_norm=norm, size=size)

@@ -113,10 +113,8 @@ def form_of(
         width = min(separation, horizon) if participations > 1 else min(256, horizon)
         return toeplitz.toeplitz_bands(horizon, width if bands is None else bands, participations, separation)
     if horizon > toeplitz.MOST_RELEASES:
-        raise ValueError(
-            f"horizon = {horizon} is too long for form = 'square_root', which keeps every draw: give at most "
-            f"{toeplitz.MOST_RELEASES}, or form='blt', whose noise is the same to 0.2%"
-        )
+        remedy = f"give at most {toeplitz.MOST_RELEASES}, or form='blt', whose noise is the same to 0.2%"
+        raise ValueError(f"horizon = {horizon} is too long for form = 'square_root', which keeps every draw: {remedy}")
     return toeplitz.square_root(horizon, participations, separation)
 
 
@@ -190,10 +188,6 @@ def counter(
         found = np.asarray(made.deviation(at), np.float64)
         return float(found) if found.ndim == 0 else found
 
-    return Counter(
-        Params(np.int32(last), made.params),
-        *_functions(made.begin, made.move, made.noise),
-        deviation=deviation,
-        column_norm=float(made.column_norm),
-        size=made.size,
-    )
+    params, functions = Params(np.int32(last), made.params), _functions(made.begin, made.move, made.noise)
+    norm = float(made.column_norm)
+    return Counter(params, *functions, deviation=deviation, column_norm=norm, size=made.size)

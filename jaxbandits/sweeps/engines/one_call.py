@@ -220,19 +220,15 @@ class Player:
             start = next_start(span, start, self.horizon)
         if (short := int(np.asarray(lane.plays).min())) < self.horizon:
             label = self.plan.cells[call.cells[0]].label
-            raise RuntimeError(
-                f"{label!r} stopped after {short} of {self.horizon} plays: its schedule offers too few windows"
-            )
+            why = "its schedule offers too few windows"
+            raise RuntimeError(f"{label!r} stopped after {short} of {self.horizon} plays: {why}")
         diagnostics, record = self.finish(lane)[1] if self.diagnosed else {}, lane.record
         self._tell(self.horizon)
         regret = regret_of(record, self.group.parts, self.plan, call)
         pulls = None if isinstance(record.pulls, tuple) else of_call(record.pulls, call)
-        return Outcome(
-            regret=regret,
-            pulls=pulls,
-            diagnostics={name: of_call(x, call) for name, x in diagnostics.items()},
-            faults=find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
-        )
+        diagnostics = {name: of_call(x, call) for name, x in diagnostics.items()}
+        faults = find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times)
+        return Outcome(regret, pulls, diagnostics, faults)
 
     def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Any:
         """The lanes after a span of which `done` windows are done.

@@ -76,12 +76,10 @@ class Examination:
         self.diagnostics, self.seen = list[str](), set[Any]()
         # The user's function that was traced last, by part, and "" of any: later errors inside this package name it.
         self.latest: dict[str, str] = {}
-        self.parts = parts._replace(
-            program=self._with_rules(parts.program),
-            world=self._with_rules(parts.world),
-            reward_attack=parts.reward_attack and self._with_rules(parts.reward_attack, "rewards"),
-            message_attack=parts.message_attack and self._with_rules(parts.message_attack, "messages"),
-        )
+        program, world = self._with_rules(parts.program), self._with_rules(parts.world)
+        rewards = parts.reward_attack and self._with_rules(parts.reward_attack, "rewards")
+        messages = parts.message_attack and self._with_rules(parts.message_attack, "messages")
+        self.parts = parts._replace(program=program, world=world, reward_attack=rewards, message_attack=messages)
         # message, released and actions, as shapes
         self.shown = jax.eval_shape(self._window, case, np.uint32(0), np.int32(0), np.int32(slots))
 
@@ -261,11 +259,8 @@ class PartCall:
         self.require(isinstance(score, Score), f"must return a Score, it returns {what(score)}")
         neither = score.arm is None and score.regret is None
         self.require(not neither, "must give arm, regret or both, it gives neither")
-        wanted: Any = (
-            ("arm", score.arm, jnp.integer, "integers", None),
-            ("regret", score.regret, jnp.number, "numbers", self.agents),
-        )
-        for name, value, kind, words, teams in wanted:
+        arm: Any = ("arm", score.arm, jnp.integer, "integers", None)
+        for name, value, kind, words, teams in (arm, ("regret", score.regret, jnp.number, "numbers", self.agents)):
             right = is_array(value) and value.shape[:1] in ((slots,), (1,)) and jnp.issubdtype(value.dtype, kind)
             right = value is None or (right and len(value.shape) <= (1 if teams is None else 2))
             self.require(right, f"must give {name} of {row_text(slots, teams)}, {words}, it gives {shape_text(value)}")
