@@ -397,8 +397,7 @@ def _type_name(kind: Any) -> str:
         return "callable"
     if hasattr(kind, "dim_str"):  # of jaxtyping
         return f"{kind.__name__.partition('[')[0].lower()} array of shape [{', '.join(kind.dim_str.split())}]"
-    name = getattr(get_origin(kind) or kind, "__name__", str(kind))
-    return name.rpartition(".")[2].replace("ndarray", "array")
+    return getattr(get_origin(kind) or kind, "__name__", str(kind)).rpartition(".")[2].replace("ndarray", "array")
 
 
 def _repr_or_name(value: Any) -> str:

@@ -46,10 +46,10 @@ class Ledger(NamedTuple):
         """A row for each kind of release; `epsilon` is that of one release, at `delta` where it has Gaussian noise."""
         import pandas as pd
 
-        rows = [
-            (x.what, x.mechanism.replace("_", " "), x.sensitivity, x.scale, x.times, _of_one(x, self.delta))
-            for x in self.events
-        ]
+        rows = []
+        for x in self.events:
+            noise, epsilon = x.mechanism.replace("_", " "), _of_one(x, self.delta)
+            rows.append((x.what, noise, x.sensitivity, x.scale, x.times, epsilon))
         return pd.DataFrame(rows, columns=["release", "noise", "sensitivity", "scale", "times", "epsilon"])
 
     def _summary(self) -> str:
@@ -200,7 +200,6 @@ def markdown(frame: pd.DataFrame) -> str:
     rows = [["source", "algorithm", "model", "neighbours differ in one", "claimed ε", "as printed", "here", "δ here"]]
     for row in frame.itertuples():
         printed = provenance.UNKNOWN if math.isnan(row.printed) else f"{row.printed:.4g}".replace("inf", "∞")
-        unit = row.unit.replace("_", " ")
         spent = [f"{row.claimed:.4g}", printed, f"{row.here:.4g}", f"{row.delta:.3g}"]
-        rows.append([row.source, f"`{row.algorithm}`", row.model, unit, *spent])
+        rows.append([row.source, f"`{row.algorithm}`", row.model, row.unit.replace("_", " "), *spent])
     return f"{cells(rows, right=4)}\n"

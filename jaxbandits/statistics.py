@@ -194,8 +194,7 @@ def decisions(ds: Swept) -> pd.DataFrame:
     if "decisions" not in ds.attrs:
         raise ValueError("decisions: this sweep ran a given number of seeds: compare(ds, a, b) compares algorithms")
     rule = json.loads(ds.attrs["decisions"])
-    rows = [{"a": row["a"], "b": row["b"], **row.pop("at"), **row} for row in rule.pop("rows")]
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([{"a": row["a"], "b": row["b"], **row.pop("at"), **row} for row in rule.pop("rows")])
     frame.attrs = rule
     return frame
 
@@ -245,9 +244,8 @@ def slope(
         others = [d for d in grid_dims(ds) if d != over]
         curves, x = final_regret(ds).transpose("algorithm", *others, "seed", over), ds[over].values.astype(np.float64)
     seeds = curves.sizes["seed"]
-    rng = np.random.default_rng(0)
     # One set of resamples for all rows, since the rows are paired by seed.
-    weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=SLOPE_RESAMPLES) / seeds
+    weights = np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=SLOPE_RESAMPLES) / seeds
     frame = tidy(curves.isel({"seed": 0, curves.dims[-1]: 0}), {"points": 0, "seeds": seeds})
     lanes, rows = curves.values.reshape(-1, *curves.shape[-2:]), []
     for where, values in zip(frame.drop(columns=["points", "seeds"]).to_dict("records"), lanes, strict=True):

@@ -58,13 +58,13 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     windows = _windows(algorithm.schedule)
     runner = Runs(setting._replace(windows=windows), params, Input(public, ()), 1)
 
-    def show(plays: list[int]) -> tuple[list[Edit], Shown]:
+    def show_plays(plays: list[int]) -> tuple[list[Edit], Shown]:
         chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim)]
         which = np.repeat(np.arange(len(chosen)), SEEDS)
         shown = runner.windows_on(chosen, which, np.tile(np.arange(SEEDS, dtype=np.uint32), len(chosen)))
         return chosen, Shown(*(x.reshape(len(chosen), SEEDS, *x.shape[1:]) for x in shown))
 
-    chosen, first = show([1, 1])
+    chosen, first = show_plays([1, 1])
     told = mark_releases(first)[0]
     most = int(told.sum(-1).argmax())  # the seed that releases most
     ends = first.done[0, most, told[most]]
@@ -75,7 +75,7 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     running = next((event.running for event in events if event.running is not False), False)
     found = found._replace(allowed=sum(event.times for event in events) if running is False else 1)
     last = int(first.done[0].max())
-    for shown_edits, shown in ((chosen, first), show([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
+    for shown_edits, shown in ((chosen, first), show_plays([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
         for a, b in itertools.combinations(range(len(shown_edits)), 2):
             if shown_edits[a].play == shown_edits[b].play:
                 one, other = (Shown(*(x[i] for x in shown)) for i in (a, b))
@@ -118,8 +118,7 @@ def _hold(found: Differences, one: Shown, other: Shown, play: int, events: list[
     alike = (one.done == other.done) & (one.tells == other.tells)
     alike &= (one.marks == other.marks).all(-1) & (one.arms == other.arms).all(-1)
     cut = np.where((~alike & (at > here)).any(-1), np.argmax(~alike & (at > here), axis=-1), alike.shape[1])[:, None]
-    seen = (at >= here) & (at < cut)
-    released = seen & (mark_releases(one) | mark_releases(other))
+    released = (at >= here) & (at < cut) & (mark_releases(one) | mark_releases(other))
     apart = np.where(released[..., None], one.values.astype(np.float64) - other.values, 0.0)
     scale = np.maximum(np.abs(one.values), np.abs(other.values))
     if running:  # of running sums the increments

@@ -233,9 +233,7 @@ def finer(pair: tuple[Edit, Edit], steps: int = 12) -> list[Edit]:
     >>> [round(edit.reward, 3) for edit in finer((Edit(1, 1.0), Edit(1, -2.0)), steps=2)]
     [1.0, 1.091, -2.0, -2.181]
     """
-    if pair[0].rule != ():  # the steps of `edits` are four times as wide
-        factors = 2.0 ** (np.arange(4 * steps) / (4 * steps))
-        scaled = [(edit, float(edit.reward * x), float(edit.otherwise * x)) for edit in pair for x in factors]
-        return [edit._replace(reward=reward, otherwise=otherwise) for edit, reward, otherwise in scaled]
-    factors = 2.0 ** (np.arange(steps) / (4 * steps))
-    return [edit._replace(reward=float(edit.reward * factor)) for edit in pair for factor in factors]
+    reacts = pair[0].rule != ()  # the steps of `edits` are then four times as wide
+    factors = 2.0 ** (np.arange(4 * steps if reacts else steps) / (4 * steps))
+    scaled = [(edit, x, float(edit.otherwise * x) if reacts else ()) for edit in pair for x in factors]
+    return [edit._replace(reward=float(edit.reward * x), otherwise=otherwise) for edit, x, otherwise in scaled]

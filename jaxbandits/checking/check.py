@@ -32,10 +32,8 @@ from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFac
 from jaxbandits.validation import declare, integer, plays_on
 
 TIME_LIMIT = 1800  # seconds of a whole check in a child: a part that never comes back is a finding
-CHILD_CODE = (
-    "import pickle, sys; sys.path[:], packed = pickle.load(sys.stdin.buffer); "
-    "from jaxbandits.checking.check import main; main(packed)"
-)
+_UNPACK = "import pickle, sys; sys.path[:], packed = pickle.load(sys.stdin.buffer)"
+CHILD_CODE = f"{_UNPACK}; from jaxbandits.checking.check import main; main(packed)"
 # Whether this is the child: a module that checks its own part when it is imported starts no further one.
 _inside = False
 
@@ -201,10 +199,8 @@ def _in_child(subject: Subject) -> list[str | Finding]:
     lines = [x if isinstance(x, str) else Finding(*x) for x in written if x]
     if not lines or (code == 0 and not written[-1]):
         return lines
-    if code is None:
-        how = f"was stopped after {TIME_LIMIT} seconds"
-    else:
-        how = f"died with signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    how = f"was stopped after {TIME_LIMIT} seconds" if code is None else f"ended with exit code {code}"
+    how = f"died with signal {signal.Signals(-code).name}" if code is not None and code < 0 else how
     output = (ended.stderr or b"").decode(errors="replace").strip().splitlines()
     said = f" It said last: {output[-1]}" if output and code is not None and code > 0 else ""
     rule = next(x for x in reversed(lines) if isinstance(x, str))

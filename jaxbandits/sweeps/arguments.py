@@ -223,8 +223,7 @@ def check_text(what: str, text: str) -> None:
             try:
                 mathtext.MathTextParser("path").parse(text)
             except ValueError as error:
-                reason = str(error).splitlines()[-1]
-                fault = f"is broken mathematics for the pictures ({reason})"
+                fault = f"is broken mathematics for the pictures ({str(error).splitlines()[-1]})"
                 raise ValueError(f"{what} {show(text)} {fault}: mend it, or write \\$ for a dollar") from None
 
 

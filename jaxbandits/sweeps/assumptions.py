@@ -26,6 +26,7 @@ LARGEST_CHANGE = 0.01  # of a gap between arms, or of a probability, as a share
 GRID = {"float32": 2.0**-23, "float64": 2.0**-52}
 Doubt: TypeAlias = tuple[str, float, str, str]  # subject, how large, text, what follows
 Doubts: TypeAlias = Iterator[Doubt]
+Numbers: TypeAlias = np.ndarray[Any, Any]
 # what becomes of rewards outside the range, by `Rewards.outside`
 FATES = {"clip": "clips others", "zero": "counts others as 0", "accept": "takes others as they are"}
 
@@ -207,9 +208,7 @@ def doubts_of_precision(algorithm: Algorithm, environment: Environment, dtype: s
         yield "horizon", horizon / plays, text, "run it with dtype='float64'"
 
 
-def _rounding_doubt(
-    subject: str, exact: np.ndarray[Any, Any], held: np.ndarray[Any, Any], text: str, remedy: str, dtype: str
-) -> Doubts:
+def _rounding_doubt(subject: str, exact: Numbers, held: Numbers, text: str, remedy: str, dtype: str) -> Doubts:
     """A doubt where a positive number changes by more than `LARGEST_CHANGE`. text: of the one that changes most."""
     exact, held = exact[exact > 0], held[exact > 0]
     changes = np.abs(held - exact) / exact

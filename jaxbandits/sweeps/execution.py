@@ -50,10 +50,9 @@ class SweepError(RuntimeError):
         # of every failed call: label, seeds, reason, traceback
         self.failures = failures
         label, seeds, reason, _ = failures[0]
-        super().__init__(
-            f"{len(failures)} of {total} calls failed and the others are kept: mend it or leave it out and run again. "
-            f"The first is {label!r}, seeds {seeds.start} to {seeds.stop - 1}: {reason}"
-        )
+        failed = f"{len(failures)} of {total} calls failed and the others are kept"
+        first = f"The first is {label!r}, seeds {seeds.start} to {seeds.stop - 1}: {reason}"
+        super().__init__(f"{failed}: mend it or leave it out and run again. {first}")
 
 
 def check_room(need: int, directory: Path | None, seeds: int, checkpoints: int) -> None:
@@ -76,8 +75,7 @@ def check_room(need: int, directory: Path | None, seeds: int, checkpoints: int) 
 
 def free_memory() -> int:
     """Bytes that this process may still take: what the system says is available, and what its container leaves."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
-    room = pages
+    room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
     with contextlib.suppress(OSError, IndexError, ValueError):
         room = int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
     with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
@@ -179,10 +177,9 @@ class SweepRun:
 
     def _decide(self, rule: Until, kept: list[Computed]) -> None:
         """Compute seeds until every comparison is decided: they are the sweep's from then on."""
-        plan, config = self.sweep.plan, self.sweep.config
         say = estimate.print_progress if self.sweep.progress else lambda _: None
-        seeds, decisions = decide(plan, rule, partial(self._regret, kept), say)
-        plan, config = plan._replace(seeds=seeds), config | {"seeds": [0, seeds.stop]}
+        seeds, decisions = decide(self.sweep.plan, rule, partial(self._regret, kept), say)
+        plan, config = self.sweep.plan._replace(seeds=seeds), self.sweep.config | {"seeds": [0, seeds.stop]}
         self.sweep = self.sweep._replace(plan=plan, config=config, notes={"decisions": decisions})
 
     def _regret(self, kept: list[Computed], seeds: range) -> np.ndarray[Any, Any]:

@@ -27,10 +27,7 @@ TOP_KEYS = (
     "algorithm", "grid", "points", "tied", "figure", "caption", "tune", "folder",
 )  # fmt: skip
 FIGURE_KEYS = ("against", "dotted", "title", "reward")
-TUNE_KEYS = (
-    "space", "over", "unknown", "seeds", "report_seeds", "method", "trials", "objective", "quantile", "seed",
-    "environments",
-)  # fmt: skip
+TUNE_KEYS = "space over unknown seeds report_seeds method trials objective quantile seed environments".split()
 UNTIL_KEYS = ("until", "error", "most", "block")  # of a table `seeds`
 RANGES = ("linear", "log", "int")
 

@@ -72,8 +72,7 @@ def powers_summed(log_ratio: np.ndarray, number: np.ndarray | float) -> np.ndarr
 def weights(gaps: Gaps) -> np.ndarray:
     """beta [d + 1]: the noise is the sum of beta_i times a sum of draws that decays by zeta_i, zeta_0 = 1."""
     theta, zeta = gaps
-    total = math.exp(math.fsum(np.log(theta)) - math.fsum(np.log(zeta))) if (theta > 0).all() else 0.0
-    parts = [total]
+    parts = [math.exp(math.fsum(np.log(theta)) - math.fsum(np.log(zeta))) if (theta > 0).all() else 0.0]
     for i, own in enumerate(zeta):
         others = np.delete(np.arange(len(zeta)), i)
         parts.append((own - theta[i]) / own * np.prod((theta[others] - own) / (zeta[others] - own)))
@@ -140,8 +139,7 @@ def loss(gaps: Gaps, releases: int, error: str, participations: int = 1, separat
 
 def _from_free(free: np.ndarray) -> Gaps:
     """Gaps from 2 d free numbers: u falls along theta_1, zeta_1, theta_2, ..., and a gap is e^-u."""
-    u = np.cumsum(np.exp(free[::-1]))[::-1]
-    gaps = np.exp(-u)
+    gaps = np.exp(-np.cumsum(np.exp(free[::-1]))[::-1])
     return Gaps(gaps[0::2], gaps[1::2])
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -73,10 +74,7 @@ def _functions(begin: Any, move: Any, noise: Any) -> tuple[Any, Any, Any]:
         counts = t <= params.horizon
         after = move(params.form, state.noise, draws, t, state.sum.shape)
         moved = jnp.where(counts, state.sum + value, state.sum)
-        if isinstance(after, tuple):
-            kept: Any = tuple(jnp.where(counts, new, old) for new, old in zip(after, state.noise, strict=True))
-        else:
-            kept = jnp.where(counts, after, state.noise)
+        kept = jax.tree.map(lambda new, old: jnp.where(counts, new, old), after, state.noise)
         return State(moved, kept, jnp.where(counts, t, state.messages).astype(jnp.int32))
 
     def release(params, state, scale=1.0):
@@ -189,5 +187,4 @@ def counter(
         return float(found) if found.ndim == 0 else found
 
     params, functions = Params(np.int32(last), made.params), _functions(made.begin, made.move, made.noise)
-    norm = float(made.column_norm)
-    return Counter(params, *functions, deviation=deviation, column_norm=norm, size=made.size)
+    return Counter(params, *functions, deviation=deviation, column_norm=float(made.column_norm), size=made.size)

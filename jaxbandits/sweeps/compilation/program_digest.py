@@ -26,9 +26,8 @@ from jaxbandits.numerics.device_forms import plain_program
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is
 # another parameter.
-_UNREAD = {
-    "name", "computation", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "debug_info", "in_tree", "out_tree", "out_trees",
-}  # fmt: skip
+_TREES = ("in_tree", "out_tree", "out_trees")
+_UNREAD = {"name", "computation", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "debug_info", *_TREES}
 # Settings under which a single operation was traced, as by `with jax.threefry_partitionable(False):`.
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}

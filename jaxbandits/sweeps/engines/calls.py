@@ -143,7 +143,7 @@ def calls_of(plan: Plan, wanted: Wanted, machine: Machine) -> list[Call]:
         if longest:
             sizes[g, cells] = call_shape(plan.groups[g], cells, plan, longest, machine)
 
-    def halve(company: Any) -> None:
+    def halve(company: Company) -> None:
         seeds, points = sizes[company]
         sizes[company] = next_multiple(seeds // 2, LEAST_LANES), points
 
@@ -325,8 +325,7 @@ def weight(call: Call, plan: Plan) -> int:
 
 def blocks(first: int, stop: int, block: int) -> list[Interval]:
     """A stretch of seeds cut at the boundaries of files."""
-    edges = [first, *range((first // block + 1) * block, stop, block), stop]
-    return list(itertools.pairwise(edges))
+    return list(itertools.pairwise([first, *range((first // block + 1) * block, stop, block), stop]))
 
 
 def total_bytes(plan: Plan) -> int:

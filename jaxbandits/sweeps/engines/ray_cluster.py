@@ -52,14 +52,12 @@ class Ray:
             with _own_sigterm(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
                 ray.init(log_to_driver=False, include_dashboard=False)
-        self.gpus = int(ray.cluster_resources().get("GPU", 0))
-        self.cores = int(ray.cluster_resources().get("CPU", 0))
+        self.gpus, self.cores = (int(ray.cluster_resources().get(kind, 0)) for kind in ("GPU", "CPU"))
         # one GPU a call where the cluster has any, else one core
         needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
         remote: Any = ray.remote
         self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
-        called = Environment | Adversary
-        again = {k: x.remake or x if isinstance(x, called) else x for k, x in given.items()}
+        again = {k: x.remake or x if isinstance(x, Environment | Adversary) else x for k, x in given.items()}
         self.arguments = _pickle_with_modules(again)
         platform, share = ray.get(self.remote(_describe).remote())
         self.versions = [__version__, *installed_versions(platform)]
@@ -175,8 +173,7 @@ def _plan_of_arguments(digest: str, arguments: bytes) -> Plan:
     """The plan of packed arguments; the digest, of them and of settings, is what the cache of plans knows them by."""
     from ray import cloudpickle
 
-    laid_out = plan(**cloudpickle.loads(arguments))
-    return identify_cells(laid_out, jax.default_backend(), stored=False)[0]
+    return identify_cells(plan(**cloudpickle.loads(arguments)), jax.default_backend(), stored=False)[0]
 
 
 @functools.cache

@@ -45,14 +45,10 @@ RESERVED_DIAGNOSTICS = (
     "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
     "nonfinite_rewards", *SPENT,
 )  # fmt: skip
-ANOTHER_PROGRAM = (
-    "is another program every time it is traced: it calls np.random or reads a clock, so that all lanes and plays "
-    "share one number"
-)
-NO_SEED = (
-    "draws with a key that depends neither on the lane's seed nor on the play, such as PRNGKey(0): every lane and play "
-    "meets the same numbers"
-)
+_SHARED = "so that all lanes and plays share one number"
+ANOTHER_PROGRAM = f"is another program every time it is traced: it calls np.random or reads a clock, {_SHARED}"
+_ALIKE = "every lane and play meets the same numbers"
+NO_SEED = f"draws with a key that depends neither on the lane's seed nor on the play, such as PRNGKey(0): {_ALIKE}"
 ONE_KEY = "draws with a key that is the same in every lane"
 DRAWS_REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
 
@@ -128,8 +124,7 @@ class PartCall:
     def require(self, holds: object, text: str, name: str = "", function: object = None) -> None:
         """ValueError about this function, or another one, unless a rule holds: label, name, text, the author's line."""
         if not holds:
-            place = at_line(function or self.function)
-            raise ValueError(f"{self.of.label!r}: {name or self.name} {text}{place}")
+            raise ValueError(f"{self.of.label!r}: {name or self.name} {text}{at_line(function or self.function)}")
 
     def result(self) -> Any:
         """What the function returns, as the engine goes on with it."""
@@ -165,8 +160,7 @@ class PartCall:
     def _twice(self) -> Any:
         """What a function returns; a doubt about draws that differ from trace to trace or are always the same."""
         one, first, drawn = self.of, trace(self.function, *self.args), len(self.of.addresses)
-        again = trace(self.function, *self.args)
-        changes = first_difference(first.program, again.program)
+        changes = first_difference(first.program, trace(self.function, *self.args).program)
         found = [] if changes is None else [(ANOTHER_PROGRAM, changes)]
         alike: list[tuple[str, tuple[str, ...]]] = [] if self.name in MAY_DRAW_ONCE else [(NO_SEED, ("params",))]
         alike += [(ONE_KEY, ("params", "t"))] if one.checked else []
