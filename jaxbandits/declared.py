@@ -27,29 +27,17 @@ import operator
 import re
 import sys
 import textwrap
+import typing
 from collections.abc import Callable, Container
 from types import NoneType, SimpleNamespace, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    NoReturn,
-    NotRequired,
-    Required,
-    Union,
-    Unpack,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Unpack, get_args, get_origin, get_type_hints
 
 import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from docstring_parser.google import GoogleParser, Section, SectionType
 
-from jaxbandits import typing
+from jaxbandits import typing as array_types
 from jaxbandits.typing import AlgorithmFactory, Array, Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
@@ -64,7 +52,7 @@ PLAYS_ON = {
 }  # fmt: skip
 # the argument that says so where a factory does not, in this order
 TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed set", "dim": "decision set"}
-UNIONS = (Union, UnionType)
+UNIONS = (typing.Union, UnionType)
 NUMBER_TYPES = (float, np.floating[Any], np.integer[Any])  # of which `Scalar` is made
 TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of numpydoc's sections
 # Google's sections, by what numpydoc calls them and help() shows: lists of entries, and prose
@@ -227,11 +215,10 @@ class Declaration(NamedTuple):
 
     def signature(self) -> inspect.Signature:
         """The signature with types alone: docstrings have the marks. A TypedDict's arguments are keywords."""
-        given, kinds = inspect.Parameter, {key: p.kind for key, p in self.written.parameters.items()}
-        parameters = [
-            given(key, kinds.get(key, given.KEYWORD_ONLY), default=row.default, annotation=row.hint)
-            for key, row in self.arguments.items()
-        ]
+        keyword, parameters = inspect.Parameter("keyword", inspect.Parameter.KEYWORD_ONLY), []
+        for key, row in self.arguments.items():
+            own = self.written.parameters.get(key, keyword)
+            parameters.append(own.replace(name=key, default=row.default, annotation=row.hint))
         returned = self.hints.get("return", self.written.return_annotation)
         returned = returned.__origin__ if get_origin(returned) is Annotated else returned
         return self.written.replace(parameters=parameters, return_annotation=returned)
@@ -333,7 +320,7 @@ def _for_type_checkers(annotation: Any, names: dict[str, Any], error: NameError 
         if unknown := used - names.keys() - vars(builtins).keys():
             return unknown <= imported
         return any(isinstance(names.get(name), str) for name in used)
-    aliases = " ".join(alias for alias in vars(typing).values() if isinstance(alias, str))
+    aliases = " ".join(alias for alias in vars(array_types).values() if isinstance(alias, str))
     return getattr(error, "name", None) in imported.union(re.findall(r"\w+", aliases))
 
 
@@ -378,7 +365,7 @@ def _end_of(mark: Ge | Gt | Le | Lt) -> Any:
 
 def _split_marks(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     """An annotation and its marks, those inside a union among them."""
-    if get_origin(annotation) in (Required, NotRequired):
+    if get_origin(annotation) in (typing.Required, typing.NotRequired):
         return _split_marks(get_args(annotation)[0])
     if get_origin(annotation) is Annotated:
         hint, *marks = get_args(annotation)
@@ -410,8 +397,7 @@ def _type_name(kind: Any) -> str:
         return "callable"
     if hasattr(kind, "dim_str"):  # of jaxtyping
         return f"{kind.__name__.partition('[')[0].lower()} array of shape [{', '.join(kind.dim_str.split())}]"
-    name = getattr(get_origin(kind) or kind, "__name__", str(kind))
-    return name.rpartition(".")[2].replace("ndarray", "array")
+    return getattr(get_origin(kind) or kind, "__name__", str(kind)).rpartition(".")[2].replace("ndarray", "array")
 
 
 def _repr_or_name(value: Any) -> str:

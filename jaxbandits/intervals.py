@@ -100,8 +100,7 @@ def seeds_needed(values: Tensor) -> np.ndarray[Any, Any]:
     with np.errstate(invalid="ignore", divide="ignore"):
         centred = values - values.mean(-1, keepdims=True)
         skewness = (centred**3).mean(-1) / (centred**2).mean(-1) ** 1.5
-        needed = np.maximum(LEAST_SEEDS, COCHRAN * skewness**2)
-        return np.where(np.ptp(values, axis=-1) == 0, np.inf, needed)
+        return np.where(np.ptp(values, axis=-1) == 0, np.inf, np.maximum(LEAST_SEEDS, COCHRAN * skewness**2))
 
 
 def _student(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:

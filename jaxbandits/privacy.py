@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandits import catalogue, provenance
 from jaxbandits.formatting import markdown_table as cells
-from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
+from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, other_event, zcdp
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.assumptions import overspent, privacy_spent
 from jaxbandits.sweeps.simulate import build_parts
@@ -46,13 +46,10 @@ class Ledger(NamedTuple):
         """A row for each kind of release; `epsilon` is that of one release, at `delta` where it has Gaussian noise."""
         import pandas as pd
 
-        rows = [
-            {
-                "release": event.what, "noise": event.mechanism.replace("_", " "), "sensitivity": event.sensitivity,
-                "scale": event.scale, "times": event.times, "epsilon": _of_one(event, self.delta),
-            }
-            for event in self.events
-        ]  # fmt: skip
+        rows = []
+        for x in self.events:
+            noise, epsilon = x.mechanism.replace("_", " "), _of_one(x, self.delta)
+            rows.append((x.what, noise, x.sensitivity, x.scale, x.times, epsilon))
         return pd.DataFrame(rows, columns=["release", "noise", "sensitivity", "scale", "times", "epsilon"])
 
     def _summary(self) -> str:
@@ -61,9 +58,8 @@ class Ledger(NamedTuple):
         together = f"epsilon = {self.epsilon:.4g}, delta = {self.delta:.3g}"
         for name, cost in (("rho of zCDP", self.rho), ("g of Gaussian privacy", self.g)):
             together += f", {name} = {cost:.4g}" if 0 < cost < math.inf else ""
-        return (
-            f"{self.algorithm}, {self.model} model, neighbours differ in one {self.unit.replace('_', ' ')}: {together}"
-        )
+        unit = self.unit.replace("_", " ")
+        return f"{self.algorithm}, {self.model} model, neighbours differ in one {unit}: {together}"
 
     def __repr__(self) -> str:
         lines = [self._summary()]
@@ -117,17 +113,11 @@ def ledger(
     _, epsilon, delta = privacy_spent(algorithm, None)
     events = tuple(claim.events(params))
     if not events and claim.model != "none" and epsilon > 0:  # declared as a whole
-        whole = Event(
-            mechanism="other", what="all that is seen", sensitivity=math.nan, scale=math.nan, times=1, epsilon=epsilon,
-            delta=delta,
-        )  # fmt: skip
-        events = (whole,)
+        events = (other_event("other", "all that is seen", epsilon, delta),)
     if environment is not None and overspent(algorithm, environment):
         events = tuple(event._replace(sensitivity=math.inf, epsilon=math.inf) for event in events)
         epsilon, delta = math.inf, 0.0
-    return Ledger(
-        events=events, epsilon=epsilon, delta=delta, algorithm=algorithm.version[0], model=claim.model, unit=claim.unit
-    )
+    return Ledger(events, epsilon, delta, algorithm.version[0], model=claim.model, unit=claim.unit)
 
 
 @declare(check=False)
@@ -146,7 +136,7 @@ def table() -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = []
+    rows = list[dict[str, Any]]()
     for name in catalogue.ALGORITHMS:
         here = catalogue.case(name)[0]
         claim = here.guarantee
@@ -159,9 +149,7 @@ def table() -> pd.DataFrame:
             "here": float(epsilon), "delta": float(delta),
         })  # fmt: skip
     order = list(dict.fromkeys(record.algorithm for record in provenance.records().values()))
-    return pd.DataFrame(rows).sort_values(
-        "algorithm", key=lambda names: names.map(order.index), kind="stable", ignore_index=True
-    )
+    return pd.DataFrame(sorted(rows, key=lambda row: order.index(row["algorithm"])))
 
 
 def _source(name: str, config: dict[str, Any]) -> str:
@@ -212,7 +200,6 @@ def markdown(frame: pd.DataFrame) -> str:
     rows = [["source", "algorithm", "model", "neighbours differ in one", "claimed ε", "as printed", "here", "δ here"]]
     for row in frame.itertuples():
         printed = provenance.UNKNOWN if math.isnan(row.printed) else f"{row.printed:.4g}".replace("inf", "∞")
-        unit = row.unit.replace("_", " ")
         spent = [f"{row.claimed:.4g}", printed, f"{row.here:.4g}", f"{row.delta:.3g}"]
-        rows.append([row.source, f"`{row.algorithm}`", row.model, unit, *spent])
+        rows.append([row.source, f"`{row.algorithm}`", row.model, row.unit.replace("_", " "), *spent])
     return f"{cells(rows, right=4)}\n"

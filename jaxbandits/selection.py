@@ -90,8 +90,7 @@ def _each_seed_once(ds: xr.Dataset, function: str) -> None:
     regret = ds["regret"]
     lacking = np.isnan(regret.isel(t=0).values) & np.isnan(regret.isel(t=-1).values)
     if lacking.any() and "pulls" in ds and {*ds["pulls"].dims} == {*regret.dims[:-1], "arm"}:
-        pulls = ds["pulls"].transpose(*regret.dims[:-1], "arm").values
-        lacking &= np.isnan(pulls).all(-1)
+        lacking &= np.isnan(ds["pulls"].transpose(*regret.dims[:-1], "arm").values).all(-1)
     some = lacking.any(-1) & ~lacking.all(-1)
     if some.any():
         at = tuple(np.argwhere(some)[0])

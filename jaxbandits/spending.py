@@ -25,9 +25,8 @@ def has_spending(ds: xr.Dataset) -> bool:
 def coordinate_array(ds: xr.Dataset, name: str) -> np.ndarray[Any, Any]:
     """A coordinate of `COORDINATES` as an array [algorithm, grid...]."""
     like = ds["regret"].isel(seed=0, t=0, drop=True).transpose("algorithm", *grid_dims(ds))
-    return np.asarray(
-        ds[name].drop_vars(COORDINATES, errors="ignore").broadcast_like(like).transpose(*like.dims).values
-    )
+    values = ds[name].drop_vars(COORDINATES, errors="ignore").broadcast_like(like)
+    return np.asarray(values.transpose(*like.dims).values)
 
 
 def spends_differently(asked: np.ndarray[Any, Any], spent: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

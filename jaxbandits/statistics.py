@@ -20,12 +20,14 @@ from scipy.special import stdtrit
 
 from jaxbandits import intervals, spending
 from jaxbandits.formatting import format_value, inert, join_values, markdown_table, show
+from jaxbandits.intervals import Way
 from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, declare
 
 SLOPE_RESAMPLES = 500  # bootstrap resamples of a slope's interval
 Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
+Markup = Annotated[Literal["markdown", "latex"], Doc("The markup of the table.")]
 Compared = str | tuple[str, Mapping[str, Any]]
 MAX_TABLE_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
 
@@ -98,9 +100,7 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
 
 
 @declare(check=False)
-def compare(
-    ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interval: intervals.Way = "student"
-) -> pd.DataFrame:
+def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interval: Way = "student") -> pd.DataFrame:
     """Paired comparison of two algorithms, or of two grid points: the same seeds give both the same environment.
 
     Args:
@@ -156,17 +156,10 @@ def compare(
     if interval == "student":
         _warn_of_few(needed, left.sizes["seed"])
     mean, base = difference.mean(-1), right.values.mean(-1)
-    columns = {
-        "seeds": left.sizes["seed"],
-        "difference": mean,
-        "ci_low": low,
-        "ci_high": high,
-        "relative": np.divide(mean, base, out=np.full_like(mean, np.nan), where=base != 0),
-        "p_value": p_value,
-        "p_holm": holm(np.ravel(p_value)),
-        "share_lower": np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1)),
-        "seeds_needed": needed,
-    }
+    relative = np.divide(mean, base, out=np.full_like(mean, np.nan), where=base != 0)
+    lower = np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1))
+    columns = {"seeds": left.sizes["seed"], "difference": mean, "ci_low": low, "ci_high": high, "relative": relative}
+    columns |= {"p_value": p_value, "p_holm": holm(np.ravel(p_value)), "share_lower": lower, "seeds_needed": needed}
     here = left.isel(seed=0, drop=True)
     of_others = [c for c, v in here.coords.items() if not {label_a, label_b} & {*(takers(v) or (label_a,))}]
     frame = tidy(here.drop_vars(of_others), columns)
@@ -201,8 +194,7 @@ def decisions(ds: Swept) -> pd.DataFrame:
     if "decisions" not in ds.attrs:
         raise ValueError("decisions: this sweep ran a given number of seeds: compare(ds, a, b) compares algorithms")
     rule = json.loads(ds.attrs["decisions"])
-    rows = [{"a": row["a"], "b": row["b"], **row.pop("at"), **row} for row in rule.pop("rows")]
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([{"a": row["a"], "b": row["b"], **row.pop("at"), **row} for row in rule.pop("rows")])
     frame.attrs = rule
     return frame
 
@@ -252,9 +244,8 @@ def slope(
         others = [d for d in grid_dims(ds) if d != over]
         curves, x = final_regret(ds).transpose("algorithm", *others, "seed", over), ds[over].values.astype(np.float64)
     seeds = curves.sizes["seed"]
-    rng = np.random.default_rng(0)
     # One set of resamples for all rows, since the rows are paired by seed.
-    weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=SLOPE_RESAMPLES) / seeds
+    weights = np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=SLOPE_RESAMPLES) / seeds
     frame = tidy(curves.isel({"seed": 0, curves.dims[-1]: 0}), {"points": 0, "seeds": seeds})
     lanes, rows = curves.values.reshape(-1, *curves.shape[-2:]), []
     for where, values in zip(frame.drop(columns=["points", "seeds"]).to_dict("records"), lanes, strict=True):
@@ -285,9 +276,7 @@ class _Table(str):
 
 
 @declare(check=False)
-def table(
-    ds: Swept, format: Annotated[Literal["markdown", "latex"], Doc("The markup of the table.")] = "markdown"
-) -> str:
+def table(ds: Swept, format: Markup = "markdown") -> str:
     """Final mean regret ± half-width of its 95% interval, as text for a paper or a page.
 
     Algorithms are rows. The last grid key with several values (at most eight) gives the columns, other keys give more

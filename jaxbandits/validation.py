@@ -184,10 +184,7 @@ def factory(
         if missing := [key for key in rows if key not in defaults and key not in given]:
             raise TypeError(f"{name} needs {', '.join(missing)}")
         try:
-            passed = dict(full)
-            for key, check in checks.items():
-                passed[key] = check(full[key])
-            part = function(**passed)
+            part = function(**full | {key: check(full[key]) for key, check in checks.items()})
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             passed_in = [key for key in rows if key in given]
             extreme = ", ".join(f"{key} = {show(full[key])}" for key in passed_in if _extreme(full[key]))
@@ -512,9 +509,7 @@ def _float(value: Any) -> float:
 
 
 def _extreme(value: Any) -> bool:
-    if not isinstance(value, Real):
-        return False
-    size = abs(_float(value))
+    size = abs(_float(value)) if isinstance(value, Real) else 1.0
     return size > 1e12 or 0 < size < 1e-12
 
 

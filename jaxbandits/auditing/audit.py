@@ -85,18 +85,13 @@ class Audit(NamedTuple):
     def __repr__(self) -> str:
         verdict = "REFUTES" if self.refuted else "does not refute"
         epsilon, delta = self.claimed
-        return (
-            f"{self.algorithm}: epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} "
-            f"(confidence {self.confidence:.6g}) {verdict} the claim "
-            f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}"
-            + (" of inputs that react to the arms played" if self.adaptive else "")
-            + f"; event: {self.event.score}"
-            + "".join(
-                f"; epsilon >= {bound.epsilon_lower:.4g} of {bound.claimed:.4g} at delta = {bound.delta:.3g}"
-                for bound in self.bounds[1:]
-            )
-            + f"; {self.looked_at}; {self.differences.fault or self.differences}"
-        )
+        bound = f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} (confidence {self.confidence:.6g})"
+        inputs = " of inputs that react to the arms played" if self.adaptive else ""
+        claim = f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}{inputs}"
+        parts = [f"{self.algorithm}: {bound} {verdict} the claim {claim}", f"event: {self.event.score}"]
+        for x in self.bounds[1:]:
+            parts.append(f"epsilon >= {x.epsilon_lower:.4g} of {x.claimed:.4g} at delta = {x.delta:.3g}")
+        return "; ".join([*parts, self.looked_at, str(self.differences.fault or self.differences)])
 
 
 @declare(check=False)
@@ -209,27 +204,14 @@ def audit(
     pair = tried[0]
     choices = best_tests(pair, runs * 3 // 16, deltas)
     counted = _fresh_scores(pair, choices, runner, columns, seeds, runs // 4)
-    certified = tuple(
-        _certify(algorithm, claimed, delta, pair, choice, *told, each)
-        for delta, choice, told in zip(deltas, choices, counted, strict=True)
-    )
+    asked = zip(deltas, choices, counted, strict=True)
+    certified = tuple(_certify(algorithm, claimed, pair, each, *one) for one in asked)
+    first, curve = certified[0], confidence_bounds.trade_off(*counted[0], each)
     return Audit(
-        algorithm=name,
-        model=guarantee.model,
-        unit=guarantee.unit,
-        epsilon_lower=certified[0].epsilon_lower,
-        claimed=claimed,
-        delta=deltas[0],
-        event=certified[0].event,
-        curve=confidence_bounds.trade_off(*counted[0], each),
-        runs=runs,
-        confidence=confidence,
-        seed=seed,
-        bounds=certified,
-        last=last,
-        differences=differences,
-        adaptive=adaptive,
-    )
+        algorithm=name, model=guarantee.model, unit=guarantee.unit, epsilon_lower=first.epsilon_lower, claimed=claimed,
+        delta=deltas[0], event=first.event, curve=curve, runs=runs, confidence=confidence, seed=seed, bounds=certified,
+        last=last, differences=differences, adaptive=adaptive,
+    )  # fmt: skip
 
 
 def _fresh_scores(pair, choices, runner, columns, seeds, trials) -> list[tuple[Any, Any]]:
@@ -245,9 +227,9 @@ def _fresh_scores(pair, choices, runner, columns, seeds, trials) -> list[tuple[A
     return [(a, b) if choice.sign == 1 else (b, a) for choice, (a, b) in zip(choices, joined, strict=True)]
 
 
-def _certify(algorithm, claimed, delta, pair, choice, negative, positive, confidence) -> Bound:
-    trials = len(positive)
-    tp, fp = (int(np.sum(x >= choice.threshold)) for x in (positive, negative))
+def _certify(algorithm, claimed, pair, confidence, delta, choice, told) -> Bound:
+    trials = len(told[1])
+    fp, tp = (int(np.sum(x >= choice.threshold)) for x in told)
     event = Event(pair[:: -choice.sign], choice.score.name, choice.threshold, tp, fp, trials)
     epsilon = claimed[0]
     if delta > claimed[1] and algorithm.guarantee.events is not None:

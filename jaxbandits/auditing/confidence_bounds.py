@@ -1,13 +1,13 @@
 """Confidence bounds on epsilon from counts, and trade-off curves of tests. Plain statistics, on the host."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from annotated_doc import Doc
 
-from jaxbandits.declared import Kind
 from jaxbandits.typing import Float, Numeric, Vector
 from jaxbandits.validation import declare
+
+Scores = Float[np.ndarray, " L"]
 
 
 class Curve(NamedTuple):
@@ -50,17 +50,15 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
 
 @declare(check=False)
 def epsilon_lower(
-    true_positives: Numeric,
-    false_positives: Numeric,
-    trials: Annotated[Numeric, Kind("int or array"), Doc("Runs on each of the two inputs.")],
-    delta: Annotated[float, Doc("In [0, 1).")],
-    confidence: float,
+    true_positives: Numeric, false_positives: Numeric, trials: Numeric, delta: float, confidence: float
 ) -> Numeric:
     """The largest epsilon that an event, fixed beforehand, refutes at a delta.
 
     Args:
         true_positives, false_positives (int or array): How often the event happened on the second and on the first
             input; arrays broadcast.
+        trials (int or array): Runs on each of the two inputs.
+        delta: In [0, 1).
         confidence: In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1
             - confidence evenly.
 
@@ -77,23 +75,21 @@ def epsilon_lower(
     return np.maximum(log_ratio(true_positives, false_positives, trials, delta, confidence), 0.0)
 
 
-def log_ratio(
-    true_positives: Numeric, false_positives: Numeric, trials: Numeric, delta: float, confidence: float
-) -> Any:
-    """`epsilon_lower` before it is cut at 0: what a choice between weak events goes by."""
+def log_ratio(true: Numeric, false: Numeric, trials: Numeric, delta: float, confidence: float) -> Any:
+    """`epsilon_lower` of true and false positives before it is cut at 0: what a choice between weak events goes by."""
     failure = (1 - confidence) / 2
-    low, _ = clopper_pearson(true_positives, trials, failure)
-    _, high = clopper_pearson(false_positives, trials, failure)
+    low, high = clopper_pearson(true, trials, failure)[0], clopper_pearson(false, trials, failure)[1]
     return np.log(np.maximum(low - delta, 1e-12) / high)
 
 
 @declare(check=False)
-def claimed_curve(
-    epsilon: Annotated[float, Doc("At least 0; infinite where nothing is claimed.")],
-    delta: Annotated[float, Doc("In [0, 1].")],
-    false_positive: Annotated[Vector, Kind("array [n]"), Doc("Shares in [0, 1].")],
-) -> Float[np.ndarray, " n"]:
+def claimed_curve(epsilon: float, delta: float, false_positive: Vector) -> Float[np.ndarray, " n"]:
     """The least share of false negatives that (epsilon, delta) allows any test with given shares of false positives.
+
+    Args:
+        epsilon: At least 0; infinite where nothing is claimed.
+        delta: In [0, 1].
+        false_positive (array [n]): Shares in [0, 1].
 
     Returns:
         array [n]: Shares in [0, 1].
@@ -111,22 +107,19 @@ def claimed_curve(
     return np.maximum(0, np.maximum(1 - delta - np.exp(epsilon) * alpha, np.exp(-epsilon) * (1 - delta - alpha)))
 
 
-def above(scores: Float[np.ndarray, " L"], thresholds: Float[np.ndarray, " n"]) -> np.ndarray[Any, Any]:
+def above(scores: Scores, thresholds: Float[np.ndarray, " n"]) -> np.ndarray[Any, Any]:
     """How many of `scores` [L] reach each of `thresholds` [n]."""
     return len(scores) - np.searchsorted(np.sort(scores), thresholds, side="left")
 
 
-def trade_off(
-    negative: Float[np.ndarray, " L"], positive: Float[np.ndarray, " L"], confidence: float, points: int = 200
-) -> Curve:
+def trade_off(negative: Scores, positive: Scores, confidence: float, points: int = 200) -> Curve:
     """The curve of the tests {score >= threshold}.
 
     negative, positive: scores [L] of runs on the first and on the second input. confidence in (0, 1): of each upper
     bound. points: about how many thresholds.
     """
-    steps = np.concatenate(
-        [[0.0], np.geomspace(1e-4, 0.5, points // 2), 1 - np.geomspace(0.5, 1e-4, points // 2), [1.0]]
-    )
+    half = points // 2
+    steps = np.concatenate([[0.0], np.geomspace(1e-4, 0.5, half), 1 - np.geomspace(0.5, 1e-4, half), [1.0]])
     pooled = np.concatenate([negative, positive])
     thresholds = np.concatenate([np.unique(np.quantile(pooled, steps, method="nearest")), [np.inf]])
     failure = (1 - confidence) / 2

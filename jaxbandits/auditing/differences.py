@@ -58,13 +58,13 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     windows = _windows(algorithm.schedule)
     runner = Runs(setting._replace(windows=windows), params, Input(public, ()), 1)
 
-    def runs_on(plays: list[int]) -> tuple[list[Edit], Shown]:
+    def show_plays(plays: list[int]) -> tuple[list[Edit], Shown]:
         chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim)]
         which = np.repeat(np.arange(len(chosen)), SEEDS)
         shown = runner.windows_on(chosen, which, np.tile(np.arange(SEEDS, dtype=np.uint32), len(chosen)))
         return chosen, Shown(*(x.reshape(len(chosen), SEEDS, *x.shape[1:]) for x in shown))
 
-    chosen, first = runs_on([1, 1])
+    chosen, first = show_plays([1, 1])
     told = mark_releases(first)[0]
     most = int(told.sum(-1).argmax())  # the seed that releases most
     ends = first.done[0, most, told[most]]
@@ -75,7 +75,7 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     running = next((event.running for event in events if event.running is not False), False)
     found = found._replace(allowed=sum(event.times for event in events) if running is False else 1)
     last = int(first.done[0].max())
-    for shown_edits, shown in ((chosen, first), runs_on([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
+    for shown_edits, shown in ((chosen, first), show_plays([min(int(ends[0]) + 1, last), (1 + int(ends[0])) // 2])):
         for a, b in itertools.combinations(range(len(shown_edits)), 2):
             if shown_edits[a].play == shown_edits[b].play:
                 one, other = (Shown(*(x[i] for x in shown)) for i in (a, b))
@@ -111,17 +111,14 @@ def mark_releases(shown: Shown) -> np.ndarray[Any, Any]:
     return shown.tells & (shown.values != before).any(axis=-1)
 
 
-def _hold(
-    found: Differences, one: Shown, other: Shown, play: int, events: list[Event], running: bool | None
-) -> Differences:
+def _hold(found: Differences, one: Shown, other: Shown, play: int, events: list[Event], running: Any) -> Differences:
     """What was found, and what a pair of inputs adds: [S, W, V]."""
     here = np.argmax(one.done >= play, axis=-1)[:, None]  # the private play's window
     at = np.arange(one.done.shape[1])[None]
     alike = (one.done == other.done) & (one.tells == other.tells)
     alike &= (one.marks == other.marks).all(-1) & (one.arms == other.arms).all(-1)
     cut = np.where((~alike & (at > here)).any(-1), np.argmax(~alike & (at > here), axis=-1), alike.shape[1])[:, None]
-    seen = (at >= here) & (at < cut)
-    released = seen & (mark_releases(one) | mark_releases(other))
+    released = (at >= here) & (at < cut) & (mark_releases(one) | mark_releases(other))
     apart = np.where(released[..., None], one.values.astype(np.float64) - other.values, 0.0)
     scale = np.maximum(np.abs(one.values), np.abs(other.values))
     if running:  # of running sums the increments
@@ -138,11 +135,10 @@ def _hold(
     if running is None:
         changed &= np.cumsum(changed, axis=-1) == 1
     excess = np.where(changed, sizes - rounding, 0.0)
-    return found._replace(
-        compared=max(found.compared, int(released.sum(-1).max())),
-        changed=max(found.changed, int(changed.sum(-1).max())),
-        size=max(found.size, float(excess.max(initial=0.0))), limit=limit,
-    )  # fmt: skip
+    most_compared, most_changed = (int(x.sum(-1).max()) for x in (released, changed))
+    compared, changes = max(found.compared, most_compared), max(found.changed, most_changed)
+    size = max(found.size, float(excess.max(initial=0.0)))
+    return found._replace(compared=compared, changed=changes, size=size, limit=limit)
 
 
 def _increments(apart: np.ndarray[Any, Any], told: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -161,14 +157,10 @@ def describe_fault(found: Differences, unit: str) -> str:
     """What is refuted, in words; nothing where nothing is."""
     what = f"one {unit.replace('_', ' ')}"
     if found.changed > found.allowed:
-        return (
-            f"{what} changes {found.changed} of {found.compared} releases of runs with the same noise and arms, and "
-            f"events allow {found.allowed:g}: is a sum not reset, or data used twice? (an event says running=True of "
-            "sums that run on)"
-        )
+        changes = f"changes {found.changed} of {found.compared} releases of runs with the same noise and arms"
+        asked = "is a sum not reset, or data used twice? (an event says running=True of sums that run on)"
+        return f"{what} {changes}, and events allow {found.allowed:g}: {asked}"
     if found.size > found.limit * (1 + 1e-3):
-        return (
-            f"{what} changes a release by {found.size:.4g}, and events state a sensitivity of {found.limit:.4g}: is "
-            "what enters it clipped?"
-        )
+        stated = f"events state a sensitivity of {found.limit:.4g}"
+        return f"{what} changes a release by {found.size:.4g}, and {stated}: is what enters it clipped?"
     return ""

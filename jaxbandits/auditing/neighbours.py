@@ -90,9 +90,8 @@ def world_of(world: World, user: bool) -> World:
             x = jnp.where((t == params.edit.play)[:, None], params.edit.feature, rest)
             one = jnp.broadcast_to(x.reshape(len(t), *(1,) * (context.ndim - 2), -1), context.shape)
             others = (t != params.edit.play).reshape(len(t), *(1,) * (context.ndim - 1))
-            context = (
-                one if isinstance(params.edit.apart, tuple) else jnp.where(params.edit.apart & others, context, one)
-            )
+            apart = params.edit.apart
+            context = one if isinstance(apart, tuple) else jnp.where(apart & others, context, one)
         return context, state
 
     def reward(params, state, draws, t, context, action):
@@ -144,9 +143,7 @@ def reacting(size: float) -> Attack:
     return Attack(init, corrupt)
 
 
-def edits(
-    unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: int = 0, adaptive: bool = False
-) -> list[Edit]:
+def edits(unit: str, plays: list[int], *, bound: float = np.inf, dim: int = 0, adaptive: bool = False) -> list[Edit]:
     """The candidates of a unit at each of some plays, from 1; two of one play are neighbours.
 
     "loss_vector" and "reward": rewards of plus and minus the bound (`Guarantee.bound`), and where the claim holds for
@@ -201,17 +198,14 @@ def check_pairs(
     def check_edit(edit: Edit) -> Edit:
         integer("pairs: play", edit.play, 1, last, remedy="a transcript shows no later one")
         if adaptive and (edit.rule not in REACTION_RULES or isinstance(edit.otherwise, tuple)):
-            raise ValueError(
-                f"pairs: {edit!r} does not react: give rule, one of {', '.join(map(repr, REACTION_RULES))}, and "
-                "otherwise"
-            )
+            remedy = f"give rule, one of {', '.join(map(repr, REACTION_RULES))}, and otherwise"
+            raise ValueError(f"pairs: {edit!r} does not react: {remedy}")
         if not adaptive and (edit.rule, edit.otherwise) != ((), ()):
             raise ValueError(f"pairs: {edit!r} reacts to what was played: give adaptive=True")
         for reward in (edit.reward, edit.otherwise) if adaptive else (edit.reward,):
             if bound < np.inf and not abs(reward) <= bound:
-                raise ValueError(
-                    f"pairs: reward = {reward!r} is beyond the claim, for rewards in [-{bound:g}, {bound:g}]"
-                )
+                beyond = f"reward = {reward!r} is beyond the claim, for rewards in [-{bound:g}, {bound:g}]"
+                raise ValueError(f"pairs: {beyond}")
         arrays = {name: np.asarray(getattr(edit, name), np.float32) for name in shapes}
         for name, values in arrays.items():
             if values.shape != shapes[name]:
@@ -239,11 +233,7 @@ def finer(pair: tuple[Edit, Edit], steps: int = 12) -> list[Edit]:
     >>> [round(edit.reward, 3) for edit in finer((Edit(1, 1.0), Edit(1, -2.0)), steps=2)]
     [1.0, 1.091, -2.0, -2.181]
     """
-    if pair[0].rule != ():  # the steps of `edits` are four times as wide
-        return [
-            edit._replace(reward=float(edit.reward * factor), otherwise=float(edit.otherwise * factor))
-            for edit in pair
-            for factor in 2.0 ** (np.arange(4 * steps) / (4 * steps))
-        ]
-    factors = 2.0 ** (np.arange(steps) / (4 * steps))
-    return [edit._replace(reward=float(edit.reward * factor)) for edit in pair for factor in factors]
+    reacts = pair[0].rule != ()  # the steps of `edits` are then four times as wide
+    factors = 2.0 ** (np.arange(4 * steps if reacts else steps) / (4 * steps))
+    scaled = [(edit, x, float(edit.otherwise * x) if reacts else ()) for edit in pair for x in factors]
+    return [edit._replace(reward=float(edit.reward * x), otherwise=otherwise) for edit, x, otherwise in scaled]

@@ -15,6 +15,7 @@ import numpy as np
 from jaxbandits.auditing.confidence_bounds import above, log_ratio
 from jaxbandits.typing import Float, Int
 
+Numbers = Float[np.ndarray, "L F"]
 NUM_SINGLE_SCORES = 8  # numbers that are looked at alone: those that differ most between the inputs
 JOINT_SIZES = (4, 32, 256)  # how many numbers are looked at jointly
 
@@ -31,7 +32,7 @@ class AuditScore(NamedTuple):
     first: Float[np.ndarray, " n"]  # centres of the runs on the first and on the second input
     second: Float[np.ndarray, " n"]
 
-    def __call__(self, x: Float[np.ndarray, "L F"]) -> Float[np.ndarray, " L"]:
+    def __call__(self, x: Numbers) -> Float[np.ndarray, " L"]:
         """The scores [L] of transcripts [L, F]."""
         x = np.asarray(x[:, self.columns], np.float64)
         if self.kind == "linear":
@@ -59,7 +60,7 @@ class ThresholdTest(NamedTuple):
 
 
 # docs/decisions.md#fitted-ratios
-def fit_scores(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"]) -> list[AuditScore]:
+def fit_scores(negative: Numbers, positive: Numbers) -> list[AuditScore]:
     """Candidates from runs [L, F] on the first and on the second input."""
     means = negative.mean(0, dtype=np.float64), positive.mean(0, dtype=np.float64)
     spread = np.sqrt((negative.var(0, dtype=np.float64) + positive.var(0, dtype=np.float64)) / 2)
@@ -96,11 +97,7 @@ def _laplace(negative, positive, columns) -> AuditScore:
 
 
 def choose_score(
-    scores: list[AuditScore],
-    negative: Float[np.ndarray, "L F"],
-    positive: Float[np.ndarray, "L F"],
-    delta: float,
-    confidence: float,
+    scores: list[AuditScore], negative: Numbers, positive: Numbers, delta: float, confidence: float
 ) -> ThresholdTest:
     """The score, side and threshold that refute the largest epsilon on runs [L, F] of each input."""
     confidence = 1 - (1 - confidence) / 100  # the best of many: rare events that came up by chance should not win

@@ -42,6 +42,7 @@ MAX_PAIRS = 4  # so many pairs of inputs come into the second stage of the searc
 PROBE_RUNS = 16  # runs on each edit in the first stage of the search
 MAX_ARM_NUMBERS = 256  # of a window; where its arms are more numbers, it is shown how often each was played
 MAX_ARM_COLUMNS = 64  # so many numbers about arms are kept, those that differ most between the inputs
+SeedArray = UInt32[np.ndarray, " L"]
 ARM_PAIRS = 2  # so many further pairs of inputs come into the second stage, by the arms that are played on them
 
 
@@ -70,15 +71,9 @@ def clients_alone(program: Program) -> Program:
     def relay(clients, draws, *args):
         return program.relay(clients.params, Draws(clients.seed, draws.path, draws.dtype), *args)
 
-    return Program(
-        init=public(program.init),
-        act=public(program.act),
-        encode=encode,
-        update=public(program.update),
-        relay=relay,
-        close=public(program.close),
-        hints=Hints(one_arm=program.hints.one_arm),
-    )
+    init, act, update, close = map(public, (program.init, program.act, program.update, program.close))
+    hints = Hints(one_arm=program.hints.one_arm)
+    return Program(init=init, act=act, encode=encode, update=update, relay=relay, close=close, hints=hints)
 
 
 class AuditSetting(NamedTuple):
@@ -123,9 +118,8 @@ def _show(setting: AuditSetting, window, private, done) -> Shown:
     """What a window shows. private: the play whose own arm is no part of it."""
     message = window.message
     if isinstance(message, Report):  # no client answers for a play that was offered and not made
-        message = message._replace(
-            value=jnp.where(message.present, message.value, 0), arm=jnp.where(message.present, message.arm, 0)
-        )
+        value, arm = (jnp.where(message.present, x, 0) for x in (message.value, message.arm))
+        message = message._replace(value=value, arm=arm)
     values, marks, arms = [], [], []
     for leaf in jax.tree.leaves(setting.view(message, window.released, window.action)):
         x = jnp.asarray(leaf)
@@ -222,7 +216,7 @@ class Seeds:
     def __init__(self, seed: int) -> None:
         self.next = int(np.random.SeedSequence(seed).generate_state(1)[0])
 
-    def take(self, number: int) -> UInt32[np.ndarray, " L"]:
+    def take(self, number: int) -> SeedArray:
         start, self.next = self.next, self.next + number
         return (np.arange(number, dtype=np.uint64) + np.uint64(start)).astype(np.uint32)
 
@@ -235,9 +229,7 @@ class Runs(NamedTuple):
     environment: Input  # its parameters
     size: int  # runs of a call, so that calls for several numbers of runs share a program
 
-    def on(
-        self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: UInt32[np.ndarray, " L"], columns: Any = None
-    ) -> Seen:
+    def on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: SeedArray, columns: Any = None) -> Seen:
         """Runs, each on `edits[which]`. columns: [F] of the numbers to return, all by default."""
         inputs, calls = _stack(edits), []
         for first in range(0, len(seeds), self.size):
@@ -252,7 +244,7 @@ class Runs(NamedTuple):
         numbers, done, tells = map(np.concatenate, zip(*calls, strict=True))
         return Seen(numbers, done, tells, view)
 
-    def windows_on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: UInt32[np.ndarray, " L"]) -> Shown:
+    def windows_on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: SeedArray) -> Shown:
         """What each window of runs shows, each on `edits[which]`, in one call."""
         inputs = jax.tree.map(lambda x: x[which], _stack(edits))
         with programs_on_disk():
@@ -346,10 +338,9 @@ def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adap
     """The setting of an audit, with as many windows as are tried first."""
     guarantee, name = algorithm.guarantee, algorithm.version[0]
     if adaptive and guarantee.unit not in REACTING_UNITS:
-        raise ValueError(
-            f"adaptive = True: neighbours of {name} differ in one {guarantee.unit}, and inputs react to the arms that "
-            "were played only where they differ in one reward or loss vector: leave it out"
-        )
+        react = "inputs react to the arms that were played only where they differ in one reward or loss vector"
+        what = f"neighbours of {name} differ in one {guarantee.unit}, and {react}"
+        raise ValueError(f"adaptive = True: {what}: leave it out")
     attack = neighbours.MESSAGE if guarantee.unit == "message" else None
     reward_attack = neighbours.reacting(min(1.0, guarantee.bound)) if adaptive else None
     sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
@@ -363,10 +354,8 @@ def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adap
     )  # fmt: skip
     windows = [windows_offered(span) for span in algorithm.schedule]
     if whole and sum(windows) > MAX_WINDOWS:
-        raise ValueError(
-            f"whole = True: a run of {name} with horizon = {horizon} has {sum(windows)} windows, and a transcript at "
-            f"most {MAX_WINDOWS}: give a shorter horizon"
-        )
+        what = f"a run of {name} with horizon = {horizon} has {sum(windows)} windows"
+        raise ValueError(f"whole = True: {what}, and a transcript at most {MAX_WINDOWS}: give a shorter horizon")
     # docs/decisions.md#windows-not-plays
     begun = next(filter(None, windows), 1)
     # what a close releases, the window after it tells
@@ -374,7 +363,7 @@ def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adap
     return setting._replace(windows=sum(windows) if whole else min(few, sum(windows)))
 
 
-def run_to_first_release(runner: Runs, edits: list[Edit], seeds: UInt32[np.ndarray, " L"]) -> tuple[Runs, Seen]:
+def run_to_first_release(runner: Runs, edits: list[Edit], seeds: SeedArray) -> tuple[Runs, Seen]:
     """Runs on the first edit whose transcripts reach the first number that is told, if one is, and their runner."""
     setting = runner.setting
     most = min(sum(map(windows_offered, setting.schedule)), MAX_WINDOWS)

@@ -32,10 +32,8 @@ from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFac
 from jaxbandits.validation import declare, integer, plays_on
 
 TIME_LIMIT = 1800  # seconds of a whole check in a child: a part that never comes back is a finding
-CHILD_CODE = (
-    "import pickle, sys; sys.path[:], packed = pickle.load(sys.stdin.buffer); "
-    "from jaxbandits.checking.check import main; main(packed)"
-)
+_UNPACK = "import pickle, sys; sys.path[:], packed = pickle.load(sys.stdin.buffer)"
+CHILD_CODE = f"{_UNPACK}; from jaxbandits.checking.check import main; main(packed)"
 # Whether this is the child: a module that checks its own part when it is imported starts no further one.
 _inside = False
 
@@ -114,14 +112,9 @@ def check(
     algorithm = look_up_part("algorithm", algorithm)
     chosen = small_environment(algorithm) if environment is None else look_up_part("environment", environment)
     others = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
-    subject = Subject(
-        algorithm,
-        chosen,
-        **{slot: look_up_part(slot, part) for slot, part in others.items()},
-        horizon=integer("horizon", horizon, 1, 2**31 - 2),
-        seeds=integer("seeds", seeds, 1, 2**16),
-        audit=bool(audit),
-    )
+    adversaries = {slot: look_up_part(slot, part) for slot, part in others.items()}
+    horizon, seeds = integer("horizon", horizon, 1, 2**31 - 2), integer("seeds", seeds, 1, 2**16)
+    subject = Subject(algorithm, chosen, **adversaries, horizon=horizon, seeds=seeds, audit=bool(audit))
     lines = _in_child(subject) or list(_here(subject))
     findings, rules = [x for x in lines if isinstance(x, Finding)], [x for x in lines if isinstance(x, str)]
     return Check(f"{unwrap(algorithm).name} on {unwrap(chosen).name}", tuple(findings), tuple(rules))
@@ -195,15 +188,10 @@ def _in_child(subject: Subject) -> list[str | Finding]:
     packed = None if _inside or not sys.executable else _pickle_subject(subject)
     if packed is None:
         return []
+    command, asked = [sys.executable, "-c", CHILD_CODE], pickle.dumps(([str(entry) for entry in sys.path], packed))
+    env = os.environ | {"JAX_PLATFORMS": "cpu"}  # the parent may hold the accelerator's memory
     try:
-        ended: Any = subprocess.run(
-            [sys.executable, "-c", CHILD_CODE],
-            input=pickle.dumps(([str(entry) for entry in sys.path], packed)),
-            env=os.environ | {"JAX_PLATFORMS": "cpu"},  # the parent may hold the accelerator's memory
-            capture_output=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
+        ended: Any = subprocess.run(command, input=asked, env=env, capture_output=True, timeout=TIME_LIMIT, check=False)
         code = ended.returncode
     except subprocess.TimeoutExpired as error:
         ended, code = error, None
@@ -211,10 +199,8 @@ def _in_child(subject: Subject) -> list[str | Finding]:
     lines = [x if isinstance(x, str) else Finding(*x) for x in written if x]
     if not lines or (code == 0 and not written[-1]):
         return lines
-    if code is None:
-        how = f"was stopped after {TIME_LIMIT} seconds"
-    else:
-        how = f"died with signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    how = f"was stopped after {TIME_LIMIT} seconds" if code is None else f"ended with exit code {code}"
+    how = f"died with signal {signal.Signals(-code).name}" if code is not None and code < 0 else how
     output = (ended.stderr or b"").decode(errors="replace").strip().splitlines()
     said = f" It said last: {output[-1]}" if output and code is not None and code > 0 else ""
     rule = next(x for x in reversed(lines) if isinstance(x, str))

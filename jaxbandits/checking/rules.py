@@ -130,11 +130,10 @@ def traces_once(subject: Subject) -> Faults:
     if one != other:
         same = {"Program": one.program == other.program, "World": one.world == other.world}
         names = ", ".join(name for name in same if not same[name])
-        yield (
-            f"two calls with equal arguments give different functions ({names or 'of an adversary'}), which compiles "
-            "anew at every point of a grid: decorate the builder of hashable values with functools.cache",
-            subject.algorithm if "Program" in names else subject.environment,
-        )
+        text = f"two calls with equal arguments give different functions ({names or 'of an adversary'})"
+        remedy = "decorate the builder of hashable values with functools.cache"
+        about = subject.algorithm if "Program" in names else subject.environment
+        yield f"{text}, which compiles anew at every point of a grid: {remedy}", about
 
 
 def draws(subject: Subject) -> Faults:
@@ -245,23 +244,19 @@ def lane_alone(subject: Subject) -> Faults:
     last = subject.seeds - 1
     alone, together = subject.play_seeds(first=last, seeds=1), subject.play_seeds()
     if name := _differing(alone, {name: x[last:] for name, x in together.items()}):
-        yield (
-            f"lane {last} has another {name} alone than beside others: what one lane computes must not depend on "
-            "others (np.random, host callbacks and custom batching rules do; sums of floats go through "
-            "jaxbandits.numerics.fixed_sum)",
-            subject.cell.algorithm.program.act,
-        )
+        text = f"lane {last} has another {name} alone than beside others: what one lane computes must not depend on"
+        causes = "np.random, host callbacks and custom batching rules do"
+        remedy = "sums of floats go through jaxbandits.numerics.fixed_sum"
+        yield f"{text} others ({causes}; {remedy})", subject.cell.algorithm.program.act
 
 
 def chunks(subject: Subject) -> Faults:
     """Results are the same, bit for bit, however many lanes a call holds."""
     lanes = -(-max(subject.seeds, 2 * LEAST_LANES) // LEAST_LANES) * LEAST_LANES
     if name := _differing(subject.play_seeds(lanes=lanes), subject.play_seeds()):
-        yield (
-            f"calls of {lanes} and of {LEAST_LANES} lanes give another {name}: write sums over short axes with "
-            "jaxbandits.numerics.fixed_sum, dot or matvec, whose order is fixed",
-            subject.cell.algorithm.program.update,
-        )
+        text = f"calls of {lanes} and of {LEAST_LANES} lanes give another {name}: write sums over short axes with"
+        order = "jaxbandits.numerics.fixed_sum, dot or matvec, whose order is fixed"
+        yield f"{text} {order}", subject.cell.algorithm.program.update
 
 
 def checkpoints(subject: Subject) -> Faults:

@@ -119,10 +119,6 @@ class Subject:
         attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
         cell = self.cell._replace(reward_adversary=attack)
         parts = parts_in(cell, "float32")._replace(traced=self.current.groups[0].parts.traced)
-        case, seed, times = (
-            stack_cases([host_case(cell)], "float32")[0],
-            np.uint32(0),
-            np.array([self.horizon], np.int32),
-        )
-        states, windows = zip(*watch_lane(parts, cell.algorithm.schedule, case, seed, times), strict=True)
+        lane = stack_cases([host_case(cell)], "float32")[0], np.uint32(0), np.array([self.horizon], np.int32)
+        states, windows = zip(*watch_lane(parts, cell.algorithm.schedule, *lane), strict=True)
         return history_of_windows(windows, False), states[-1].algorithm

@@ -19,6 +19,8 @@ Sensitivity = Annotated[Scalar, Gt(0), Doc("Largest L2 change of the release bet
 Epsilon = Annotated[declared.Epsilon, Doc("Privacy budget; inf: no noise.")]
 Delta = Annotated[declared.Delta, Remedy("Gaussian noise has no pure guarantee: give delta > 0, or use Laplace noise")]
 Deviation = Annotated[Scalar, Ge(0), Le(math.inf), Doc("Standard deviation of the noise.")]
+ClaimedEpsilon = Annotated[NonNegative, Doc("The claim's epsilon, finite.")]
+ScaleRule = Literal["classic", "analytic", "zcdp"]
 
 # Of sensitivity / scale: beyond it epsilon is half its square, to double precision, and before anything overflows.
 MAX_RATIO = 1e50
@@ -116,9 +118,7 @@ def default_delta(delta: Scalar | None, horizon: int, most: float = 1e-3) -> Sca
     source='Dwork and Roth 2014, Theorem A.1 ("classic"); Balle and Wang 2018, Theorem 8 ("analytic"); Bun and '
     'Steinke 2016 ("zcdp")'
 )
-def gaussian_scale(
-    sensitivity: Sensitivity, epsilon: Epsilon, delta: Delta, rule: Literal["classic", "analytic", "zcdp"] = "classic"
-) -> float:
+def gaussian_scale(sensitivity: Sensitivity, epsilon: Epsilon, delta: Delta, rule: ScaleRule = "classic") -> float:
     """Standard deviation of Gaussian noise that makes a release (epsilon, delta)-private.
 
     It is 0.0 without noise.
@@ -156,9 +156,7 @@ def gaussian_scale(
 
 
 @declare(source="Balle and Wang 2018, Theorem 8")
-def gaussian_delta(
-    sensitivity: Sensitivity, scale: Deviation, epsilon: Annotated[NonNegative, Doc("The claim's epsilon, finite.")]
-) -> float:
+def gaussian_delta(sensitivity: Sensitivity, scale: Deviation, epsilon: ClaimedEpsilon) -> float:
     """The least delta at which Gaussian noise is (epsilon, delta)-private.
 
     It is 1.0 without noise.

@@ -33,17 +33,19 @@ ArrayOrFloat = Annotated[Numeric, Kind("array or float")]
 
 
 @declare(check=False, source="Warner 1965")
-def randomized_response(
-    uniform: Annotated[
-        ArrayOrFloat, Doc("A uniform draw in (0, 1): one draw has the law of both the bit and its flip.")
-    ],
-    value: Annotated[ArrayOrFloat, Doc("What is reported, in [0, 1].")],
-    scale: Annotated[ArrayOrFloat, Doc("1 / epsilon, at least 0; 0 flips no bit. The three broadcast.")],
-) -> Annotated[Float[Array, "..."], Doc("The debiased bits; their mean is `value`.")]:
+def randomized_response(uniform: ArrayOrFloat, value: ArrayOrFloat, scale: ArrayOrFloat) -> Float[Array, "..."]:
     """Report a value in [0, 1] by one private bit, without bias.
 
     A Bernoulli(value) bit is flipped with probability 1 / (1 + e^(1/scale)), which is 1/scale-private, and then
     debiased.
+
+    Args:
+        uniform: A uniform draw in (0, 1): one draw has the law of both the bit and its flip.
+        value: What is reported, in [0, 1].
+        scale: 1 / epsilon, at least 0; 0 flips no bit. The three broadcast.
+
+    Returns:
+        The debiased bits; their mean is `value`.
 
     Note:
         A simulation of the mechanism; not a certified release. `response_event` says what uniforms of few bits spend

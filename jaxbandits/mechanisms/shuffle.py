@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative
+from jaxbandits.declared import Delta, Doc, Ge, Gt, Le, NonNegative, Positive
 from jaxbandits.mechanisms.gaussian import Delta as GaussianDelta
 from jaxbandits.mechanisms.gaussian import Deviation, Sensitivity, gaussian_epsilon
 from jaxbandits.random import to_normal
@@ -23,6 +23,7 @@ SUPPORT_BLOCKS = 1500  # of the noise's support, over which `vector_epsilon` bou
 MAX_BATCH_TRIALS = 2.0**53  # binomial trials of a batch: the law of so many is still computed on integers
 CHERNOFF_ORDERS = np.geomspace(0.02, 300, 120)  # Chernoff exponents tried
 
+MessageEpsilon = Annotated[Scalar, Ge(0), Le(math.inf), Doc("Epsilon e0 of a message.")]
 Users = Annotated[int, Ge(1), Doc("Users of a batch, each with one message.")]
 Coordinates = Annotated[int, Ge(1), Doc("Coordinates of a message.")]
 
@@ -103,10 +104,8 @@ def batch_noise(trials: Numeric, bits: UInt32[Array, "..."], dtype: type[Any]) -
     """
     trials = jnp.asarray(trials, dtype)
     mean, z = BINOMIAL_SHARE * trials, to_normal(bits, dtype)
-    scale, part = (
-        jnp.sqrt(trials * (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE))),
-        jnp.mod(mean, 1),
-    )  # integers lie a part of 1 off the mean
+    scale = jnp.sqrt(trials * (BINOMIAL_SHARE * (1 - BINOMIAL_SHARE)))
+    part = jnp.mod(mean, 1)  # integers lie a part of 1 off the mean
     drawn = jnp.round(scale * z + (1 - 2 * BINOMIAL_SHARE) / 6 * (z * z - 1) + part) - part
     return jnp.where(trials > 0, jnp.clip(drawn, -mean, trials - mean), 0)
 
@@ -122,9 +121,7 @@ def decode(code: VectorCode, total: Float[Array, "..."], users: Numeric) -> Floa
 
 
 @declare(source="Feldman, McMillan and Talwar 2021, Theorem 3.1 (recalled; the condition there has log(2 / delta))")
-def shuffle_epsilon(
-    local_epsilon: Annotated[Scalar, Ge(0), Le(math.inf), Doc("Epsilon e0 of a message.")], users: Users, delta: Delta
-) -> float:
+def shuffle_epsilon(local_epsilon: MessageEpsilon, users: Users, delta: Delta) -> float:
     """A bound on the epsilon of a permuted batch of purely private messages.
 
     log(1 + (e^e0 - 1) / (e^e0 + 1) (8 sqrt(e^e0 log(4 / delta) / n) + 8 e^e0 / n)) for e0 <= log(n / (16 log(4
@@ -200,15 +197,14 @@ def _log_moments(trials: int, low: int, high: int, shifts: int) -> np.ndarray:
 
 
 @declare(source="docs/formulas/ldp_contextual.md#vector-code")
-def vector_epsilon(
-    code: Annotated[VectorCode, Doc("The numbers of the protocol, as from `vector_code`.")],
-    sensitivity: Annotated[Scalar, Gt(0), Doc("Largest L2 change of a message's coordinates between users.")],
-    coordinates: Coordinates,
-    delta: Delta,
-) -> float:
+def vector_epsilon(code: VectorCode, sensitivity: Positive, coordinates: Coordinates, delta: Delta) -> float:
     """A bound on the epsilon of a batch's sums under the vector protocol: its binomial noise hides one user.
 
     It is inf without noise, or with too little for any claim.
+
+    Args:
+        code: The numbers of the protocol, as from `vector_code`.
+        sensitivity: Largest L2 change of a message's coordinates between users.
 
     Note:
         Valid, not tight: the moments of the loss are bounded over the exact law of the noise. A user moves the integers
@@ -221,21 +217,19 @@ def vector_epsilon(
     """
     from scipy import stats
 
-    count = coordinates
     trials, shifts = int(code.trials), math.ceil(2 * code.levels)
     length = sensitivity * code.levels / code.bound
     law, best, tried = stats.binom(trials, BINOMIAL_SHARE), math.inf, set()
-    log_constant = CHERNOFF_ORDERS * np.log(CHERNOFF_ORDERS) - (1 + CHERNOFF_ORDERS) * np.log1p(
-        CHERNOFF_ORDERS
-    )  # of (1 - e^-x)+ <= constant e^(order x)
+    orders = CHERNOFF_ORDERS  # (1 - e^-x)+ <= constant e^(order x)
+    log_constant = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7) if trials > 2 * shifts else ():
-        tail = part * delta / count / 2
+        tail = part * delta / coordinates / 2
         low, high = max(int(law.ppf(tail)), shifts), min(int(law.isf(tail)), trials - shifts)
-        cut = count * float(law.cdf(low - 1) + law.sf(high))
+        cut = coordinates * float(law.cdf(low - 1) + law.sf(high))
         if low < high and cut < delta and (low, high) not in tried:
             tried.add((low, high))
-            total = _joint_moment(_log_moments(trials, low, high, shifts), float(length), count)
-            best = min(best, float(((total + log_constant - math.log(delta - cut)) / CHERNOFF_ORDERS).min()))
+            total = _joint_moment(_log_moments(trials, low, high, shifts), float(length), coordinates)
+            best = min(best, float(((total + log_constant - math.log(delta - cut)) / orders).min()))
     return max(best, 0.0)
 
 

@@ -169,10 +169,11 @@ def tree_scale(
 
 
 @declare
-def tree_event(
-    bound: NormBound, num_releases: NumReleases, scale: NodeScale, *, form: TreeForm = "tree"
-) -> Annotated[Event, Doc("Gaussian releases, one a node; the message moves each by sqrt(6) bound.")]:
+def tree_event(bound: NormBound, num_releases: NumReleases, scale: NodeScale, *, form: TreeForm = "tree") -> Event:
     """The nodes that one message (U, u) enters, as an event of `compose`.
+
+    Returns:
+        Gaussian releases, one a node; the message moves each by sqrt(6) bound.
 
     >>> tree_event(1.0, 8, 2.0).times, tree_event(1.0, 8, 2.0, form="increment").times
     (4, 1)

@@ -50,10 +50,8 @@ def public_name(factory: Any) -> str:
 
 def label_algorithms(given: Any) -> dict[str, Recipe]:
     """The recipe of every label, from a name, a factory, a list of them or {label: name or factory}."""
-    named: dict[Any, Any] = {}
-    if isinstance(given, dict):
-        named = given
-    else:
+    named: dict[Any, Any] = given if isinstance(given, dict) else {}
+    if named is not given:
         # a called part is a tuple, too
         several = list(given) if isinstance(given, list | tuple) and not hasattr(given, "_fields") else [given]
         for item in several:
@@ -65,9 +63,8 @@ def label_algorithms(given: Any) -> dict[str, Recipe]:
         raise ValueError("algorithms is empty: give at least one factory of jb.algorithms, or its name")
     for label in named:
         if not isinstance(label, str) or not label.strip() or label.split(".")[0] in (*PARTS, "base"):
-            raise ValueError(
-                f"label {label!r} must be a string that is not blank and does not begin with a part's name or 'base'"
-            )
+            wanted = "a string that is not blank and does not begin with a part's name or 'base'"
+            raise ValueError(f"label {label!r} must be {wanted}")
         check_text("label", label)
     if named is not given:
         return named
@@ -105,17 +102,15 @@ def factory_of(given: Any, slot: str, argument: str) -> Recipe:
         if isinstance(given, kind):
             name = (given.config or {}).get("name", what.split()[1])
             if slot == other == "algorithm":
-                raise ValueError(
-                    f"{argument} is already built ({name}): give its factory, or a functools.partial of it; "
-                    "the sweep fills in the horizon and what the environment fixes"
-                )
+                remedy = "give its factory, or a functools.partial of it"
+                filled = "the sweep fills in the horizon and what the environment fixes"
+                raise ValueError(f"{argument} is already built ({name}): {remedy}; {filled}")
             raise TypeError(f"{argument} = {name}(...) is {what}: {order}")
     try:
         recipe = recipe_of(given)
     except ValueError:
-        raise TypeError(
-            f"{argument} = {show(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
-        ) from None
+        wanted = f"a factory of jb.{known}, its name, or a functools.partial of it"
+        raise TypeError(f"{argument} = {show(given)} must be {wanted}") from None
     if elsewhere := _belongs(recipe.name, slot, recipe.function):
         raise TypeError(f"{argument} = {recipe.name} is {elsewhere}: {order}")
     return recipe
@@ -142,9 +137,8 @@ def call_factory(recipe: Recipe, slot: str, prefix: str | None = None, place: st
         values = ", ".join(f"{key}=..." for key in missing)
         grid = "" if prefix is None else f" or {' and '.join(prefix + key for key in missing)} in the grid"
         whose = f"{place}: " if slot == "algorithm" and place not in ("", name) else ""
-        raise TypeError(
-            f"{whose}{name} needs {', '.join(missing)}: functools.partial({public_name(function)}, {values}){grid}"
-        )
+        remedy = f"functools.partial({public_name(function)}, {values}){grid}"
+        raise TypeError(f"{whose}{name} needs {', '.join(missing)}: {remedy}")
     try:
         with prefix_errors(place):
             part = recipe.factory()
@@ -168,10 +162,8 @@ def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
         values = [integer("seeds", s, 0, MAX_SEEDS - 1, remedy="give a count or a range") for s in plain]
         seeds = range(values[0], values[0] + len(values))
         if values != list(seeds):
-            raise ValueError(
-                f"seeds = {show(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
-                "what lies between, ds.sel(seed=[...]) then selects"
-            )
+            remedy = f"range({min(values)}, {max(values) + 1}) runs them and what lies between"
+            raise ValueError(f"seeds = {show(values)} must be consecutive: {remedy}, ds.sel(seed=[...]) then selects")
     if isinstance(seeds, range):
         if len(seeds) == 0 or seeds.step != 1 or seeds.start < 0 or seeds.stop > MAX_SEEDS:
             raise ValueError(f"seeds = {seeds!r} must be a non-empty range of step 1 in [0, 2^31)")
@@ -200,14 +192,11 @@ def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError):
         times = np.empty(0)
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
-        raise ValueError(
-            f"checkpoints = {show(checkpoints)} must be a count or a list of plays: for every play give "
-            f"checkpoints={horizon}, the horizon"
-        )
+        advice = f"for every play give checkpoints={horizon}, the horizon"
+        raise ValueError(f"checkpoints = {show(checkpoints)} must be a count or a list of plays: {advice}")
     if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
-        raise ValueError(
-            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {show(times.tolist())}"
-        )
+        wanted = f"from at least 1 to at most the horizon {horizon}"
+        raise ValueError(f"checkpoints must increase {wanted}, got {show(times.tolist())}")
     times = times.astype(np.int64)
     return times if times[-1] == horizon else np.append(times, horizon)
 
@@ -234,11 +223,8 @@ def check_text(what: str, text: str) -> None:
             try:
                 mathtext.MathTextParser("path").parse(text)
             except ValueError as error:
-                reason = str(error).splitlines()[-1]
-                raise ValueError(
-                    f"{what} {show(text)} is broken mathematics for the pictures ({reason}): "
-                    "mend it, or write \\$ for a dollar"
-                ) from None
+                fault = f"is broken mathematics for the pictures ({str(error).splitlines()[-1]})"
+                raise ValueError(f"{what} {show(text)} {fault}: mend it, or write \\$ for a dollar") from None
 
 
 # ---- a user's own factory, which a TOML file names as `module:function`. Importing a module runs it, so such a file is
@@ -301,9 +287,7 @@ def dependencies() -> frozenset[str]:
             names = map(distribution_name, importlib.metadata.requires(name) or ())
             needed += [other for other in dict.fromkeys(names) if other not in needed]
     modules = importlib.metadata.packages_distributions().items()
-    return frozenset(
-        module for module, owners in modules if any(distribution_name(owner) in needed for owner in owners)
-    )
+    return frozenset(module for module, owners in modules if not {*needed}.isdisjoint(map(distribution_name, owners)))
 
 
 # ---- as text and as JSON

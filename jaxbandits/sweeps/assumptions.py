@@ -26,6 +26,7 @@ LARGEST_CHANGE = 0.01  # of a gap between arms, or of a probability, as a share
 GRID = {"float32": 2.0**-23, "float64": 2.0**-52}
 Doubt: TypeAlias = tuple[str, float, str, str]  # subject, how large, text, what follows
 Doubts: TypeAlias = Iterator[Doubt]
+Numbers: TypeAlias = np.ndarray[Any, Any]
 # what becomes of rewards outside the range, by `Rewards.outside`
 FATES = {"clip": "clips others", "zero": "counts others as 0", "accept": "takes others as they are"}
 
@@ -87,10 +88,9 @@ def doubts_of_range(algorithm: Algorithm, environment: Environment) -> Doubts:
     outside = max((size for size, end in beyond if size > BOUND_ROUNDING * max(1.0, abs(end))), default=0.0)
     if outside:
         declared = f"reads rewards in {interval(read.low, read.high)} and {FATES[read.outside]}"
-        advice = (
-            "its theory does not hold for them: use an environment that pays inside, or an algorithm that reads them "
-            "(`jaxbandits list algorithms` says which rewards each one reads)"
-        )
+        remedy = "use an environment that pays inside, or an algorithm that reads them"
+        listed = "`jaxbandits list algorithms` says which rewards each one reads"
+        advice = f"its theory does not hold for them: {remedy} ({listed})"
         yield "range", outside, f"{declared}, and rewards here lie in {interval(*pays)}", advice
 
 
@@ -193,9 +193,8 @@ def doubts_of_precision(algorithm: Algorithm, environment: Environment, dtype: s
     if means is not None:  # arms whose means differ may be further apart or nearer once their means are rounded
         exact = np.asarray(means, np.float64)
         text = f"means of arms differ by {{:.4g}}, and by {{:.4g}} in {dtype}"
-        yield from _rounding_doubt(
-            "gaps", gaps_of(exact), gaps_of(exact.astype(dtype)), text, "move or scale the means", dtype
-        )
+        held = gaps_of(exact.astype(dtype))
+        yield from _rounding_doubt("gaps", gaps_of(exact), held, text, "move or scale the means", dtype)
     # coins may be so rare, or so sure, that a uniform does not draw them as often as they say
     coins = np.asarray(environment.facts.get("coins", ()), np.float64)
     rare = np.minimum(coins, 1 - coins)
@@ -204,16 +203,12 @@ def doubts_of_precision(algorithm: Algorithm, environment: Environment, dtype: s
     yield from _rounding_doubt("coins", rare, drawn, text, "give means further from 0 and 1", dtype)
     horizon, plays = algorithm.config.get("horizon", 0), algorithm.program.float32_plays
     if dtype == "float32" and plays is not None and horizon > plays:
-        text = (
-            f"its float32 sums hold {plays:,} plays, and horizon = {horizon:,}: "
-            "what later plays add is rounded away, and it stops learning from them"
-        )
+        lost = "what later plays add is rounded away, and it stops learning from them"
+        text = f"its float32 sums hold {plays:,} plays, and horizon = {horizon:,}: {lost}"
         yield "horizon", horizon / plays, text, "run it with dtype='float64'"
 
 
-def _rounding_doubt(
-    subject: str, exact: np.ndarray[Any, Any], held: np.ndarray[Any, Any], text: str, remedy: str, dtype: str
-) -> Doubts:
+def _rounding_doubt(subject: str, exact: Numbers, held: Numbers, text: str, remedy: str, dtype: str) -> Doubts:
     """A doubt where a positive number changes by more than `LARGEST_CHANGE`. text: of the one that changes most."""
     exact, held = exact[exact > 0], held[exact > 0]
     changes = np.abs(held - exact) / exact
@@ -232,18 +227,11 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
         claimed = algorithm.guarantee.bound, overspent(algorithm, environment)
         key = id(environment), id(adversary), claimed, algorithm.tails, about_length
         if key not in checked:  # a grid over other arguments repeats the same assumptions
-            checked[key] = (
-                list(doubts_of_moments(algorithm, environment, adversary)),
-                list(doubts_of_precision(algorithm, environment, dtype)),
-            )
+            precision = doubts_of_precision(algorithm, environment, dtype)
+            checked[key] = list(doubts_of_moments(algorithm, environment, adversary)), list(precision)
         beyond, lost = checked[key]
-        for about, *doubt in itertools.chain(
-            beyond,
-            doubts_of_federation(algorithm, environment),
-            doubts_of_range(algorithm, environment),
-            doubts_of_spending(algorithm),
-            lost,
-        ):
+        others = doubts_of_federation(algorithm, environment), doubts_of_range(algorithm, environment)
+        for about, *doubt in itertools.chain(beyond, *others, doubts_of_spending(algorithm), lost):
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():
         _, text, advice = max(doubts)

@@ -190,23 +190,12 @@ class Results:
                 stated = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
                 if overspent(cell.algorithm, cell.environment, cell.reward_adversary):
                     stated["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
-        versions = {
-            "jaxbandits": __version__,
-            "jax": jax.__version__,
-            "jaxlib": jaxlib.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": jax.default_backend(),
-        }
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "config": json.dumps(self.config, sort_keys=True),
-            "constant_along": json.dumps(self.plan.constant_along),
-            "guarantees": json.dumps(guarantees),
-            **({"privacy": SIMULATED} if guarantees else {}),
-            "versions": json.dumps(versions),
-            **self.notes,
-        }
+        versions = {"jaxbandits": __version__, "jax": jax.__version__, "jaxlib": jaxlib.__version__}
+        versions |= {"numpy": np.__version__, "python": platform.python_version(), "platform": jax.default_backend()}
+        attrs = {"schema_version": SCHEMA_VERSION, "config": json.dumps(self.config, sort_keys=True)}
+        attrs |= {"constant_along": json.dumps(self.plan.constant_along), "guarantees": json.dumps(guarantees)}
+        attrs |= {"privacy": SIMULATED} if guarantees else {}
+        return attrs | {"versions": json.dumps(versions), **self.notes}
 
 
 def _riders(axis: Axis, taken: Container[str], plan: Plan) -> dict[str, Any]:

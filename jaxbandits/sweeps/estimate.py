@@ -28,10 +28,9 @@ def announcement(sweep: "Prepared", stored: int, calls: list[Call], machine: Mac
     plays = sum(weight(call, plan) for call in calls)
     some = f"{lanes:,} lanes" if lanes == sweep.lanes else f"{lanes:,} of {sweep.lanes:,} lanes"
     lines = [f"{stored:,} lanes from the store"] if stored else []
-    lines.append(
-        f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
-        f"{len({t.group for t in calls})} programs in {len(calls):,} calls, {plays:.2g} plays"
-    )
+    cells = f"{len(plan.cells):,} cells x {len(plan.seeds):,} seeds"
+    programs = f"{len({t.group for t in calls})} programs in {len(calls):,} calls"
+    lines.append(f"{some} to compute: {cells}, {programs}, {plays:.2g} plays")
     largest = max(bytes_of_call(t, plan) for t in calls)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if sweep.directory is None else f"in {sweep.directory}"
@@ -44,11 +43,10 @@ def announcement(sweep: "Prepared", stored: int, calls: list[Call], machine: Mac
 
 def operations_of(calls: list[Call], plan: Plan) -> int:
     """How many operations all programs of calls have, about. Calls of one group and shape share their programs."""
-    programs = {
-        (call.group, len(call.cells), call.lanes, span.slots, span.full, span.whole)
-        for call in calls
-        for span in plan.groups[call.group].schedule
-    }
+    programs = set[tuple[Any, ...]]()
+    for call in calls:
+        for span in plan.groups[call.group].schedule:
+            programs.add((call.group, len(call.cells), call.lanes, span.slots, span.full, span.whole))
     return sum(plan.groups[group].shape.operations for group, *_ in programs)
 
 
@@ -114,9 +112,8 @@ class Meter:
             self.operations += operations
             seconds, memory = compile_cost(operations)
             if seconds > SAY_AFTER:
-                self.print_above_bar(
-                    f"compiling {operations:,} operations: about {duration(seconds)} and {size(memory)}"
-                )
+                cost = f"about {duration(seconds)} and {size(memory)}"
+                self.print_above_bar(f"compiling {operations:,} operations: {cost}")
             self._describe()
 
     def _describe(self) -> None:

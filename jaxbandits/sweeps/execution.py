@@ -50,10 +50,9 @@ class SweepError(RuntimeError):
         # of every failed call: label, seeds, reason, traceback
         self.failures = failures
         label, seeds, reason, _ = failures[0]
-        super().__init__(
-            f"{len(failures)} of {total} calls failed and the others are kept: mend it or leave it out and run again. "
-            f"The first is {label!r}, seeds {seeds.start} to {seeds.stop - 1}: {reason}"
-        )
+        failed = f"{len(failures)} of {total} calls failed and the others are kept"
+        first = f"The first is {label!r}, seeds {seeds.start} to {seeds.stop - 1}: {reason}"
+        super().__init__(f"{failed}: mend it or leave it out and run again. {first}")
 
 
 def check_room(need: int, directory: Path | None, seeds: int, checkpoints: int) -> None:
@@ -65,20 +64,18 @@ def check_room(need: int, directory: Path | None, seeds: int, checkpoints: int) 
         room, where = shutil.disk_usage(place).free, f"are free on the disk of {directory}"
         advice = "choose another disk, "
         if need > room:  # files of this run that are there already will be replaced or need not be written
-            room += sum(
-                p.stat().st_size for p in [directory / RESULTS, *(directory / CHUNKS).rglob("*.npz")] if p.is_file()
-            )
+            files = [directory / RESULTS, *(directory / CHUNKS).rglob("*.npz")]
+            room += sum(p.stat().st_size for p in files if p.is_file())
     if need > room:
-        raise ValueError(
-            f"seeds = {seeds:,}: the result needs {size(need)} and {size(room)} {where}: {advice}take fewer "
-            f"checkpoints ({checkpoints:,} now) or fewer seeds (about {max(1, int(seeds * room / need * 0.9)):,} fit)"
-        )
+        fits = max(1, int(seeds * room / need * 0.9))
+        fewer = f"checkpoints ({checkpoints:,} now) or fewer seeds (about {fits:,} fit)"
+        lack = f"the result needs {size(need)} and {size(room)} {where}"
+        raise ValueError(f"seeds = {seeds:,}: {lack}: {advice}take fewer {fewer}")
 
 
 def free_memory() -> int:
     """Bytes that this process may still take: what the system says is available, and what its container leaves."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
-    room = pages
+    room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
     with contextlib.suppress(OSError, IndexError, ValueError):
         room = int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
     with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
@@ -180,13 +177,9 @@ class SweepRun:
 
     def _decide(self, rule: Until, kept: list[Computed]) -> None:
         """Compute seeds until every comparison is decided: they are the sweep's from then on."""
-        plan, config, say = (
-            self.sweep.plan,
-            self.sweep.config,
-            estimate.print_progress if self.sweep.progress else lambda _: None,
-        )
-        seeds, decisions = decide(plan, rule, partial(self._regret, kept), say)
-        plan, config = plan._replace(seeds=seeds), config | {"seeds": [0, seeds.stop]}
+        say = estimate.print_progress if self.sweep.progress else lambda _: None
+        seeds, decisions = decide(self.sweep.plan, rule, partial(self._regret, kept), say)
+        plan, config = self.sweep.plan._replace(seeds=seeds), self.sweep.config | {"seeds": [0, seeds.stop]}
         self.sweep = self.sweep._replace(plan=plan, config=config, notes={"decisions": decisions})
 
     def _regret(self, kept: list[Computed], seeds: range) -> np.ndarray[Any, Any]:
@@ -218,10 +211,9 @@ class SweepRun:
         plan, keys, store, machine = sweep.plan, sweep.keys, sweep.store, sweep.engine.machine
         assert store is not None
         if shard is not None and "until" in sweep.config:
-            raise ValueError(
-                "seeds = until(...): how many seeds run depends on what all of them show, and a shard sees its own "
-                "alone: use `run`, or give the shards a number of seeds (--seeds N)"
-            )
+            why = "how many seeds run depends on what all of them show, and a shard sees its own alone"
+            remedy = "use `run`, or give the shards a number of seeds (--seeds N)"
+            raise ValueError(f"seeds = until(...): {why}: {remedy}")
         if shard is not None and sweep.nameless:
             raise ValueError(f"{next(iter(sweep.nameless.values()))}: shares of it cannot be put together, use `run`")
         store.prepare()
@@ -274,9 +266,8 @@ class SweepRun:
                     warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
                 seen.extend(outcome.faults)
 
-        orders = Orders(
-            store, keep_result, None if store is None else note_failure, estimate.print_progress, remaining.note_plays
-        )
+        failed = None if store is None else note_failure
+        orders = Orders(store, keep_result, failed, estimate.print_progress, remaining.note_plays)
         if sweep.progress:
             further = "until" in sweep.config and self.computed  # seeds of what was announced
             lines = [] if further else estimate.announcement(sweep, self.lanes_stored, calls, machine)

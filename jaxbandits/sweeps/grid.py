@@ -14,6 +14,7 @@ from jaxbandits.validation import integer
 
 # names that every result has
 RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "arm_name", "regret", "pulls", "best_reward")
+Routes = dict[str, list[tuple[int, int, str]]]  # label or part -> (axis, position in the axis, key)
 
 
 class Axis(NamedTuple):
@@ -36,9 +37,8 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
     axes = [] if not isinstance(horizon, list | tuple | np.ndarray) else [_horizons(horizon)]
     listed = isinstance(points, list | tuple) and len(points) > 0
     if points is not None and not (listed and all(isinstance(p, dict) and p for p in points)):
-        raise ValueError(
-            f"points = {show(points)} must be a non-empty list of dicts of settings, such as [{{'epsilon': 0.1}}]"
-        )
+        wanted = "a non-empty list of dicts of settings, such as [{'epsilon': 0.1}]"
+        raise ValueError(f"points = {show(points)} must be {wanted}")
     for entry in points or [grid]:
         for tied in entry:
             _check_keys(tied if isinstance(tied, tuple) else (tied,))
@@ -64,9 +64,8 @@ def _check_keys(keys: tuple[Any, ...]) -> None:
         if key == "horizon":
             raise ValueError("'horizon' is not a grid key: give horizon a list of horizons")
         if key in RESERVED_NAMES:
-            raise ValueError(
-                f"grid key {key!r} is a name that every result has: write LABEL.{key} or environment.{key}"
-            )
+            remedy = f"write LABEL.{key} or environment.{key}"
+            raise ValueError(f"grid key {key!r} is a name that every result has: {remedy}")
         if "/" in key:
             raise ValueError(f"grid key {key!r} names a dimension of the result, which cannot hold a '/': relabel")
 
@@ -100,22 +99,16 @@ def _axis(key: Any, values: Any) -> Axis:
         raise ValueError(f"grid[{key!r}] is empty: give at least one value")
     if len(keys) > 1:  # tied keys share one value, or take a row with one value for each key
         # an optax transformation is a tuple and still one value
-        rows = [
-            tuple(v)
-            if isinstance(v, list | tuple) and len(v) == len(keys) and not is_transformation(v)
-            else (v,) * len(keys)
-            for v in values
-        ]
+        several = [isinstance(v, list | tuple) and len(v) == len(keys) and not is_transformation(v) for v in values]
+        rows = [tuple(v) if row else (v,) * len(keys) for v, row in zip(values, several, strict=True)]
         labels = [row[0] if isinstance(v, list | tuple) else v for row, v in zip(rows, labels, strict=True)]
     else:
         rows = list(zip(values, strict=True))
     if any(isinstance(v, list | tuple | np.ndarray) for v in labels):
         if len(keys) > 1 and any(np.ndim(v) == 1 and len(v) != len(keys) for v in labels):
-            raise ValueError(
-                f"grid[{key!r}] ties {len(keys)} keys: give one row of {len(keys)} values for each point, in their "
-                f"order, not {show(labels[0])}; rows of arrays need names, "
-                f"{{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
-            )
+            wanted = f"one row of {len(keys)} values for each point, in their order, not {show(labels[0])}"
+            names = f"rows of arrays need names, {{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
+            raise ValueError(f"grid[{key!r}] ties {len(keys)} keys: give {wanted}; {names}")
         name = keys[0] if len(keys) == 1 else key
         what, example = "arrays", "{'easy': [...], 'hard': [...]}"
         if any(map(is_transformation, labels)):
@@ -126,9 +119,7 @@ def _axis(key: Any, values: Any) -> Axis:
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 
-def route(
-    axes: list[Axis], algorithms: dict[str, Recipe], parts: dict[str, Recipe | None]
-) -> dict[str, list[tuple[int, int, str]]]:
+def route(axes: list[Axis], algorithms: dict[str, Recipe], parts: dict[str, Recipe | None]) -> Routes:
     """Where all keys go: for every label and part, (axis, position in the axis, key inside the factory)."""
     routes = collections.defaultdict[str, list[tuple[int, int, str]]](list)
     for i, axis in enumerate(axes):

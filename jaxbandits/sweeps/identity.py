@@ -72,10 +72,9 @@ def _package_program(group: Group, plan: Plan, platform: str) -> str:
     leaves, treedef = jax.tree.flatten(group.case)
     shapes = [(x.shape, x.dtype.str) for x in leaves]
     about = (platform, kinds_of(group), shapes, str(treedef), executables.classes_of(treedef), len(group.times))
-    return executables.load_or_build(
-        executables.key_of(executables.name_of_parts(group.parts, kernels=platform != "cpu"), None, "program", *about),
-        lambda: digest_of_group(group, cell, plan.dtype, lasting=True, batch=False),  # `KEYS` covers rules for `vmap`
-    )
+    key = executables.key_of(executables.name_of_parts(group.parts, kernels=platform != "cpu"), None, "program", *about)
+    # `KEYS` covers rules for `vmap`
+    return executables.load_or_build(key, lambda: digest_of_group(group, cell, plan.dtype, lasting=True, batch=False))
 
 
 def _user_program(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:

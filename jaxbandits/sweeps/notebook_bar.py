@@ -36,8 +36,7 @@ class NotebookBar(tqdm):
         if self.disable or self.ended:
             return
         self.ended = True
-        state = self.format_dict
-        seconds, share = self.format_interval(state["elapsed"]), self.n / max(self.total, 1)
+        seconds, share = self.format_interval(self.format_dict["elapsed"]), self.n / max(self.total, 1)
         super().close()
         plays = self.format_sizeof(self.n)
         done = f"done: {plays} plays in {seconds}" if share >= 1 else f"stopped at {share:.0%} after {seconds}"

@@ -85,18 +85,9 @@ NEEDED = {
 
 
 def plan(
-    algorithms: Any,
-    environment: Any,
-    *,
-    horizon: Any,
-    seeds: Any,
-    grid: Any = None,
-    points: Any = None,
-    reward_adversary: Any = None,
-    message_adversary: Any = None,
-    checkpoints: Any = 200,
-    dtype: Any = "float32",
-) -> Plan:
+    algorithms: Any, environment: Any, *, horizon: Any, seeds: Any, grid: Any = None, points: Any = None,
+    reward_adversary: Any = None, message_adversary: Any = None, checkpoints: Any = 200, dtype: Any = "float32",
+) -> Plan:  # fmt: skip
     """Check the arguments of `sweep`, build each algorithm at every point, group what runs together."""
     recipes, makers, called = arguments.label_algorithms(algorithms), dict[str, Recipe | None](), dict[str, Any]()
     for slot, part in zip(arguments.PARTS, (environment, reward_adversary, message_adversary), strict=True):
@@ -126,10 +117,8 @@ def plan(
             index = tuple(alike[i][at] if i in alike else None for i, at in enumerate(place))
             if index not in built_at:
                 built_at[index], length = len(cells), horizons[place[0] if moves else 0]
-                world, first, second = (
-                    _part_at_place(slot, makers[slot], routes[slot], axes, place, length, shared)
-                    for slot in arguments.PARTS
-                )
+                at = axes, place, length, shared
+                world, first, second = (_part_at(slot, makers[slot], routes[slot], *at) for slot in arguments.PARTS)
                 given = {key: axes[i].values[place[i]][j] for i, j, key in routes[label]}
                 algorithm = build_algorithm(recipe.bind(given), world, length, label, "")
                 cells.append(Cell(label, algorithm, world, first, second, length, index))
@@ -154,7 +143,7 @@ def _first_alike(axis: Axis, used: list[int]) -> list[int]:
     return first
 
 
-def _part_at_place(
+def _part_at(
     slot: str, maker: Any, keys: Any, axes: list[Axis], place: tuple[int, ...], horizon: int, shared: dict[Any, Any]
 ) -> Any:
     """The environment or an adversary at a place, called once for every setting of its own keys and the horizon."""
@@ -201,10 +190,8 @@ def build_algorithm(
         elif name in fixed:
             filled[name] = fixed[name]
         elif name == "num_arms" and parameter.default is parameter.empty:
-            raise ValueError(
-                f"{label} needs num_arms, and the environment's facts do not hold it: "
-                "Environment.facts = {'num_arms': ...}"
-            )
+            remedy = "Environment.facts = {'num_arms': ...}"
+            raise ValueError(f"{label} needs num_arms, and the environment's facts do not hold it: {remedy}")
         elif name in NEEDED and parameter.default is parameter.empty:
             raise TypeError(f"{label}: {recipe.name} needs {name}, and this environment has none: {NEEDED[name]}")
     return fitting_in(arguments.call_factory(recipe.bind(filled), "algorithm", prefix, label), fixed, label)
@@ -228,9 +215,8 @@ def _check_agreement(label: str, name: str, value: Any, fixed: Any, whose: str) 
     except (TypeError, ValueError):  # an algorithm for contexts that are redrawn is right for fixed ones too
         agrees = value == fixed or (value, fixed) == ("redraw", "fixed")
     if not agrees:
-        raise ValueError(
-            f"{label}: {name} = {show(value)} disagrees with {whose} {show(fixed)}: leave it out, it is filled in"
-        )
+        remedy = "leave it out, it is filled in"
+        raise ValueError(f"{label}: {name} = {show(value)} disagrees with {whose} {show(fixed)}: {remedy}")
 
 
 def group_cells(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dtype: str) -> list[Group]:

@@ -21,16 +21,7 @@ from jaxbandits.sweeps.engines.one_lane import play_lane
 from jaxbandits.sweeps.identity import digest_of_group
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.traced_once import Traces
-from jaxbandits.typing import (
-    AdversaryFactory,
-    AlgorithmFactory,
-    Array,
-    DType,
-    EnvironmentFactory,
-    Integer,
-    Numeric,
-    Vector,
-)
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, DType, EnvironmentFactory, Integer, Vector
 from jaxbandits.validation import declare, integer
 from jaxbandits.window import Parts, Window
 
@@ -147,23 +138,17 @@ def simulate(
     makers = {slot: arguments.part_factory(a, slot) for slot, a in attackers.items()}
     algorithm = algorithm_for(algorithm, environment)
     if "horizon" not in algorithm.config:
-        raise ValueError(
-            f"{algorithm.version[0]}: its config holds no horizon: decorate the factory with "
-            "jaxbandits.validation.factory"
-        )
+        remedy = "decorate the factory with jaxbandits.validation.factory"
+        raise ValueError(f"{algorithm.version[0]}: its config holds no horizon: {remedy}")
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
-    first, second = (
-        maker and arguments.call_factory(plan.with_horizon(maker, horizon, slot), slot)
-        for slot, maker in makers.items()
-    )
+    call, bind = arguments.call_factory, plan.with_horizon
+    first, second = (maker and call(bind(maker, horizon, slot), slot) for slot, maker in makers.items())
     if horizon > environment.facts.get("max_horizon", horizon):
-        raise ValueError(
-            f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
-        )
+        most = environment.facts["max_horizon"]
+        raise ValueError(f"horizon = {horizon} is longer than the environment's {most} plays")
     if _is_traced((environment.params, first and first.params, second and second.params)):
-        raise ValueError(
-            "the environment and the adversaries need numbers: only seed and the algorithm's params may be traced"
-        )
+        why = "only seed and the algorithm's params may be traced"
+        raise ValueError(f"the environment and the adversaries need numbers: {why}")
     label = algorithm.version[0]
     cell = plan.Cell(label, algorithm, environment, first, second, horizon, place=())
     if not _is_traced(algorithm.params):
@@ -180,14 +165,12 @@ def simulate(
         group = plan.Group(parts._replace(traces=Traces()), algorithm.schedule, times, [0], case)
         parts = group.parts._replace(traced=digest_of_group(group, cell, dtype, lasting=False, batch=False))
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
-        record, lane, diagnostics, windows = play_lane(
-            parts, algorithm.schedule, history, case, jnp.uint32(seed), times
-        )
+        played = play_lane(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
+    record, lane, diagnostics, windows = played
     traced = _is_traced((seed, algorithm.params))
     if _is_traced(seed) and parts.world.seeded:
-        raise ValueError(
-            "the best arm of this environment depends on the seed: call simulate with a number, or use sweep"
-        )
+        remedy = "call simulate with a number, or use sweep"
+        raise ValueError(f"the best arm of this environment depends on the seed: {remedy}")
     regret = _regret(record, environment, parts, seed, times, traced)
     pulls = None if isinstance(record.pulls, tuple) else record.pulls
     plays = history_of_windows(windows, traced) if history else None
@@ -226,10 +209,8 @@ def environment_of(given: "Environment | EnvironmentFactory | str") -> Environme
 def _seed(seed: Any) -> Any:
     if _is_traced(seed):
         if not jnp.issubdtype(seed.dtype, jnp.integer) or seed.shape:
-            raise ValueError(
-                f"seed, which is traced, has dtype {seed.dtype} and shape {seed.shape}: it must be one integer a run, "
-                "such as those of jnp.arange(8) under jax.vmap"
-            )
+            remedy = "it must be one integer a run, such as those of jnp.arange(8) under jax.vmap"
+            raise ValueError(f"seed, which is traced, has dtype {seed.dtype} and shape {seed.shape}: {remedy}")
         return seed
     plain = seed.item() if np.ndim(seed) == 0 and hasattr(seed, "item") else seed
     return integer("seed", plain, 0, 2**32 - 1, remedy="give one number; sweep runs many")
@@ -271,7 +252,7 @@ def _rows(tree: object, marked: Any) -> Any:
     return jax.tree.map(lambda x: np.asarray(x)[marked], tree)
 
 
-def _regret(record: Record, environment: Environment, parts: Parts, seed: Numeric, times: Any, traced: bool) -> Any:
+def _regret(record: Record, environment: Environment, parts: Parts, seed: Any, times: Any, traced: bool) -> Any:
     """Regret at the checkpoints: from pull counts where it follows from them, otherwise the recorded sums."""
     if record.regret_at:
         high, low = record.regret_at

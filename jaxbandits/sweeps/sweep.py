@@ -132,17 +132,10 @@ def sweep(
 
 
 def prepare_sweep(
-    algorithms: Algorithms,
-    environment: "Environment | EnvironmentFactory | str",
-    settings: dict[str, Any],
-    *,
-    store: str | os.PathLike[str] | None = None,
-    engine: str = "local",
-    devices: int | Sequence[jax.Device] | None = None,
-    memory: float | str | None = None,
-    progress: bool = True,
-    fresh: bool = False,
-) -> Prepared:
+    algorithms: Algorithms, environment: "Environment | EnvironmentFactory | str", settings: dict[str, Any], *,
+    store: str | os.PathLike[str] | None = None, engine: str = "local", memory: float | str | None = None,
+    devices: int | Sequence[jax.Device] | None = None, progress: bool = True, fresh: bool = False,
+) -> Prepared:  # fmt: skip
     """A checked sweep; nothing is written yet. settings: `sweep`'s other arguments. fresh: compute everything anew."""
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     check_flags()
@@ -169,10 +162,9 @@ def config_of(given: dict[str, Any], *, brief: bool = False) -> dict[str, Any]:
     brief: leave out arguments of the environment and the adversaries that have their default values, so that a
     release that adds arguments writes the same for the same run.
     """
-    written = {
-        key: _part_as_json(x, brief) if key in PARTS else jsonable(x) for key, x in given.items() if key != "grid"
-    }
-    grid = given["grid"] or {}
+    rest = dict(given)
+    grid = rest.pop("grid") or {}
+    written = {key: _part_as_json(x, brief) if key in PARTS else jsonable(x) for key, x in rest.items()}
     return written | {"grid": {"+".join(k) if isinstance(k, tuple) else str(k): jsonable(v) for k, v in grid.items()}}
 
 

@@ -27,10 +27,7 @@ TOP_KEYS = (
     "algorithm", "grid", "points", "tied", "figure", "caption", "tune", "folder",
 )  # fmt: skip
 FIGURE_KEYS = ("against", "dotted", "title", "reward")
-TUNE_KEYS = (
-    "space", "over", "unknown", "seeds", "report_seeds", "method", "trials", "objective", "quantile", "seed",
-    "environments",
-)  # fmt: skip
+TUNE_KEYS = "space over unknown seeds report_seeds method trials objective quantile seed environments".split()
 UNTIL_KEYS = ("until", "error", "most", "block")  # of a table `seeds`
 RANGES = ("linear", "log", "int")
 
@@ -83,10 +80,10 @@ def read_tuning(path: str | os.PathLike[str], seeds: int | None = None) -> dict[
     if family is not None:
         if not isinstance(family, dict):
             raise ValueError(f"{path}: tune.environments must be tables, [tune.environments.NAME]")
-        arguments["environment"] = {
-            name: _part_from_table(part, environments, f"tune.environments.{name}", source)
-            for name, part in family.items()
-        }
+        arguments["environment"] = {}
+        for name, part in family.items():
+            built = _part_from_table(part, environments, f"tune.environments.{name}", source)
+            arguments["environment"][name] = built
     return arguments
 
 
@@ -254,9 +251,9 @@ def name_file_in_errors(path: Path, settings: dict[str, Any]) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         text = str(error)
         for i, label in enumerate(settings["algorithms"]):
-            if text.startswith(f"{path}: {label}: "):
-                text = text.replace(label, f"algorithm[{i}] ({label})", 1)
-                raise type(error)(text) from error
+            if text.startswith(begun := f"{path}: {label}: "):
+                said = f"{path}: algorithm[{i}] ({label}): {text.removeprefix(begun)}"
+                raise type(error)(said) from error
         raise
 
 
@@ -266,17 +263,16 @@ def _flat(grid: dict[Any, Any], path: ConfigSource, prefix: str = "", where: str
     for key, value in grid.items():
         if isinstance(key, str) and key.rpartition(".")[2] == "base" and isinstance(value, list):
             parts = [_part_from_table(v, algorithms, f"{where}.{prefix}{key}", path) for v in value]
-            out[prefix + key] = {
-                v if isinstance(v, str) else short_text(p): p for v, p in zip(value, parts, strict=True)
-            }
+            names = [v if isinstance(v, str) else short_text(p) for v, p in zip(value, parts, strict=True)]
+            out[prefix + key] = dict(zip(names, parts, strict=True))
             if len(out[prefix + key]) < len(value):
                 raise ValueError(f"{path}: {where}.{prefix}{key} holds a value twice")
         elif isinstance(key, tuple) or isinstance(value, list):
             out[key if isinstance(key, tuple) else prefix + key] = value
         elif isinstance(value, dict):
             # below a part's argument, as in `[grid.environment] means = {easy = [...]}`, a table names arrays
-            names = "." in prefix + key and key.rpartition(".")[2] != "base"
-            if names and all(isinstance(v, list) for v in value.values()):
+            below = "." in prefix + key and key.rpartition(".")[2] != "base"
+            if below and all(isinstance(v, list) for v in value.values()):
                 out[prefix + key] = value
                 continue
             out.update(_flat(value, path, f"{prefix}{key}.", where))
@@ -305,14 +301,12 @@ def _part_from_table(table: object, module: ModuleType, where: str, path: Config
         settings = _read_data(settings, names, where, path)
     for key in settings:
         if key not in names:
-            raise ValueError(
-                f"{path}: {where} ({name}) has no argument {key!r}{nearest(key, names)}; it takes {', '.join(names)}"
-            )
+            unknown = f"{where} ({name}) has no argument {key!r}{nearest(key, names)}; it takes {', '.join(names)}"
+            raise ValueError(f"{path}: {unknown}")
     for key in ("base", "losses"):
         if isinstance(settings.get(key), dict | str):
-            inner = _part_from_table(
-                settings[key], algorithms if key == "base" else environments, f"{where}.{key}", path
-            )
+            kind = algorithms if key == "base" else environments
+            inner = _part_from_table(settings[key], kind, f"{where}.{key}", path)
             settings[key] = inner if key == "base" else inner()
     if isinstance(settings.get("bases"), list):
         bases = enumerate(settings["bases"], start=1)

@@ -113,12 +113,9 @@ def until(comparisons: Sequence[Sequence[str]], error: float = 0.05, most: int =
             raise ValueError(f"comparisons holds the pair {pair[0]!r}, {pair[1]!r} twice: leave one out")
         pairs.append((pair[0], pair[1]))
     block = integer("block", block, 8, MAX_SEEDS)
-    return Until(
-        comparisons=tuple(pairs),
-        error=number("error", error, 0.0, 1.0, open_low=True, open_high=True),
-        most=integer("most", most, block, MAX_SEEDS, remedy="it is at least one block of seeds"),
-        block=block,
-    )
+    error = number("error", error, 0.0, 1.0, open_low=True, open_high=True)
+    most = integer("most", most, block, MAX_SEEDS, remedy="it is at least one block of seeds")
+    return Until(tuple(pairs), error, most, block)
 
 
 def refuse_until(seeds: object, where: str, remedy: str) -> None:

@@ -103,10 +103,8 @@ def decide(
     comparisons = comparisons_of(plan, rule)
     test = SequentialTest(len(comparisons), rule.error, rule.block)
     left, right = np.array([comparison.cells for comparison in comparisons]).T
-    say(
-        f"until: {len(comparisons):,} comparison{'s' * (len(comparisons) > 1)} at an error of "
-        f"{rule.error:g}, at most {rule.most:,} seeds"
-    )
+    number = f"{len(comparisons):,} comparison{'s' * (len(comparisons) > 1)}"
+    say(f"until: {number} at an error of {rule.error:g}, at most {rule.most:,} seeds")
     for seeds in rule.looks():
         regret = regret_on(seeds)
         test.add(regret[left] - regret[right])

@@ -152,7 +152,9 @@ import jax
 def test_numbers_of_a_random_generator_have_no_name(tmp_path):
     cache, home = tmp_path / "cache", tmp_path / "home"
     home.mkdir()
-    text = MINE.replace("BONUS", "np.random.rand()").replace("import jax.numpy", "import numpy as np\nimport jax.numpy")
+    text = MINE.replace("BONUS)", "np.random.rand())").replace(
+        "import jax.numpy", "import numpy as np\nimport jax.numpy"
+    )
     (home / "mine.py").write_text(text)
     found = child(cache, home)
     assert found["named"] == 0 and found["built"] == found["asked"]

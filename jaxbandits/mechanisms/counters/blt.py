@@ -72,8 +72,7 @@ def powers_summed(log_ratio: np.ndarray, number: np.ndarray | float) -> np.ndarr
 def weights(gaps: Gaps) -> np.ndarray:
     """beta [d + 1]: the noise is the sum of beta_i times a sum of draws that decays by zeta_i, zeta_0 = 1."""
     theta, zeta = gaps
-    total = math.exp(math.fsum(np.log(theta)) - math.fsum(np.log(zeta))) if (theta > 0).all() else 0.0
-    parts = [total]
+    parts = [math.exp(math.fsum(np.log(theta)) - math.fsum(np.log(zeta))) if (theta > 0).all() else 0.0]
     for i, own in enumerate(zeta):
         others = np.delete(np.arange(len(zeta)), i)
         parts.append((own - theta[i]) / own * np.prod((theta[others] - own) / (zeta[others] - own)))
@@ -83,12 +82,7 @@ def weights(gaps: Gaps) -> np.ndarray:
 def strengths(gaps: Gaps) -> np.ndarray:
     """omega [d]: column coefficients are 1 and the sum of omega_i theta_i^(k - 1)."""
     theta, zeta = gaps
-    return np.array(
-        [
-            np.prod(zeta - own) / np.prod(np.delete(theta, i) - own) if len(theta) > 1 else float(zeta[0] - own)
-            for i, own in enumerate(theta)
-        ]
-    )
+    return np.array([np.prod(zeta - own) / np.prod(np.delete(theta, i) - own) for i, own in enumerate(theta)])
 
 
 def column_norm_squared(gaps: Gaps, releases: float) -> float:
@@ -145,8 +139,7 @@ def loss(gaps: Gaps, releases: int, error: str, participations: int = 1, separat
 
 def _from_free(free: np.ndarray) -> Gaps:
     """Gaps from 2 d free numbers: u falls along theta_1, zeta_1, theta_2, ..., and a gap is e^-u."""
-    u = np.cumsum(np.exp(free[::-1]))[::-1]
-    gaps = np.exp(-u)
+    gaps = np.exp(-np.cumsum(np.exp(free[::-1]))[::-1])
     return Gaps(gaps[0::2], gaps[1::2])
 
 
@@ -235,10 +228,6 @@ def blt(releases: int, error: str, buffers: int, participations: int, separation
         norm = math.sqrt(column_norm_squared(gaps, releases))
     else:
         norm = column_norm(coefficients(gaps, releases), used, separation)
-    return Form(
-        Params(gap=np.concatenate([[0.0], gaps.zeta]), weight=weights(gaps)),
-        *blt_functions(len(gaps.zeta)),
-        deviation=lambda t: np.sqrt(release_variance(gaps, t)),
-        column_norm=norm,
-        size=len(gaps.zeta) + 1,
-    )
+    params, functions = Params(np.concatenate([[0.0], gaps.zeta]), weights(gaps)), blt_functions(len(gaps.zeta))
+    size = len(gaps.zeta) + 1
+    return Form(params, *functions, lambda t: np.sqrt(release_variance(gaps, t)), column_norm=norm, size=size)

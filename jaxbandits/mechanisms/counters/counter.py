@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -73,10 +74,7 @@ def _functions(begin: Any, move: Any, noise: Any) -> tuple[Any, Any, Any]:
         counts = t <= params.horizon
         after = move(params.form, state.noise, draws, t, state.sum.shape)
         moved = jnp.where(counts, state.sum + value, state.sum)
-        if isinstance(after, tuple):
-            kept: Any = tuple(jnp.where(counts, new, old) for new, old in zip(after, state.noise, strict=True))
-        else:
-            kept = jnp.where(counts, after, state.noise)
+        kept = jax.tree.map(lambda new, old: jnp.where(counts, new, old), after, state.noise)
         return State(moved, kept, jnp.where(counts, t, state.messages).astype(jnp.int32))
 
     def release(params, state, scale=1.0):
@@ -113,10 +111,8 @@ def form_of(
         width = min(separation, horizon) if participations > 1 else min(256, horizon)
         return toeplitz.toeplitz_bands(horizon, width if bands is None else bands, participations, separation)
     if horizon > toeplitz.MOST_RELEASES:
-        raise ValueError(
-            f"horizon = {horizon} is too long for form = 'square_root', which keeps every draw: give at most "
-            f"{toeplitz.MOST_RELEASES}, or form='blt', whose noise is the same to 0.2%"
-        )
+        remedy = f"give at most {toeplitz.MOST_RELEASES}, or form='blt', whose noise is the same to 0.2%"
+        raise ValueError(f"horizon = {horizon} is too long for form = 'square_root', which keeps every draw: {remedy}")
     return toeplitz.square_root(horizon, participations, separation)
 
 
@@ -190,10 +186,5 @@ def counter(
         found = np.asarray(made.deviation(at), np.float64)
         return float(found) if found.ndim == 0 else found
 
-    return Counter(
-        Params(np.int32(last), made.params),
-        *_functions(made.begin, made.move, made.noise),
-        deviation=deviation,
-        column_norm=float(made.column_norm),
-        size=made.size,
-    )
+    params, functions = Params(np.int32(last), made.params), _functions(made.begin, made.move, made.noise)
+    return Counter(params, *functions, deviation=deviation, column_norm=float(made.column_norm), size=made.size)

@@ -85,10 +85,6 @@ def k_ary(releases: int, error: str, arity: int | None, participations: int, sep
     h = height(releases, arity)
     if arity**h + releases >= 2**31:
         raise ValueError(f"arity = {arity}, horizon = {releases} counts beyond 2^31: give a smaller arity or horizon")
-    return Form(
-        (),
-        *k_ary_functions(arity, h),
-        deviation=lambda t: np.sqrt(2 * digit_sum(t, arity, h)),
-        column_norm=float(h * min(participations, -(-releases // separation))),
-        size=h * (arity - 1),
-    )
+    functions, norm = k_ary_functions(arity, h), float(h * min(participations, -(-releases // separation)))
+    size = h * (arity - 1)
+    return Form((), *functions, lambda t: np.sqrt(2 * digit_sum(t, arity, h)), column_norm=norm, size=size)

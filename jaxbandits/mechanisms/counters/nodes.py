@@ -50,13 +50,8 @@ def tree_functions(levels: int) -> tuple[Any, Any, Any]:
 def tree_form(releases: int, participations: int, separation: int) -> Form:
     """The binary tree: the noise of t is that of popcount(t) nodes."""
     levels = releases.bit_length()
-    return Form(
-        (),
-        *tree_functions(max(levels, 1)),
-        deviation=lambda t: np.sqrt(bits_of(t, levels).sum(-1)),
-        column_norm=joint_norm(releases, participations, separation),
-        size=levels,
-    )
+    functions, norm = tree_functions(max(levels, 1)), joint_norm(releases, participations, separation)
+    return Form((), *functions, lambda t: np.sqrt(bits_of(t, levels).sum(-1)), column_norm=norm, size=levels)
 
 
 @cache
@@ -105,10 +100,6 @@ def honaker(releases: int, participations: int, separation: int) -> Form:
     levels = releases.bit_length()
     single = min(participations, -(-releases // separation)) == 1
     variance = 1 / (2 - 0.5 ** np.arange(levels))
-    return Form(
-        (),
-        *honaker_functions(max(levels, 1)),
-        deviation=lambda t: np.sqrt(bits_of(t, levels) @ variance),
-        column_norm=honaker_norm(releases) if single else joint_norm(releases, participations, separation),
-        size=levels,
-    )
+    norm = honaker_norm(releases) if single else joint_norm(releases, participations, separation)
+    functions = honaker_functions(max(levels, 1))
+    return Form((), *functions, lambda t: np.sqrt(bits_of(t, levels) @ variance), column_norm=norm, size=levels)

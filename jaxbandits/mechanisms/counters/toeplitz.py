@@ -47,13 +47,9 @@ def square_root(releases: int, participations: int, separation: int) -> Form:
     """Of all Toeplitz forms that of the least largest error."""
     f = coefficients(releases)
     variance = np.cumsum(f**2)
-    return Form(
-        Params(f),
-        *square_root_functions(releases),
-        deviation=lambda t: np.sqrt(variance[np.asarray(t) - 1]),
-        column_norm=column_norm(f, min(participations, -(-releases // separation)), separation),
-        size=releases,
-    )
+    functions = square_root_functions(releases)
+    norm = column_norm(f, min(participations, -(-releases // separation)), separation)
+    return Form(Params(f), *functions, lambda t: np.sqrt(variance[np.asarray(t) - 1]), column_norm=norm, size=releases)
 
 
 @cache
@@ -83,10 +79,6 @@ def toeplitz_bands(releases: int, bands: int, participations: int, separation: i
         inverse[k] = -(f[1 : reach + 1] @ inverse[k - reach : k][::-1])
     variance = np.cumsum(np.cumsum(inverse) ** 2)
     padded = np.concatenate([f, np.zeros(releases - bands)])
-    return Form(
-        Params(f[1:]),
-        *band_functions(bands),
-        deviation=lambda t: np.sqrt(variance[np.asarray(t) - 1]),
-        column_norm=column_norm(padded, min(participations, -(-releases // separation)), separation),
-        size=bands,
-    )
+    functions = band_functions(bands)
+    norm = column_norm(padded, min(participations, -(-releases // separation)), separation)
+    return Form(Params(f[1:]), *functions, lambda t: np.sqrt(variance[np.asarray(t) - 1]), column_norm=norm, size=bands)

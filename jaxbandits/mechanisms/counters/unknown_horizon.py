@@ -74,11 +74,8 @@ def _fill_lower_bits(t: Array) -> Array:
 
 def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
     """The form with counters of one form inside."""
-    inner: Any = {
-        "tree": nodes.tree_form,
-        "honaker": nodes.honaker,
-        "blt": partial(blt.blt, error=error, buffers=buffers),
-    }
+    blt_form = partial(blt.blt, error=error, buffers=buffers)
+    inner: Any = {"tree": nodes.tree_form, "honaker": nodes.honaker, "blt": blt_form}
     made = [inner[form](_releases_before_last(2**epoch), participations=1, separation=1) for epoch in range(EPOCHS)]
     if form == "blt":
         rows = max(len(np.asarray(one.params.gap)) for one in made)
@@ -96,11 +93,8 @@ def unknown_horizon(form: str, error: str, buffers: int, share: Scalar) -> Form:
         epoch = np.floor(np.log2(t)).astype(int)
         i = t - 2**epoch + 1
         reached = sorted({int(j) for j in np.ravel(epoch)})
-        own = np.select(
-            [epoch == j for j in reached],
-            [made[j].deviation(np.minimum(i, _releases_before_last(2**j))) for j in reached],
-        )
-        running = np.sqrt(epoch / share + (scale[epoch] * own) ** 2)
+        own = [made[j].deviation(np.minimum(i, _releases_before_last(2**j))) for j in reached]
+        running = np.sqrt(epoch / share + (scale[epoch] * np.select([epoch == j for j in reached], own)) ** 2)
         return np.where(i == 2**epoch, np.sqrt((epoch + 1) / share), running)
 
     params = Params(1 / math.sqrt(share), scale, counters)

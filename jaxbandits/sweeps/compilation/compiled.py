@@ -261,12 +261,9 @@ def warn_if_long(number: int) -> None:
     """Say so where a program takes over five minutes or half of this machine's memory, and what helps."""
     seconds, memory = compile_cost(number)
     if seconds > LONG or 2 * memory > _memory():
-        warnings.warn(
-            f"compiling {number:,} operations takes about {duration(seconds)} and {size(memory)}: write Python loops "
-            "over arms or features as array operations or with lax.fori_loop, or lower those sizes",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        cost = f"compiling {number:,} operations takes about {duration(seconds)} and {size(memory)}"
+        loops = "write Python loops over arms or features as array operations or with lax.fori_loop"
+        warnings.warn(f"{cost}: {loops}, or lower those sizes", RuntimeWarning, stacklevel=2)
 
 
 def _memory() -> float:
@@ -297,9 +294,8 @@ def lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints:
     """The sizes of a lane and the names of its diagnostics. leaves: shapes and dtypes of a case's params."""
     about = ("lane shape", [str(leaf) for leaf in leaves], str(treedef), checkpoints, slots, parts.program.hints.kept)
     build = partial(_trace_lane_shape, parts, jax.tree.unflatten(treedef, leaves), checkpoints, slots)
-    known = executables.load_or_build(
-        executables.key_of(executables.name_of_parts(parts, kernels=False), None, *about), build
-    )
+    key = executables.key_of(executables.name_of_parts(parts, kernels=False), None, *about)
+    known = executables.load_or_build(key, build)
     return LaneShape(*known)._replace(diagnostics=tuple(known[-1]))
 
 

@@ -26,9 +26,8 @@ from jaxbandits.numerics.device_forms import plain_program
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is
 # another parameter.
-_UNREAD = {
-    "name", "computation", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "debug_info", "in_tree", "out_tree", "out_trees",
-}  # fmt: skip
+_TREES = ("in_tree", "out_tree", "out_trees")
+_UNREAD = {"name", "computation", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "debug_info", *_TREES}
 # Settings under which a single operation was traced, as by `with jax.threefry_partitionable(False):`.
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
@@ -62,9 +61,8 @@ def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str |
     trace, not of the function.
     """
     writers = _Program("passed over"), _Program("passed over")
-    steps = (
-        writer.steps(program.jaxpr, program.consts) for writer, program in zip(writers, (first, second), strict=True)
-    )
+    both = zip(writers, (first, second), strict=True)
+    steps = (writer.steps(program.jaxpr, program.consts) for writer, program in both)
     for equation, _ in itertools.zip_longest(*steps):
         if writers[0].sha.digest() != writers[1].sha.digest():
             return place_of(equation)
@@ -151,10 +149,9 @@ class _Program(DigestWriter):
         self.feed_text(equation.primitive.name)
         if self.opaque != "passed over" and not _is_known(equation.primitive):
             if self.opaque == "refused":
-                raise NoIdentity(
-                    f"its traced program holds the operation {equation.primitive.name!r}, which is neither JAX's nor "
-                    "this package's: what it computes is in rules that no trace shows"
-                )
+                operation = f"the operation {equation.primitive.name!r}, which is neither JAX's nor this package's"
+                rules = "what it computes is in rules that no trace shows"
+                raise NoIdentity(f"its traced program holds {operation}: {rules}")
             self.feed_text(uuid.uuid4().hex)  # its rules may be other ones by the next trace
         self.feed_value({name: getattr(equation.ctx, name) for name in _SETTINGS})
         self.feed_atoms(equation.invars, numbers)

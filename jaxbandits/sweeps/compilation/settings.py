@@ -39,15 +39,12 @@ _HARMLESS_FLAGS = (
 )
 # Variables that libraries below JAX read when they start, and do not tell again.
 _VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE")
+_GUARDS = ("disallow", "disallow_explicit")
 # How flags begin under which a sweep cannot work: the values that break it, what to set instead, and why.
 _BREAKING: dict[str, tuple[tuple[Any, ...], Any, str]] = {
     "jax_disable_jit": ((True,), False, "programs are compiled before they run"),
     "jax_no_tracing": ((True,), False, "programs are traced before they run"),
-    "jax_transfer_guard_": (
-        ("disallow", "disallow_explicit"),
-        "allow",
-        "numbers of the sweep go to the device and back",
-    ),
+    "jax_transfer_guard_": (_GUARDS, "allow", "numbers of the sweep go to the device and back"),
     "jax_error_checking_behavior_": (("raise",), "ignore", "its checks do not pass through vmap"),
 }
 
@@ -58,21 +55,18 @@ def check_flags() -> None:
     for flag in filter(operator.methodcaller("startswith", tuple(_BREAKING)), config.values):
         for beginning, (breaking, instead, why) in _BREAKING.items():
             if flag.startswith(beginning) and (value := getattr(config, flag, None)) in breaking:
-                raise ValueError(
-                    f"{flag} = {value!r} cannot be kept, {why}: set jax.config.update({flag!r}, {instead!r}) for the "
-                    "sweep"
-                )
+                remedy = f"set jax.config.update({flag!r}, {instead!r}) for the sweep"
+                raise ValueError(f"{flag} = {value!r} cannot be kept, {why}: {remedy}")
 
 
 def in_force() -> str:
     """A hash of all settings of this thread, and flags of this process, that may change what a program computes."""
     config: Any = jax.config
     # an attribute gives the value of this thread; a few settings are flags without one
-    settings = [
-        (name, str(getattr(config, name, value)))
-        for name, value in config.values.items()
-        if not name.startswith(_BESIDE) and name not in _OF_A_SWEEP
-    ]
+    settings = []
+    for name, value in config.values.items():
+        if not name.startswith(_BESIDE) and name not in _OF_A_SWEEP:
+            settings.append((name, str(getattr(config, name, value))))
     return hashlib.sha256(repr([sorted(settings), *flags_in_force()]).encode()).hexdigest()
 
 

@@ -28,11 +28,8 @@ _MODULE = re.compile(rf"{_TOP}(\.\w+)+\.?")  # a text, or the beginning of one, 
 
 
 # of every kind of node that has some; whether a name is read or written follows from where it stands
-_FIELDS = {
-    kind: [field for field in kind._fields if field != "ctx"]
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
+_NODES = [kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)]
+_FIELDS = {kind: [field for field in kind._fields if field != "ctx"] for kind in _NODES}
 
 
 class Changed(Exception):

@@ -212,9 +212,6 @@ def _tell(path: Path, reason: Untrusted) -> None:
     text = f"compiled programs in {path} are not used: {reason}"
     if text not in _told:
         _told.add(text)
-        warnings.warn(
-            f"{text}. Take the right to write from others there (chmod go-w), or set JAXBANDITS_CACHE to a folder of "
-            "your own, or to off",
-            UserWarning,
-            stacklevel=4,
-        )
+        remedy = "Take the right to write from others there (chmod go-w)"
+        other = "set JAXBANDITS_CACHE to a folder of your own, or to off"
+        warnings.warn(f"{text}. {remedy}, or {other}", UserWarning, stacklevel=4)

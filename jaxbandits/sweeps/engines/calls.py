@@ -31,6 +31,8 @@ CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 MAX_POINTS = 16
 ACCELERATOR_LANES = 2**20  # of a call: more would not keep an accelerator busier
 Interval = tuple[int, int]
+Wanted = list[list[Interval]]  # seeds of every cell
+Company = tuple[int, tuple[int, ...]]  # a group and those of its cells that may share calls
 
 
 class Machine(NamedTuple):
@@ -54,9 +56,7 @@ class Call(NamedTuple):
     keys: tuple[str, ...] = ()  # of its cells, for a store
 
 
-def seeds_of_shard(
-    plan: Plan, shard: tuple[int, int] | None = None, cells: Container[int] | None = None
-) -> list[list[Interval]]:
+def seeds_of_shard(plan: Plan, shard: tuple[int, int] | None = None, cells: Container[int] | None = None) -> Wanted:
     """The seeds of every cell that shard (i, n) of the sweep computes, the cells in `cells` alone. None: all.
 
     Seeds are cut into equal stretches, and the cells of a stretch are dealt to `n / stretches` shards. Of the divisors
@@ -111,7 +111,7 @@ def first_cells(keys: Sequence[str]) -> dict[str, int]:
 
 
 def calls_to_resume(
-    begun: Iterable[BegunCall], plan: Plan, keys: Sequence[str], wanted: list[list[Interval]], machine: Machine
+    begun: Iterable[BegunCall], plan: Plan, keys: Sequence[str], wanted: Wanted, machine: Machine
 ) -> list[Call]:
     """Calls that an interrupted run had begun, where they fit and are wanted: they leave `wanted`."""
     position, calls = first_cells(keys), list[Call]()
@@ -130,20 +130,20 @@ def calls_to_resume(
     return calls
 
 
-def calls_of(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> list[Call]:
+def calls_of(plan: Plan, wanted: Wanted, machine: Machine) -> list[Call]:
     """Calls that cover the wanted seeds.
 
     On a CPU, stretches end at multiples of their length, counted from seed 0; an accelerator is not to play more seeds
     than it must, so that there the first of them begins with the first seed.
     """
     on_cpu = machine.platform == "cpu"
-    sizes: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}  # of the calls of a group's cells: seeds and points
+    sizes: dict[Company, tuple[int, int]] = {}  # of the calls of a group's cells: seeds and points
     for g, cells in _companies(plan, on_cpu):
         longest = max((high - low for c in cells for low, high in wanted[c]), default=0)
         if longest:
             sizes[g, cells] = call_shape(plan.groups[g], cells, plan, longest, machine)
 
-    def halve(company: Any) -> None:
+    def halve(company: Company) -> None:
         seeds, points = sizes[company]
         sizes[company] = next_multiple(seeds // 2, LEAST_LANES), points
 
@@ -169,9 +169,9 @@ def next_multiple(lanes: int, block: int) -> int:
 
 
 # docs/decisions.md#one-length-a-call
-def _companies(plan: Plan, on_cpu: bool) -> list[tuple[int, tuple[int, ...]]]:
+def _companies(plan: Plan, on_cpu: bool) -> list[Company]:
     """Groups with those of their cells that may share calls: on a CPU those whose batches have one length."""
-    found = list[tuple[int, tuple[int, ...]]]()
+    found = list[Company]()
     for g, group in enumerate(plan.groups):
         alike: dict[Any, list[int]] = {}
         for c in group.cells:
@@ -180,9 +180,7 @@ def _companies(plan: Plan, on_cpu: bool) -> list[tuple[int, tuple[int, ...]]]:
     return found
 
 
-def _cut(
-    wanted: list[list[Interval]], sizes: Mapping[tuple[int, tuple[int, ...]], tuple[int, int]], on_cpu: bool
-) -> list[Call]:
+def _cut(wanted: Wanted, sizes: Mapping[Company, tuple[int, int]], on_cpu: bool) -> list[Call]:
     calls = list[Call]()
     for (g, company), (seeds, points) in sizes.items():
         together: dict[Interval, list[int]] = {}  # cells that want the same stretch run in one call
@@ -257,10 +255,9 @@ def call_shape(group: Group, cells: Sequence[int], plan: Plan, longest: int, mac
         # on a cluster each call has a memory of its own
         at_once = machine.workers * machine.at_once if machine.devices else 1
         need = call_bytes(shape, LEAST_LANES, 1, checkpoints) * at_once
-        raise ValueError(
-            f"memory = {machine.memory * at_once} bytes cannot hold {LEAST_LANES} lanes of "
-            f"{plan.cells[cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
-        )
+        lanes = f"{LEAST_LANES} lanes of {plan.cells[cells[0]].label!r}, which need {need}"
+        what = f"memory = {machine.memory * at_once} bytes cannot hold {lanes}"
+        raise ValueError(f"{what}: raise memory or use fewer checkpoints")
     if not on_cpu:
         return _accelerator_shape(len(cells), longest, machine.workers, fits)
     seeds = LEAST_LANES
@@ -306,7 +303,7 @@ def default_memory(platform: str) -> int:
     return 1 << 30
 
 
-def fitting(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> tuple[Machine, list[Call]]:
+def fitting(plan: Plan, wanted: Wanted, machine: Machine) -> tuple[Machine, list[Call]]:
     """The machine with as many calls at a time as the memory is enough for, and the calls."""
     while True:
         try:
@@ -328,8 +325,7 @@ def weight(call: Call, plan: Plan) -> int:
 
 def blocks(first: int, stop: int, block: int) -> list[Interval]:
     """A stretch of seeds cut at the boundaries of files."""
-    edges = [first, *range((first // block + 1) * block, stop, block), stop]
-    return list(itertools.pairwise(edges))
+    return list(itertools.pairwise([first, *range((first // block + 1) * block, stop, block), stop]))
 
 
 def total_bytes(plan: Plan) -> int:

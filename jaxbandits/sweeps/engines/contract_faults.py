@@ -114,9 +114,8 @@ def _witness(cell: Cell, fault: Fault, times: np.ndarray[Any, Any], dtype: str) 
     parts = parts_in(cell, dtype)._replace(traced=uuid.uuid4().hex)
     with jax.enable_x64(dtype == "float64"):
         case, _ = stack_cases([host_case(cell)], dtype)
-        for _, windows in watch_lane(
-            parts, cell.algorithm.schedule, case, jnp.uint32(fault.seed), times, most=WINDOWS_AT_ONCE
-        ):
+        schedule, seed = cell.algorithm.schedule, jnp.uint32(fault.seed)
+        for _, windows in watch_lane(parts, schedule, case, seed, times, most=WINDOWS_AT_ONCE):
             seen = jax.tree.map(np.asarray, windows)
             arm = seen.arm if fault.kind == "pulls" else seen.action
             if fault.kind == "regret":

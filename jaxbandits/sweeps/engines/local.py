@@ -23,17 +23,9 @@ import jax
 
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
+from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines.calls import Call, Machine, bytes_of_call, default_memory
-from jaxbandits.sweeps.engines.one_call import (
-    Outcome,
-    Player,
-    Programs,
-    Progress,
-    play_call,
-    programs_of_calls,
-    resume_arguments,
-    time_first_segments,
-)
+from jaxbandits.sweeps.engines.one_call import Outcome, Player, Programs, Progress, play_call
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
@@ -85,9 +77,8 @@ def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None)
         chosen = known[:devices]
     elif devices is not None:
         if not isinstance(devices, list | tuple) or not devices or not all(isinstance(d, jax.Device) for d in devices):
-            raise ValueError(
-                f"devices = {devices!r} must be a count or a list of JAX devices, such as jax.local_devices()[:2]"
-            )
+            wanted = "a count or a list of JAX devices, such as jax.local_devices()[:2]"
+            raise ValueError(f"devices = {devices!r} must be {wanted}")
         chosen = list(devices)
     platform = chosen[0].platform
     workers = len(chosen) if len(chosen) > 1 or platform != "cpu" else cores()
@@ -194,7 +185,7 @@ class LocalRun(EngineRun[Future[Outcome]]):
         threads = machine.workers * machine.at_once
         self.slots = partial(int, threads)
         self.compiler, self.pool = Workers(1), Workers(threads)
-        self.programs = lru_cache(maxsize=2 * threads)(partial(programs_of_calls, plan))
+        self.programs = lru_cache(maxsize=2 * threads)(partial(one_call.programs_of_calls, plan))
         self.tastes = queue.SimpleQueue[Call]()  # a call of every group that is compiled
         self.free = queue.SimpleQueue[jax.Device]()
         for device in machine.devices * (machine.at_once if len(machine.devices) > 1 else threads):
@@ -252,7 +243,7 @@ class LocalRun(EngineRun[Future[Outcome]]):
         device, orders = self.free.get(), self.orders
         try:
             begun.append(call := self.remaining.take())
-            known = {} if orders.store is None else resume_arguments(orders.store, call)
+            known = {} if orders.store is None else one_call.resume_arguments(orders.store, call)
             programs, stopped = self.programs_on(call, device), partial(self.must_stop, call, device)
             return play_call(call, self.plan, device, programs, stopped=stopped, report=orders.report, **known)
         finally:
@@ -266,7 +257,8 @@ class LocalRun(EngineRun[Future[Outcome]]):
             if fits and (most := self.remaining.worth_a_taste(other.group)):
                 with contextlib.suppress(Exception):  # a call of the group will meet it again
                     programs = self.programs_on(other, device)
-                    seconds = time_first_segments(other, self.plan, device, programs, most, self.stopping.is_set)
+                    stop = self.stopping.is_set
+                    seconds = one_call.time_first_segments(other, self.plan, device, programs, most, stop)
             self.remaining.note_taste(other.group, seconds)
         return self.stopping.is_set()
 
@@ -295,15 +287,14 @@ def _compile(run: LocalRun) -> None:
 
     with Workers(cores()) as pool:
         both = list(itertools.product(first.values(), dict.fromkeys(run.machine.devices)))
-        starts = [
-            pool.submit(caller.run_in_worker, on, device, partial(compile_begin, call, device)) for call, device in both
-        ]
+        work = caller.run_in_worker
+        starts = [pool.submit(work, on, device, partial(compile_begin, call, device)) for call, device in both]
         begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
         for program, player, lane in filter(None, (start.result() for start in starts)):
             begins.add(program)
             size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // program[-1]
             for name, compilation in player.others(lane).items():
-                rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, player.device, compilation)))
+                rest.setdefault((*program, name), (size, partial(work, on, player.device, compilation)))
         of = len(begins) + len(rest)
         run.orders.compiling(len(begins), of)
         compiling = [pool.submit(compilation) for _, compilation in sorted(rest.values(), key=lambda x: x[0])]

@@ -80,14 +80,9 @@ class Outcome(NamedTuple):
 
 
 def play_call(
-    call: Call,
-    plan: Plan,
-    device: jax.Device,
-    programs: "Programs | None" = None,
-    *,
-    begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None = None,
-    **asked: Any,
-) -> Outcome:
+    call: Call, plan: Plan, device: jax.Device, programs: "Programs | None" = None, *,
+    begun: tuple[BegunCall, list[np.ndarray[Any, Any]]] | None = None, **asked: Any,
+) -> Outcome:  # fmt: skip
     """Play one call to its horizon in segments of about half a second.
 
     programs: what the calls of these cells have in common, where it is kept between calls. begun: where the call was
@@ -220,19 +215,15 @@ class Player:
             start = next_start(span, start, self.horizon)
         if (short := int(np.asarray(lane.plays).min())) < self.horizon:
             label = self.plan.cells[call.cells[0]].label
-            raise RuntimeError(
-                f"{label!r} stopped after {short} of {self.horizon} plays: its schedule offers too few windows"
-            )
+            why = "its schedule offers too few windows"
+            raise RuntimeError(f"{label!r} stopped after {short} of {self.horizon} plays: {why}")
         diagnostics, record = self.finish(lane)[1] if self.diagnosed else {}, lane.record
         self._tell(self.horizon)
         regret = regret_of(record, self.group.parts, self.plan, call)
         pulls = None if isinstance(record.pulls, tuple) else of_call(record.pulls, call)
-        return Outcome(
-            regret=regret,
-            pulls=pulls,
-            diagnostics={name: of_call(x, call) for name, x in diagnostics.items()},
-            faults=find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times),
-        )
+        diagnostics = {name: of_call(x, call) for name, x in diagnostics.items()}
+        faults = find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times)
+        return Outcome(regret, pulls, diagnostics, faults)
 
     def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Any:
         """The lanes after a span of which `done` windows are done.
@@ -269,8 +260,7 @@ class Player:
     def _tell(self, plays: int, seconds: float = 0.0, restored: bool = False) -> None:
         """Report the plays that lanes have made, in the mean. A call that is played anew tells nothing twice."""
         new, self.told = max(plays - self.told, 0), max(plays, self.told)
-        lanes = self.call.seeds * len(self.call.cells)
-        self.report(Progress(self.call, new * lanes, seconds, restored))
+        self.report(Progress(self.call, new * self.call.seeds * len(self.call.cells), seconds, restored))
 
 
 def of_call(tree: object, call: Call) -> Any:
@@ -295,8 +285,7 @@ def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int
         yield first, number
         first += number
         seconds = max(time.perf_counter() - began, 1e-6)
-        grown = number * min(8.0, SEGMENT_SECONDS / seconds)
-        number = max(1, min(windows - first, int(grown)))
+        number = max(1, min(windows - first, int(number * min(8.0, SEGMENT_SECONDS / seconds))))
 
 
 def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
@@ -344,8 +333,7 @@ class Keeper:
             return
         try:
             call = self.call
-            begun = BegunCall(call.keys, call.first, call.lanes, call.seeds, span, window)
-            self.store.keep_begun(begun, leaves())
+            self.store.keep_begun(BegunCall(call.keys, call.first, call.lanes, call.seeds, span, window), leaves())
         except OSError as error:  # a full disk: finished chunks are smaller and may still fit
             warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
         self.saved = time.perf_counter()

@@ -42,14 +42,9 @@ def watch_windows(
 
 
 def watch_lane(
-    parts: Parts,
-    schedule: Sequence[Span],
-    case: Case,
-    seed: Numeric,
-    times: np.ndarray[Any, Any],
-    lane: Lane | None = None,
-    most: int = 2**31,
-) -> Iterator[tuple[Lane, Window]]:
+    parts: Parts, schedule: Sequence[Span], case: Case, seed: Numeric, times: np.ndarray[Any, Any],
+    lane: Lane | None = None, most: int = 2**31,
+) -> Iterator[tuple[Lane, Window]]:  # fmt: skip
     """Play every window of a lane, also those that a lane at rest only counts.
 
     Yields, for each span, the lane after it and its windows, stacked; where it has more than `most` of them, several

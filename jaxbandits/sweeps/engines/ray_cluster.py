@@ -45,24 +45,20 @@ class Ray:
         except ImportError:
             raise ValueError("engine = 'ray': Ray is not installed: pip install 'jaxbandits[ray]'") from None
         if devices is not None:
-            raise ValueError(
-                "devices cannot be given with engine = 'ray': Ray deals them out, one GPU or one core a call"
-            )
+            why = "Ray deals them out, one GPU or one core a call"
+            raise ValueError(f"devices cannot be given with engine = 'ray': {why}")
         if not ray.is_initialized():
             # Ray forks before it starts its own programs, and JAX warns of forks
             with _own_sigterm(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
                 ray.init(log_to_driver=False, include_dashboard=False)
-        self.gpus = int(ray.cluster_resources().get("GPU", 0))
-        self.cores = int(ray.cluster_resources().get("CPU", 0))
+        self.gpus, self.cores = (int(ray.cluster_resources().get(kind, 0)) for kind in ("GPU", "CPU"))
         # one GPU a call where the cluster has any, else one core
         needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
         remote: Any = ray.remote
         self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
-        called = Environment | Adversary
-        self.arguments = _pickle_with_modules(
-            {k: x.remake or x if isinstance(x, called) else x for k, x in given.items()}
-        )
+        again = {k: x.remake or x if isinstance(x, Environment | Adversary) else x for k, x in given.items()}
+        self.arguments = _pickle_with_modules(again)
         platform, share = ray.get(self.remote(_describe).remote())
         self.versions = [__version__, *installed_versions(platform)]
         self.replaced = of_this_thread()
@@ -177,8 +173,7 @@ def _plan_of_arguments(digest: str, arguments: bytes) -> Plan:
     """The plan of packed arguments; the digest, of them and of settings, is what the cache of plans knows them by."""
     from ray import cloudpickle
 
-    laid_out = plan(**cloudpickle.loads(arguments))
-    return identify_cells(laid_out, jax.default_backend(), stored=False)[0]
+    return identify_cells(plan(**cloudpickle.loads(arguments)), jax.default_backend(), stored=False)[0]
 
 
 @functools.cache
@@ -203,18 +198,14 @@ def _call(
         with use_settings(replaced):
             here = [__version__, *installed_versions(jax.default_backend())]
             if here != versions:
-                raise RuntimeError(
-                    f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes, and give "
-                    "all the same settings of JAX and XLA_FLAGS"
-                )
+                remedy = "install the same on all nodes, and give all the same settings of JAX and XLA_FLAGS"
+                raise RuntimeError(f"a node of the cluster has {here}, the driver {versions}: {remedy}")
             laid_out = _plan_of_arguments(digest, arguments)
             computed = laid_out.groups[call.group].parts.traced
             if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
                 label = laid_out.cells[call.cells[0]].label
-                raise RuntimeError(
-                    f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the "
-                    "same files"
-                )
+                what = f"{label!r} computes something else on a node, as it reads what differs there"
+                raise RuntimeError(f"{what}: give all nodes the same files")
             store = None if place is None else _store(*place)
             resumed = {} if store is None else resume_arguments(store, call)
             outcome = play_call(call, laid_out, jax.local_devices()[0], **resumed)

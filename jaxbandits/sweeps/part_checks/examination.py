@@ -45,14 +45,10 @@ RESERVED_DIAGNOSTICS = (
     "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
     "nonfinite_rewards", *SPENT,
 )  # fmt: skip
-ANOTHER_PROGRAM = (
-    "is another program every time it is traced: it calls np.random or reads a clock, so that all lanes and plays "
-    "share one number"
-)
-NO_SEED = (
-    "draws with a key that depends neither on the lane's seed nor on the play, such as PRNGKey(0): every lane and play "
-    "meets the same numbers"
-)
+_SHARED = "so that all lanes and plays share one number"
+ANOTHER_PROGRAM = f"is another program every time it is traced: it calls np.random or reads a clock, {_SHARED}"
+_ALIKE = "every lane and play meets the same numbers"
+NO_SEED = f"draws with a key that depends neither on the lane's seed nor on the play, such as PRNGKey(0): {_ALIKE}"
 ONE_KEY = "draws with a key that is the same in every lane"
 DRAWS_REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
 
@@ -76,12 +72,10 @@ class Examination:
         self.diagnostics, self.seen = list[str](), set[Any]()
         # The user's function that was traced last, by part, and "" of any: later errors inside this package name it.
         self.latest: dict[str, str] = {}
-        self.parts = parts._replace(
-            program=self._with_rules(parts.program),
-            world=self._with_rules(parts.world),
-            reward_attack=parts.reward_attack and self._with_rules(parts.reward_attack, "rewards"),
-            message_attack=parts.message_attack and self._with_rules(parts.message_attack, "messages"),
-        )
+        program, world = self._with_rules(parts.program), self._with_rules(parts.world)
+        rewards = parts.reward_attack and self._with_rules(parts.reward_attack, "rewards")
+        messages = parts.message_attack and self._with_rules(parts.message_attack, "messages")
+        self.parts = parts._replace(program=program, world=world, reward_attack=rewards, message_attack=messages)
         # message, released and actions, as shapes
         self.shown = jax.eval_shape(self._window, case, np.uint32(0), np.int32(0), np.int32(slots))
 
@@ -130,8 +124,7 @@ class PartCall:
     def require(self, holds: object, text: str, name: str = "", function: object = None) -> None:
         """ValueError about this function, or another one, unless a rule holds: label, name, text, the author's line."""
         if not holds:
-            place = at_line(function or self.function)
-            raise ValueError(f"{self.of.label!r}: {name or self.name} {text}{place}")
+            raise ValueError(f"{self.of.label!r}: {name or self.name} {text}{at_line(function or self.function)}")
 
     def result(self) -> Any:
         """What the function returns, as the engine goes on with it."""
@@ -167,8 +160,7 @@ class PartCall:
     def _twice(self) -> Any:
         """What a function returns; a doubt about draws that differ from trace to trace or are always the same."""
         one, first, drawn = self.of, trace(self.function, *self.args), len(self.of.addresses)
-        again = trace(self.function, *self.args)
-        changes = first_difference(first.program, again.program)
+        changes = first_difference(first.program, trace(self.function, *self.args).program)
         found = [] if changes is None else [(ANOTHER_PROGRAM, changes)]
         alike: list[tuple[str, tuple[str, ...]]] = [] if self.name in MAY_DRAW_ONCE else [(NO_SEED, ("params",))]
         alike += [(ONE_KEY, ("params", "t"))] if one.checked else []
@@ -261,11 +253,8 @@ class PartCall:
         self.require(isinstance(score, Score), f"must return a Score, it returns {what(score)}")
         neither = score.arm is None and score.regret is None
         self.require(not neither, "must give arm, regret or both, it gives neither")
-        wanted: Any = (
-            ("arm", score.arm, jnp.integer, "integers", None),
-            ("regret", score.regret, jnp.number, "numbers", self.agents),
-        )
-        for name, value, kind, words, teams in wanted:
+        arm: Any = ("arm", score.arm, jnp.integer, "integers", None)
+        for name, value, kind, words, teams in (arm, ("regret", score.regret, jnp.number, "numbers", self.agents)):
             right = is_array(value) and value.shape[:1] in ((slots,), (1,)) and jnp.issubdtype(value.dtype, kind)
             right = value is None or (right and len(value.shape) <= (1 if teams is None else 2))
             self.require(right, f"must give {name} of {row_text(slots, teams)}, {words}, it gives {shape_text(value)}")

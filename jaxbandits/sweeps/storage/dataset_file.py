@@ -51,11 +51,10 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
         unfinished, path = (path / CHUNKS).is_dir(), path / RESULTS
         if not path.is_file():
             if unfinished:
-                raise ValueError(
-                    f"{directory}: a run was begun there, whole or in shards, and its {RESULTS} is not written yet: "
-                    f"`jaxbandits run FILE --out {directory}`, or the same jb.sweep, computes what is left, if "
-                    "anything, and puts all together"
-                )
+                begun = f"a run was begun there, whole or in shards, and its {RESULTS} is not written yet"
+                again = f"`jaxbandits run FILE --out {directory}`, or the same jb.sweep"
+                rest = "computes what is left, if anything, and puts all together"
+                raise ValueError(f"{directory}: {begun}: {again}, {rest}")
             raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
     if not path.exists():
         raise ValueError(f"{directory}: no such file: give a directory of `jaxbandits run`, a .nc or a .zarr")
@@ -68,10 +67,8 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
     schema = ds.attrs.get("schema_version", SCHEMA_VERSION)
     if np.ndim(schema) == 0 and np.asarray(schema).dtype.kind in "iu" and int(schema) > SCHEMA_VERSION:
         ds.close()
-        raise ValueError(
-            f"{path}: schema_version = {int(schema)} is of a later release, this one reads {SCHEMA_VERSION}: "
-            "upgrade jaxbandits"
-        )
+        later = f"schema_version = {int(schema)} is of a later release, this one reads {SCHEMA_VERSION}"
+        raise ValueError(f"{path}: {later}: upgrade jaxbandits")
     if ds.nbytes > LAZY_BYTES:
         return ds
     with ds:
@@ -129,10 +126,8 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"save: ds is {what}; give the Dataset that jb.sweep or jb.load returns, then the path")
     path = path_of(path, "save: path")
     if path.suffix not in (".nc", ".zarr"):
-        raise ValueError(
-            f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; "
-            "tables of it: jb.summary(ds).to_csv(path)"
-        )
+        tables = "jb.summary(ds).to_csv(path)"
+        raise ValueError(f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; tables of it: {tables}")
     if path.exists() and not _is_export(path):
         raise ValueError(f"{path}: not a result that could be replaced: choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -178,9 +173,8 @@ def _refuse_pickles(path: Path) -> None:
             except ValueError:  # zarr says what is wrong with it
                 continue
             if found:
-                raise ValueError(
-                    f"{path}: {file.relative_to(path)} asks for a pickle, which may run any code: not read"
-                )
+                pickled = f"{file.relative_to(path)} asks for a pickle, which may run any code: not read"
+                raise ValueError(f"{path}: {pickled}")
 
 
 def slabs(array: "xr.DataArray", max_bytes: int = 1 << 26) -> Iterator[np.ndarray[Any, Any]]:

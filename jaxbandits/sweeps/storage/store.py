@@ -99,10 +99,8 @@ class Store:
             self._write(self.home / "probe", b"")
             (self.home / "probe").unlink(missing_ok=True)
         except OSError as error:
-            raise ValueError(
-                f"store = {str(self.home.parent)!r}: cannot write there ({os.strerror(error.errno or 0)}): choose a "
-                f"directory that can be written"
-            ) from None
+            why = f"cannot write there ({os.strerror(error.errno or 0)}): choose a directory that can be written"
+            raise ValueError(f"store = {str(self.home.parent)!r}: {why}") from None
         for path in self.home.rglob("*.part"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > STALE_SECONDS:
@@ -155,22 +153,17 @@ class Store:
             written, stored = {}, {}
         old = "schema" not in written
         now = {key: config.get(key) for key in SHARED} if old else asked
-        differing = [
-            k for k in SHARED if k in stored and stored[k] != now[k] and not _only_horizons_differ(k, stored[k], now[k])
-        ]
+        changed = [k for k in SHARED if k in stored and stored[k] != now[k]]
+        differing = [k for k in changed if not _only_horizons_differ(k, stored[k], now[k])]
         if differing and any(self.home.glob("*/*.npz")):
             details = "; ".join(difference(key, stored[key], now[key]) for key in differing)
-            raise ValueError(
-                f"{self.home.parent} holds another run ({', '.join(differing)} differ: {details}): "
-                f"choose another directory, or replace it (`jaxbandits run --fresh`; from Python, delete it)"
-            )
+            what = f"{self.home.parent} holds another run ({', '.join(differing)} differ: {details})"
+            replace = "replace it (`jaxbandits run --fresh`; from Python, delete it)"
+            raise ValueError(f"{what}: choose another directory, or {replace}")
         if stored and (old or written["schema"] < KEYS) and any(self.home.glob("*/*.npz")):
-            warnings.warn(
-                f"{self.home.parent}: its chunks were made by an older release, which named them otherwise: they are "
-                f"left alone, and everything is computed anew beside them",
-                UserWarning,
-                stacklevel=2,
-            )
+            older = f"{self.home.parent}: its chunks were made by an older release, which named them otherwise"
+            text = f"{older}: they are left alone, and everything is computed anew beside them"
+            warnings.warn(text, UserWarning, stacklevel=2)
         if stored != asked or written.get("schema") != KEYS:
             content = {"config": asked, "schema": KEYS}
             self._write(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
@@ -221,9 +214,8 @@ class Store:
             pass
         except OSError as error:
             reason = f"{path} is damaged ({why}) and cannot be set aside ({os.strerror(error.errno or 0)})"
-            raise Unreadable(
-                error.errno, f"{reason}: delete it, or make its folder writable, and run it again"
-            ) from None
+            advice = "delete it, or make its folder writable, and run it again"
+            raise Unreadable(error.errno, f"{reason}: {advice}") from None
         self.reported.append(f"{path.relative_to(self.home.parent)}: {why}")
         warnings.warn(f"set aside {self.reported[-1]}", RuntimeWarning, stacklevel=2)
 
