@@ -30,7 +30,7 @@ SIMULATED = (
 
 What = Annotated[str, Doc("What is released, in words.")]
 Repetitions = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
-Running = Annotated[bool, Doc("Whether running sums are released, as a tree's or a counter's are.")]
+Running = Annotated[bool, LATER, Doc("Whether running sums are released, as a tree's or a counter's are.")]
 ForLedger = Annotated[Scalar, LATER, Doc("As in `Event`, for the ledger only. The default: nan, not stated.")]
 
 

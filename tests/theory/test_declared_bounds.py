@@ -80,7 +80,7 @@ def test_the_docstring_says_all_of_it():
 
 def test_sections_say_errors_and_returned_values():
     assert "Raises" in sections(length.__doc__)
-    assert "Raises" not in sections(jb.mechanisms.gdp.__doc__)
+    assert "Raises" not in sections(jb.mechanisms.gaussian_event.__doc__)
     assert "Raises" in sections(jb.mechanisms.gaussian_scale.__doc__)
     bound = sections(jb.theory.byzantine_ucb_bound.__doc__)
     assert bound["Returns"].strip() == f"float\n    {bound[''].splitlines()[0]}"
