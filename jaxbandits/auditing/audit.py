@@ -11,7 +11,7 @@ from annotated_doc import Doc
 from jaxbandits.auditing import confidence_bounds, neighbours, scores
 from jaxbandits.auditing.differences import Differences, find_differences
 from jaxbandits.auditing.neighbours import Edit
-from jaxbandits.auditing.transcripts import Seeds, default_environment, furthest, prepare_transcripts
+from jaxbandits.auditing.transcripts import MAX_PAIRS, Seeds, default_environment, furthest, prepare_transcripts
 from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import build_parts
@@ -198,8 +198,10 @@ def audit(
         return [scores.choose_score(candidates, negative, positive, delta, each) for delta in wanted]
 
     if len(tried) > 1:
-        few = max(64, runs // 16 // len(tried))  # on each input
+        few = max(64, runs // 16 // min(len(tried), MAX_PAIRS))  # on each input
+        # users who are apart blur what is released: such a pair must be clearly better
         expected = [best_tests(pair, few, deltas[:1])[0].expected for pair in tried]
+        expected = [x - 0.2 * abs(x) if pair[0].apart else x for x, pair in zip(expected, tried, strict=True)]
         tried = [tried[int(np.argmax(expected))]]
     pair = tried[0]
     choices = best_tests(pair, runs * 3 // 16, deltas)
