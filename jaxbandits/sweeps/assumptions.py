@@ -224,7 +224,8 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
     checked: dict[Any, tuple[list[Doubt], list[Doubt]]] = {}
     for label, algorithm, environment, adversary, *_ in cells:
         about_length = algorithm.config.get("horizon"), algorithm.program.float32_plays
-        claimed = algorithm.guarantee.bound, overspent(algorithm, environment)
+        claim = algorithm.guarantee
+        claimed = (claim.bound, claim.spend(algorithm.params)[0]) if claim.bound < math.inf else ()
         key = id(environment), id(adversary), claimed, algorithm.tails, about_length
         if key not in checked:  # a grid over other arguments repeats the same assumptions
             precision = doubts_of_precision(algorithm, environment, dtype)

@@ -13,6 +13,9 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.auditing.differences import RELEASES, find_differences
 from jaxbandits.auditing.transcripts import default_environment
+from jaxbandits.checking import rules
+from jaxbandits.checking.check import findings_of
+from jaxbandits.checking.subject import Subject
 from jaxbandits.declared import Dim, Epsilon, Horizon, NumArms
 from jaxbandits.mechanisms import compose, gaussian_event, gaussian_scale, guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_released
@@ -125,7 +128,7 @@ WRONG = {  # label -> the learner, and what one unit changes beyond its events
 @pytest.mark.parametrize("label", WRONG)
 def test_a_wrong_learner_is_refuted(label):
     make, fault = WRONG[label]
-    found = jb.audit(make(), runs=20_000, confidence=0.999)
+    found = jb.audit(make(), runs=4000, confidence=0.999)
     assert found.refuted and "REFUTES" in repr(found)
     assert found.epsilon_lower > found.claimed[0] or fault
     assert found.differences.fault.startswith(fault) and bool(found.differences.fault) == bool(fault)
@@ -133,16 +136,15 @@ def test_a_wrong_learner_is_refuted(label):
 
 def test_their_honest_siblings_are_not():
     for make in (ARMS, partial(USERS, epsilon=1.0)):
-        found = jb.audit(make(), runs=20_000, confidence=0.999)
+        found = jb.audit(make(), runs=4000, confidence=0.999)
         assert not found.refuted and found.differences.fault == ""
     assert "looked at plays 1 to 60, 60 of 60 releases; differences: 1 of 60 releases, by" in repr(found)
 
 
 def test_check_has_the_rule():
-    wrong = partial(phases, epsilon=0.5, resets=False)
-    (finding,) = jb.check(wrong, horizon=96, audit=True).findings
-    assert finding.rule == "differences" and "events allow 1: is a sum not reset" in finding.message
-    assert jb.check(partial(phases, epsilon=0.5), horizon=96, audit=True).passed
+    wrong = Subject(partial(phases, epsilon=0.5, resets=False), catalogue.arms, horizon=96, audit=True)
+    (finding,) = findings_of(rules.differences, wrong)
+    assert rules.differences in rules.RULES and "events allow 1: is a sum not reset" in finding.message
 
 
 # What the rule does not look at, or not wholly, in the catalogue.

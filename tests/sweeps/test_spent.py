@@ -10,7 +10,7 @@ from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits import catalogue, spending
-from jaxbandits.sweeps.assumptions import doubts_of_spending, privacy_spent
+from jaxbandits.sweeps.assumptions import doubts_of_spending, privacy_spent, warn
 
 a = jb.algorithms
 WORLD = partial(jb.environments.contextual_linear, num_arms=3, dim=2)
@@ -188,3 +188,12 @@ def test_a_sweep_says_that_an_adversary_spends_it_all():
     )
     with pytest.warns(UserWarning, match="the environment does not say what it pays: give its facts a reward_range"):
         assert jb.sweep(learner, untold, seeds=1, **settings).epsilon_spent == 4.0
+
+
+def test_each_label_is_told_of_its_own_epsilon():
+    world = jb.environments.linear_arms(actions=np.eye(2), theta=[0.5, 0.2], noise="gaussian")
+    made = [(f"{x:g}", a.phased_elimination(actions=np.eye(2), horizon=50, epsilon=x), world, None) for x in (4.0, 8.0)]
+    with pytest.warns(UserWarning) as caught:
+        warn(made, "float32", stacklevel=1)
+    said = [str(warning.message) for warning in caught]
+    assert [text.split(" is that")[0] for text in said] == ["4: epsilon = 4", "8: epsilon = 8"]
