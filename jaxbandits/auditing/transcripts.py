@@ -42,8 +42,8 @@ MAX_PAIRS = 4  # so many pairs of inputs come into the second stage of the searc
 PROBE_RUNS = 16  # runs on each edit in the first stage of the search
 MAX_ARM_NUMBERS = 256  # of a window; where its arms are more numbers, it is shown how often each was played
 MAX_ARM_COLUMNS = 64  # so many numbers about arms are kept, those that differ most between the inputs
-SeedArray = UInt32[np.ndarray, " L"]
 ARM_PAIRS = 2  # so many further pairs of inputs come into the second stage, by the arms that are played on them
+SeedArray = UInt32[np.ndarray, " L"]
 
 
 class Clients(NamedTuple):

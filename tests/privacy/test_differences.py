@@ -30,13 +30,16 @@ class Params(NamedTuple):
     mechanism_scale: Any = 1.0
 
 
-def clip01(x):
-    return jnp.clip(jnp.where(jnp.isnan(x), 0, x), 0, 1)
+def clip(x, top=1.0):
+    return jnp.clip(jnp.where(jnp.isfinite(x), x, 0), 0, top)
 
 
 @cache
-def arms_program(num_arms, acts_on, resets, clips):
-    """Phases of greedy plays. acts_on: "released" sums, or "raw" ones while a decoy is released."""
+def arms_program(num_arms, acts_on, resets, top):
+    """Greedy phases; sums of rewards in [0, top] are reset once in `resets` phases.
+
+    acts_on: "released" sums, or "raw" ones while a decoy is released.
+    """
 
     def init(params, draws):
         zero = jnp.zeros(num_arms, draws.dtype)
@@ -48,13 +51,13 @@ def arms_program(num_arms, acts_on, resets, clips):
         return jnp.full(t.shape, arm), None, arm
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return clip01(reward[0]) if clips else jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+        return clip(reward[0], top)
 
     def update(params, state, draws, t, note, message, used):
         total, ends = state[0].at[note].add(message), t % PHASE == 0
         noise = params.mechanism_scale * params.noise_scale * draws.laplace(t, (num_arms,))
         shown = jnp.where(ends, total + noise, jnp.nan)
-        kept = jnp.where(ends & resets, jnp.zeros_like(total), total)
+        kept = jnp.where(t % (PHASE * resets) == 0, jnp.zeros_like(total), total)
         return (kept, jnp.where(ends, total + noise, state[1])), shown
 
     return Program(init, act, encode, update)
@@ -62,8 +65,8 @@ def arms_program(num_arms, acts_on, resets, clips):
 
 @factory
 def phases(
-    *, num_arms: NumArms, horizon: Horizon, epsilon: Epsilon, acts_on: str = "released", resets: bool = True,
-    clips: bool = True,
+    *, num_arms: NumArms, horizon: Horizon, epsilon: Epsilon, acts_on: str = "released", resets: int = 1,
+    top: float = 1.0,
 ) -> Algorithm:  # fmt: skip
     """Greedy phases whose noisy sums are released."""
 
@@ -71,7 +74,7 @@ def phases(
         return (laplace_event("sum of a phase's rewards in [0, 1]", 1.0, params.noise_scale * params.mechanism_scale),)
 
     claim = guarantee("central", "reward", events, view_released)
-    return Algorithm(arms_program(num_arms, acts_on, resets, clips), (Span(1, horizon),), Params(1 / epsilon), claim)
+    return Algorithm(arms_program(num_arms, acts_on, resets, top), (Span(1, horizon),), Params(1 / epsilon), claim)
 
 
 @cache
@@ -89,7 +92,7 @@ def users_program(dim, raw):
     def encode(params, note, draws, t, context, action, reward, play):
         x = jnp.where(jnp.isfinite(note), note, 0)
         x = x / jnp.maximum(jnp.linalg.norm(x), 1)
-        return x, x * clip01(reward[0])
+        return x, x * clip(reward[0])
 
     def update(params, state, draws, t, note, message, used):
         x, product = message
@@ -119,8 +122,10 @@ USERS = partial(greedy_users, num_arms=4, dim=3, horizon=60, epsilon=0.1)
 WRONG = {  # label -> the learner, and what one unit changes beyond its events
     "arms from raw rewards": (partial(ARMS, acts_on="raw", epsilon=0.1), ""),
     "arms from users' raw pairs": (partial(USERS, raw=True), ""),
-    "sums that are not reset": (partial(ARMS, resets=False), "one reward changes 6 of 6 releases"),
-    "rewards that are not clipped": (partial(ARMS, clips=False), "one reward changes a release by"),
+    "sums that are not reset": (partial(ARMS, resets=9), "one reward changes 6 of 6 releases"),
+    "sums that are reset once in two phases": (partial(ARMS, resets=2), "one reward changes 2 of 6 releases"),
+    "rewards that are not clipped": (partial(ARMS, top=1e4), "one reward changes a release by 1024"),
+    "rewards that are clipped a little late": (partial(ARMS, top=1.01), "one reward changes a release by 1.01"),
 }
 
 
@@ -142,7 +147,7 @@ def test_their_honest_siblings_are_not():
 
 
 def test_check_has_the_rule():
-    wrong = Subject(partial(phases, epsilon=0.5, resets=False), catalogue.arms, horizon=96, audit=True)
+    wrong = Subject(partial(phases, epsilon=0.5, resets=9), catalogue.arms, horizon=96, audit=True)
     (finding,) = findings_of(rules.differences, wrong)
     assert rules.differences in rules.RULES and "events allow 1: is a sum not reset" in finding.message
 
