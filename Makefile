@@ -16,7 +16,7 @@ INSTALLED := .venv/.installed
 # bury the names of those that fail.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --disable-warnings
 
-.PHONY: stubs demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel publish release dist clean
+.PHONY: stubs demo quick test pages exhaustive test-matrix lowest pins planted mutants fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel publish release dist clean
 .DEFAULT_GOAL := quick
 
 demo: $(INSTALLED)
@@ -55,6 +55,11 @@ test-matrix:
 # What uses other libraries most, with the lowest versions of them that pyproject.toml allows. Once a week: .ci/weekly.
 lowest:
 	WORKERS=$(WORKERS) bash tests/lowest.sh
+
+# How many small errors the tests notice: NUMBER of them, in up to four hours of two cores. It goes on where it stopped.
+NUMBER ?= 200
+mutants: $(INSTALLED)
+	$(BIN)/python benchmarks/mutants.py --number $(NUMBER) --workers $(WORKERS)
 
 # Write down what every algorithm computes now. CHANGED: names of cases, with commas, whose results are meant to change.
 pins: $(INSTALLED)

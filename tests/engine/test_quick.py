@@ -1,0 +1,70 @@
+"""What `make quick` takes first: distances by what names what, changes as git tells them, the last line."""
+
+import types
+
+import pytest
+import quick
+
+
+def nearest(*changed):
+    """Test functions by their distance from a change."""
+    found = quick.Change(dict(map(quick.lines_of, changed))).distances
+    tests = [
+        (d, f"{module.rpartition('.')[2]}.{name}") for (module, name), d in found.items() if name.startswith("test_")
+    ]
+    return dict(map(reversed, sorted(tests)))
+
+
+def test_an_inner_module_is_reached_through_its_public_door():
+    near = nearest("jaxbandits/mechanisms/counters/unknown_horizon.py")
+    counters = [d for name, d in near.items() if name.startswith("test_counter.")]
+    assert len(counters) > 5 and min(counters) == min(near.values())
+    assert "test_statistics.test_holm" not in near
+
+
+def test_a_function_changes_those_that_name_it_and_no_other():
+    holm = nearest("jaxbandits/statistics.py::holm")
+    slope = nearest("jaxbandits/statistics.py::slope")
+    assert holm.keys() != slope.keys() and min(holm.values()) == min(slope.values()) == 1
+    assert nearest("jaxbandits/statistics.py").keys() >= holm.keys() | slope.keys()
+    # a private function is as far as those who call it
+    reach = nearest("jaxbandits/estimators/geometric_median.py::_reach")
+    assert reach["test_geometric_median.test_certificates_of_the_two_hard_cases"] == 2 == min(reach.values())
+
+
+def test_lines_of_a_change_are_the_definitions_that_hold_them():
+    diff = """\
+diff --git a/jaxbandits/statistics.py b/jaxbandits/statistics.py
+--- a/jaxbandits/statistics.py
++++ b/jaxbandits/statistics.py
+@@ -{line} +{line} @@
+-    x
++    y
+@@ -1,2 +1,0 @@
+-x
+-y
+diff --git a/README.md b/README.md
+@@ -3 +3,2 @@""".replace("{line}", str(quick.definitions("jaxbandits.statistics")["holm"].lineno + 1))
+    lines = quick.lines_of_diff(diff.split("\n"))
+    assert {path: len(found) for path, found in lines.items()} == {"jaxbandits/statistics.py": 2, "README.md": 1}
+    assert quick.Change(lines).changed == {("jaxbandits.statistics", "holm"), ("jaxbandits.statistics", "")}
+
+
+def test_parts_of_a_case_are_nearer_than_the_engine():
+    change = quick.Change(dict([quick.lines_of("jaxbandits/algorithms/stochastic/ucb1.py")]))
+    assert change.case("ucb1") == quick.CASES and change.case("exp3") is None
+    engine = quick.Change(dict([quick.lines_of("jaxbandits/simulator.py")]))
+    assert engine.case("ucb1") >= quick.CASES and engine.case("exp3") >= quick.CASES
+
+
+@pytest.mark.parametrize(("skipped", "line"), [(0, "all 3 tests run"), (2, "no time for 2 of 5 tests")])
+def test_the_last_line_counts_what_there_was_no_time_for(skipped, line):
+    told = []
+    late = types.SimpleNamespace(longrepr=("file", 1, f"Skipped: {quick.NO_TIME}"))
+    absent = types.SimpleNamespace(longrepr=("file", 1, "Skipped: no GPU"))
+    reporter = types.SimpleNamespace(
+        stats={"passed": [1], "failed": [1], "skipped": [absent] + [late] * skipped}, write_line=told.append
+    )
+    config = types.SimpleNamespace(change=types.SimpleNamespace(files={f"file_{k}" for k in range(8)}))
+    quick.pytest_terminal_summary(reporter, config)
+    assert told[-1] == line and told[0].endswith("file_5 and 2 more")
