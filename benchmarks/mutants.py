@@ -18,6 +18,7 @@ decides about speed alone.
 import argparse
 import ast
 import collections
+import hashlib
 import importlib
 import json
 import os
@@ -342,7 +343,7 @@ def run_all(
     jobs: Iterator[Job], folder: Path, measure: dict[str, float], left_out: set[str], workers: int
 ) -> Iterator[tuple[str, Error | None, dict[str, Any]]]:
     """(key, error, what happened) of each job, `workers` at a time."""
-    programs = folder / "programs"
+    programs = folder.parent / "programs"
     places = [Place(folder / f"place_{k}") for k in range(workers)]
     running: dict[int, Running] = {}
     waiting = True
@@ -396,29 +397,43 @@ def what_happened(run: Running, code: int, late: bool, cpu: float) -> dict[str, 
     return {"by": by, "tests": len(tests), "seconds": round(seconds, 1), "cpu": round(cpu, 1)}
 
 
-def measure_times(folder: Path, workers: int) -> tuple[dict[str, float], set[str]]:
-    """Seconds of each test without an error, and those that fail then; the compiled programs are kept."""
-    kept = folder / "without.json"
-    if kept.exists():
-        known = json.loads(kept.read_text())
-        return known["seconds"], set(known["failed"])
-    paths = sorted({f"tests/{place}" for _, tests in ALL.values() for place in tests})
-    paths = [p for p in paths if not any(p != q and p.startswith(q + "/") for q in paths)]
-    jobs = ((f"without_{k}", None, [path]) for k, path in enumerate(paths))
-    seconds: dict[str, float] = {}
-    failed: set[str] = set()
+def measure_times(rooms: set[str], folder: Path, workers: int) -> tuple[dict[str, float], set[str]]:
+    """Seconds of each test of some rooms without an error, and those that fail then; the compiled programs are kept."""
+    kept = folder.parent / "without.json"
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    paths = sorted({f"tests/{place}" for room in rooms for place in ALL[room][1]})
+    todo = {path: digest_of(path) for path in paths if known.get(path, {}).get("digest") != digest_of(path)}
+    jobs = ((f"without_{k}", None, [path]) for k, path in enumerate(todo))
     for key, _, _ in run_all(jobs, folder, {}, set(), workers):
+        path = [*todo][int(key.rpartition("_")[2])]
         began: dict[str, float] = {}
+        seconds: dict[str, float] = {}
+        failed = []
         for kind, name, told in events(folder / "logs" / f"{key}.log"):
             if kind == "start":
                 began[name] = told
             elif kind == "finish":
                 seconds[name] = told - began[name]
             elif told == "failed":
-                failed.add(name)
-        print(f"{key}: {len(seconds):,} tests, {sum(seconds.values()):,.0f} s, {len(failed)} fail without an error")
-    kept.write_text(json.dumps({"seconds": seconds, "failed": sorted(failed)}))
-    return seconds, failed
+                failed.append(name)
+        known[path] = {"digest": todo[path], "seconds": seconds, "failed": failed}
+        kept.write_text(json.dumps(known))
+        print(
+            f"{path}: {len(seconds):,} tests, {sum(seconds.values()):,.0f} s, fail without an error: {failed}",
+            flush=True,
+        )
+    measured = [known[path] for path in paths]
+    return (
+        {name: time for told in measured for name, time in told["seconds"].items()},
+        {name for told in measured for name in told["failed"]},
+    )
+
+
+def digest_of(path: str) -> str:
+    """What tests at a path are."""
+    place = ROOT / path
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def main() -> None:
@@ -461,7 +476,7 @@ def run_errors(drawn: list[tuple[str, Error]], folder: Path, workers: int) -> No
     quick.users()  # what names what is the same with every error
     os.environ["DEAL"] = str(dealt.turn())
     folder.mkdir(parents=True, exist_ok=True)
-    measure, left_out = measure_times(folder, workers)
+    measure, left_out = measure_times({error.room for _, error in drawn}, folder, workers)
     results = folder / "results.jsonl"
     done = {row["key"]: row for row in map(json.loads, results.read_text().splitlines())} if results.exists() else {}
 
