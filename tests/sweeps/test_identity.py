@@ -224,6 +224,54 @@ def test_what_means_something_else_has_another_key():
     assert len(firsts) == len(SAME) - 5 - 1 - 1 and len(calls) > 100
 
 
+def with_one_number_changed(cell):
+    """(what, cell) for every array of numbers of every part, whose last number is another."""
+    for field in ("algorithm", "environment", "reward_adversary", "message_adversary"):
+        part = getattr(cell, field)
+        leaves, treedef = jax.tree.flatten(part.params)
+        for k, leaf in enumerate(map(np.array, leaves)):
+            old = leaf.reshape(-1)[-1:].copy()
+            leaf.reshape(-1)[-1:] = np.nextafter(np.float32(old), np.float32(9)) if old.dtype.kind == "f" else 1 - old
+            params = treedef.unflatten([*leaves[:k], leaf, *leaves[k + 1 :]])
+            yield f"{field} {k}", cell._replace(**{field: part._replace(params=params)})
+
+
+@pytest.mark.parametrize("environment", [ARMS, E.switching_losses(num_arms=3, cuts=[0, 50], arms=[0, 2])])
+def test_every_component_of_a_cell_is_in_its_key_and_nothing_else(environment):
+    laid_out = plan.plan({"x": A.exp3}, environment, **BASE, message_adversary=V.huber(corruption=0.25))
+
+    def key_of(cell, **changes):
+        return identify_cells(laid_out._replace(cells=[cell], **changes), "cpu", stored=True)[1][0]
+
+    (cell,) = laid_out.cells
+    made, world = cell.environment, cell.environment.world
+    span = cell.algorithm.schedule[0]
+    others = dict(with_one_number_changed(cell))
+    assert {name.split()[0] for name in others} == {*cell._fields[1:5]} and len(others) > 8
+    if world.baseline is None:
+        means = np.array([0.25, np.nextafter(0.75, 1)])
+        others["means"] = cell._replace(environment=made._replace(facts=made.facts | {"means": means}))
+    for field in span._fields:
+        if isinstance(value := getattr(span, field), int):
+            algorithm = cell.algorithm._replace(schedule=(span._replace(**{field: value + 1}),))
+            others[f"span {field}"] = cell._replace(algorithm=algorithm)
+    for field in cell._fields[1:5]:  # a part of a user's own, who raised its number
+        part = getattr(cell, field)
+        version = ("exp3", 2) if field == "algorithm" else 2
+        others[f"version of {field}"] = cell._replace(**{field: part._replace(version=version, config={})})
+    keys = {"as it is": key_of(cell)} | {name: key_of(other) for name, other in others.items()}
+    assert [(a, b) for a in keys for b in keys if a < b and keys[a] == keys[b]] == []
+    claim = A.ldp_ucb(num_arms=2, horizon=9, epsilon=1.0).guarantee
+    same = [
+        *(cell._replace(label="y"), cell._replace(place=(0,)), cell._replace(horizon=101)),
+        cell._replace(algorithm=cell.algorithm._replace(guarantee=claim)),
+        cell._replace(environment=made._replace(facts=made.facts | {"reward_range": (0.0, 2.0)}, remake=None)),
+        cell._replace(reward_adversary=cell.reward_adversary._replace(remake=None, reward_range=None)),
+    ]
+    assert {key_of(other) for other in same} == {keys["as it is"]}
+    assert key_of(cell, labels=["y"], given={}, seeds=range(3)) == keys["as it is"]
+
+
 def test_every_case_of_the_catalogue_has_its_own_key():
     def case_key(example):
         names = ("algorithm", "environment", "horizon", "reward_adversary", "message_adversary")

@@ -13,7 +13,6 @@ import time
 import tracemalloc
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -482,55 +481,6 @@ def test_an_odd_record_is_written_again(whole, tmp_path, played, content):
     played.clear()
     xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
     assert not played and json.loads((tmp_path / "chunks" / "sweep.json").read_text())["config"]["horizon"] == 60
-
-
-def planned(cells, seeds):
-    """A plan of one algorithm a cell: (group, horizon) of each."""
-    plan, groups = SimpleNamespace(seeds=seeds, cells=cells), {}
-    for c, (name, horizon) in enumerate(cells):
-        groups.setdefault(name, SimpleNamespace(times=[horizon], cells=[])).cells.append(c)
-    plan.groups = list(groups.values())
-    return plan
-
-
-ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
-
-
-def test_shards_are_a_partition_dealt_by_plays():
-    for cells, seeds, n, largest in (  # the plays of the largest shard in those of an even one
-        (ALIKE[:1], range(600), 2, 1.0),
-        (ALIKE, range(100), 2, 1.0),
-        (ALIKE, range(5, 901), 3, 1.01),
-        (ALIKE, range(1000), 50, 1.2),
-        (ALIKE, range(20), 4, 4 / 3),
-        (LONG, range(8), 2, 1.0),
-        (LONG, range(640), 20, 1.0),
-        (ALIKE[:1], range(3), 5, 5.0),
-    ):
-        plan = planned(cells, seeds)
-        owned = [calls.seeds_of_shard(plan, (i, n)) for i in range(n)]
-        spans = [[(c, *span) for c, of_cell in enumerate(mine) for span in of_cell] for mine in owned]
-        lanes = [(c, s) for mine in spans for c, low, high in mine for s in range(low, high)]
-        assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
-        plays = [sum((high - low) * cells[c][1] for c, low, high in mine) for mine in spans]
-        assert max(plays) <= largest * sum(plays) / n * (1 + 1e-9)
-
-
-def test_what_is_computed_elsewhere_is_dealt_to_nobody():
-    owned = [calls.seeds_of_shard(planned(ALIKE, range(8)), (i, 2), {0, 3}) for i in range(2)]
-    assert [[c for c, spans in enumerate(mine) if spans] for mine in owned] == [[0], [3]]
-
-
-def test_intervals():
-    assert calls.without([(0, 10)], [(2, 4), (3, 5), (9, 20)]) == [(0, 2), (5, 9)]
-    assert calls.without([(0, 10), (20, 30)], [(5, 25)]) == [(0, 5), (25, 30)]
-    assert calls.without([(0, 4)], []) == [(0, 4)] and calls.without([(0, 4)], [(0, 4)]) == []
-    assert calls.blocks(5, 20, 8) == [(5, 8), (8, 16), (16, 20)] and calls.blocks(8, 16, 8) == [(8, 16)]
-    rng, want = np.random.default_rng(0), [(0, 10), (12, 25)]
-    seeds = lambda spans: {s for low, high in spans for s in range(low, high)}
-    for _ in range(200):
-        done = [tuple(sorted(rng.integers(0, 30, 2).tolist())) for _ in range(4)]
-        assert seeds(calls.without(want, done)) == seeds(want) - seeds(done)
 
 
 FILE = """

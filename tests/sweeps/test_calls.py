@@ -1,0 +1,243 @@
+"""How a sweep is cut: shards, intervals of seeds, sizes of calls by hand, few large calls for an accelerator."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.kernels.source import BLOCK
+from jaxbandits.protocol import Span
+from jaxbandits.sweeps.compilation.compiled import LaneShape
+from jaxbandits.sweeps.engines import calls as calls_module
+from jaxbandits.sweeps.engines import local
+from jaxbandits.sweeps.engines.local import this_machine
+from jaxbandits.sweeps.plan import Group, plan
+
+ARMS = partial(jb.environments.bernoulli_arms, means=np.linspace(0.1, 0.9, 10))
+LOSSES = partial(jb.environments.bernoulli_losses, means=np.linspace(0.1, 0.9, 10))
+COMPANIES = calls_module._companies
+MEMORY = int(141e9 * 0.75) // 4  # a quarter of what JAX takes of an H200
+
+
+def calls(algorithm, seeds, grid, memory=MEMORY, platform="gpu", workers=1, world=ARMS):
+    laid_out = calls_module.add_lane_shapes(plan({"x": algorithm}, world, horizon=10_000, seeds=seeds, grid=grid))
+    machine = calls_module.Machine([], workers, platform, memory)
+    found = calls_module.calls_of(laid_out, calls_module.seeds_of_shard(laid_out), machine)
+    assert sum(task.seeds * len(task.cells) for task in found) == len(laid_out.cells) * len(laid_out.seeds)
+    assert all(calls_module.bytes_of_call(task, laid_out) <= memory for task in found)
+    return found
+
+
+@pytest.mark.parametrize(("algorithm", "key", "seeds", "points"), [
+    (jb.algorithms.ucb1, "bonus_scale", 100, 1000),
+    (jb.algorithms.ucb1, "bonus_scale", 1000, 100),
+    (partial(jb.algorithms.prm_elimination, moment="raw"), "epsilon", 1000, 100),
+])  # fmt: skip
+def test_a_sweep_that_fits_is_one_call(algorithm, key, seeds, points):
+    grid = {key: np.linspace(0.1, 0.9, points)}
+    [call] = calls(algorithm, seeds, grid)
+    assert len(call.cells) == points and seeds <= call.lanes < seeds + BLOCK
+    assert len(calls(algorithm, seeds, grid, platform="cpu")) > 20
+
+
+SEEDS = [1_000, 1_025, 1_100, 2_200, 5_000, 20_000, 100_000, 300_000, 2**20, 2**20 + 1, range(1_000, 2_100)]
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_hardly_more_lanes_are_played_than_there_are_seeds(seeds):
+    asked = len(seeds) if isinstance(seeds, range) else seeds
+    found = calls(jb.algorithms.ucb1, seeds, None, memory=10**12)
+    assert len(found) == -(-asked // calls_module.ACCELERATOR_LANES)
+    played = sum(call.lanes for call in found)
+    assert played - asked < BLOCK * len(found) and played <= 1.06 * asked + (BLOCK if asked < 2_200 else 0)
+    assert len({call.lanes for call in found}) == 1  # one program
+    # where memory does not hold them all, calls are of one size still
+    few = calls(jb.algorithms.ucb1, seeds, None, memory=10**12 // 10**5)
+    assert len(few) > 1 and sum(call.lanes for call in few) - asked < BLOCK * len(few)
+
+
+@pytest.mark.parametrize("seeds", [16, 40, 100])
+def test_few_seeds_are_no_whole_block(seeds):
+    (call,) = calls(jb.algorithms.ucb1, seeds, None)
+    assert seeds <= call.lanes < seeds + calls_module.LEAST_LANES
+
+
+EPSILONS = {"epsilon": np.geomspace(0.01, 1.0, 64)}
+
+
+def test_batches_of_all_lengths_are_one_call_but_on_a_cpu():
+    (call,) = calls(jb.algorithms.private_batched, 1_000, EPSILONS, world=LOSSES)
+    assert len(call.cells) == 64 and call.lanes == 1_024
+    # There a branch that points share is dearer as a selection, and its last bits are others.
+    found = calls(jb.algorithms.private_batched, 1_000, EPSILONS, platform="cpu", world=LOSSES)
+    lengths = [jb.theory.window(epsilon) for epsilon in EPSILONS["epsilon"]]
+    assert len(found) >= len(set(lengths)) > 30
+    for call in found:
+        assert len({lengths[cell] for cell in call.cells}) == 1
+
+
+def test_a_call_plays_batches_of_several_lengths(monkeypatch):
+    """The actions of each point are those of a call of its own, up to a last bit here and there."""
+    few = {"horizon": 200, "seeds": 32, "progress": False, "checkpoints": [50, 200]}
+    apart = jb.sweep(jb.algorithms.private_batched, LOSSES, grid={"epsilon": [0.03, 0.3, 1.0]}, **few)
+    monkeypatch.setattr(calls_module, "_companies", lambda plan, on_cpu: COMPANIES(plan, False))
+    together = jb.sweep(jb.algorithms.private_batched, LOSSES, grid={"epsilon": [0.03, 0.3, 1.0]}, **few)
+    assert np.mean(np.any(apart.pulls.values != together.pulls.values, axis=-1)) <= 0.02
+    assert np.all(together.pulls.sum("arm") == 200)
+
+
+def test_calls_are_equal_and_fit_the_memory():
+    grid = {"bonus_scale": np.linspace(0.1, 0.9, 100)}
+    few = calls(jb.algorithms.ucb1, 1000, grid, memory=MEMORY // 100)
+    assert len(few) > 1
+    points = [len(call.cells) for call in few]
+    assert max(points) - min(points) < len(few)
+    # the next larger call would not have fitted
+    assert len(few) == -(-100 // max(points))
+
+
+def test_a_million_lanes_are_enough_for_a_call_and_every_device_gets_some():
+    many = calls(jb.algorithms.ucb1, 3_000_000, None, memory=10**15)
+    assert len(many) == 3 and {call.lanes for call in many} == {1_000_064}
+    assert len(calls(jb.algorithms.ucb1, 100, {"bonus_scale": np.linspace(0.1, 0.9, 100)}, workers=4)) == 8
+
+
+def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
+    """Two calls share its memory; where that is not enough for two, one is made at a time."""
+    grid, memory = {"bonus_scale": np.linspace(0.1, 0.9, 100)}, MEMORY // 1000
+    laid_out = calls_module.add_lane_shapes(plan("ucb1", ARMS, horizon=10_000, seeds=16, grid=grid))
+    wanted = calls_module.seeds_of_shard(laid_out)
+    monkeypatch.setattr(local.jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
+    machine = this_machine(None, memory)
+    assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)
+    assert calls_module.fitting(laid_out, wanted, machine)[0] == machine
+    least = calls_module.call_bytes(laid_out.groups[0].shape, 16, 1, len(laid_out.groups[0].times))
+    small = this_machine(None, least)
+    assert calls_module.fitting(laid_out, wanted, small)[0] == small._replace(at_once=1, memory=2 * small.memory)
+
+
+# ---------------------------------------------------------------- sizes by hand
+
+# 100 bytes of state, of which 40 are only written into, 1,000 of record, 10 of a context, 3 plays a window, 5
+# checkpoints: a seed of p points takes p (2 * 100 + 2 * 1,000 + 8 * 5) + 2 * 10 = 2,240 p + 20 bytes
+SHAPE = LaneShape(100, 40, 1_000, 10, False, None, 3, 0, ())
+SPAN = Span(1, 1)
+CPU, GPU = "cpu", "gpu"
+
+
+def shape_of(cells=20, longest=10**6, memory=10**9, platform=CPU, workers=1, shared=True, tally=False, **changes):
+    """Seeds and points of a call of a group like `SHAPE`."""
+    hints = SimpleNamespace(hints=SimpleNamespace(tally=tally))
+    span = SPAN._replace(full=shared, repeats=2 if shared else 0)
+    group = Group(SimpleNamespace(program=hints), (span,), np.arange(5), [], None, SHAPE._replace(**changes))
+    laid_out = SimpleNamespace(cells=[SimpleNamespace(label="x")])
+    machine = calls_module.Machine([], workers, platform, memory)
+    return calls_module.call_shape(group, [0] * cells, laid_out, longest, machine)
+
+
+def test_bytes_of_a_call():
+    assert calls_module.call_bytes(SHAPE, 3, 2, 5) == 3 * (2 * 2_240 + 20) == 13_500
+
+
+@pytest.mark.parametrize(("given", "call"), [
+    # all 16 points, and seeds until a call has 2,048 lanes
+    ({}, (128, 16)), ({"cells": 15}, (128, 15)), ({"cells": 3}, (512, 3)), ({"cells": 1}, (2_048, 1)),
+    # fewer points where 16 lanes of all do not fit: 16 (16 * 2,240 + 20) = 573,760 bytes, of 8 points 287,040
+    ({"memory": 573_760}, (16, 16)), ({"memory": 573_759}, (16, 8)), ({"memory": 574_079}, (16, 16)),
+    ({"memory": 287_039}, (16, 4)), ({"memory": 179_519, "cells": 5}, (16, 3)), ({"memory": 36_160}, (16, 1)),
+    # what a lane reads and writes of 2 s seeds is to fit 2^19 bytes: 960 + 10 a seed for one point of 1,000 bytes
+    ({"state": 1_000, "cells": 1}, (512, 1)), ({"state": 1_054, "cells": 1}, (512, 1)),
+    ({"state": 1_055, "cells": 1}, (256, 1)), ({"state": 1_055, "kept": 41, "cells": 1}, (512, 1)),
+    # no more seeds than are wanted, to the next power of two
+    ({"cells": 1, "longest": 100}, (128, 1)), ({"cells": 1, "longest": 128}, (128, 1)),
+    ({"cells": 1, "longest": 129}, (256, 1)), ({"cells": 1, "longest": 3}, (16, 1)),
+    # where points share no draws a call has one, and its seeds cover the longest stretch evenly
+    ({"shared": False, "longest": 10**4}, (2_000, 1)), ({"shared": False, "longest": 100}, (112, 1)),
+    # windows of s plays: 2^15 / s lanes, unless plays are added up at once
+    ({"shared": False, "slots": 64, "longest": 5_120}, (512, 1)),
+    ({"shared": False, "slots": 64, "longest": 5_120, "tally": True}, (1_712, 1)),
+    # an accelerator: all seeds in whole blocks of 128, then points, in calls of equal size
+    ({"platform": GPU, "longest": 1_000}, (1_024, 20)), ({"platform": GPU, "longest": 100}, (112, 20)),
+    ({"platform": GPU, "longest": 1_000, "memory": 1_024 * (7 * 2_240 + 20)}, (1_024, 7)),
+    ({"platform": GPU, "longest": 1_000, "memory": 1_024 * (7 * 2_240 + 20) - 1}, (1_024, 5)),
+    ({"platform": GPU, "longest": 1_000, "memory": 512 * 2_260}, (512, 1)),
+    ({"platform": GPU, "longest": 1_000, "memory": 512 * 2_260 - 1}, (256, 2)),
+    ({"platform": GPU, "longest": 200, "memory": 64 * 2_260}, (64, 1)),
+    ({"platform": GPU, "longest": 2**21, "memory": 10**12, "cells": 3}, (2**20, 1)),
+    ({"platform": GPU, "longest": 2**18, "memory": 10**12}, (2**18, 4)),
+    # two calls for every device
+    ({"platform": GPU, "longest": 1_000, "workers": 3}, (1_024, 4)),
+    ({"platform": GPU, "longest": 1_000, "workers": 3, "cells": 2}, (1_024, 1)),
+    ({"platform": GPU, "longest": 2_000, "workers": 3, "memory": 1_024 * (20 * 2_240 + 20)}, (2_048, 4)),
+], ids=str)  # fmt: skip
+def test_sizes_of_a_call_by_hand(given, call):
+    assert shape_of(**given) == call
+
+
+def test_a_memory_that_holds_no_call_is_refused():
+    what = "memory = 36159 bytes cannot hold 16 lanes of 'x', which need 36160: raise memory or use fewer checkpoints"
+    with pytest.raises(ValueError, match=f"^{what}$"):
+        shape_of(memory=36_159)
+
+
+# ---------------------------------------------------------------- shards and intervals
+
+
+def planned(cells, seeds):
+    """A plan of one algorithm a cell: (group, horizon) of each."""
+    plan, groups = SimpleNamespace(seeds=seeds, cells=cells), {}
+    for c, (name, horizon) in enumerate(cells):
+        groups.setdefault(name, SimpleNamespace(times=[horizon], cells=[])).cells.append(c)
+    plan.groups = list(groups.values())
+    return plan
+
+
+ALIKE, LONG = [("a", 10)] * 6, [("a", 10), ("b", 10), ("c", 10), ("d", 30)]
+
+
+def test_shards_are_a_partition_dealt_by_plays():
+    for cells, seeds, n, largest in (  # the plays of the largest shard in those of an even one
+        (ALIKE[:1], range(600), 2, 1.0),
+        (ALIKE, range(100), 2, 1.0),
+        (ALIKE, range(5, 901), 3, 1.01),
+        (ALIKE, range(1000), 50, 1.2),
+        (ALIKE, range(20), 4, 4 / 3),
+        (LONG, range(8), 2, 1.0),
+        (LONG, range(640), 20, 1.0),
+        (ALIKE[:1], range(3), 5, 5.0),
+    ):
+        plan = planned(cells, seeds)
+        owned = [calls_module.seeds_of_shard(plan, (i, n)) for i in range(n)]
+        spans = [[(c, *span) for c, of_cell in enumerate(mine) for span in of_cell] for mine in owned]
+        lanes = [(c, s) for mine in spans for c, low, high in mine for s in range(low, high)]
+        assert sorted(lanes) == [(c, s) for c in range(len(cells)) for s in seeds]
+        plays = [sum((high - low) * cells[c][1] for c, low, high in mine) for mine in spans]
+        assert max(plays) <= largest * sum(plays) / n * (1 + 1e-9)
+        # seeds are cut evenly: shards of the same cells differ by one at most
+        lengths = {(*(c for c, _, _ in mine),): [] for mine in spans}
+        for mine in spans:
+            lengths[(*(c for c, _, _ in mine),)] += [high - low for _, low, high in mine]
+        assert all(max(each, default=0) - min(each, default=0) <= 1 for cells, each in lengths.items() if cells)
+
+
+def test_what_is_computed_elsewhere_is_dealt_to_nobody():
+    owned = [calls_module.seeds_of_shard(planned(ALIKE, range(8)), (i, 2), {0, 3}) for i in range(2)]
+    assert [[c for c, spans in enumerate(mine) if spans] for mine in owned] == [[0], [3]]
+
+
+def test_intervals():
+    assert calls_module.without([(0, 10)], [(2, 4), (3, 5), (9, 20)]) == [(0, 2), (5, 9)]
+    assert calls_module.without([(0, 10), (20, 30)], [(5, 25)]) == [(0, 5), (25, 30)]
+    assert calls_module.without([(0, 4)], []) == [(0, 4)] and calls_module.without([(0, 4)], [(0, 4)]) == []
+    assert calls_module.blocks(5, 20, 8) == [(5, 8), (8, 16), (16, 20)] and calls_module.blocks(8, 16, 8) == [(8, 16)]
+    rng, want = np.random.default_rng(0), [(0, 10), (12, 25)]
+    seeds = lambda spans: {s for low, high in spans for s in range(low, high)}
+    for _ in range(200):
+        done = [tuple(sorted(rng.integers(0, 30, 2).tolist())) for _ in range(4)]
+        assert seeds(calls_module.without(want, done)) == seeds(want) - seeds(done)
+        first, stop, size = (int(x) for x in (rng.integers(0, 20), rng.integers(21, 60), rng.integers(1, 9)))
+        cut = calls_module.blocks(first, stop, size)
+        assert [s for low, high in cut for s in range(low, high)] == [*range(first, stop)]
+        assert [high for _, high in cut[:-1]] == [s for s in range(first + 1, stop) if s % size == 0]
