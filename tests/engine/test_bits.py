@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import KINDS
 from dealt import dealt
 
 import jaxbandits as jb
@@ -19,8 +20,6 @@ from jaxbandits.sweeps.plan import plan
 
 SEEDS = 32
 ALGORITHMS = catalogue.ALGORITHMS
-# windows of one play, of several, of a whole span, of several agents, and conversions of others
-KINDS = ("ucb1", "private_batched", "successive_elimination", "byzantine_ucb", "doubling")
 
 
 def settings(example, **changes):

@@ -4,13 +4,13 @@ import chex
 import jax
 import numpy as np
 import pytest
-from cases import SEEDS
+from cases import KINDS, SEEDS
 from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.checking.check import findings_of
-from jaxbandits.checking.rules import RULES, differences, short_audit, windows
+from jaxbandits.checking.rules import RULES, differences, guarantee, short_audit, windows
 from jaxbandits.contract import operations
 from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines.calls import Call
@@ -19,8 +19,6 @@ from jaxbandits.sweeps.plan import Cell
 from jaxbandits.sweeps.storage.store import BegunCall
 
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
-# windows of one play, of several, of a whole span, of several agents, and conversions of others
-KINDS = {"ucb1", "private_batched", "successive_elimination", "byzantine_ucb", "doubling"}
 TRACED, PLAYED = RULES[: RULES.index(differences)], RULES[RULES.index(short_audit) + 1 :]
 FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
@@ -36,12 +34,12 @@ def test_every_environment_and_adversary_has_a_case():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_traces_keep_the_contract(subject, name):
-    assert breaches(subject, TRACED, but=() if name in ALGORITHMS else ("guarantee",)) == []
+def test_traces_keep_the_contract(subject, name, unless_pinned):
+    assert breaches(subject, TRACED, but=("guarantee",)) == []
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_plays_keep_the_contract(subject, name):
+def test_plays_keep_the_contract(subject, name, unless_pinned):
     # calls of any number of lanes: tests/engine/test_bits.py
     assert breaches(subject, PLAYED, but=("chunks", "actions", "windows", "bad_rewards")) == []
     final = subject.play_seeds()["regret"][:, -1]
@@ -57,7 +55,7 @@ def test_actions_keep_the_contract(subject, name):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_saved_lane_goes_on(subject, name, monkeypatch):
+def test_a_saved_lane_goes_on(subject, name, unless_pinned, monkeypatch):
     """A call taken up from what it saved, in the middle of every span, ends like one that was never interrupted."""
     saved, steps = {}, 7
 
@@ -83,7 +81,7 @@ LIBRARY_CALLS = set("dot_general cholesky eigh lu qr svd triangular_solve schur 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_linear_algebra_library_is_called(subject, name):
+def test_no_linear_algebra_library_is_called(subject, name, unless_pinned):
     """A GPU's bitwise promise covers programs without such calls: docs/determinism.md names none of this release."""
     program, _ = _lane_program(subject.plan.groups[0], subject.case())
     used = {one.primitive.name for one in operations(program.eqns)}
@@ -94,6 +92,7 @@ def test_no_linear_algebra_library_is_called(subject, name):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_guarantees_are_well_formed(subject, name):
+    assert breaches(subject, [guarantee]) == []
     algorithm = subject.cell.algorithm
     claim, params = algorithm.guarantee, algorithm.params
     assert algorithm.config["horizon"] == CASES[name].horizon

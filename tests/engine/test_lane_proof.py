@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import programs_of, untraced
+from cases import KINDS, programs_of, untraced
 from dealt import dealt
 from jax import lax
 from lane_proof import Proof, mixing
@@ -32,7 +32,6 @@ from jaxbandits.sweeps.engines.one_call import programs_of_calls
 
 filters = import_module("jaxbandits.estimators.spectral_filter")  # the package has a function of that name
 LANES, POINTS = LEAST_LANES, 2
-KINDS = ("ucb1", "private_batched", "successive_elimination", "byzantine_ucb", "doubling")
 FEW, ROWS = "at_the_few", "rows by the lane's number"
 COUNTED = "some lane: compiled.py Compiled.__init__.advance.busy"  # spans whose windows the algorithm cuts
 PROJECTED = "some lane: project_ellipsoid.py _until_there.<lambda>"
@@ -100,7 +99,7 @@ def faults_of(found: dict[str, Proof]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", catalogue.EVERYTHING)
-def test_no_operation_mixes_lanes(subject, name):
+def test_no_operation_mixes_lanes(subject, name, unless_pinned):
     found = {program: mixing(closed, axes, 0) for program, (closed, axes) in programs_of(subject).items()}
     assert not faults_of(found)
     counted = {COUNTED} if any(not span.full for span in subject.cell.algorithm.schedule) else set()
