@@ -59,7 +59,7 @@ def holm(p_values: Vector) -> np.ndarray[Any, Any]:
     p = np.asarray(p_values, np.float64)
     corrected = np.full(p.shape, np.nan)
     tested = np.flatnonzero(~np.isnan(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
+    order = tested[np.argsort(p[tested])]
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(order.size, 0, -1)), 1.0)
     return corrected
 

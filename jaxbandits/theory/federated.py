@@ -153,10 +153,10 @@ def byzantine_window(
     """
     _check_attacked(constants, corruption_bound)
     iota = _iota(num_agents, horizon, failure_prob)
-    alpha, scale = corruption_bound, (feature_spread + noise_scale) * math.sqrt(horizon * iota)
+    scale = (feature_spread + noise_scale) * math.sqrt(horizon * iota)
     if constants == "median_of_means":
-        return float(max(scale * math.sqrt(alpha), 1.0))
-    return float((2 - 2 * alpha) / (1 - 2 * alpha) * scale)
+        return float(max(scale * math.sqrt(corruption_bound), 1.0))
+    return float((2 - 2 * corruption_bound) / (1 - 2 * corruption_bound) * scale)
 
 
 @declare(source=f"{PAPER}, Theorem 2: `docs/formulas/byzantine.md#regret-bounds`.")

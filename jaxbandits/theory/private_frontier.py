@@ -46,7 +46,7 @@ def private_kl_divergence(x: Mean, y: Mean, epsilon: Epsilon) -> float:
         return 0.0
     if x > y:
         x, y = 1 - x, 1 - y
-    if logit(y) - logit(x) <= epsilon or math.isinf(epsilon):
+    if logit(y) - logit(x) <= epsilon:
         return _kl(x, y)
     return -epsilon * x + (epsilon if y == 1 else -math.log1p(y * math.expm1(-epsilon)))
 

@@ -69,8 +69,6 @@ def online_ucb_noise(
     >>> [round(online_ucb_noise(1.0, calibration=c), 3) for c in ("exact", "paper", "reference")]
     [2.428, 4.495, 1.794]
     """
-    if math.isinf(epsilon):
-        return 0.0
     if calibration == "exact":
         return gaussian_scale(online_ucb_sensitivity(private_features, feature_norm), epsilon, delta, "analytic")
     if calibration == "reference":
@@ -107,8 +105,8 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
 
     Returns:
         float: epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is
-            looked for in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger. What the noise has beyond it is
-            in `printed_noise_delta`.
+            looked for in [1e-4, 50], and 0 where it is smaller; it is below 20 for every delta that is a float64. What
+            the noise has beyond it is in `printed_noise_delta`.
 
     >>> round(printed_noise_reach(0.1), 6), round(printed_noise_reach(1e-5, 2.0), 6)
     (4.356574, 0.364732)
@@ -116,8 +114,6 @@ def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) ->
     low, high = map(math.log, REACH)
     if printed_noise_delta(REACH[0], delta, reward_range) > delta:
         return 0.0
-    if printed_noise_delta(REACH[1], delta, reward_range) <= delta:
-        return REACH[1]
     for _ in range(REACH_HALVINGS):
         middle = (low + high) / 2
         kept = printed_noise_delta(math.exp(middle), delta, reward_range) <= delta

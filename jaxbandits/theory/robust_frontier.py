@@ -3,8 +3,10 @@
 Formulas: docs/formulas/robust_frontier.md.
 """
 
+import bisect
 import functools
 import math
+import sys
 from typing import Annotated, Any
 
 import numpy as np
@@ -212,10 +214,7 @@ def geometric_bound(
     def rare(most: int) -> bool:
         return math.log(horizon) + (most + 1) * log_p <= math.log(LOST)
 
-    most = max(math.ceil((math.log(LOST) - math.log(horizon)) / log_p) - 1, 0)
-    while most > 0 and rare(most - 1):  # the logarithms are rounded
-        most -= 1
-    return most if rare(most) else most + 1
+    return bisect.bisect_left(range(sys.maxsize), True, key=rare)
 
 
 @declare(

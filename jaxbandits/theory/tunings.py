@@ -1,5 +1,6 @@
 """Tunings of Asi, Raman and Talwar (ICML 2025), on the host: K arms, N experts, T plays, n = epsilon T."""
 
+import bisect
 import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NoReturn
@@ -81,15 +82,11 @@ def refuse(
     Raises:
         ValueError: Always.
     """
-    low, high = sizes["T"], 2 * sizes["T"]
-    while high < 2**62 and not works(high):
-        low, high = high, 2 * high
-    while high - low > 1 and high < 2**62:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle, high)
+    horizons = range(2**62)
+    first = bisect.bisect_left(horizons, True, sizes["T"] + 1, key=works)
     given = ", ".join(f"{name} = {x:.6g}" if isinstance(x, float) else f"{name} = {x}" for name, x in sizes.items())
-    enlarge = f"the smallest T that works is {high}: enlarge the horizon"
-    change = enlarge if high < 2**62 else "no T works: change the others"
+    enlarge = f"the smallest T that works is {first}: enlarge the horizon"
+    change = enlarge if first in horizons else "no T works: change the others"
     raise ValueError(f"{what} at {given}; {change}, or give {remedy}")
 
 
@@ -168,7 +165,7 @@ def ftpl_tuning(num_arms: Arms, horizon: Plays, epsilon: Covered) -> dict[str, A
     n, tau = epsilon * horizon, window(epsilon)
     log_kn = _positive_log(k * n, f"epsilon T = {n:.4g}")
     first = math.sqrt(math.log(k) / (k * n + 10 * k * n * log_kn**2))
-    second = 1 / (math.sqrt(k * n) * (1 + 4 * max(math.log(n), 0.0)))
+    second = 1 / (math.sqrt(k * n) * (1 + 4 * math.log(n)))
     tries = _ceil_with_tolerance(math.sqrt(k * n))
     return {"learning_rate": min(first, second), "tries": tries, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
@@ -293,7 +290,7 @@ def batched_exp4_tuning(
         what += "; needed are < 1, <= T and <= 1"
         sizes = {"K": k, "N": n, "T": horizon, "epsilon": epsilon, "delta": delta}
         refuse(what, works, remedy="learning_rate, mixing and window", **sizes)
-    scale = 0.0 if math.isinf(epsilon) else 3 * k * math.sqrt(more) / (share * tau * epsilon)
+    scale = 3 * k * math.sqrt(more) / (share * tau * epsilon)
     return {"learning_rate": rate, "mixing": share, "window": tau, "noise_scale": scale}
 
 
@@ -316,4 +313,4 @@ def _positive_log(value: float, what: str) -> float:
 
 def _ceil_with_tolerance(value: float, rounding: float = 1e-9) -> int:
     nearest = round(value)
-    return nearest if abs(value - nearest) <= rounding * max(value, 1.0) else math.ceil(value)
+    return nearest if abs(value - nearest) <= rounding * value else math.ceil(value)

@@ -1,6 +1,7 @@
 """Statistics on synthetic results whose true means, differences and exponents are known."""
 
 import json
+import math
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 
 from jaxbandits import intervals, statistics
 from jaxbandits.reports.page import report
+from jaxbandits.selection import TAKERS
 from jaxbandits.sweeps.until_decided import SequentialTest
 
 TIMES = np.array([10, 30, 100, 300, 1000, 3000, 10_000])
@@ -47,25 +49,87 @@ def test_intervals_cover_their_mean_in_95_of_100_samples_and_one_seed_has_none()
     assert row["mean"] == pytest.approx(5.0) and np.isnan(row["ci_low"]) and np.isnan(row["ci_high"])
 
 
-def test_summary_has_one_regular_row_a_point():
-    ds = result([[4.0, 2.0, 1.0], [8.0, 8.0, 8.0]], grid={"epsilon": [0.1, 1.0, 10.0]})
-    frame = statistics.summary(ds)
-    rows = frame[["algorithm", "epsilon"]].itertuples(index=False, name=None)
-    assert list(rows) == [(a, e) for a in ("alg0", "alg1") for e in (0.1, 1.0, 10.0)]
-    lanes = ds["regret"].sel(algorithm="alg0", epsilon=1.0).values[:, -1]
-    expected = (200, lanes.mean(), np.median(lanes), np.quantile(lanes, 0.05), np.quantile(lanes, 0.95))
-    np.testing.assert_allclose(frame.loc[1, ["seeds", "mean", "median", "q05", "q95"]].astype(float), expected)
-    early = statistics.summary(ds, t=100)
-    np.testing.assert_allclose(early["mean"], frame["mean"] * 0.1, rtol=1e-12)  # (100 / 10,000) ** 0.5
+def test_every_column_of_a_summary_is_the_one_of_its_name():
+    ds = result([[4.0, 2.0, 1.0], [8.0, 7.0, 6.0]], seeds=9, sigma=0.8, grid={"epsilon": [0.1, 1.0, 10.0]})
+    counts = np.arange(54).reshape(2, 3, 9)
+    ds["nonfinite_rewards"] = (("algorithm", "epsilon", "seed"), counts)
+    ds["nonfinite_noise"] = (("seed", "algorithm"), counts[0, :2].T)
+    ds["nonfinite_means"] = ("algorithm", [1, 2])  # not over seeds: no column
+    ds["regret"][1, 2, 4, 2] = np.nan  # a row of its own
+    spent = {"epsilon_asked": ("epsilon", [0.1, 1.0, 9.0]), "epsilon_spent": ("algorithm", [0.5, 0.7])}
+    ds = ds.assign_coords(spent | {"delta_spent": (("epsilon", "algorithm"), [[1e-5, 2e-5], [3e-5, 4e-5], [0.0, 0.1]])})
+    names = ["algorithm", "epsilon", "seeds", "mean", "ci_low", "ci_high", "median", "q05", "q95"]
+    names += ["nonfinite_rewards", "nonfinite_noise"]
+    assert list(statistics.summary(ds)) == names == list(statistics.summary(ds.assign_attrs(guarantees="{}")))
+    frame = statistics.summary(ds.assign_attrs(guarantees='{"alg0": {}}'), t=100)
+    assert list(frame) == [*names, "epsilon_asked", "epsilon_spent", "delta_spent"]
+    for (a, e), row in zip(np.ndindex(2, 3), frame.itertuples(index=False, name=None), strict=True):
+        lane = ds["regret"].values[a, e, :, 2]
+        ends = stats.t.interval(0.95, 8, loc=lane.mean(), scale=stats.sem(lane))
+        quantiles = np.quantile(lane, [0.5, 0.05, 0.95])
+        counted = counts[a, e].sum(), counts[0, a].sum()
+        told = (0.1, 1.0, 9.0)[e], (0.5, 0.7)[a], ((1e-5, 3e-5, 0.0), (2e-5, 4e-5, 0.1))[a][e]
+        assert row[0] == f"alg{a}" and len(row) == 14
+        want = (10.0 ** (e - 1), 9, lane.mean(), *ends, *quantiles, *counted, *told)
+        np.testing.assert_allclose(row[1:], want, rtol=1e-12)
+    assert frame["mean"].isna().tolist() == [False] * 5 + [True]
 
 
-def test_summary_counts_non_finite_rewards_and_keeps_non_finite_regret():
-    ds = result([4.0, 2.0], seeds=5)
-    ds["nonfinite_rewards"] = (("algorithm", "seed"), [[0, 1, 2, 0, 0], [0, 0, 0, 0, 0]])
-    ds["regret"][1, 2, -1] = np.nan
-    frame = statistics.summary(ds)
-    assert frame["nonfinite_rewards"].tolist() == [3, 0]
-    assert np.isfinite(frame["mean"][0]) and np.isnan(frame["mean"][1])
+def test_every_column_of_a_comparison_is_the_one_of_its_name():
+    """With a tie, keys of others, a row that is not finite and one whose base is zero."""
+    rng = np.random.default_rng(5)
+    values = np.round(rng.lognormal(size=(3, 2, 5, 40, 1)), 1)
+    values[1, 1, 2, 3], values[:, 1, 4, 8] = np.inf, np.inf
+    values[1, 1, 3, :, 0] = np.tile([-1.0, 1.0], 20)
+    coords = {"algorithm": ["x", "y", "z"], "noise": ["g", "l"], "window": [1, 2, 5, 9, 11], "t": [7]}
+    ds = xr.Dataset({"regret": (("algorithm", "noise", "window", "seed", "t"), values)}, coords)
+    of_z = xr.DataArray([1.0, 2.0, 3.0, 4.0, 5.0], dims="window", attrs={TAKERS: '["z"]'})
+    of_y = xr.DataArray([5.0, 6.0, 7.0, 8.0, 9.0], dims="window", attrs={TAKERS: '["y", "z"]'})
+    ds = ds.assign_coords({"z.bonus": of_z, "y.bonus": of_y})
+    with pytest.warns(UserWarning, match="compare: intervals and p-values of ") as warned:
+        frame = statistics.compare(ds, ("x", {"noise": "l"}), ("y", {"noise": "l"}))
+    names = ["a", "b", "window", "y.bonus", "seeds", "difference", "ci_low", "ci_high", "relative", "p_value", "p_holm"]
+    assert list(frame) == [*names, "share_lower", "seeds_needed"]
+    p, needed = [], []
+    for w, row in enumerate(frame.to_dict("records")):
+        x, y = values[0, 1, w, :, 0], values[1, 1, w, :, 0]
+        assert (row["a"], row["b"], row["window"], row["seeds"]) == (
+            "x (noise = l)",
+            "y (noise = l)",
+            (1, 2, 5, 9, 11)[w],
+            40,
+        )
+        with np.errstate(invalid="ignore"):
+            test = stats.ttest_1samp(x - y, 0)
+            base = y.mean() if w != 3 else np.nan
+            wanted = [(x - y).mean(), *test.confidence_interval(), (x - y).mean() / base, test.pvalue, np.mean(x < y)]
+            wanted = [np.nan if w == 4 or (w == 2 and 0 < i < 5) else value for i, value in enumerate(wanted)]
+            needed.append(np.nan if w in (2, 4) else max(30, 25 * stats.skew(x - y) ** 2))
+        found = [row[name] for name in ("difference", "ci_low", "ci_high", "relative", "p_value", "share_lower")]
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+        p.append(row["p_value"])
+    np.testing.assert_allclose(frame["p_holm"], statistics.holm(p))
+    np.testing.assert_allclose(frame["seeds_needed"], needed)
+    few = np.array(needed) > 40
+    assert 0 < few.sum() < 3
+    assert np.any(values[0, 1] == values[1, 1])  # ties are on neither side
+    told = (
+        f"of {few.sum()} of 5 rows may be wrong with 40 seeds ({np.max(np.array(needed)[few]):,.0f} seeds would do, as "
+    )
+    told += (
+        "far as these show): run more of them, give interval='bootstrap-t' or 'anytime', or let seeds=jb.until(...) "
+    )
+    (warned,) = [x for x in warned if x.category is UserWarning]  # infinite less infinite is told by NumPy
+    assert str(warned.message) == f"compare: intervals and p-values {told}decide how many"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        single = statistics.compare(ds.isel(seed=[0]), ("x", {"noise": "g", "window": 5}), ["y", {"noise": "l"}])
+        assert single["a"][0] == "x (noise = g, window = 5)" and np.isinf(single["seeds_needed"][0])
+    for side in (("x",), ("x", "y"), 3, ("x", {}, {})):
+        with pytest.raises(ValueError, match=r"^b = .* must be a label, or \(label, \{key: value\}\) for one point"):
+            statistics.compare(ds, "x", side)
+    with pytest.raises(ValueError, match=r"^a = 'u' must be one of 'x', 'y', 'z'"):
+        statistics.compare(ds, "u", "x")
 
 
 def test_tied_keys_ride_along():
@@ -153,19 +217,60 @@ def test_slope_is_the_exponent_and_a_wrong_theory_lies_outside():
     assert (frame["ci_high"] - frame["ci_low"]).between(0.001, 0.05).all()
 
 
-def test_bootstrap_interval_of_a_slope_covers():
-    covered, widths, slopes = [], [], []
-    for i in range(200):
-        ds = result(100.0 * np.array([[1.0, 0.1, 0.01]]), grid={"epsilon": [0.1, 1.0, 10.0]}, seeds=40,
-                    rng=np.random.default_rng(i), times=np.array([10]))  # fmt: skip
-        row = statistics.slope(ds, "epsilon").iloc[0]
-        covered.append(row["ci_low"] <= -1.0 <= row["ci_high"])
-        widths.append(row["ci_high"] - row["ci_low"])
-        slopes.append(row["slope"])
-    # The percentile bootstrap of 40 seeds is a little narrow; four standard errors of 200 are 0.06.
-    assert 0.87 < np.mean(covered) < 0.99
-    # 3.92 standard errors wide: an interval of 90% would have 3.29
-    assert np.mean(widths) / np.std(slopes) == pytest.approx(3.92, rel=0.1)
+def test_slopes_are_those_of_polyfit_on_the_points_that_are_fitted():
+    """Which they are: positive and finite ones, and of plays the last decade or those from t_min on."""
+    rng, x = np.random.default_rng(2), np.array([1.0, 3.0, 10.0, 30.0, 100.0])
+    y = rng.lognormal(size=(6, 5))
+    y[1, 0], y[2, [1, 3]], y[3, 1:], y[4] = 0.0, -1.0, 0.0, 0.0
+    want = [np.polyfit(np.log(x[use]), np.log(row[use]), 1)[0] if use.sum() > 1 else np.nan
+            for row, use in zip(y, y > 0, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(statistics.log_slopes(x, y), want, rtol=1e-10)
+    assert np.isnan(statistics.log_slopes(np.full(5, 3.0), y[:1])).all()  # one place
+    values = rng.lognormal(size=(4, 7))
+    t = TIMES.astype(float)
+    for over, t_min, places, keep in (
+        ("t", None, t, t >= 1000), ("t", 300, t, t >= 300), ("t", 301, t, t >= 1000), ("window", None, t, t > 0),
+        ("window", None, np.array([-1.0, 0.0, 1.0, 2.0, np.inf, np.nan, 9.0]),
+            [False, False, True, True, False, False, True]),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(statistics.points_to_fit(values, places, over, t_min), keep)
+    values[:, 5], values[0, 4], values[:, 3] = np.nan, np.nan, [-1.0, -2.0, 1.0, 1.0]
+    values[:, 6] = np.nan  # padded: the decade is that before 1,000, whose mean is NaN
+    assert statistics.points_to_fit(values, t, "t").tolist() == [False] * 2 + [True] + [False] * 4
+    assert statistics.points_to_fit(values, t, "window").tolist() == [True] * 3 + [False] * 4
+
+
+def test_the_interval_of_a_slope_is_that_of_500_resamples():
+    ds = result([[5.0, 3.0, 1.0], [2.0, 2.5, 1.5]], seeds=8, sigma=0.9, grid={"gap": [1, 2, 5]})
+    weights = np.random.default_rng(0).multinomial(8, np.full(8, 1 / 8), size=500)
+    for over, x, key in (("gap", np.array([1.0, 2.0, 5.0]), []), ("t", TIMES[4:], ["gap"])):
+        frame = statistics.slope(ds, over, theory={"alg1": 0.25})
+        assert list(frame) == ["algorithm", *key, "points", "seeds", "slope", "ci_low", "ci_high", "theory"]
+        assert (frame["points"] == 3).all() and (frame["seeds"] == 8).all()
+        curves = ds["regret"].values[..., -1] if over == "gap" else ds["regret"].values[..., 4:]
+        curves = curves.transpose(0, 2, 1) if over == "gap" else curves.reshape(6, 8, 3)
+        for row, values in zip(frame.to_dict("records"), curves, strict=True):
+            fit = lambda y: np.polyfit(np.log(x), np.log(y), 1)[0]  # noqa: B023
+            ends = np.quantile([fit(w @ values) for w in weights], [0.025, 0.975])
+            np.testing.assert_allclose([row["slope"], row["ci_low"], row["ci_high"]], [fit(values.mean(0)), *ends])
+            assert row["theory"] == 0.25 if row["algorithm"] == "alg1" else np.isnan(row["theory"])
+    assert statistics.slope(ds.isel(seed=[0]))[["ci_low", "ci_high"]].isna().all(axis=None)
+    named = ds.rename(gap="kind").assign_coords(kind=["a", "b", "c"])
+    few = ds.copy(deep=True)
+    few["regret"][0, 1] = -1.0
+    for wrong, given, told in (
+        (ds, {"over": "u"}, "^over = 'u' must be one of 't', 'gap'"),
+        (ds, {"over": "gap", "t_min": 5}, r"^t_min = 5 applies to over='t' only: leave it out with over='gap'$"),
+        (named, {"over": "kind"}, r"^over = 'kind' is not numeric \(a, b, c\): choose another of t, kind$"),
+        (ds, {"theory": {"alg2": 1.0}}, "^a label of theory = 'alg2' must be one of 'alg0', 'alg1'"),
+        (few, {}, r"^slope against 't' needs two points with positive mean regret, \{'algorithm': 'alg0', 'gap': 2\} "
+            "has 0: "
+            "lower t_min or run more checkpoints, or select the others first$"),
+        (few.isel(gap=[1, 2]), {"over": "gap"}, r"\{'algorithm': 'alg0'\} has 1: run more values, or select"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=told):
+            statistics.slope(wrong, **given)
+    statistics.slope(ds.isel(gap=[1, 2]), "gap")  # two points are enough
 
 
 def test_slope_leaves_out_zero_regret_and_infinite_epsilon_and_repeats():
@@ -188,6 +293,53 @@ def test_markdown_table_has_a_column_a_value():
     half = (row["ci_high"] - row["ci_low"]) / 2
     assert lines[2].endswith(f"| {row['mean']:.3f} ± {half:.3f} |")  # two digits of the half-width, 0.08
     assert lines[-1] == "Mean ± half-width of the 95% interval over 200 seeds; window = 3."
+
+
+def test_tables_to_the_letter():
+    """Two digits of a half-width, which is t_0.975 sqrt(2) s / sqrt(2) for the seeds m - s and m + s."""
+    pairs = lambda *rows: np.array([[m - s, m + s] for m, s in rows])
+    values = np.stack([
+        pairs((1234.0, 10 / 12.7062), (5.0, 0.0), (0.1234567, 0.001)), pairs((3.0, 1.0), (-7.0, 100.0), (np.nan, 1.0)),
+    ])  # fmt: skip
+    coords = {"algorithm": ["_a", "=b"], "k|y": ["g", "l", "m"], "w": [4], "t": [9]}
+    ds = xr.Dataset({"regret": (("algorithm", "k|y", "w", "seed", "t"), values[:, :, None, :, None])}, coords)
+    assert statistics.table(ds).splitlines() == [
+        r"| algorithm | k\|y = g | k\|y = l | k\|y = m |", "|---|---|---|---|",
+        "| _a | 1,234 ± 10 | 5.0 ± 0.0 | 0.123 ± 0.013 |", "| '=b | 3 ± 13 | -7 ± 1,271 | nan |", "",
+        "Mean ± half-width of the 95% interval over 2 seeds; w = 4. Of fewer than 30 seeds, intervals may miss the "
+        "mean more often.",
+    ]  # fmt: skip
+    both = ds.isel(t=[0, 0]).rename(t="u").assign_coords(u=[1, 2]).expand_dims(t=[9]).transpose(..., "seed", "t")
+    lines = statistics.table(both.isel({"k|y": [0, 1]}), "latex").splitlines()
+    assert lines == [
+        "% Mean and half-width of the 95% interval over 2 seeds; w = 4. Of fewer than 30 seeds, intervals may miss the "
+        "mean more often.",
+        r"\begin{tabular}{llrr}", r"algorithm & k|y & u = 1 & u = 2 \\", r"\hline",
+        r"\_a & g & $1{,}234 \pm 10$ & $1{,}234 \pm 10$ \\", r"\_a & l & $5.0 \pm 0.0$ & $5.0 \pm 0.0$ \\",
+        r"=b & g & $3 \pm 13$ & $3 \pm 13$ \\", r"=b & l & $-7 \pm 1{,}271$ & $-7 \pm 1{,}271$ \\", r"\end{tabular}",
+    ]  # fmt: skip
+    alone = statistics.table(ds.isel(seed=[0], w=0, drop=True))
+    assert alone.endswith("| '=b | 2 | -107 | nan |\n\nRegret of one seed, hence no interval.")
+    assert alone._repr_markdown_() == repr(alone) == str(alone)
+    latex = statistics.table(ds, "latex")
+    assert latex._repr_markdown_() == f"```latex\n{latex}\n```"
+    wide = lambda n: statistics.table(result(np.ones((1, n)), grid={"w": np.arange(n)})).splitlines()[0]
+    assert wide(8).count("|") == 10 and wide(9) == "| algorithm | w | regret |"
+    with pytest.raises(ValueError, match=r"^format = 'html' must be one of 'markdown', 'latex'"):
+        statistics.table(ds, "html")
+
+
+def test_a_table_doubts_its_intervals_where_seeds_are_few_or_skewed():
+    rng, skewed = np.random.default_rng(0), np.where(np.arange(40) == 7, 99.0, -1.0)
+    normal, constant = rng.normal(size=40), np.ones(40)
+    doubt = lambda *rows: statistics._doubt(np.array(rows))
+    assert doubt(normal, constant) == doubt(normal[:1]) == doubt(skewed[:30]).replace(" 1 of 1", "")[:0] == ""
+    few = " Of fewer than 30 seeds, intervals may miss the mean more often."
+    assert doubt(normal[:2]) == doubt(normal[:29]) == few and doubt(normal[:30]) == ""
+    most = 25 * max(stats.skew(skewed), stats.skew(skewed + normal)) ** 2
+    told = " 2 of 4 intervals may miss the mean more often, as regret is skewed over seeds: "
+    told += f"{most:,.0f} of them would do, as far as these show."
+    assert doubt(normal, skewed, skewed + normal, constant) == told
 
 
 def test_latex_table_escapes_labels_and_balances_and_many_values_become_rows():
@@ -283,6 +435,65 @@ def test_ways_hold_where_they_say_so_and_find_what_there_is():
     assert bootstrap < student
 
 
+def literal_bootstrap_t(row):
+    """Student's ratio of each of 1,999 resamples, one after the other."""
+    seeds = len(row)
+    mean, error, ratios = row.mean(), stats.sem(row), []
+    for counts in np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=1999):
+        again = np.repeat(row, counts)
+        equal, away = np.ptp(again) == 0, again.mean() - mean
+        ratios.append(
+            (0.0 if abs(away) < 1e-12 else math.copysign(math.inf, away))
+            if equal
+            else away / again.std(ddof=1) * math.sqrt(seeds)
+        )
+    ratios = np.sort(ratios)
+    tails = np.sum(ratios <= mean / error), np.sum(ratios >= mean / error)
+    p = max(min(1.0, 2 * (1 + min(tails)) / 2000), 2.0 ** (1 - np.sum(row != 0)), 0.0)
+    return mean - ratios[-50] * error, mean - ratios[49] * error, p
+
+
+def test_each_way_by_its_definition():
+    rng = np.random.default_rng(4)
+    rows = np.stack([rng.lognormal(size=12) - shift for shift in (0.2, 1.6)])
+    np.testing.assert_allclose(
+        intervals.of_mean(rows, "bootstrap-t"), np.transpose([literal_bootstrap_t(row) for row in rows]), rtol=1e-9
+    )
+    for few in ([1.0, 4.0, 2.5], [0.0, 0.0, 1.0, 3.0, 0.0]):  # resamples of one seed: ratios without a spread
+        np.testing.assert_allclose(intervals.of_mean(few, "bootstrap-t"), literal_bootstrap_t(np.array(few)), rtol=1e-9)
+    for row in rows:
+        test = stats.ttest_1samp(row, 0)
+        np.testing.assert_allclose(
+            intervals.of_mean(row, "student"), (*test.confidence_interval(), test.pvalue), rtol=1e-9
+        )
+    shapes = [x.shape for x in intervals.of_mean(rows.reshape(2, 1, 12), "student")]
+    assert shapes == [(2, 1)] * 3
+    for wrong in ([1.0], [1.0, np.nan, 2.0], [1.0, 2.0, np.inf]):
+        assert np.isnan(intervals.of_mean(wrong, "student")).all()
+    # no p-value is below that of the signs: 2^(1 - m)
+    for row, least in (
+        ([1.0, 1.0001], 0.5),
+        ([1.0, 1.001, 0.999, 0.0, 0.0], 0.25),
+        ([2.0] * 8, 2.0**-7),
+        ([0.0] * 3, 1.0),
+    ):
+        *ends, p = intervals.of_mean(row, "student")
+        assert p == least
+        assert np.isnan(ends).all() == (np.ptp(row) == 0)
+    # the ends of `anytime` are the means at which its p-value is 5%, and it falls outwards
+    values = np.stack([rng.normal(0.3, 2.0, size=100), rng.lognormal(size=100), 1e4 + rng.normal(size=100)])
+    low, high, p = intervals.of_mean(values, "anytime")
+    level = lambda mean: intervals.of_mean(values - mean[:, None], "anytime")[2]
+    for end, outwards in ((low, -1.0), (high, 1.0)):
+        np.testing.assert_allclose(level(end), 0.05, rtol=1e-6)
+        assert (level(end + outwards * 0.01) < 0.05).all() and (level(end - outwards * 0.01) > 0.05).all()
+    assert np.isfinite(intervals.of_mean(values[:, :64], "anytime")).all()
+    assert (level(low * 0)[:2] == p[:2]).all() and (level(values.mean(-1)) == 1).all()
+    many = np.stack([rng.normal(size=50), rng.lognormal(size=50), np.ones(50), np.r_[np.nan, np.ones(49)]])
+    want = [30.0, 25 * stats.skew(many[1]) ** 2, np.inf, np.nan]
+    np.testing.assert_allclose(intervals.seeds_needed(many), want, rtol=1e-12)
+
+
 def test_anytime_is_the_law_of_until():
     """At the seeds of a look, the p-value is that of the sequential test which looks once."""
     differences = np.random.default_rng(3).normal(0.2, 1.0, 200)
@@ -329,6 +540,11 @@ def test_the_interval_of_a_ratio_holds_it_in_95_of_100_and_uses_the_pairs():
     shared = rng.normal(size=(4_000, 12))
     a, b = 6.0 + 2.0 * shared + 0.5 * rng.normal(size=shared.shape), 3.0 + shared
     ratio, low, high = intervals.of_ratio(a, b)
+    np.testing.assert_allclose(ratio, a.mean(-1) / b.mean(-1))
+    for end in (low, high):  # where Student's interval of a - f b ends at zero
+        away = (a - end[:, None] * b)[np.isfinite(end)]
+        ends = np.abs(away.mean(-1)) / stats.sem(away, axis=-1)
+        np.testing.assert_allclose(ends, stats.t.ppf(0.975, 11), rtol=1e-6)
     share = np.mean((low <= 2.0) & (2.0 <= high))
     assert abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05 / len(a)) and np.all((low <= ratio) & (ratio <= high))
     unpaired = intervals.of_ratio(a, np.roll(b, 1, axis=-1))
