@@ -48,9 +48,8 @@ def _log_delta(ratio: float, epsilon: float) -> float:
         difference = ratio / 2 * float(_WEIGHTS @ (1 - x * _mills(x)))
     else:
         difference = _mills(near) - _mills(far)
-    # beyond the reach of a float the slope is 1 / x^2 and what is left of it is rounding
-    difference = max(difference, ratio / (1 + far) ** 4)
-    return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(difference)
+    # beyond the reach of a float nothing is left of it but rounding, and its size does not matter
+    return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(max(difference, 5e-324))
 
 
 def _root(function: Callable[[float], float], low: float, high: float, absolute: float) -> float:

@@ -1,16 +1,22 @@
 """Scales of noise against root finding and docs/formulas/byzantine.md#calibrations; the tree against a literal one."""
 
+import itertools
 import math
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.stats import norm
 from uncompiled import uncompiled
 
 from jaxbandits import mechanisms as m
+from jaxbandits.mechanisms import gaussian, pure
+from jaxbandits.mechanisms.tree import node_scale
 
+INF = math.inf
 
 def least_delta(ratio, epsilon):
     """The least delta by integrating the excess of one density over the other."""
@@ -32,13 +38,71 @@ def test_analytic_scale_is_the_root(epsilon, delta):
         assert m.gaussian_scale(3.0, epsilon, delta) == 3 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
+@pytest.mark.parametrize("ratio", [1e-4, 0.01, 0.49, 0.5, 0.51, 1.0, 3.0, 30.0])
+def test_deltas_and_epsilons_of_every_size_of_noise(ratio):
+    """On both sides of every case of the formula: losses below and above epsilon at the centre, ratios around 1/2."""
+    for epsilon in (0.0, 1e-3 * ratio, ratio * ratio / 2, 0.7 * ratio + ratio * ratio / 2, 8 * ratio):
+        delta = m.gaussian_delta(0.7 * ratio, 0.7, epsilon)
+        assert delta == pytest.approx(least_delta(ratio, epsilon), rel=1e-8)
+        found = m.gaussian_epsilon(0.7 * ratio, 0.7, min(delta, 1 - 1e-12))
+        assert found == pytest.approx(epsilon, rel=1e-6, abs=1e-6 * ratio) or delta > 1 - 1e-12
+    covers = math.erf(ratio / math.sqrt(8))  # delta at epsilon = 0
+    if ratio < 3:
+        assert m.gaussian_epsilon(ratio, 1.0, covers * (1 + 1e-9)) == 0 < m.gaussian_epsilon(ratio, 1.0, covers * 0.999)
+
+
+ROOTS = [
+    lambda x: x**3 - 2, lambda x: math.exp(x) - 5, lambda x: math.tanh(3 * (x - 0.3)), lambda x: (x - 0.7) ** 3,
+    lambda x: 0.25 - x, lambda x: 2.0 - x, lambda x: x + 1,
+    lambda x: math.atan(50 * (x + 0.4)) + 0.01 * x, lambda x: (x - 0.1) * abs(x - 0.1) * math.exp(x), lambda x: 1 / (x - 0.6) - 9,
+    lambda x: 1e-30 * (math.exp(30 * x) - 2), lambda x: math.log(x + 1.001) + x**7, lambda x: x - 1e-14,
+]  # fmt: skip
+
+
+def test_roots_are_looked_for_where_scipy_looks():
+    """Brent's method, point for point."""
+    for function, (low, high), most in itertools.product(ROOTS, [(-1.0, 2.0), (0.61, 2.0)], [1e-15, 1e-300, 0.03]):
+        if function(low) * function(high) > 0:
+            continue
+        points = [], []
+        ours = gaussian._root(lambda x: points[0].append(x) or function(x), low, high, most)
+        assert ours == brentq(lambda x: points[1].append(x) or function(x), low, high, xtol=most, rtol=1e-15, maxiter=999)
+        assert points[0] == points[1]
+
+
 def test_limits_of_the_gaussian():
-    assert [m.gaussian_scale(1.0, math.inf, 1e-5, rule) for rule in ("classic", "analytic", "zcdp")] == [0, 0, 0]
-    assert m.gaussian_epsilon(1.0, 0.0, 1e-5) == math.inf
-    assert m.gaussian_epsilon(1.0, math.inf, 1e-5) == 0 == m.gaussian_epsilon(1.0, 1e6, 1e-5)  # delta alone covers it
-    assert m.gaussian_scale(1.0, 1e-300, 1e-5, "zcdp") == pytest.approx(math.sqrt(2 * math.log(1e5)) * 1e300)
+    assert [m.gaussian_scale(1.0, INF, 1e-5, rule) for rule in ("classic", "analytic", "zcdp")] == [0, 0, 0]
+    assert m.gaussian_epsilon(1.0, 0.0, 1e-5) == INF == m.zcdp_rho(INF, 1e-5)
+    assert m.gaussian_epsilon(1.0, INF, 1e-5) == 0 == m.gaussian_epsilon(1.0, 1e6, 1e-5)  # delta alone covers it
+    assert [m.gaussian_delta(3.0, scale, 1.0) for scale in (0.0, INF, 1e-60)] == [1.0, 0.0, 1.0]
+    # so little noise that epsilon is half the ratio's square
+    assert m.gaussian_epsilon(3.0, 1e-60, 1e-5) == pytest.approx(4.5e120)
+    assert [m.gaussian_delta(3.0, 1e-60, epsilon) for epsilon in (4.4e120, 4.6e120)] == [1.0, 0.0]
+    assert m.gaussian_scale(3.0, 2e120, 1e-5, "analytic") == pytest.approx(1.5e-60)
+    assert m.gaussian_scale(3.0, 2e90, 1e-5, "analytic") == pytest.approx(1.5e-45)
+    assert m.gaussian_scale(3.0, 1e-300, 1e-5, "zcdp") == pytest.approx(3 * math.sqrt(2 * math.log(1e5)) * 1e300)
+    assert m.gaussian_scale(3.0, 2.0, 1e-5, "zcdp") == pytest.approx(3 / math.sqrt(2 * m.zcdp_rho(2.0, 1e-5)))
     rho = m.zcdp_rho(2.0, 1e-6)
     assert rho + 2 * math.sqrt(rho * math.log(1e6)) == pytest.approx(2.0)  # Bun and Steinke's conversion back
+    with pytest.raises(ValueError, match=r'epsilon = 1.01.*beyond 1 the classic rule is not proven: use rule="analytic'):
+        m.gaussian_scale(1.0, 1.01, 1e-5)
+    claimed = [gaussian.default_delta(*given) for given in ((None, 100), (None, 20_000), (0.3, 9), (None, 9, 1e-5))]
+    assert claimed == [1e-3, 5e-5, 0.3, 1e-5]
+
+
+def test_pure_mechanisms_by_hand():
+    assert [m.laplace_scale(3.0, 0.5), m.laplace_scale(3.0, INF)] == [6.0, 0.0]
+    assert pure.response_bound(0.7) == pytest.approx((math.exp(0.7) + 1) / (math.exp(0.7) - 1))
+    assert pure.response_bound(INF) == 1.0
+    respond = uncompiled(m.randomized_response)
+    scale = np.float32([0.5, 2.0, 0.0, 1e-35])
+    for value in (0.0, 0.3, 1.0):
+        flip = np.array([1 / (1 + math.exp(2)), 1 / (1 + math.exp(0.5)), 0, 0])
+        edge = flip + (1 - 2 * flip) * value  # the probability of a bit
+        one, none = (1 - flip) / (1 - 2 * flip), -flip / (1 - 2 * flip)
+        np.testing.assert_allclose(edge * one + (1 - edge) * none, value, atol=1e-12)  # no bias
+        for uniform, told in ((edge - 1e-5, one), (edge + 1e-5, none)):
+            np.testing.assert_allclose(respond(np.float32(uniform), np.full(4, value, np.float32), scale), told, rtol=1e-5)
 
 
 def test_figures_of_the_calibrations():
@@ -62,6 +126,27 @@ def test_figures_of_the_calibrations():
         tree, increment = m.tree_scale(1.0, K - 1, 1.0, 1e-3), m.tree_scale(1.0, K - 1, 1.0, 1e-3, form="increment")
         bits = sum(n.bit_count() for n in range(K))
         assert round(tree**2 * bits / (increment**2 * K * (K - 1) / 2), 2) == wanted
+
+
+def test_trees_by_hand():
+    numbers = (0, 1, 2, 3, 4, 5, 8, 9)
+    assert [m.tree_levels(n) for n in numbers] == [0, 1, 2, 2, 3, 3, 4, 4]  # nodes that a message lies in
+    assert [m.tree_levels(n, "zcdp") for n in numbers] == [0, 1, 2, 2, 3, 3, 4, 4]
+    assert [m.tree_levels(n, "paper") for n in numbers] == [0] + [1 + math.ceil(math.log2(n)) for n in numbers[1:]]
+    assert node_scale(2.5, 1.5, 0.02) == m.gaussian_scale(6**0.5 * 2.5, 1.5, 0.02, "analytic")
+    assert node_scale(2.5, 1.5, 0.02, "zcdp") == m.gaussian_scale(6**0.5 * 2.5, 1.5, 0.02, "zcdp")
+    assert node_scale(2.5, 1.5, 0.02, "paper") == pytest.approx(8 * 2.5 * math.log(200) / 1.5)
+    assert node_scale(2.5, INF, 0.02, "paper") == 0
+    for form, releases, nodes in [("tree", 5, 3), ("tree", 0, 0), ("increment", 5, 1), ("increment", 0, 0)]:
+        event, running = m.tree_event(2.5, releases, 1.7, form=form), form == "tree"
+        what = "node of a binary tree" if running else "message"
+        assert event == m.gaussian_event(what, 6**0.5 * 2.5, 1.7, nodes, running=running)
+        spent = m.gaussian_epsilon(6**0.5 * 2.5, 1.7 / math.sqrt(nodes), 0.02) if nodes else 0.0
+        assert m.tree_epsilon(2.5, releases, 1.7, 0.02, form=form) == pytest.approx(spent)
+    for form, shapes in (("tree", [(2, 3), (2, 3), (3, 3), (4, 3)]), ("increment", [(3,)] * 4)):
+        trees = [m.tree(n, (3,), form) for n in (0, 1, 2, 7)]
+        assert [uncompiled(lambda tree=tree: tree.init(jnp.float32))().shape for tree in trees] == shapes
+    assert trees[0].noise("any state", 3) == "any state"
 
 
 def test_nothing_released_and_no_noise():

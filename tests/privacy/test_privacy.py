@@ -3,16 +3,18 @@
 import math
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits import mechanisms as m
 from jaxbandits.catalogue import case
 from jaxbandits.commands import listing
+from jaxbandits.mechanisms import composition, loss_distribution
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import epsilon_or_nan, ledger
 
@@ -46,6 +48,141 @@ def test_by_hand():
     mixed = m.compose([three, four, rest, one], 1e-4)  # the Gaussian ones keep what the others leave of delta
     added = 1.4 + 0.5 + m.gaussian_epsilon(0.5, 1.0, 6e-5)
     assert mixed[1] == 1e-4 and 0.9 * added < mixed[0] < added  # their losses are seldom all large at once
+
+
+def test_events_and_costs_by_hand():
+    """Each number from the formula of its docstring; several events of unequal sizes and counts."""
+    laplace = m.laplace_event("x", np.array([3.0, 1.0]), np.array([4.0, 0.5]), 2, running=True)
+    assert laplace == m.Event("laplace", "x", 1.0, 0.5, 2, epsilon=2.0, largest=3.0, running=True)
+    assert m.gaussian_event("y", 3.0, 4.0, 5, running=True)[:5] == ("gaussian", "y", 3.0, 4.0, 5)
+    assert m.gaussian_event("y", 3.0, 4.0, running=True).running and not m.gaussian_event("y", 3.0, 4.0).running
+    other = m.other_event("kind", "z", 0.5, 1e-3, sensitivity=2.0, scale=3.0, times=4)
+    assert other == m.Event("kind", "z", 2.0, 3.0, 4, epsilon=0.5, delta=1e-3, largest=other.largest)
+    # 2^bits / (1 + e^epsilon) uniforms flip a bit: 1.9, 1.2, 1.5, 0.8 and 0.7 milli of 16, 16, 32, 16 and 16
+    for epsilon, bits, flipped in ((2.0, 4, 2), (2.5, 4, 1), (3.0, 5, 2), (3.0, 4, 1), (10.0, 4, 0)):
+        spent = max(epsilon, math.log((2**bits - flipped) / flipped)) if flipped else INF
+        event = m.response_event("bit", 1 / epsilon, 3, bits=bits)
+        assert event == m.Event("randomized_response", "bit", 1.0, 1 / epsilon, 3, epsilon=pytest.approx(spent)), epsilon
+        assert m.response_event("bit", 1 / epsilon).epsilon == pytest.approx(epsilon)
+    assert [m.response_event("bit", scale, bits=4).epsilon for scale in (0.0, INF, 1e-3)] == [INF, 0.0, INF]
+    normal = [m.gaussian_event("x", 3.0, 10.0, 2), m.gaussian_event("y", 0.4, 1.0)]
+    free = m.laplace_event("w", 0.0, 1.0)
+    assert m.gdp([*normal, free]) == pytest.approx(math.sqrt(2 * 0.09 + 0.16)) and m.gdp([free]) == 0
+    assert m.gdp([other._replace(epsilon=0.0)]) == INF == m.gdp([laplace]) == m.zcdp([other])
+    assert m.zcdp([*normal, laplace, free]) == pytest.approx((2 * 0.09 + 0.16 + 2 * 4) / 2)
+    assert m.gdp([other._replace(times=0)]) == 0 == m.zcdp([other._replace(times=0)])
+    silent = m.gaussian_event("y", 0.0, 1.0)
+    assert m.compose([silent], 0.1) == (0.0, 0.1) and m.compose([silent, other._replace(times=1)], 0.1) == (0.5, 0.1)
+    assert m.compose([*normal, other], 4e-3 + 1e-5)[0] <= 2 + m.gaussian_epsilon(math.sqrt(0.34), 1.0, 1e-5)
+    with pytest.raises(ValueError, match=r"^delta = -0.003.* Gaussian noise has no pure guarantee$"):
+        m.compose([*normal, other], 1e-3)
+    with pytest.raises(ValueError, match="times = -1"):
+        m.compose([laplace._replace(times=-1)])
+    for epsilon, count, delta in ((0.01, 10_000, 1e-3), (0.3, 100, 0.02), (0.5, 4, 1e-3)):
+        closed = 3 / 2 * count * epsilon**2 + epsilon * math.sqrt(6 * count * math.log(1 / delta))
+        assert jb.theory.composed_epsilon(epsilon, count, delta) == pytest.approx(min(closed, count * epsilon))
+
+
+def test_claims_of_a_guarantee_and_of_what_is_wrapped():
+    class Params(NamedTuple):
+        delta: float
+        mechanism_scale: float = 3.0
+
+    event = m.gaussian_event("sum", 1.0, 2.0)
+    claim = m.guarantee(
+        "central", "user", lambda params: (event,), composition.view_released, delta=composition.delta_of_params,
+        scales=("noise", "mechanism_scale"), bound=2.0,
+    )  # fmt: skip
+    assert claim[:2] == ("central", "user") and (claim.scales, claim.bound) == (("noise", "mechanism_scale"), 2.0)
+    assert claim.spend(Params(1e-3)) == (m.gaussian_epsilon(1.0, 2.0, 1e-3), 1e-3)
+    assert claim.events(Params(1e-3)) == (event,) and claim.view("message", "released", "action") == "released"
+    plain = m.guarantee("local", "reward", lambda params: (m.laplace_event("x", 1.0, 2.0),), composition.view_message)
+    assert plain.spend(None) == (0.5, 0.0) and plain.view("message", "released", "action") == "message"
+    assert (plain.scales, plain.bound) == (("mechanism_scale",), INF)
+    assert composition.scale_mechanism(Params(0.1), 2.0) == Params(0.1, 6.0) and composition.scale_mechanism((), 2.0) == ()
+    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.5)
+    assert epsilon_or_nan(made._replace(guarantee=made.guarantee._replace(claimed=9.0))) == 1.5
+    made = made._replace(config={}, guarantee=made.guarantee._replace(claimed=9.0))
+    assert epsilon_or_nan(made) == 9.0 and math.isnan(epsilon_or_nan(made._replace(guarantee=plain)))
+
+
+# ---------------------------------------------------------------- losses on a grid
+
+
+def exact_deltas(release, epsilon):
+    """The least delta of one release at epsilon [n], of any sign, in closed form."""
+    r, e = release.size, np.exp(epsilon)
+    if release.kind == "gaussian":
+        return stats.norm.cdf(r / 2 - epsilon / r) - e * stats.norm.cdf(-r / 2 - epsilon / r)
+    if release.kind == "laplace":
+        inside = 1 - np.exp((np.clip(epsilon, -r, r) - r) / 2)
+    else:
+        inside = (np.exp(r) - e) / (1 + np.exp(r))
+    return np.where(epsilon >= r, 0, np.where(epsilon <= -r, 1 - e, inside))
+
+
+@pytest.mark.parametrize(("kind", "r", "step"), [
+    ("laplace", 1.3, 0.07), ("laplace", 0.03, 0.07), ("pure", 1.3, 0.07), ("pure", 0.7, 0.07), ("gaussian", 1.3, 0.07),
+    ("gaussian", 0.4, 0.01), ("gaussian", 4.0, 0.03),
+])  # fmt: skip
+def test_a_release_on_the_grid_costs_what_it_costs(kind, r, step, monkeypatch):
+    """Exactly at the grid's points, and Gaussian ones as much as they cost up to a step before."""
+    monkeypatch.setattr(loss_distribution, "GRID_POINTS", 4096)
+    release, tail = loss_distribution.Release(kind, 0.0, r, 1), 1e-9
+    index = np.fft.fftfreq(4096, 1 / 4096)
+    order = np.argsort(index)
+    losses, mass = step * index[order], loss_distribution._on_grid(release, step, tail)[order]
+    where = np.abs(losses) <= 1.5 * r + 0.2
+    epsilons = losses[where]
+    deltas = np.array([mass @ np.maximum(1 - np.exp(e - losses), 0) for e in epsilons])
+    exact = exact_deltas(release, epsilons)
+    if kind == "gaussian":
+        before = exact_deltas(release, epsilons - step)
+        assert (deltas >= exact - 2 * tail).all() and (deltas <= before).all()
+        assert 1 - 2 * tail <= mass.sum() <= 1
+    else:
+        np.testing.assert_allclose(deltas, exact, atol=1e-12)
+        assert mass.sum() == pytest.approx(1)
+    middle = (np.arange(-60_000, 60_000) + 0.5) * 1e-3  # E[loss] from deltas: of P(loss > epsilon) the integral
+    density = -np.diff(exact_deltas(release, np.append(middle - 5e-4, middle[-1] + 5e-4))) / 1e-3
+    above = exact_deltas(release, middle) + density  # P(loss > epsilon) = delta - d delta / d epsilon
+    mean = np.sum(np.where(middle > 0, above, above - 1)) * 1e-3
+    assert loss_distribution._mean(release) == pytest.approx(mean, abs=2e-3 * r)
+
+
+def test_how_far_the_sum_of_losses_may_lie_above_its_mean():
+    releases = loss_distribution.Release("pure", 0.0, 0.3, 7), loss_distribution.Release("gaussian", 0.0, 0.5, 1)
+    wanted = math.sqrt(2 * (7 * 0.31**2 + 0.51**2) * math.log(1e6))
+    assert loss_distribution._reach(releases, 0.01, 1e-6) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "own", "times", "delta"),
+    [(0.1, 0.0, 200, 1e-5), (1.0, 0.0, 8, 1e-3), (0.05, 1e-4, 300, 0.05), (3.0, 1e-9, 40, 1e-6), (0.4, 0.0, 2, 0.3),
+     (9.0, 0.0, 30, 1e-3)],
+)  # fmt: skip
+def test_pure_releases_cost_what_the_binomial_law_says(epsilon, own, times, delta):
+    """Kairouz, Oh and Viswanath 2015, Theorem 3.3, by its sum: from above, and within 1e-3 where deltas are added."""
+    k = np.arange(times + 1)
+    loss, law = epsilon * (times - 2 * k), stats.binom(times, 1 / (1 + math.exp(epsilon))).pmf(k)
+    never = 1 - (1 - own) ** times
+
+    def least(left):
+        """The epsilon at which the finite losses cost what is left of delta."""
+        excess = lambda at: law @ np.maximum(1 - np.exp(at - loss), 0) - left
+        return optimize.brentq(excess, 0.0, epsilon * times, xtol=1e-12) if excess(0) > 0 else 0.0
+
+    found = loss_distribution.compose_losses((loss_distribution.Release("pure", own, epsilon, times),), delta)
+    assert least((delta - never) / (1 - never)) <= found <= least(delta - never) * (1 + 1e-3) + 1e-6
+
+
+def test_where_losses_are_not_counted():
+    release = loss_distribution.Release("pure", 0.0, 0.1, 20)
+    compose, uncertain = loss_distribution.compose_losses, release._replace(delta=1e-3)
+    assert compose((release,), 0.9e-9) == INF > compose((release,), 1.1e-9)
+    assert compose((uncertain,), 1 - (1 - 1e-3) ** 20) == INF > compose((uncertain,), 0.02)
+    # the mean of 20 losses of size r is 20 r, and sqrt(2 20 log 1e7) r = 25.39 r their reach: 600 together at 13.218
+    assert [compose((release._replace(size=size),), 1e-3) < INF for size in (13.21, 13.23)] == [True, False]
 
 
 def test_many_equal_releases_cost_less_than_their_sum():
