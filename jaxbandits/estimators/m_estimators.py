@@ -96,13 +96,14 @@ def catoni_mean(
 @jax.jit
 def _root(x: Array, variance: Numeric, log_term: Numeric) -> Float[Array, ""]:
     enough = x.shape[0] >= log_term * 3.9999
-    a = jnp.where(enough, catoni_scale(x.shape[0], variance, jnp.where(enough, log_term, 0)), jnp.nan)
+    a = catoni_scale(x.shape[0], variance, jnp.where(enough, log_term, 0))
 
     def slack(theta):
         value, slope = influence(a * (x - theta))
         return fixed_sum(value), a * fixed_sum(slope)
 
-    return decreasing_root(slack, jnp.median(x), jnp.min(x), jnp.max(x), jnp.sqrt(variance))
+    root = decreasing_root(slack, jnp.median(x), jnp.min(x), jnp.max(x), jnp.sqrt(variance))
+    return jnp.where(enough, root, jnp.nan)
 
 
 # ---- Huber 1964

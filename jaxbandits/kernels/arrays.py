@@ -120,7 +120,7 @@ EMPTY: dict[str, Callable[[Any], Any]] = {
     "add": lambda dtype: 0,
     "mul": lambda dtype: 1,
     "or": lambda dtype: False,
-    "and": lambda dtype: True,
+    "and": lambda dtype: dtype.kind == "b" or -1,  # all bits
     "max": lambda dtype: -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min,
     "min": lambda dtype: np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max,
 }
@@ -211,6 +211,8 @@ class Loops(Scalars):
         """Something for all indices of a shape."""
         if not (left := list(shape)):
             what(list(before))
+            return
+        if 0 in left:
             return
         if left[0] == 1:
             self.for_each_index(left[1:], what, *before, 0)

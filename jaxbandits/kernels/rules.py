@@ -233,7 +233,7 @@ def _sort(lay: Layout, eqn: Any, *x: Array) -> list[Array]:
                 here, there = weave_index(i, axis, [before]), weave_index(i, axis, [plus(before, 1)])
                 pairs = [(each.at(here), each.at(there)) for each in found]
                 swap = run.op("before", *pairs[0][::-1])
-                if lay is not run.unrolled:  # nothing changes any more
+                if lay is not run.unrolled and shape[axis[0]] > 2:  # in a loop, when nothing changes any more
                     run.add_statement(f"if (!{text_of(swap)}) break;")
                 for each, (a, b) in zip(found, pairs, strict=True):
                     lay.set(each, here, run.select(swap, b, a))

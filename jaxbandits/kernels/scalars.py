@@ -48,7 +48,7 @@ EXPRESSIONS: dict[str, dict[str, str]] = {
     "shift_left inside": {"i": "({t})(({u}){0} << {1})", "u": "({t})({0} << {1})"},
     "shift_right_logical inside": {"i": "({t})(({u}){0} >> {1})", "u": "({t})({0} >> {1})"},
     "shift_right_arithmetic inside": {"i": "{0} >> {1}", "u": "({t})(({i}){0} >> {1})"},
-    "abs": {"i": "{0} < 0 ? ({t})(({u})0 - ({u}){0}) : {0}", "u": "{0}", "f": "abs_{s}({0})"},
+    "abs": {"i": "{0} < 0 ? ({t})(({u})0 - ({u}){0}) : {0}", "f": "abs_{s}({0})"},
     "sign": {"i": "({t})(({0} > 0) - ({0} < 0))", "u": "({t})({0} > 0)", "f": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0}"},
     "square": {"iu": "({t})(({u}){0} * ({u}){0})", "f": "{0} * {0}"},
     "population_count": {"iu": "({t})COUNT_ONES(({u}){0})"},
@@ -60,7 +60,7 @@ HOST_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "abs": np.abs,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square, "rint": np.rint,
+    "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square, "rint": np.rint,
     "is_finite": np.isfinite, "before": lambda a, b: a < b or (b != b and a == a),
     # None: the program computes it
     "div": lambda a, b: a / b if a.dtype.kind == "f" else (a - np.fmod(a, b)) // b if b else None,
@@ -89,8 +89,10 @@ class Scalars(Writer):
         if template is None:
             raise Unsupported(f"{name} of {dtype}")
         if name in ("max", "min") and dtype.kind == "f" and any(map(is_known, x)):
-            # A known number is not NaN: where the comparison fails, the other one is NaN or the answer.
             x = x if is_known(x[1]) else x[::-1]
+            if np.isnan(x[1]):
+                return x[1]
+            # where the comparison fails, the other one is NaN or the answer
             template = "{1} >= {0} ? {1} : {0}" if name == "max" else "{1} <= {0} ? {1} : {0}"
         bits = 8 * dtype.itemsize
         u, i = c_type(f"uint{bits}"), c_type(f"int{bits}")

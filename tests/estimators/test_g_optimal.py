@@ -46,7 +46,7 @@ def test_ties_go_to_the_lowest_arm():
     assert_array_equal(g_optimal_design(same).weights, [0.5, 0.5, 0, 0])
     nearly = same * np.array([[1], [1], [1 + 3e-7], [1]], np.float32)
     assert_array_equal(g_optimal_design(nearly).weights, [0.5, 0.5, 0, 0])
-    clearly = same * np.array([[1], [1], [1.001], [1]], np.float32)
+    clearly = same * np.array([[1], [1], [1 + 1.5e-6], [1]], np.float32)
     assert_array_equal(g_optimal_design(clearly).weights, [0.5, 0, 0.5, 0])
 
 
@@ -61,6 +61,60 @@ def test_random_arms_at_slack_one(dim, num_arms, support):
         assert support[0] <= (weights > 0).sum() <= support[1]
     one = uncompiled(g_optimal_design)(actions[3].astype(np.float32))
     assert_allclose(one.weights, design.weights[3], atol=1e-6)
+
+
+def literal(actions, slack, max_steps):
+    """Kumar and Yildirim's start, then steps of Wynn and Fedorov, with a pseudo-inverse at every one of them."""
+    residual, picks = actions.copy(), []
+    while np.linalg.norm(residual, axis=1).max() > 1e-9:
+        picks.append(np.argmax(np.linalg.norm(residual, axis=1)))
+        q = residual[picks[-1]] / np.linalg.norm(residual[picks[-1]])
+        residual = residual - np.outer(residual @ q, q)
+    rank, weights = len(picks), np.bincount(picks, minlength=len(actions)) / len(picks)
+    for _ in range(max_steps):
+        inverse = np.linalg.pinv((actions.T * weights) @ actions)
+        leverage = np.einsum("kd,de,ke->k", actions, inverse, actions)
+        if leverage.max() <= (1 + slack) * rank:
+            break
+        g = leverage.max()
+        s = (g / rank - 1) / (g - 1)
+        weights = (1 - s) * weights + s * (np.arange(len(actions)) == leverage.argmax())
+    return weights, rank
+
+
+@pytest.mark.parametrize("dim, inside", [(4, 4), (5, 3), (3, 1)])
+def test_the_same_steps_as_the_literal_ones(dim, inside):
+    """In a subspace too, and with the largest arms inactive."""
+    rng = np.random.default_rng(dim)
+    actions = rng.normal(size=(12, inside)) @ rng.normal(size=(inside, dim))
+    active = np.arange(12) % 4 != 3
+    actions[~active] *= 9
+    for slack, most in ((0.0, 0), (0.0, 1), (0.0, 4), (0.02, 500), (0.4, 500)):
+        weights, rank = literal(actions * active[:, None], slack, most)
+        with jax.enable_x64(True):
+            solve = uncompiled(lambda x, on: g_optimal_design(x, active=on, slack=slack, max_steps=most))  # noqa: B023
+            found = solve(actions, active)
+        assert_allclose(found.weights, weights, atol=1e-9)
+        assert found.rank == rank == inside
+        assert_allclose(found.max_leverage, largest_leverage(actions[active], weights[active]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype, guard", [("float32", 1e-6), ("float64", 1e-9)])
+def test_steps_end_at_the_goal_and_directions_at_the_tolerance(dtype, guard):
+    """Rounding is allowed for by 1e-6 or 1e-9 of the goal; a residual of 1e-5 or 1e-9 of the largest is nothing."""
+    with jax.enable_x64(dtype == "float64"):
+        actions = sphere(np.random.default_rng(0), 20, 3).astype(dtype)
+        solve = uncompiled(lambda x, slack, most: g_optimal_design(x, slack=slack, max_steps=most))
+        start, one = (solve(actions, np.asarray(0, dtype), most) for most in (0, 1))
+        for share, stays in ((0.4, True), (3.0, False)):
+            slack = np.asarray(float(start.max_leverage) * (1 - share * guard) / 3 - 1, dtype)
+            assert_array_equal(solve(actions, slack, 1).weights, (start if stays else one).weights)
+        tolerance = 1e-5 if dtype == "float32" else 1e-9
+        for size, rank in ((0.5, 1), (2.0, 2)):
+            rows = 7 * np.array([[1, 0, 0], [1, size * tolerance, 0]], dtype)
+            basis = uncompiled(span_basis)(rows, np.ones(2, bool))
+            assert basis.rank == rank and (np.abs(basis.directions).sum(1) > 0).tolist() == [True, rank == 2, False]
+            assert_allclose(basis.directions[:rank], np.eye(3)[:rank], atol=1e-12)
 
 
 def test_a_small_slack_takes_steps_and_is_kept():

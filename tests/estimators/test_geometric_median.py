@@ -14,7 +14,16 @@ from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
 
 from jaxbandits import estimators as est
-from jaxbandits.estimators.geometric_median import certificate, geometric_median, warm_median, warm_start
+from jaxbandits.estimators.geometric_median import (
+    _reach,
+    certificate,
+    geometric_median,
+    middle_by_weights,
+    middle_distance,
+    plain_median,
+    warm_median,
+    warm_start,
+)
 
 
 def optimum(x, w):
@@ -115,6 +124,157 @@ def test_certificates_of_the_two_hard_cases():
         result = uncompiled(geometric_median)(far.astype(float))
         assert excess(far, np.ones(10), result.value) <= float(result.gap) < 1e-4
     assert float(uncompiled(geometric_median)(far).gap) < 1e-4
+
+
+def lengths(x):
+    return np.hypot.reduce(x, axis=-1)
+
+
+def literal_certificates(x, w, z, smoothing, eps=8 * 2.0**-52):
+    """(B17), (B18) and (B19) of docs/formulas/byzantine.md#certificates, each with what is added for rounding."""
+    away, d = z - x, lengths(z - x)
+    j = np.argmin(np.where(w > 0, d, np.inf))
+    others, unit = np.arange(len(x)) != j, away / np.maximum(smoothing, d)[:, None]
+
+    def cancel(rest):  # the direction of the nearest point, in the unit ball
+        return -rest / max(w[j], lengths(rest), 1e-300)
+
+    unit[j] = cancel(w[others] @ unit[others])
+    unit = unit - w @ unit
+    unit /= max(1, lengths(unit[w > 0]).max())
+    first = max(0, w @ (d - (unit * away).sum(1)) + eps * w @ d)
+    sets = [d <= edge for edge in d]
+    reach = min(2 * w[s] @ d[s] / (2 * w[s].sum() - 1) for s in sets if w[s].sum() > 0.5 + 1e-12)
+    there, exact = d == 0, away / np.where(d > 0, d, 1)[:, None]
+    second = reach * (max(0, lengths(w[~there] @ exact[~there]) - w[there].sum()) + eps)
+    rest = w[others] @ exact[others]
+    cost = w[j] * (d[j] * (1 + eps) - cancel(rest) @ away[j])
+    return first, second, reach * (max(0, lengths(rest) - w[j]) + eps) + cost
+
+
+def certificate_cases():
+    """Points, weights and a guess: near and far from the median, at and beside data points, with far points and copies."""
+    rng = np.random.default_rng(9)
+    for n, p in ((2, 1), (5, 2), (9, 3)):
+        for k in range(14):
+            x, w = rng.normal(size=(n, p)), rng.exponential(size=n) * (rng.random(n) < 0.8) + 1e-3
+            if k % 2:
+                x[: (n - 1) // 2] *= 1e3
+            if k % 3 == 0:
+                x[-1] = x[-2]
+            z = optimum(x, w) + 10.0 ** -(k // 2) * rng.normal(size=p) * (k < 12)
+            yield x, w / w.sum(), x[-1] if k in (3, 10) else z
+
+
+def test_each_certificate_is_what_its_formula_says():
+    """Above the truth everywhere, and within five times of it in half of the cases."""
+    bound, least, ratios = uncompiled(certificate), [], []
+    with jax.enable_x64(True):
+        for x, w, z in certificate_cases():
+            wanted = literal_certificates(x, w, z, 1e-4)
+            found = float(bound(x, w, z, 1e-4))
+            assert_allclose(found, min(wanted), rtol=1e-9, atol=1e-14)
+            least.append(int(np.argmin(wanted)))
+            true = excess(x, w, z)
+            assert true <= found
+            ratios.append(found / true if true > 1e-14 else 1)
+        assert set(least) == {0, 1, 2} and np.median(ratios) < 5
+        # at the median itself, only what is added for rounding is left: eight units times g, or times the reach
+        cross, eps = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]]), 2.0**-52
+        assert_allclose(bound(cross, np.full(4, 0.25), np.zeros(2), 1e-4), 8 * eps, rtol=1e-6)
+        far = np.concatenate([cross, [[1e6, 0], [-1e6, 0]]])
+        weights = np.array([0.2] * 4 + [0.1] * 2)
+        assert_allclose(bound(far, weights, np.zeros(2), 1e-4), 8 * eps * 2 * 0.8 / 0.6, rtol=1e-6)
+    d, w = np.float32([2, 100, 1, 0.5]), np.float32([0.35, 0.25, 0.4, 0])
+    assert_allclose(uncompiled(_reach)(d, w), 2 * (0.4 + 0.7) / (2 * 0.75 - 1), rtol=1e-6)
+    assert_allclose(uncompiled(_reach)(d[:1], np.float32([1])), 4)
+
+
+def weighted_middle(x, w):
+    order = np.argsort(x, kind="stable")
+    x, upto = x[order][w[order] > 0], np.cumsum(w[order][w[order] > 0])
+    if not len(x):
+        return 0.0
+    k = int(np.argmax(upto >= upto[-1] / 2))
+    above = x[x > x[k]]
+    return (x[k] + above[0]) / 2 if upto[x <= x[k]][-1] == upto[-1] / 2 and len(above) else x[k]
+
+
+def weiszfeld(x, w, steps, start=None):
+    """Steps about the coordinatewise median in units of the median distance from it, and the snap at the end."""
+    w = w / w.sum()
+    centre = np.array([weighted_middle(column, w) for column in x.T])
+    unit = weighted_middle(lengths(x - centre), w) or lengths(x - centre)[w > 0].max() or 1.0
+    x = (x - centre) / unit
+
+    def step(z, smoothing):
+        pull = w / np.maximum(smoothing, lengths(x - z))
+        return pull @ x / pull.sum()
+
+    z = step(np.zeros(x.shape[1]), 1.0) if start is None else (start - centre) / unit
+    for _ in range(steps):
+        z = step(z, 1e-4)
+    near = x[np.argmin(np.where(w > 0, lengths(x - z), np.inf))]
+    d = lengths(near - x)
+    pull = w[d > 0] @ ((near - x)[d > 0] / d[d > 0][:, None])
+    snapped = lengths(pull) <= w[d == 0].sum()
+    return (near if snapped else z) * unit + centre, unit, (x, w, near if snapped else z), snapped
+
+
+def test_the_first_steps_are_the_literal_ones():
+    """Before they converge, with weights of which some are 0, from a start of their own or a given one."""
+    rng, ended = np.random.default_rng(3), []
+    with jax.enable_x64(True):
+        for k in range(6):
+            x, w = 3 * rng.normal(size=(6, 2)) + 10, rng.integers(0, 4, 6) + np.arange(6.0) // 5
+            x[0] = 1e4 if k % 2 else x[1]
+            if k == 5:  # half of the weight and more at one place
+                x[:], x[0], w = x[1], [1.0, 30.0], np.ones(6)
+            for steps, start in ((1, None), (2, np.array([9.0, 14.0])), (5, None)):
+                given = dict(weights=w, iterations=steps, start=start)
+                found = uncompiled(lambda x: geometric_median(x, **given))(x)  # noqa: B023
+                value, unit, at, snapped = weiszfeld(x, w, steps, start)
+                ended.append(snapped)
+                assert_allclose(found.value, value, rtol=1e-11)
+                assert_allclose(found.objective, w @ lengths(x - value) / w.sum(), rtol=1e-11)
+                assert_allclose(
+                    found.gap, min(literal_certificates(*at[:2], at[2], 1e-4)) * unit, rtol=1e-6, atol=1e-13
+                )
+        assert {*ended} == {True, False}
+        x, w = 50 * rng.normal(size=(7, 3)), np.ones(7)
+        for tolerance in (5.0, 0.3, 0.01):
+            found = uncompiled(lambda x: geometric_median(x, tolerance=tolerance, iterations=7))(x)  # noqa: B023
+            units = weiszfeld(x, w, 0)[1]
+            gaps = [min(literal_certificates(*weiszfeld(x, w, k)[2], 1e-4)) * units for k in range(7)]
+            steps = next((k for k in range(7) if gaps[k] <= tolerance), 7)
+            assert_allclose(found.value, weiszfeld(x, w, steps)[0], rtol=1e-11)
+
+
+def test_middles_without_sorting():
+    rng = np.random.default_rng(4)
+    for n in (1, 2, 5, 6, 9):
+        x = rng.integers(0, 5, (n, 8)).astype(np.float32)
+        w = rng.integers(0, 3, (n, 8)).astype(np.float32)
+        wanted = [weighted_middle(*each) for each in zip(x.T, w.T, strict=True)]
+        assert_allclose(uncompiled(middle_by_weights)(x, w), wanted)
+        wanted = [np.median(each[on]) if on.any() else np.inf for each, on in zip(x.T, w.T > 0, strict=True)]
+        assert_allclose(uncompiled(middle_distance)(x, w > 0), wanted)
+
+
+def test_plain_medians():
+    x, present = np.random.default_rng(5).normal(size=(9, 2)) + 5, np.arange(9) % 4 != 2
+    x[2] = 1e6
+    for steps, smoothing in ((0, 1e-8), (1, 1e-8), (3, 0.9)):
+        z = x[present].mean(0)
+        for _ in range(steps):
+            pull = 1 / np.maximum(smoothing, lengths(x[present] - z))
+            z = pull @ x[present] / pull.sum()
+        with jax.enable_x64(True):
+            found = uncompiled(partial(plain_median, iterations=steps, smoothing=smoothing))(x, present)
+        assert_allclose(found, z, rtol=1e-12)
+    assert uncompiled(plain_median)(np.float32(x), np.zeros(9, bool)).tolist() == [0, 0]
+    exact = uncompiled(plain_median)(np.float32(x), present)
+    assert_allclose(exact, optimum(x[present], np.ones(7)), rtol=1e-5)
 
 
 def test_by_hand():

@@ -14,7 +14,8 @@ from uncompiled import uncompiled
 
 from jaxbandits.estimators import _top_eigenvector, spectral_filter
 from jaxbandits.estimators._top_eigenvector import MIN_DIM_OF_PRODUCT
-from jaxbandits.random import Draws
+from jaxbandits.estimators.spectral_filter import block_size, filter_blocks, layout
+from jaxbandits.random import Draws, to_uniform
 
 
 def literal(uniforms, reports, arms, directions, bound):
@@ -157,6 +158,72 @@ def test_edges():
     assert int(capped.num_removed) == 4 and bool(capped.exhausted) and capped.eigenvalues.shape == (5,)
     last = filtered(np.full(3, 0.5), np.array([1.0, 2.0, 4.0]), np.zeros(3, int), one, 0.0)
     assert int(last.num_removed) == 2 and int(last.keep.sum()) == 1
+
+
+def test_which_report_goes_and_when():
+    """Of 0, 0, 0, 4 the covariance is 3, and the squared deviations are 1, 1, 1, 9."""
+    for bound, number in ((0.7499, 1), (0.75, 1), (0.7501, 0)):
+        for u, gone in ((0.0, 0), (0.08, 0), (0.09, 1), (0.16, 1), (0.17, 2), (0.24, 2), (0.26, 3), (0.999, 3)):
+            got = filtered(np.array([u]), np.float32([0, 0, 0, 4]), np.zeros(4, int), np.float32([[1]]), bound)
+            assert got.keep.tolist() == [k != gone or not number for k in range(4)]
+            assert got.num_removed == number and got.eigenvalues[0] == 3
+
+
+def test_reports_are_cut_where_it_is_said():
+    """At a million, or where the bound is larger than directions, at a million sqrt(bound) / (largest norm)."""
+    cut = uncompiled(lambda x, u, bound: spectral_filter(Draws(1), x, np.array([0, 1]), u, bound, max_removals=0).mean)
+    directions = np.float32([[0.6, 0.8], [3.0, 4.0]])
+    for bound, largest in ((0.0, 1e6), (4.0, 1e6), (25.0, 1e6), (100.0, 2e6), (1e4, 2e7)):
+        for sign in (1, -1):
+            found = cut(np.float32([3e37 * sign, 0]), directions, bound)
+            np.testing.assert_allclose(found, sign * largest * directions[0] / 2, rtol=1e-6)
+            inside = np.float32([0.99 * largest * sign, 0])
+            np.testing.assert_allclose(cut(inside, directions, bound), inside[0] * directions[0] / 2, rtol=1e-6)
+    assert not cut(np.float32([1, 2]), np.zeros((2, 2), np.float32), 4.0).any()
+
+
+def test_exhausted_says_whether_the_number_of_removals_ended_it():
+    given = problem(60, 2, 3, 0.1, 30.0, seed=3)
+    _, keep, values = literal(*given, 2.0)
+    gone = int((~keep).sum())
+    assert gone >= 3
+    with jax.enable_x64(True):
+        for most, uniforms in ((gone - 1, 60), (99, gone), (None, gone - 1)):
+            run = uncompiled(lambda u, *rest: spectral_filter(u, *rest, max_removals=most))  # noqa: B023
+            got = run(given[0][:uniforms], *given[1:], 2.0)
+            least = min(uniforms, 60 if most is None else most)
+            assert int(got.num_removed) == min(gone, least) and bool(got.exhausted) == (least < gone)
+            assert got.eigenvalues.shape == (min(least, 60) + 1,)
+            np.testing.assert_allclose(got.eigenvalues[: min(gone, least) + 1], values[: least + 1], rtol=1e-9)
+
+
+def test_a_stream_gives_the_uniforms_of_a_play():
+    _, reports, arms, directions = problem(64, 2, 1, 0.1, 30.0, seed=3)
+    blocks = reports.reshape(8, 8), np.arange(64).reshape(8, 8) % 9 != 4, np.zeros(8, np.int32)
+    uniforms = uncompiled(lambda t: jnp.stack([to_uniform(Draws(7, "x").at(t, k), jnp.float64) for k in range(20)]))
+    run = uncompiled(lambda t: filter_blocks(Draws(7, "x", jnp.float64), t, *blocks, directions, 0.2, history=3))
+    by_given = uncompiled(lambda u: filter_blocks(u, 3, *blocks, directions, 0.2, max_removals=20))
+    with jax.enable_x64(True):
+        for t in (0, 5):
+            got, wanted = run(t), by_given(uniforms(t))
+            assert got.num_removed > 3 and got.eigenvalues.shape == (3,) and not got.keep[~blocks[1]].any()
+            np.testing.assert_array_equal(got.keep, wanted.keep)
+            np.testing.assert_allclose(got.eigenvalue, wanted.eigenvalue)
+            left = directions[arms] * reports[:, None]
+            np.testing.assert_allclose(got.mean, left[np.ravel(got.keep)].mean(0))
+
+
+def test_blocks_hold_the_reports_of_one_arm_in_their_order():
+    sizes = {1: 8, 2: 8, 64: 8, 65: 16, 256: 16, 1024: 32, 1025: 64, 65_536: 256, 10**6: 256}
+    assert {n: block_size(n) for n in sizes} == sizes
+    for arms, num_arms, size in (([2, 0, 2, 2, 4, 0, 2, 2, 2], 5, 2), ([0] * 7, 3, 3), ([1] * 6, 2, 3), ([3], 4, 8)):
+        place, block_arm = uncompiled(lambda x: layout(x, num_arms, size))(np.array(arms))  # noqa: B023
+        assert len(block_arm) == len(arms) // size + num_arms and len(set(place.tolist())) == len(arms)
+        assert block_arm[place // size].tolist() == arms
+        free = iter(place[np.argsort(arms, kind="stable")])
+        for arm in sorted(set(arms)):
+            own = [next(free) for _ in range(arms.count(arm))]
+            assert own == [*range(own[0], own[0] + len(own))] and own[0] % size == 0
 
 
 @pytest.mark.parametrize("dim", [1, 3, 14])

@@ -14,7 +14,7 @@ from jaxbandits.catalogue import SmallSweep
 from jaxbandits.checking.subject import Subject
 from jaxbandits.kernels import plays
 from jaxbandits.kernels.arrays import LARGEST
-from jaxbandits.kernels.over_lanes import write_lane
+from jaxbandits.kernels.over_lanes import by_kernel, write_lane
 from jaxbandits.kernels.schedule import Fitted, write_kernel
 from jaxbandits.protocol import Span
 from jaxbandits.spans import next_start, segment, windows_offered
@@ -53,6 +53,22 @@ def in_turn(slots: int = 1, repeats: int | None = None, ahead: Any = None, **spa
 def kernel_of(function: Any, *args: Any, largest: int = LARGEST, **options: Any) -> Fitted:
     """The kernel of a function of one lane, whose arrays are held apart up to a size."""
     return write_kernel("lanes", write_lane, jax.make_jaxpr(function)(*args), largest, **options)
+
+
+def both(largest: int, *cases: Any) -> list[Any]:
+    """What every (function, arrays [LANES, ...]) gives, as one kernel and under vmap."""
+    given = [x for _, *arrays in cases for x in arrays]
+
+    def every(*arrays: Any) -> list[Any]:
+        left = iter(arrays)
+        return [function(*(next(left) for _ in own)) for function, *own in cases]
+
+    one = kernel_of(every, *(x[0] for x in given), largest=largest)
+    last = [np.moveaxis(x, 0, -1) for x in given]
+    ours = jax.jit(lambda *arrays: by_kernel(one, arrays, "cc"))(*last)
+    wanted = jax.jit(jax.vmap(every))(*given)
+    ours = jax.tree.unflatten(jax.tree.structure(wanted), [np.moveaxis(np.asarray(x), -1, 0) for x in ours])
+    return list(zip(ours, wanted, strict=True))
 
 
 def near(ours: Any, wanted: Any, ulps: int = ULPS) -> Any:
