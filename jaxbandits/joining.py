@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandits.formatting import join_values, show
-from jaxbandits.selection import TAKERS, takers, whole
+from jaxbandits.selection import IDENTITY, TAKERS, grid_dims, takers, whole
 from jaxbandits.validation import choice, declare, difference
 
 
@@ -19,9 +19,10 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     """One Dataset of several sweeps, for comparisons and tables over all of them.
 
     Args:
-        datasets (list of xarray.Dataset): What `sweep` or `load` returned, at least one. They agree in environment,
-            adversaries, horizon, checkpoints, dtype and grid; with `dim="seed"` in the algorithms and their arguments
-            too.
+        datasets (list of xarray.Dataset): What `sweep` or `load` returned, or a part of it that `sel` took, at least
+            one. They agree in environment, adversaries, horizon, checkpoints, dtype and grid; with `dim="seed"` in the
+            algorithms and their arguments too. Whether they do is seen from their coordinate `identity`, which holds
+            what was computed, code and arrays included.
         dim: What the sweeps differ in.
 
     Returns:
@@ -35,6 +36,10 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
             anything else, or no seed is in all of them.
         TypeError: For anything but Datasets of sweeps.
 
+    Warns:
+        UserWarning: The sweeps were computed by different releases, or one does not say what was computed, as one of an
+            older release: then the recorded arguments are compared.
+
     >>> arms, settings = jb.environments.bernoulli_arms(means=[0.2, 0.8]), dict(horizon=50, progress=False)
     >>> first, more = (jb.sweep("ucb1", arms, seeds=seeds, **settings) for seeds in (range(2), range(2, 6)))
     >>> jb.concat([first, more], dim="seed").seed.values.tolist()
@@ -46,10 +51,11 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     parts = [whole(ds, "concat") for ds in datasets]
     _only_once(parts, dim)
     configs = [json.loads(part.attrs.get("config", "{}")) for part in parts]
-    _same_but_for(configs, {"seeds", "until"} | ({"algorithms"} if dim == "algorithm" else set()))
+    parts = _on_common_axes(parts)
+    _check_same_run(parts, configs, dim)
     if dim == "algorithm":
         parts = _on_common_seeds(parts)
-    parts = [parts[0], *(_as_the_first(part, parts[0], dim) for part in parts[1:])]
+    parts = _with_common_coordinates([parts[0], *(_as_the_first(part, parts[0], dim) for part in parts[1:])], dim)
     versions = [part.attrs.get("versions") for part in parts]
     if len(set(versions)) > 1:
         there, here = (json.loads(text or "{}") for text in list(dict.fromkeys(versions))[:2])
@@ -77,12 +83,60 @@ def _only_once(parts: Sequence[xr.Dataset], dim: str) -> None:
             met[value] = i
 
 
-def _same_but_for(configs: Sequence[dict[str, Any]], left_out: set[str]) -> None:
+def _check_same_run(parts: Sequence[xr.Dataset], configs: Sequence[dict[str, Any]], dim: str) -> None:
+    """ValueError where what was computed differs in more than `dim`; of what is not known the arguments are compared."""
+    left_out = {"seeds", "until"} | ({"algorithms"} if dim == "algorithm" else set())
     first, *others = ({key: x for key, x in config.items() if key not in left_out} for config in configs)
+    told, unknown = [_identities(part, dim) for part in parts], False
     for i, other in enumerate(others, 1):
-        if other != first:
-            differs = f"datasets[{i}] is another run than datasets[0]: {difference('config', other, first)}"
-            raise ValueError(f"concat: {differs}; only runs that agree in it can be compared on their seeds")
+        known = bool(told[0] and told[i]) and parts[i].attrs.get("versions") == parts[0].attrs.get("versions")
+        if told[i] == told[0] and told[0]:
+            continue
+        if known or other != first:
+            code = "its arguments are recorded alike, its code or its arrays are others"
+            why = code if other == first else difference("config", other, first)
+            remedy = "only runs that agree in it can be compared on their seeds"
+            raise ValueError(f"concat: datasets[{i}] is another run than datasets[0]: {why}; {remedy}")
+        unknown |= not (told[0] and told[i])
+    if unknown:
+        says_not = (
+            "not all of them say what was computed, as those of older releases and of parts without a lasting name"
+        )
+        text = f"concat: {says_not}: their recorded arguments agree, and that code and arrays do cannot be seen"
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def _identities(part: xr.Dataset, dim: str) -> set[Any]:
+    """What was computed at every point, or in which world with `dim="algorithm"`; empty where that is not known."""
+    if IDENTITY not in part.coords:
+        return set()
+    told = part[IDENTITY].reset_coords(drop=True).broadcast_like(part["regret"].isel(seed=0, t=0, drop=True))
+    found = set()
+    for at in np.ndindex(told.shape):
+        words = str(told.values[at]).split(" ")
+        digest = words[0] if dim == "algorithm" else words[1]
+        if len(words) != 3 or digest.startswith("-"):
+            return set()
+        point = {str(d): told[d].values[i] for d, i in zip(told.dims, at, strict=True) if d != dim}
+        found.add((frozenset(point.items()), digest))
+    return found
+
+
+def _on_common_axes(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """Without the axes of one value that not all have: `sel` left it, and what was computed shows it."""
+    common = set.intersection(*({*grid_dims(part)} for part in parts))
+    single = [[d for d in grid_dims(part) if d not in common and part.sizes[d] == 1] for part in parts]
+    return [part.isel(dict.fromkeys(dims, 0), drop=True) for part, dims in zip(parts, single, strict=True)]
+
+
+def _with_common_coordinates(parts: Sequence[xr.Dataset], dim: str) -> list[xr.Dataset]:
+    """Without what only some of them say beside the axes, or say otherwise."""
+
+    def agree(name: Any) -> bool:
+        there = [part.coords[name].variable for part in parts if name in part.coords]
+        return len(there) == len(parts) and (dim in there[0].dims or all(x.equals(there[0]) for x in there))
+
+    return [part.drop_vars([c for c in part.coords if c not in part.dims and not agree(c)]) for part in parts]
 
 
 def _on_common_seeds(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 Swept: TypeAlias = Annotated["xr.Dataset", Kind("xarray.Dataset"), Doc("What `sweep` or `load` returned.")]
 # Coordinates along `algorithm` and the grid: what is asked for and spent (`jaxbandits.spending`).
 SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
+# One more of them: what was computed, as three digests (world, cell and label) separated by spaces. It fixes regret and
+# holds no seeds (`sweeps.identity`). A digest that begins with "-" says nothing to another process.
+IDENTITY = "identity"
+BESIDE = (*SPENT, IDENTITY)  # these are no keys
 TAKERS = "algorithms"  # attribute of a tied key's coordinate, where only some algorithms take it: their labels, as JSON
 
 
@@ -61,7 +66,7 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
         if name not in regret.dims and name not in ds.coords:
             remedy = "select with ds.sel or ds.isel without drop=True, and do not average first"
             raise ValueError(f"{function}: ds has no {name!r} any more: {remedy}")
-    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in ("arm", "arm_name", *SPENT)]
+    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in ("arm", "arm_name", *BESIDE)]
     if "point" in scalars:  # the keys of a point ride along it
         riders = [name for name in scalars if name not in ("algorithm", "seed", "t", "horizon", "point")]
         ds = ds.drop_vars(riders).expand_dims("point").assign_coords({n: ("point", [ds[n].values[()]]) for n in riders})
@@ -75,7 +80,7 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     keys = [d for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
     ds = ds.assign(regret=ds["regret"].transpose("algorithm", *keys, "seed", "t"))
     _each_seed_once(ds, function)
-    return ds
+    return _with_present_names(ds)
 
 
 def _each_seed_once(ds: xr.Dataset, function: str) -> None:
@@ -99,6 +104,53 @@ def _each_seed_once(ds: xr.Dataset, function: str) -> None:
         lacks = f"{str(ds['algorithm'].values[at[0]])!r} has no run of {len(seeds)} of {lacking.shape[-1]} seeds"
         join = "join sweeps with jb.concat([ds, ...], dim='algorithm'), which keeps the seeds that all of them have"
         raise ValueError(f"{function}: {lacks} ({shown_seeds}): {join}, or select those with ds.sel(seed=[...])")
+
+
+def label_digest(label: str) -> str:
+    """The third word of an identity: by which label an algorithm was run."""
+    return hashlib.sha256(label.encode(errors="replace")).hexdigest()[:16]
+
+
+def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
+    """The attributes that name algorithms and axes, in the names that these have now: a user may have renamed them."""
+    like, told = ds["regret"], ds.coords.get(IDENTITY)
+    if told is not None and "algorithm" not in told.dims and like.sizes["algorithm"] == 1:
+        told = told.expand_dims("algorithm")
+    points = like.dims[:-2]
+    if (
+        told is None
+        or not {"algorithm"} <= {*told.dims} <= {*points}
+        or not all(isinstance(x, str) for x in np.ravel(told))
+    ):
+        return ds
+    told = told.transpose(*(dim for dim in points if dim in told.dims))
+    idle, claims, config = (json.loads(ds.attrs.get(key, "{}")) for key in ("constant_along", "guarantees", "config"))
+    ran = {label_digest(label): label for label in (*idle, *config.get("algorithms", ()))}
+    rows = dict(zip(map(str, ds["algorithm"].values), told.values.astype(object), strict=True))
+    names = {label: ran.get(np.ravel(row)[0].split()[-1], label) for label, row in rows.items()}  # as they were run
+
+    def is_idle(label: str, dim: Any) -> bool:
+        if dim not in told.dims or like.sizes[dim] == 1:
+            return dim in idle.get(names[label], ())
+        row = rows[label]
+        return bool((row == row.take([0], told.dims.index(dim) - 1)).all())
+
+    found = {label: [str(dim) for dim in points[1:] if is_idle(label, dim)] for label in names}
+    if all(label == was for label, was in names.items()):
+        return ds.assign_attrs(constant_along=json.dumps(idle | found))
+
+    def rename(named: dict[str, Any]) -> dict[str, Any]:
+        return {label: named[was] for label, was in names.items() if was in named}
+
+    config |= {"algorithms": rename(config.get("algorithms", {}))}
+    attrs = {"constant_along": found, "guarantees": rename(claims), "config": config}
+    for name, labels in [(name, takers(c)) for name, c in ds.coords.items()]:
+        if labels is not None:
+            taking = json.dumps([label for label, was in names.items() if was in labels])
+            ds = ds.assign_coords({name: ds[name].assign_attrs({TAKERS: taking})})
+    words = [f"{x.rpartition(' ')[0]} {label_digest(label)}" for label, row in rows.items() for x in np.ravel(row)]
+    ds = ds.assign_coords({IDENTITY: (told.dims, np.reshape(words, told.shape))})
+    return ds.assign_attrs({key: json.dumps(x, sort_keys=True) for key, x in attrs.items() if key in ds.attrs})
 
 
 def select_values(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:
@@ -186,7 +238,7 @@ def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
     index = np.indices(like.shape).reshape(like.ndim, math.prod(like.shape))
     frame: dict = {}
     for position, dim in enumerate(like.dims):
-        tied = [c for c, v in like.coords.items() if c not in (dim, *SPENT) and v.dims == (dim,)]
+        tied = [c for c, v in like.coords.items() if c not in (dim, *BESIDE) and v.dims == (dim,)]
         along = [dim, *tied]  # tied keys ride along
         for c in along:
             values = like[c].values[index[position]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandits.formatting import format_number, format_value
-from jaxbandits.selection import SPENT, grid_dims
+from jaxbandits.selection import BESIDE, SPENT, grid_dims
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +25,7 @@ def has_spending(ds: xr.Dataset) -> bool:
 def coordinate_array(ds: xr.Dataset, name: str) -> np.ndarray[Any, Any]:
     """A coordinate of `COORDINATES` as an array [algorithm, grid...]."""
     like = ds["regret"].isel(seed=0, t=0, drop=True).transpose("algorithm", *grid_dims(ds))
-    values = ds[name].drop_vars(COORDINATES, errors="ignore").broadcast_like(like)
+    values = ds[name].drop_vars(BESIDE, errors="ignore").broadcast_like(like)
     return np.asarray(values.transpose(*like.dims).values)
 
 

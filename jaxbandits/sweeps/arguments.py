@@ -309,8 +309,9 @@ def jsonable(x: Any) -> Any:
     """Anything a config may hold, as JSON."""
     if isinstance(x, dict):
         return {str(k): jsonable(v) for k, v in x.items()}
-    if type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "__array__"):
-        return jsonable(np.asarray(x))
+    if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):  # of JAX, xarray, pandas, polars
+        with contextlib.suppress(TypeError):  # a random key of JAX is no array of numbers
+            return jsonable(np.asarray(x))
     if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
         return jsonable(x.config or {"name": "own"})
     if is_transformation(x):

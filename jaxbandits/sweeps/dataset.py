@@ -16,7 +16,7 @@ from jaxbandits.garbage import pause_collection
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.protocol import Environment
 from jaxbandits.regret import best_reward, has_best
-from jaxbandits.selection import TAKERS
+from jaxbandits.selection import IDENTITY, TAKERS
 from jaxbandits.spending import COORDINATES
 from jaxbandits.sweeps.arguments import short_text
 from jaxbandits.sweeps.assumptions import overspent, privacy_spent
@@ -175,6 +175,12 @@ class Results:
                 points[place] = numbers
         for name, values in zip(COORDINATES, np.moveaxis(points, -1, 0).copy(), strict=True):
             coords[name] = ("algorithm", *self.grid), values
+        if plan.identities:
+            told = np.empty(points.shape[:-1], f"<U{max(map(len, plan.identities))}")
+            for c, places in self.places.items():
+                for place in places:
+                    told[place] = plan.identities[c]
+            coords[IDENTITY] = ("algorithm", *self.grid), told
         if "arm" in self.sizes:
             coords["arm"] = np.arange(self.sizes["arm"], dtype=np.int64)
             names = {tuple(environment.facts.get("arm_names", ())) for environment in self.environments.values()}

@@ -13,7 +13,7 @@ from jaxbandits.sweeps.arguments import PARTS, check_text
 from jaxbandits.validation import integer
 
 # names that every result has
-RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "arm_name", "regret", "pulls", "best_reward")
+RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "arm_name", "regret", "pulls", "best_reward", "identity")
 Routes = dict[str, list[tuple[int, int, str]]]  # label or part -> (axis, position in the axis, key)
 
 

@@ -7,6 +7,10 @@ new algorithms and other files all find what is finished.
 
 A program is traced for one lane and never compiled. Functions of this package have names that need no trace
 (`program_digest`). What was traced under such a name is remembered beside the compiled programs.
+
+A Dataset says what was computed at each of its points (`selection.IDENTITY`), without a store too. There functions of
+this package go by such a name and by what stands in their modules, since a trace would hold up the first result; a
+user's by their trace. The release and the platform are in the Dataset's attribute `versions`.
 """
 
 import hashlib
@@ -24,6 +28,7 @@ from jax.extend import core
 from jaxbandits import simulator
 from jaxbandits.contract import at_line, first_line, naming, operations, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
+from jaxbandits.selection import label_digest
 from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
@@ -32,6 +37,7 @@ from jaxbandits.sweeps.plan import Cell, Group, Plan, cast
 from jaxbandits.sweeps.storage.store import KEYS
 from jaxbandits.traced_once import Traces
 from jaxbandits.validation import Arguments
+from jaxbandits.window import play_without_record, streams
 
 BASELINE_SEEDS = 8  # a baseline that depends on the seed is evaluated on so many
 
@@ -43,16 +49,19 @@ def identify_cells(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[
     traced: they may have changed, and code that was compiled before the change must not be used again.
     """
     about, known, groups = versions(platform) if stored else [], dict[Any, Any](), list[Group]()
+    identities = [""] * len(plan.cells)
     keys, nameless = [""] * (len(plan.cells) if stored else 0), {}
     for group in plan.groups:
         group = group._replace(parts=group.parts._replace(traces=Traces()))  # it keeps its functions' first traces
         program: str | NoIdentity = ""
         if executables.code_name(group.parts) is None:  # only a trace names what is not this package's
-            traced, program = _user_program(group, plan, stored)
+            traced, program = _user_program(group, plan)
             group = group._replace(parts=group.parts._replace(traced=traced))
         elif stored:
             program = _package_program(group, plan, platform)
         groups.append(group)
+        for c, words in zip(group.cells, _identify_points(group, plan, program, known), strict=True):
+            identities[c] = words
         for c in group.cells if stored else ():
             spans = [[*map(int, span)] for span in plan.cells[c].algorithm.schedule]
             shared = _sha([about, plan.dtype, str(program), group.times.tolist(), spans])
@@ -63,7 +72,7 @@ def identify_cells(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[
             except NoIdentity as reason:
                 keys[c] = _sha(uuid.uuid4().hex)
                 nameless[keys[c]] = f"{plan.cells[c].label}: {reason}"
-    return plan._replace(groups=groups), keys, nameless
+    return plan._replace(groups=groups, identities=tuple(identities)), keys, nameless
 
 
 def _package_program(group: Group, plan: Plan, platform: str) -> str:
@@ -77,20 +86,82 @@ def _package_program(group: Group, plan: Plan, platform: str) -> str:
     return executables.load_or_build(key, lambda: digest_of_group(group, cell, plan.dtype, lasting=True, batch=False))
 
 
-def _user_program(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
-    """What users' functions are called in this process, and in the store; why nothing lasting names them there."""
+def _user_program(group: Group, plan: Plan) -> tuple[str, str | NoIdentity]:
+    """What users' functions are called in this process, and in any; why nothing lasting names them."""
     cell = plan.cells[group.cells[0]]
-    program: str | NoIdentity = NoIdentity("nothing is stored")
-    if stored or executables.usable():
+    try:
+        now = digest_of_group(group, cell, plan.dtype, lasting=True, batch=True)
+        anew = group._replace(parts=group.parts._replace(traces=Traces()))
+        if not now.startswith(digest_of_group(anew, cell, plan.dtype, lasting=True, batch=False)):
+            raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
+        return now, now
+    except NoIdentity as reason:
+        return executables.HERE + digest_of_group(group, cell, plan.dtype, lasting=False, batch=True), reason
+
+
+def _identify_points(group: Group, plan: Plan, program: str | NoIdentity, known: dict[Any, Any]) -> Iterator[str]:
+    """What a Dataset says was computed in each cell of a group: digests of its world, of all of it, and of its label.
+
+    program: of users' functions. known: as `shared` of `inputs_of_cell`.
+    """
+    parts = group.parts._replace(settings="", traced="", traces=None)
+    own, world = executables.lasting_name(tuple(parts)), _world_program(group, plan, program)
+    about = _sha([KEYS, plan.dtype, group.times.tolist()])
+    spans = _sha([[*map(int, span)] for span in group.schedule])
+
+    def describe_part(part: Any) -> Any:
+        key = (id(part), id(group.times), "numbers")
+        if key not in known:
+            baseline = part.world.baseline if isinstance(part, Environment) else None
+            more = _baseline(part, group.times) if baseline is not None and runs_own_code(baseline) else None
+            known[key] = part, group.times, part and [_numbers_of_part(part, plan.dtype), more]
+        return known[key][-1]
+
+    def digest(functions: str | NoIdentity, *rest: Any) -> str:
+        unknown = isinstance(functions, NoIdentity)  # equal to none
+        return f"-{uuid.uuid4().hex[:15]}" if unknown else _sha([about, functions, *rest])[:16]
+
+    worlds = dict[tuple[int, ...], str]()  # by the ids of parts
+    for c in group.cells:
+        cell = plan.cells[c]
+        met = cell.environment, cell.reward_adversary, cell.message_adversary
         try:
-            now = digest_of_group(group, cell, plan.dtype, lasting=True, batch=True)
-            anew = group._replace(parts=group.parts._replace(traces=Traces()))
-            if not now.startswith(digest_of_group(anew, cell, plan.dtype, lasting=True, batch=False)):
-                raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
-            return now, now
+            if (key := tuple(map(id, met))) not in worlds:
+                worlds[key] = digest(world, [*map(describe_part, met)])
+            numbers = [*map(describe_part, (cell.algorithm, *met))]
+            words = [worlds[key], digest(own or program, spans, numbers)]
         except NoIdentity as reason:
-            program = reason
-    return executables.HERE + digest_of_group(group, cell, plan.dtype, lasting=False, batch=True), program
+            words = [digest(reason)] * 2
+        yield " ".join([*words, label_digest(cell.label)])
+
+
+def _world_program(group: Group, plan: Plan, program: str | NoIdentity) -> str | NoIdentity:
+    """What the functions of a group's environment and adversaries are called; a user's adversary has no name."""
+    parts = group.parts
+    attacks = parts.reward_attack, parts.message_attack
+    name, of_attacks = map(executables.lasting_name, ((parts.world, *attacks), attacks))
+    if name is not None or isinstance(program, NoIdentity):
+        return name or program
+    if of_attacks is None:
+        return NoIdentity("what an adversary of yours computes may depend on the algorithm")
+    case = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), group.case)
+    seed = jax.ShapeDtypeStruct((), jnp.uint32)
+
+    def act(case, seed):
+        lane = simulator.begin_without_record(parts, case, seed)
+        return play_without_record(parts, case, seed, 1, lane, jnp.int32(0), None)[1].action
+
+    def play(params, seed, action):
+        draws, t = streams(parts._replace(long=False), seed).child("environment"), jnp.arange(1, 2, dtype=jnp.int32)
+        begun = parts.world.init(params, draws.child("instance"))
+        context, state = parts.world.observe(params, begun, draws.child("context"), t)
+        asked = params, state, t, context
+        reward = parts.world.reward(params, state, draws.child("reward"), t, context, action)
+        return begun, context, state, parts.world.truth(*asked), reward, parts.world.score(*asked, action)
+
+    with jax.enable_x64(plan.dtype == "float64"), naming(plan.cells[group.cells[0]].label):
+        program, out = jax.make_jaxpr(play, return_shape=True)(case.environment, seed, jax.eval_shape(act, case, seed))
+        return of_attacks + fingerprint([program], str(jax.tree.structure(out)))
 
 
 def versions(platform: str) -> list[Any]:
@@ -113,11 +184,16 @@ def inputs_of_cell(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: 
 
 
 def _inputs_of_part(part: Algorithm | Environment | Adversary, times: np.ndarray[Any, Any], dtype: str) -> list[Any]:
+    numbers = _numbers_of_part(part, dtype)
+    return [*numbers, _baseline(part, times)] if isinstance(part, Environment) else numbers
+
+
+def _numbers_of_part(part: Algorithm | Environment | Adversary, dtype: str) -> list[Any]:
     about = [_bits(*(cast(x, dtype) for x in jax.tree.leaves(part.params))), _own_version(part)]
     if not isinstance(part, Environment):
         return about
     means = part.facts.get("means")
-    return [*about, None if means is None else _bits(np.asarray(means, np.float64)), _baseline(part, times)]
+    return [*about, None if means is None else _bits(np.asarray(means, np.float64))]
 
 
 def _own_version(part: Algorithm | Environment | Adversary) -> str | None:

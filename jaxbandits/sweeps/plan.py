@@ -65,6 +65,7 @@ class Plan(NamedTuple):
     seeds: range
     dtype: str
     given: dict[str, Any]  # the arguments of `sweep` in one form, from which the same plan is made again
+    identities: tuple[str, ...] = ()  # of cells, once they are known (`selection.IDENTITY`)
 
 
 def cell_words(laid_out: Plan, cell: Cell) -> str:

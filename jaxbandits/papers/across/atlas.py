@@ -13,7 +13,7 @@ from jaxbandits.papers import shared
 from jaxbandits.papers.shared import against, by_value, horizon_of, ratios, regrets, series, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, few, swept
 from jaxbandits.reports import plot
-from jaxbandits.selection import SPENT, final_regret
+from jaxbandits.selection import BESIDE, final_regret
 
 # the best in the middle: some algorithms play arm by arm, and barely finish one
 INSTANCES = {"easy": [0.5, 0.375, 0.75, 0.625, 0.25], "hard": [0.7, 0.7, 0.75, 0.7, 0.7]}
@@ -52,7 +52,7 @@ def ratios_to_bound(results: Results) -> pd.DataFrame:
     frames = []
     for name, ds in results.items():
         # of one algorithm each
-        tied = [key for key in ds.coords if key not in (*ds.dims, *SPENT) and "epsilon" in ds[key].dims]
+        tied = [key for key in ds.coords if key not in (*ds.dims, *BESIDE) and "epsilon" in ds[key].dims]
         frame, means, horizon = regrets(ds.drop_vars(tied)), INSTANCES[name], horizon_of(results)
         bound = [theory.private_kl_lower_bound(means, float(x)) * math.log(horizon) for x in frame["epsilon"]]
         uniform = horizon * (max(means) - sum(means) / len(means))

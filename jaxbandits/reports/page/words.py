@@ -9,7 +9,7 @@ import xarray as xr
 
 from jaxbandits.formatting import compact, format_value, minus
 from jaxbandits.reports import layout
-from jaxbandits.selection import SPENT
+from jaxbandits.selection import BESIDE
 
 MAX_LETTERS = 60  # of a value
 
@@ -37,7 +37,7 @@ def value_words(ds: xr.Dataset, key: str, place: int) -> str:
 
 def riders(ds: xr.Dataset) -> list[str]:
     """The keys of a list of settings."""
-    return [str(name) for name, c in ds.coords.items() if c.dims == ("point",) and name not in ("point", *SPENT)]
+    return [str(name) for name, c in ds.coords.items() if c.dims == ("point",) and name not in ("point", *BESIDE)]
 
 
 def cut(words: str) -> str:

@@ -23,7 +23,7 @@ from jaxbandits import contract, simulator
 from jaxbandits.contract import at_line, is_array, not_traced, place_of, runs_own_code, shape_text, what
 from jaxbandits.protocol import Case, Program, Score, Truth
 from jaxbandits.random import Draws
-from jaxbandits.selection import SPENT
+from jaxbandits.selection import BESIDE
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.fields import calls_of, check_claim
 from jaxbandits.traced_once import trace
@@ -43,7 +43,7 @@ MAY_DRAW_ONCE = ("Program.init", "Attack.init", "World.init", "World.observe", "
 # A result has variables and axes of these names already: no diagnostic may be called so.
 RESERVED_DIAGNOSTICS = (
     "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
-    "nonfinite_rewards", *SPENT,
+    "nonfinite_rewards", *BESIDE,
 )  # fmt: skip
 _SHARED = "so that all lanes and plays share one number"
 ANOTHER_PROGRAM = f"is another program every time it is traced: it calls np.random or reads a clock, {_SHARED}"
