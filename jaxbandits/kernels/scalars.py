@@ -60,7 +60,8 @@ HOST_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "abs": np.abs,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square, "rint": np.rint,
+    "sign": lambda a: np.where(a == 0, a, np.sign(a)),
+    "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square, "rint": np.rint,
     "is_finite": np.isfinite, "before": lambda a, b: a < b or (b != b and a == a),
     # None: the program computes it
     "div": lambda a, b: a / b if a.dtype.kind == "f" else (a - np.fmod(a, b)) // b if b else None,

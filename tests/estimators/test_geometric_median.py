@@ -153,7 +153,7 @@ def literal_certificates(x, w, z, smoothing, eps=8 * 2.0**-52):
 
 
 def certificate_cases():
-    """Points, weights and a guess: near and far from the median, at and beside data points, with far points and copies."""
+    """Points, weights and a guess: near the median or not, at and beside data points, with far points and copies."""
     rng = np.random.default_rng(9)
     for n, p in ((2, 1), (5, 2), (9, 3)):
         for k in range(14):

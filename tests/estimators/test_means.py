@@ -207,8 +207,8 @@ REFUSED = [
     (est.shorth_mean, (np.zeros(0), 0.1), "x has shape (0,); it must be [n] with n >= 1: use vmap for leading axes"),
     (est.krum, (np.zeros((2, 0)), 0), "points has shape (2, 0); it must be [N, p], N and p at least 1: use vmap for "
      "leading axes"),
-    (est.coordinate_median, (np.zeros(3),), "points has shape (3,); it must be [N, p], N and p at least 1: use vmap for "
-     "leading axes"),
+    (est.coordinate_median, (np.zeros(3),), "points has shape (3,); it must be [N, p], N and p at least 1: use vmap "
+     "for leading axes"),
     (est.local_mean, (np.zeros((1, 2)), 1.0, 1.0), "reports has shape (1, 2); it must be [n] with n >= 1: use vmap for "
      "leading axes"),
     (est.histogram_mean, (np.zeros(1), 1.0, 1.0, 0.5), "rewards has shape (1,): the two folds need at least two "
