@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -101,6 +102,15 @@ def test_of_a_part_of_a_row(row, pulls):
         known = number if isinstance(number, int) else None
         found = uncompiled(lambda x, n: middle(x, known or n))(np.float32(row), number)  # noqa: B023
         assert_allclose(found, np.median(counted), rtol=1e-6)
+
+
+def test_integers_become_floats_and_floats_stay():
+    with jax.enable_x64(True):
+        kinds = {int: "float32", bool: "float32", np.float32: "float32", np.float64: "float64"}
+        for kind, dtype in kinds.items():
+            found = uncompiled(lambda x: est.trimmed_mean(x, 0.0))(np.array([3, 0, 0], kind))
+            assert found.dtype == dtype
+            assert_allclose(found, (1 if kind is bool else 3) / 3, rtol=1e-6)
 
 
 def test_along_an_axis():

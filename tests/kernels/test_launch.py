@@ -4,11 +4,12 @@ import zlib
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from laid_out import needs_cc
 
-from jaxbandits.kernels import compilers, launch
+from jaxbandits.kernels import compilers, launch, over_lanes
 from jaxbandits.kernels.launch import Gpu, absent_gpu
 
 
@@ -150,6 +151,18 @@ def test_a_kernel_that_gives_wrong_numbers_does_not_run(monkeypatch):
     assert not launch._runs("cc", jax.devices("cpu")[0])
     with pytest.raises(RuntimeError, match=r"^cc does not compile a kernel: .*wrong_.*.c"):
         compilers.by_cc(launch.kernel("wrong", source.arguments, "  nothing"))
+
+
+def test_what_is_no_kernel_over_lanes():
+    """Lanes are counted in 31 bits, in one axis or in two; arrays without elements and unknown operations are left."""
+
+    def form(function, *shape, depth=1, kind="cc"):
+        about = function, depth, jax.tree.structure((0,))
+        return over_lanes.form(about, [jax.ShapeDtypeStruct(shape, np.float32)], "cpu", kind)
+
+    assert form(jnp.square, 3, 2**31 - 1) and form(jnp.square, 3, 2**16, 2**14, depth=2)
+    assert not form(jnp.square, 3, 2**31) and not form(jnp.square, 3, 2**16, 2**15, depth=2)
+    assert not form(jnp.square, 0, 8) and not form(jnp.square, 3, 8, kind="xla") and not form(jax.lax.digamma, 3, 8)
 
 
 def test_what_is_absent_is_lowered_for_and_nothing_is_run(monkeypatch):
