@@ -207,8 +207,11 @@ def test_roots_where_newton_would_leave():
 def test_the_middle_of_all_locations():
     """Every point from 6 to 8 has as many values above as below, all of them at least 2 away."""
     x, present = np.float32([0, 99, 4, 10, 30]), np.array([True, False, True, True, True])
+    find = uncompiled(location)
     for start in (6.5, 7.75, 4.5, 29.0, -50.0):
-        assert_allclose(uncompiled(location)(x, present, np.float32(2), np.float32(start)), 7, rtol=1e-5)
+        for unit in np.float32([1, 0.1, 0.3, 0.7, 1.1, 2.3, 3.7]):  # of which some round off what is at the ends
+            found = find(x * unit, present, 2 * unit, np.float32(start) * unit)
+            assert_allclose(found, 7 * unit, rtol=1e-5)
 
 
 REFUSED = [
