@@ -110,7 +110,7 @@ def written(scatter, x, i, v, mode):
     return scatter(x, i, v, numbers, mode=mode)
 
 
-PLACES = draws(4, 5, 2, low=-3, high=6)
+PLACES = draws(4, 3, 2, low=-3, high=6)
 ARRAYS = {
     "broadcast": (lambda x: [lax.broadcast_in_dim(x[0], (3, 5, 4), (0, 2)), jnp.broadcast_to(x[:, :1], (2, 3, 4)),
                              lax.broadcast_in_dim(x[:, :1, :], (2, 6, 3, 4), (0, 2, 3))], X),
@@ -175,7 +175,7 @@ ARRAYS = {
     "slices of a scatter": (lambda x, k, v: [written(f, x, k, v, mode) for f, mode in (
         (lax.scatter_add, "drop"), (lax.scatter_max, "clip"))] + [
         written(lax.scatter, x, k[:1], v[:1], mode) for mode in ("clip", "drop")],
-        X, PLACES[:, :3], draws(5, 3, 3, 2).astype(np.float32)),
+        X, PLACES[:, :2], draws(5, 2, 3, 2).astype(np.float32)),
     "what is known": (lambda x: [jnp.asarray(edges(to)) for to in INTEGERS] + [
         jnp.asarray(edges("float32")), jnp.asarray(edges("float64")), jnp.asarray([True, False]),
         x[0, 0] + jnp.arange(4, dtype=x.dtype)], X),
@@ -223,7 +223,7 @@ def test_what_is_known_is_computed_on_the_host():
         wanted = [np.asarray(x) for x in jax.tree.leaves(results(LARGEST)[name][1])]
         with jax.enable_x64(True):
             traced = jax.make_jaxpr(function)(*(x[0] for x in given))
-            lanes = range(2, 256, 3) if not given[0][0].shape else (0, 1, 2, 3)
+            lanes = range(2, 256, 3) if not given[0][0].shape else (0, 1)
             for lane in lanes:
                 arrays = [constant(x[lane], var) for x, var in zip(given, traced.jaxpr.invars, strict=True)]
                 for found, want in zip(Emitter().write_function(traced, arrays), wanted, strict=True):
