@@ -142,10 +142,9 @@ def _diagonal(x: Float[Array, "d d L"]) -> Float[Array, "d L"]:
 def _second(weights: Array, directions: Array) -> Float[Array, "d d L"]:
     """The moments sum_a weights_a u_a u_a', eight arms at a time so that no array of size K d^2 is formed."""
     num_arms, d, lanes = directions.shape
-    blocks = -(-num_arms // 8)
-    pad = blocks * 8 - num_arms
-    u = jnp.pad(directions, ((0, pad), (0, 0), (0, 0))).reshape(blocks, 8, d, lanes)
-    w = jnp.pad(weights, ((0, pad), (0, 0))).reshape(blocks, 8, lanes)
+    pad = -num_arms % 8
+    u = jnp.pad(directions, ((0, pad), (0, 0), (0, 0))).reshape(-1, 8, d, lanes)
+    w = jnp.pad(weights, ((0, pad), (0, 0))).reshape(-1, 8, lanes)
 
     def add(b, moment):
         x, y = u[b], w[b][:, None] * u[b]
@@ -153,4 +152,4 @@ def _second(weights: Array, directions: Array) -> Float[Array, "d d L"]:
             moment = moment + x[a][:, None] * y[a][None]
         return moment
 
-    return lax.fori_loop(0, blocks, add, jnp.zeros((d, d, lanes), u.dtype))
+    return lax.fori_loop(0, len(u), add, jnp.zeros((d, d, lanes), u.dtype))

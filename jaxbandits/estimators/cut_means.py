@@ -124,7 +124,7 @@ def local_mean(
     """
     values = floats(of_axes("reports", reports, "[n]", " with n >= 1"))
     bound = jnp.asarray(clip, values.dtype) / jnp.tanh(jnp.asarray(epsilon, values.dtype) / 2)
-    return fixed_sum(clip_reports(values, bound)) / values.shape[0]
+    return fixed_sum(clip_reports(values, bound)) / len(values)
 
 
 def clip_reports(reports: Float[Array, " n"], bound: Float[Array, ""]) -> Float[Array, " n"]:

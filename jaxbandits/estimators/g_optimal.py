@@ -46,10 +46,9 @@ def lowest_largest(x: Float[Array, " K"], allowed: Bool[Array, " K"]) -> Int[Arr
 def gram(actions: Float[Array, "K d"], weights: Float[Array, " K"]) -> Float[Array, "d d"]:
     """The moment sum_a weights_a a a', in blocks of 16 arms so that no array of size K d^2 is formed."""
     num_arms, d = actions.shape
-    blocks = -(-num_arms // 16)
-    pad = blocks * 16 - num_arms
-    actions = jnp.pad(actions, ((0, pad), (0, 0))).reshape(blocks, 16, d)
-    weights = jnp.pad(weights, (0, pad)).reshape(blocks, 16)
+    pad = -num_arms % 16
+    actions = jnp.pad(actions, ((0, pad), (0, 0))).reshape(-1, 16, d)
+    weights = jnp.pad(weights, (0, pad)).reshape(-1, 16)
 
     def add(total, block):
         x, w = block

@@ -85,9 +85,9 @@ def catoni_mean(
     """
     x = sample(x)
     least = -4 * math.log(failure_prob) if isinstance(failure_prob, float) else 0.0
-    if x.shape[0] < least:
+    if len(x) < least:
         raise ValueError(
-            f"x has {x.shape[0]} values; failure_prob = {failure_prob:g} needs at least {math.ceil(least)}: "
+            f"x has {len(x)} values; failure_prob = {failure_prob:g} needs at least {math.ceil(least)}: "
             "raise failure_prob"
         )
     return _root(x, jnp.asarray(variance, x.dtype), -jnp.log(jnp.asarray(failure_prob, x.dtype)))
@@ -95,8 +95,8 @@ def catoni_mean(
 
 @jax.jit
 def _root(x: Array, variance: Numeric, log_term: Numeric) -> Float[Array, ""]:
-    enough = x.shape[0] >= log_term * 3.9999
-    a = catoni_scale(x.shape[0], variance, jnp.where(enough, log_term, 0))
+    enough = len(x) >= log_term * 3.9999
+    a = catoni_scale(len(x), variance, jnp.where(enough, log_term, 0))
 
     def slack(theta):
         value, slope = influence(a * (x - theta))

@@ -91,4 +91,4 @@ def shorth_mean(
 
 @partial(jax.jit, static_argnums=0)
 def _of_all(mean: Callable[..., Any], x: Array, share: Numeric) -> Float[Array, ""]:
-    return mean(jnp.sort(x), jnp.int32(x.shape[0]), share)
+    return mean(jnp.sort(x), jnp.int32(len(x)), share)

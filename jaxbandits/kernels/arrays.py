@@ -211,14 +211,11 @@ class Loops(Scalars):
         """Something for all indices of a shape."""
         if not (left := list(shape)):
             what(list(before))
-            return
-        if 0 in left:
-            return
-        if left[0] == 1:
+        elif left[0] == 1:
             self.for_each_index(left[1:], what, *before, 0)
-            return
-        with self.loop(left[0]) as i:
-            self.for_each_index(left[1:], what, *before, str(i))
+        elif 0 not in left:
+            with self.loop(left[0]) as i:
+                self.for_each_index(left[1:], what, *before, str(i))
 
     def lazy(self, shape: Sequence[int], dtype: DType, element: Element, *read: Any, cheap: bool = False) -> Array:
         """The array with such elements, out of arrays that are read where the result is."""

@@ -60,8 +60,8 @@ HOST_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "abs": np.abs,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square, "rint": np.rint,
-    "is_finite": np.isfinite, "before": lambda a, b: a < b or (b != b and a == a),
+    "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt,
+    "square": np.square, "rint": np.rint, "is_finite": np.isfinite, "before": lambda a, b: a < b or (b != b and a == a),
     # None: the program computes it
     "div": lambda a, b: a / b if a.dtype.kind == "f" else (a - np.fmod(a, b)) // b if b else None,
     "rem": lambda a, b: np.fmod(a, b) if a.dtype.kind in "iu" and b else None,
@@ -90,10 +90,8 @@ class Scalars(Writer):
             raise Unsupported(f"{name} of {dtype}")
         if name in ("max", "min") and dtype.kind == "f" and any(map(is_known, x)):
             x = x if is_known(x[1]) else x[::-1]
-            if np.isnan(x[1]):
-                return x[1]
-            # where the comparison fails, the other one is NaN or the answer
-            template = "{1} >= {0} ? {1} : {0}" if name == "max" else "{1} <= {0} ? {1} : {0}"
+            # Where the comparison fails, the other one is NaN or the answer, unless the known one is NaN.
+            template = "{1}" if np.isnan(x[1]) else f"{{1}} {'>' if name == 'max' else '<'}= {{0}} ? {{1}} : {{0}}"
         bits = 8 * dtype.itemsize
         u, i = c_type(f"uint{bits}"), c_type(f"int{bits}")
         return self.let(template.format(*map(text_of, x), t=c_type(dtype), u=u, i=i, s=ending(dtype), n=bits), result)

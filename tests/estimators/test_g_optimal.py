@@ -19,12 +19,6 @@ def sphere(rng, *shape):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def test_canonical_basis_is_uniform():
-    design = g_optimal_design(np.eye(4, dtype=np.float32))
-    assert_array_equal(design.weights, np.full(4, 0.25, np.float32))
-    assert float(design.max_leverage) == 4 and int(design.rank) == 4
-
-
 @pytest.mark.parametrize("corners", [3, 5])
 def test_regular_polygons(corners):
     angle = 2 * np.pi * np.arange(corners) / corners
@@ -32,13 +26,6 @@ def test_regular_polygons(corners):
     design = g_optimal_design(actions.astype(np.float32), slack=1e-3)
     assert float(design.max_leverage) <= 2 * (1 + 1e-3) * (1 + 1e-5)  # the optimum is the dimension
     assert_allclose(largest_leverage(actions, np.asarray(design.weights, float)), design.max_leverage, rtol=1e-4)
-
-
-def test_simplex_in_a_subspace():
-    design = g_optimal_design((np.eye(4) - 0.25).astype(np.float32), slack=1e-3)
-    assert int(design.rank) == 3
-    assert_allclose(design.max_leverage, 3, rtol=1e-3)
-    assert_allclose(design.weights, 0.25, atol=1e-2)
 
 
 def test_ties_go_to_the_lowest_arm():
@@ -136,10 +123,12 @@ def test_inactive_arms_rank_one_and_rank_zero():
     assert int(nothing.rank) == 0 and not np.asarray(nothing.weights).any() and float(nothing.max_leverage) == 0
 
 
-@pytest.mark.parametrize("scale", [1e-18, 1e12])
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
 def test_scale_does_not_matter(scale):
-    actions = sphere(np.random.default_rng(1), 20, 5)
-    want, got = g_optimal_design(actions.astype(np.float32)), g_optimal_design((actions * scale).astype(np.float32))
+    """That of the active arms."""
+    actions, active = sphere(np.random.default_rng(1), 20, 5), np.arange(20) % 5 != 2
+    want = g_optimal_design(actions.astype(np.float32), active=active)
+    got = g_optimal_design((actions * np.where(active, scale, 1)[:, None]).astype(np.float32), active=active)
     assert_allclose(got.weights, want.weights, atol=1e-5)
 
 

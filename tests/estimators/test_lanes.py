@@ -80,7 +80,7 @@ def test_top_eigenvectors(dim, lanes):
 
 
 def test_powers_end_after_sixteen_squarings():
-    """Two eigenvalues that differ by 1e-5: a part of the second one is left that 2^16 steps of the power method leave."""
+    """Of two eigenvalues that differ by 1e-5: as much of the second is left as by 2^16 steps of the power method."""
     angle, share = 0.4, (1 - 1e-5) ** 2.0**16
     first, second = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
     u = np.repeat(np.stack([first, second])[:, :, None], 8, 2)

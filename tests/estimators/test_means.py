@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -103,6 +104,15 @@ def test_of_a_part_of_a_row(row, pulls):
         assert_allclose(found, np.median(counted), rtol=1e-6)
 
 
+def test_integers_become_floats_and_floats_stay():
+    with jax.enable_x64(True):
+        kinds = {int: "float32", bool: "float32", np.float32: "float32", np.float64: "float64"}
+        for kind, dtype in kinds.items():
+            found = uncompiled(lambda x: est.trimmed_mean(x, 0.0))(np.array([3, 0, 0], kind))
+            assert found.dtype == dtype
+            assert_allclose(found, (1 if kind is bool else 3) / 3, rtol=1e-6)
+
+
 def test_along_an_axis():
     x = np.sort(np.random.default_rng(0).normal(size=(3, 4, 5)), axis=1)
     for axis in (1, -2):
@@ -197,8 +207,11 @@ def test_roots_where_newton_would_leave():
 def test_the_middle_of_all_locations():
     """Every point from 6 to 8 has as many values above as below, all of them at least 2 away."""
     x, present = np.float32([0, 99, 4, 10, 30]), np.array([True, False, True, True, True])
+    find = uncompiled(location)
     for start in (6.5, 7.75, 4.5, 29.0, -50.0):
-        assert_allclose(uncompiled(location)(x, present, np.float32(2), np.float32(start)), 7, rtol=1e-5)
+        for unit in np.float32([1, 0.1, 0.3, 0.7, 1.1, 2.3, 3.7]):  # of which some round off what is at the ends
+            found = find(x * unit, present, 2 * unit, np.float32(start) * unit)
+            assert_allclose(found, 7 * unit, rtol=1e-5)
 
 
 REFUSED = [
@@ -207,8 +220,8 @@ REFUSED = [
     (est.shorth_mean, (np.zeros(0), 0.1), "x has shape (0,); it must be [n] with n >= 1: use vmap for leading axes"),
     (est.krum, (np.zeros((2, 0)), 0), "points has shape (2, 0); it must be [N, p], N and p at least 1: use vmap for "
      "leading axes"),
-    (est.coordinate_median, (np.zeros(3),), "points has shape (3,); it must be [N, p], N and p at least 1: use vmap for "
-     "leading axes"),
+    (est.coordinate_median, (np.zeros(3),), "points has shape (3,); it must be [N, p], N and p at least 1: use vmap "
+     "for leading axes"),
     (est.local_mean, (np.zeros((1, 2)), 1.0, 1.0), "reports has shape (1, 2); it must be [n] with n >= 1: use vmap for "
      "leading axes"),
     (est.histogram_mean, (np.zeros(1), 1.0, 1.0, 0.5), "rewards has shape (1,): the two folds need at least two "

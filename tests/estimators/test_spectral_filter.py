@@ -233,7 +233,9 @@ def test_top_eigenvector_without_tiles(dim):
     weights, directions = rng.random((4, 64)), rng.normal(size=(4, dim, 64))
     mean, wanted = rng.normal(size=(dim, 64)), rng.random(64) < 0.9
     given = *(jnp.asarray(x, jnp.float32) for x in (weights, directions, 0.1 * mean)), jnp.asarray(wanted)
-    found = (partial(_top_eigenvector.top_eigenvector, tiles=tiles) for tiles in (True, False))
+    found = [partial(_top_eigenvector.top_eigenvector, tiles=tiles) for tiles in (True, False)]
+    products = ["dot_general" in str(jax.make_jaxpr(function)(*given)) for function in found]
+    assert products == [dim >= MIN_DIM_OF_PRODUCT, False]  # the library's, which no kernel may call
     tiled, whole = (np.asarray(jax.jit(function)(*given)) for function in found)
     if dim < MIN_DIM_OF_PRODUCT:
         np.testing.assert_array_equal(whole, tiled)

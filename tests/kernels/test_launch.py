@@ -1,13 +1,15 @@
 """Which route calls a kernel, what is said where none does, and what NVRTC is asked for. No GPU is needed."""
 
+import zlib
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from laid_out import needs_cc
 
-from jaxbandits.kernels import compilers, launch
+from jaxbandits.kernels import compilers, launch, over_lanes
 from jaxbandits.kernels.launch import Gpu, absent_gpu
 
 
@@ -86,6 +88,83 @@ def test_the_call_says_what_is_run_and_where():
     assert "output_operand_alias" in text and launch.trial_kernel().name in text
 
 
+def test_blocks_are_of_whole_warps():
+    sizes = {(1, 1): (1, 32), (32, 3): (3, 32), (33, 2): (2, 64), (128, 1): (1, 128), (129, 3): (6, 128)}
+    assert {lanes: launch._grid(lanes) for lanes in sizes} == sizes
+
+
+def test_the_call_by_jaxlib(monkeypatch):
+    told = []
+
+    class Triton:
+        def TritonKernel(self, *args):
+            told.append(args)
+            return "kernel"
+
+        def create_array_parameter(self, *args):
+            return args
+
+        def TritonKernelCall(self, *args):
+            told.append(args)
+            return SimpleNamespace(to_proto=lambda name, data: name.encode() + data)
+
+    monkeypatch.setattr(launch, "triton_calls", Triton)
+    gpu = Gpu(86, "jaxlib's handler for PTX", lambda text, capability: f"for {capability}")
+    source = launch.trial_kernel()
+    target, given = launch.ROUTES[gpu.route](gpu, source, (300, 2), 2, 3)
+    assert target == "triton_kernel_call_ffi" and given["name"] == source.name
+    assert zlib.decompress(given["opaque"]) == source.name.encode()
+    assert told == [(source.name, 4, 1, 0, "for 86", "", 86), ("kernel", 6, 1, 1, [(0, 16)] * 5)]
+
+
+def test_the_oldest_of_some_gpus_and_what_failed(devices, monkeypatch):
+    """Devices that take no PTX are not counted."""
+    devices[:] = [gpu("rocm 6", capability="5.0"), gpu(capability="8.9"), gpu(platform="cuda", capability="7.5")]
+    monkeypatch.setattr(
+        launch, "_runs", lambda found, device: device is devices[1] and found.route.startswith("jaxlib")
+    )
+    assert launch.here() == Gpu(75, "jaxlib's handler for PTX")
+
+    def fails(found, device):
+        if found.route.startswith("jaxlib"):
+            raise ValueError
+        return False
+
+    monkeypatch.setattr(launch, "_here", [])
+    monkeypatch.setattr(launch, "_runs", fails)
+    with pytest.warns(RuntimeWarning) as said:
+        assert launch.here() is None
+    assert str(said[0].message) == (
+        "no kernel runs on Tesla T4, so plays are scanned, which is slower: XLA's target for PTX gives wrong numbers; "
+        "jaxlib's handler for PTX: ValueError"
+    )
+    with pytest.raises(RuntimeError, match="no kernel runs on this machine"):
+        launch.call_kernel(launch.trial_kernel(), (1, 1), [], [], {}, "kernel")
+    assert not launch.wants_kernel("cuda", "kernel")
+
+
+@needs_cc
+def test_a_kernel_that_gives_wrong_numbers_does_not_run(monkeypatch):
+    source = launch.trial_kernel()
+    wrong = launch.kernel("one_line", source.arguments, "  y[lane] = x[lane] + (lane < 300);")
+    monkeypatch.setattr(launch, "trial_kernel", lambda: wrong)
+    assert not launch._runs("cc", jax.devices("cpu")[0])
+    with pytest.raises(RuntimeError, match=r"^cc does not compile a kernel: .*wrong_.*.c"):
+        compilers.by_cc(launch.kernel("wrong", source.arguments, "  nothing"))
+
+
+def test_what_is_no_kernel_over_lanes():
+    """Lanes are counted in 31 bits, in one axis or in two; arrays without elements and unknown operations are left."""
+
+    def form(function, *shape, depth=1, kind="cc"):
+        about = function, depth, jax.tree.structure((0,))
+        return over_lanes.form(about, [jax.ShapeDtypeStruct(shape, np.float32)], "cpu", kind)
+
+    assert form(jnp.square, 3, 2**31 - 1) and form(jnp.square, 3, 2**16, 2**14, depth=2)
+    assert not form(jnp.square, 3, 2**31) and not form(jnp.square, 3, 2**16, 2**15, depth=2)
+    assert not form(jnp.square, 0, 8) and not form(jnp.square, 3, 8, kind="xla") and not form(jax.lax.digamma, 3, 8)
+
+
 def test_what_is_absent_is_lowered_for_and_nothing_is_run(monkeypatch):
     monkeypatch.setattr(launch, "_find_gpu", lambda: pytest.fail("looked"))
     with absent_gpu(75, ptx=lambda text, capability: text):
@@ -103,12 +182,16 @@ PTX = b'.version 9.1\n.target sm_75\n\t.pragma "used_bytes_mask 15";\nret;\n'
 class Library:
     """NVRTC as far as it is called."""
 
-    def __init__(self, result=0):
-        self.options, self.result = [], result
+    def __init__(self, result=0, made=0):
+        self.options, self.result, self.made, self.destroyed = [], result, made, 0
 
-    def nvrtcCreateProgram(self, program, text, *_):
+    def nvrtcCreateProgram(self, program, text, *given):
+        assert given == (b"kernel.cu", 0, None, None)
         self.text = text.decode()
-        return 0
+        return self.made
+
+    def nvrtcDestroyProgram(self, program):
+        self.destroyed += 1
 
     def nvrtcCompileProgram(self, program, number, options):
         self.options = [options[k].decode() for k in range(number)]
@@ -133,8 +216,40 @@ def test_ptx_names_an_old_version_and_the_device_that_it_is_for(monkeypatch):
         assert compilers.ptx("text", capability) == f".version {version}\n.target sm_75\nret;\n"
         assert library.options == [f"--gpu-architecture=compute_{target}", *compilers.OPTIONS]
         assert library.text == "text"
+    assert library.destroyed == 4
     with pytest.raises(compilers.Missing, match=r"7\.0 is below 7\.5"):
         compilers.ptx("text", 70)
-    monkeypatch.setattr(compilers, "library", lambda: Library(result=6))
-    with pytest.raises(RuntimeError, match="line 3: no"):
+    refuses = Library(result=6)
+    monkeypatch.setattr(compilers, "library", lambda: refuses)
+    with pytest.raises(RuntimeError, match=r"^NVRTC does not compile a kernel: line 3: no$"):
         compilers.ptx("text", 75)
+    assert refuses.destroyed == 1
+    monkeypatch.setattr(compilers, "library", lambda: Library(made=1))
+    with pytest.raises(RuntimeError, match="makes no program"):
+        compilers.ptx("text", 75)
+
+
+def test_where_nvrtc_is_looked_for(monkeypatch, tmp_path):
+    """The newest wheel first, then what the system finds."""
+    for version in (11, 12, 13):
+        (tmp_path / f"v{version}/lib").mkdir(parents=True)
+        (tmp_path / f"v{version}/lib/libnvrtc.so.{version}").touch()
+    tried = []
+
+    def load(path):
+        tried.append(path.removeprefix(f"{tmp_path}/"))
+        if path != "libnvrtc.so.12":
+            raise OSError
+        return "library"
+
+    find = compilers.library.__wrapped__
+    monkeypatch.setattr(compilers.ctypes, "CDLL", load)
+    where = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: where if name == "nvidia" else None)
+    assert find() == "library"
+    wheels = [f"v{version}/lib/libnvrtc.so.{version}" for version in (13, 12, 11)]
+    assert tried == [*wheels, "libnvrtc.so.13", "libnvrtc.so.12"]
+    monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(compilers.ctypes, "CDLL", lambda path: load("x"))
+    with pytest.raises(compilers.Missing, match=r"^NVRTC is not installed \(pip install"):
+        find()

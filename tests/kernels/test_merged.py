@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxbandits.kernels.arrays import plus, times
-from jaxbandits.kernels.merged import merge_loops, without_unread_arrays
+from jaxbandits.kernels.arrays import linear, minus, plus, times, weave_index
+from jaxbandits.kernels.merged import MERGE_DISTANCE, merge_loops, without_unread_arrays
 from jaxbandits.kernels.text import Assign, Block, Entry, Let, Name, Part, indent_lines
 
 
@@ -112,6 +112,26 @@ def test_what_is_set_before_stays_and_what_is_stored_under_a_condition_is_loaded
     assert found.index("    a2[i3] = 0;") < next(k for k, line in enumerate(found) if line.endswith("a2[i2] = v9;"))
     found = texts([loop("i1", store("a1", "i1"), store("a1", "i1", "v1", "if (v5) ")), loaded("i2")])
     assert sum("for (" in line for line in found) == 1 and "    const float v9 = a1[i1];" in found
+
+
+@pytest.mark.parametrize("between", [MERGE_DISTANCE - 1, MERGE_DISTANCE])
+def test_loops_that_are_far_apart_stay_apart(between):
+    others = [let(f"v{k}", "v0 + 1") for k in range(20, 20 + between)]
+    found = texts([stored("i1", "a1"), *others, loaded("i2")])
+    assert sum("for (" in line for line in found) == (1 if between < MERGE_DISTANCE else 2)
+
+
+@pytest.mark.parametrize("found, wanted", [
+    (plus(2, 3), 5), (plus(0, "i1"), "i1"), (plus("i1", 0), "i1"), (plus(1, "i1"), Part(1, "+", "i1")),
+    (plus("i1", 1), Part("i1", "+", 1)), (minus(5, 3), 2), (minus("i1", 0), "i1"), (minus("i1", 1), Part("i1", "-", 1)),
+    (minus(3, "i1"), Part(3, "-", "i1")), (minus(0, "i1"), Part(0, "-", "i1")), (times(3, 4), 12), (times("i1", 0), 0),
+    (times("i1", 1), "i1"), (times("i1", 3), Part("i1", "*", 3)), (linear((1, 2, 3), (9, 5, 4)), 31),
+    (linear(("i1", 2), (3, 4)), Part(Part("i1", "*", 4), "+", 2)), (linear((0, "i1"), (3, 4)), "i1"),
+    (linear((), ()), 0),
+    (weave_index("ab", (1, 3), "xy"), ["a", "x", "b", "y"]), (weave_index("ab", (2, 0), "xy"), ["y", "a", "x", "b"]),
+])  # fmt: skip
+def test_parts_of_an_index(found, wanted):
+    assert found == wanted and type(found) is type(wanted)
 
 
 def test_arrays_that_nothing_reads_go():

@@ -1,7 +1,7 @@
 """What every rule gives, against XLA: numbers that only the program knows, held apart and in loops, and known ones."""
 
 import operator
-from functools import cache, partial
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +110,7 @@ def written(scatter, x, i, v, mode):
     return scatter(x, i, v, numbers, mode=mode)
 
 
-PLACES = draws(4, 5, 2, low=-3, high=6)
+PLACES = draws(4, 3, 2, low=-3, high=6)
 ARRAYS = {
     "broadcast": (lambda x: [lax.broadcast_in_dim(x[0], (3, 5, 4), (0, 2)), jnp.broadcast_to(x[:, :1], (2, 3, 4)),
                              lax.broadcast_in_dim(x[:, :1, :], (2, 6, 3, 4), (0, 2, 3))], X),
@@ -141,12 +141,13 @@ ARRAYS = {
         (i > 9).any(), (i > -9).all()], I),
     "bits of all": (lambda i: [lax.reduce_and(i, (1,)), lax.reduce_or(i, (0, 2))], I),
     "reduce": (best, X, I),
-    "cumulative": (lambda x, i: [f(x, axis, reverse=back) for axis, back in ((0, False), (1, True), (2, False)) for f in (
-        lax.cumsum, lax.cumprod, lax.cummax, lax.cummin)] + [f(i, 1) for f in (lax.cumsum, lax.cummin)], Z, I),
+    "cumulative": (lambda x, i: [
+        f(x, axis, reverse=back) for axis, back in ((0, False), (1, True), (2, False))
+        for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin)] + [lax.cumsum(i, 1), lax.cummin(i, 1)], Z, I),
     "nothing to add": (lambda x: [lax.cumsum(x[:, :0], 1), lax.cumsum(x[:, :1], 1), lax.cummax(x[:0], 2)], X),
     "position": (lambda x, i: [f(y, axis, index) for f in (lax.argmax, lax.argmin) for y, axis, index in (
-        (x, 0, jnp.int32), (x, 1, jnp.uint8), (x, 2, jnp.int32), (i, 1, jnp.int32), (i.astype(jnp.uint8), 2, jnp.int32))],
-        Z, I),
+        (x, 0, jnp.int32), (x, 1, jnp.uint8), (x, 2, jnp.int32), (i, 1, jnp.int32),
+        (i.astype(jnp.uint8), 2, jnp.int32))], Z, I),
     "products of matrices": (lambda x, y, i: [
         lax.dot_general(x, y, (((1,), (0,)), ((2,), (1,)))), lax.dot_general(x, y, (((1, 2), (0, 1)), ((0,), (2,)))),
         lax.dot_general(x, y, (((2,), (1,)), ((), ()))), lax.dot_general(i, i, (((0, 1), (0, 1)), ((), ()))),
@@ -174,9 +175,10 @@ ARRAYS = {
     "slices of a scatter": (lambda x, k, v: [written(f, x, k, v, mode) for f, mode in (
         (lax.scatter_add, "drop"), (lax.scatter_max, "clip"))] + [
         written(lax.scatter, x, k[:1], v[:1], mode) for mode in ("clip", "drop")],
-        X, PLACES[:, :3], draws(5, 3, 3, 2).astype(np.float32)),
+        X, PLACES[:, :2], draws(5, 2, 3, 2).astype(np.float32)),
     "what is known": (lambda x: [jnp.asarray(edges(to)) for to in INTEGERS] + [
-        jnp.asarray(edges("float32")), jnp.asarray(edges("float64")), jnp.asarray([True, False]), x[0, 0] + jnp.arange(4, dtype=x.dtype)], X),
+        jnp.asarray(edges("float32")), jnp.asarray(edges("float64")), jnp.asarray([True, False]),
+        x[0, 0] + jnp.arange(4, dtype=x.dtype)], X),
 }  # fmt: skip
 SCALARS = {
     **{f"{name} of {dtype}": (function, *pairs(dtype)) for dtype in INTEGERS for name, function in OF_INTEGERS.items()},
@@ -221,7 +223,7 @@ def test_what_is_known_is_computed_on_the_host():
         wanted = [np.asarray(x) for x in jax.tree.leaves(results(LARGEST)[name][1])]
         with jax.enable_x64(True):
             traced = jax.make_jaxpr(function)(*(x[0] for x in given))
-            lanes = range(2, 256, 3) if not given[0][0].shape else (0, 1, 2, 3)
+            lanes = range(2, 256, 3) if not given[0][0].shape else (0, 1)
             for lane in lanes:
                 arrays = [constant(x[lane], var) for x, var in zip(given, traced.jaxpr.invars, strict=True)]
                 for found, want in zip(Emitter().write_function(traced, arrays), wanted, strict=True):
@@ -229,11 +231,12 @@ def test_what_is_known_is_computed_on_the_host():
                     known = [(x, y) for x, y in pairs if is_known(x)]
                     assert len(known) == len(pairs) or name.split()[0] in NOT_ON_THE_HOST, name
                     if known:
-                        assert_same_numbers(f"{name}, lane {lane}", *(np.array(x, want.dtype) for x in zip(*known, strict=True)))
+                        both_sides = (np.array(x, want.dtype) for x in zip(*known, strict=True))
+                        assert_same_numbers(f"{name}, lane {lane}", *both_sides)
 
 
 @pytest.mark.parametrize("function, named", [
-    (lambda x: lax.reduce_precision(x, 5, 10), "reduce_precision"), (lambda x: lax.lgamma(x).astype(jnp.bfloat16), "bf"),
+    (lambda x: lax.reduce_precision(x, 5, 10), "reduce_precision"), (lambda x: x.astype(jnp.bfloat16), "bfloat16"),
     (lambda x: lax.sort((x, x), num_keys=2), "sort by several keys"), (lax.digamma, "digamma"),
     (lambda x: lax.bitwise_not(x.astype(jnp.int8)).astype(jnp.int4), "int4"),
 ])  # fmt: skip

@@ -15,8 +15,8 @@ from jaxbandits.kernels import schedule
 from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.kernels.emitter import Emitter
 from jaxbandits.kernels.over_lanes import write_lane
-from jaxbandits.kernels.schedule import APART, fit_kernel
-from jaxbandits.kernels.text import TooLong, indent_lines
+from jaxbandits.kernels.schedule import APART, HELD, Census, Fitted, fit_kernel
+from jaxbandits.kernels.text import Assign, Block, Entry, Let, Name, TooLong, indent_lines
 
 X = np.zeros(4, np.float32)
 arms = partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 10))
@@ -110,3 +110,116 @@ def test_what_a_loop_holds_counts_beside_what_waits_for_it():
     census = schedule.census_of(body_of(function, np.float32(1)))
     # x waits beside the counter; inside are y, two times y, and the cosine
     assert census.loops == 1 and 4 <= census.alive <= 6
+
+
+def let(name, text="", size=0, changing=False, dtype=np.float32):
+    return Let(Name(name, dtype), text, changing=changing or size > 0, size=size)
+
+
+def loop(i, length, *body):
+    return Block("ONCE for (;;)" if length is None else f"ONCE for (int {i} = 0; {i} < {length}; ++{i})", [*body], i,
+                 length)  # fmt: skip
+
+
+def lines(body):
+    return [line.strip() for line in indent_lines(body)]
+
+
+# Two numbers wait for a loop that fills an array, and one of them for a loop of unknown length, which has another one.
+COUNTED = [
+    let("v1", "in0[lane]"), let("v2", "v1 + 1"), let("v9", "v1 + 2"), let("a3", size=9),
+    loop("i4", 9, let("v5", "v2 * v9"), Assign(Entry("a3", "i4"), "v5")),
+    let("v6", "0", changing=True), let("a10", size=3),
+    loop("i7", None, let("v8", Entry("a3", "v6")), "if (v8 > v2) break;", Assign("v6", "v6 + 1"),
+         loop("i9", 4, Assign(Entry("a3", "i9"), "v8"))),
+    Assign(Entry("a10", 1), "v6"), "out0[lane] = v6;",
+]  # fmt: skip
+
+
+def test_what_is_counted():
+    # v2, v9 and v5 in the first loop; v2, v6 and v8 in the second one, which is run again and again
+    assert schedule.census_of(COUNTED) == Census(operations=5, alive=3, memory=12, loops=3, touched=1 + 4)
+    assert schedule.census_of(COUNTED[:6]) == Census(operations=4, alive=3, memory=9, loops=1, touched=9)
+    for alive, touched in ((HELD - 9, 7), (HELD, 7), (HELD + 4, 15)):
+        assert Census(1, alive, 2, 3, 7).in_memory == touched
+
+
+def test_loops_of_which_turns_are_written_out():
+    short, long = ([let(f"v{k}", "v0") for k in range(n)] for n in (500, 501))
+    body = [
+        loop("i1", 9, *short),
+        loop("i2", 9, *long),
+        loop("i3", 5, loop("i4", 5, "x;"), "y;"),
+        loop("i5", None, "z;"),
+    ]
+    heads = [line for line in lines(schedule.unroll_inner_loops(body)) if "for" in line]
+    assert [head[:4] for head in heads] == ["FOUR", "ONCE", "ONCE", "FOUR", "ONCE"]
+
+
+def test_places_that_arrays_share():
+    """The largest one first; another in its place only where it is of the same type and not needed at the same time."""
+
+    def write(name):
+        return Assign(Entry(name, 0), "v0")
+
+    def read(name, k):
+        return let(f"v{k}", Entry(name, 0))
+
+    body = [
+        let("a1", size=5), write("a1"), let("a2", size=9), write("a2"), read("a1", 1), read("a2", 2),
+        let("a3", size=7), write("a3"), let("a4", size=4, dtype=np.int32), write("a4"), read("a3", 3), read("a4", 4),
+        let("a5", size=1), write("a5"), read("a5", 5), let("a6", size=6), write("a6"), read("a6", 6),
+    ]  # fmt: skip
+    assert lines(schedule.sharing_memory(body)) == [
+        "float a2[9];", "float a1[5];", "int a4[4];", "a1[0] = v0;", "a2[0] = v0;", "const float v1 = a1[0];",
+        "const float v2 = a2[0];", "a2[0] = v0;", "a4[0] = v0;", "const float v3 = a2[0];", "const float v4 = a4[0];",
+        "float a5[1];", "a5[0] = v0;", "const float v5 = a5[0];", "a2[0] = v0;", "const float v6 = a2[0];",
+    ]  # fmt: skip
+
+
+def test_variables_that_nothing_reads_go():
+    """But for those that a loop, what follows it or a head reads; what changes stays."""
+    body = [
+        let("v1", "1"), let("v2", "v1 + 1"), let("v3", "v2 + 1"), let("v4", "0", changing=True), let("v5", "3"),
+        Block("if (v5)", [let("v6", "v1 * 2"), let("v7", "v6"), Assign("v4", "v6")]), let("v8", "v4"), "out = v4;",
+    ]  # fmt: skip
+    assert lines(schedule.without_unread(body)) == [
+        "const float v1 = 1;", "float v4 = 0;", "const float v5 = 3;", "if (v5) {", "const float v6 = v1 * 2;",
+        "v4 = v6;", "}", "out = v4;",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("before, after, taken", [(8, 6, True), (8, 7, False), (4, 3, True)])
+def test_another_order_must_spare_a_quarter(monkeypatch, before, after, taken):
+    monkeypatch.setattr(schedule, "_by_need", lambda body: [*body, "other"])
+    monkeypatch.setattr(schedule, "alive", lambda body: after if "other" in body else before)
+    assert ("other" in schedule.few_alive(["x"])) == taken
+
+
+SHORT, LONG = schedule.MOST_STATEMENTS, schedule.MOST_STATEMENTS + 1
+FEW_ALIVE, MANY, TOO_MANY = schedule.MOST_ALIVE, schedule.MOST_ALIVE + 1, schedule.MOST_SPILLED + 1
+
+
+@pytest.mark.parametrize("counts, largest", [
+    ({256: (SHORT, FEW_ALIVE, 9)}, 256),
+    ({256: (LONG, 1, 9), 64: (SHORT, FEW_ALIVE, 9)}, 64),
+    ({256: None, 64: None, 16: None, 4: (LONG, TOO_MANY, 9)}, 4),
+    # spilled numbers are touched twice a play: the first form that spills, unless a later one touches less
+    ({256: (SHORT, MANY, 0), 64: (SHORT, FEW_ALIVE, 500)}, 256),
+    ({256: (SHORT, MANY, 0), 64: (SHORT, FEW_ALIVE, 1)}, 64),
+    ({256: (SHORT, MANY, 0), 64: (SHORT, MANY - 1, 2)}, 64),
+    ({256: (SHORT, TOO_MANY, 0), 64: (SHORT, FEW_ALIVE, 5000)}, 64),
+    ({256: (SHORT, TOO_MANY - 1, 0), 64: (SHORT, FEW_ALIVE, 5000)}, 256),
+    ({256: (SHORT, 500, 0), 64: (SHORT, 400, 0), 16: (SHORT, FEW_ALIVE, 5000)}, 256),
+    ({256: (SHORT, 500, 0), 64: (LONG, 1, 0), 16: (LONG, 1, 0), 4: (LONG, TOO_MANY, 100)}, 256),
+])  # fmt: skip
+def test_which_form_is_taken(monkeypatch, counts, largest):
+    def write(stem, write, traced, largest, most):
+        assert (stem, write, traced, most) == ("x", "write", "traced", np.inf if largest == 4 else 19_500)
+        if counts[largest] is None:
+            raise TooLong
+        operations, alive, touched = counts[largest]
+        return Fitted(traced, census=Census(operations, alive, 0, 0, touched), largest=largest)
+
+    monkeypatch.setattr(schedule, "write_kernel", write)
+    assert fit_kernel("x", "write", "traced").largest == largest
