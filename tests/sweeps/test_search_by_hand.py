@@ -79,6 +79,15 @@ def test_plans():
     drawn = plan("random", ranges, None, 8, 5)
     assert drawn.first == {"A": methods.random([X, KIND], 64, 5), "B": [{}]} and drawn.lanes == 65 * 8
     assert plan("halving", ranges, None, 8, 5).first == drawn.first != plan("halving", ranges, None, 8, 6).first
+    many = {"A": [Dimension("k", "values", values=tuple(range(70)))]}  # more than are tried without a number
+    numbers = [len(plan(*given, 8, 0).first["A"]) for given in (("random", many, None), ("halving", many, None))]
+    assert numbers == [64, 70] and len(plan("halving", many, 64, 8, 0).first["A"]) == 64
+    five = plan("halving", {"A": [Dimension("k", "values", values=tuple(range(5)))]}, None, 32, 0)
+    tried = methods.halving(
+        five, lambda settings, seeds: {"A": np.array([[[[s["k"]] * len(seeds)] for s in settings["A"][0]]])}, 1,
+        range(32), lambda r: r[..., 0, :],
+    )  # fmt: skip
+    assert (~np.isnan(tried.regret["A"][0, :, 0])).sum(-1).tolist() == [32, 32, 16, 8, 8]
     assert len(plan("halving", lists, 2, 8, 0).first["A"]) == 2  # quasi-random, as a number is given
 
 
