@@ -483,8 +483,9 @@ def test_each_way_by_its_definition():
         )
     shapes = [x.shape for x in intervals.of_mean(rows.reshape(2, 1, 12), "student")]
     assert shapes == [(2, 1)] * 3
-    for wrong in ([1.0], [1.0, np.nan, 2.0], [1.0, 2.0, np.inf]):
-        assert np.isnan(intervals.of_mean(wrong, "student")).all()
+    for way in intervals.WAYS:
+        for wrong in ([1.0], [1.0, np.nan, 2.0], [1.0, 2.0, np.inf]):
+            assert np.isnan(intervals.of_mean(wrong, way)).all()
     # no p-value is below that of the signs: 2^(1 - m)
     for row, least in (
         ([1.0, 1.0001], 0.5),
@@ -556,6 +557,7 @@ def test_the_interval_of_a_ratio_holds_it_in_95_of_100_and_uses_the_pairs():
     a, b = 6.0 + 2.0 * shared + 0.5 * rng.normal(size=shared.shape), 3.0 + shared
     ratio, low, high = intervals.of_ratio(a, b)
     np.testing.assert_allclose(ratio, a.mean(-1) / b.mean(-1))
+    np.testing.assert_allclose(intervals.of_ratio(a / 100, b / 100), (ratio, low, high), rtol=1e-9)
     for end in (low, high):  # where Student's interval of a - f b ends at zero
         away = (a - end[:, None] * b)[np.isfinite(end)]
         ends = np.abs(away.mean(-1)) / stats.sem(away, axis=-1)
