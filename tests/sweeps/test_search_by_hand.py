@@ -157,6 +157,23 @@ def test_laws_of_optuna():
     assert [s["x"] for s in asked] == [trial.params["x"] for trial in study.trials]
 
 
+def test_a_search_by_optuna_is_silent_and_each_point_has_draws_of_its_own():
+    optuna = pytest.importorskip("optuna")
+    before, levels = optuna.logging.get_verbosity(), []
+
+    def evaluate(settings, seeds):
+        levels.append(optuna.logging.get_verbosity())
+        return {label: np.zeros((2, len(of_label[0]), 1, 2)) for label, of_label in settings.items()}
+
+    sampler = lambda seed: optuna.samplers.RandomSampler(seed=seed)
+    space = {"B": [], "A": [X]}
+    found = methods.by_optuna(space, evaluate, 2, range(2), lambda r: r[..., 0, :], None, 0, sampler)
+    assert levels == [optuna.logging.WARNING] * 8 + [before] and optuna.logging.get_verbosity() == before
+    assert list(found.settings) == list(found.regret) == ["B", "A"] and found.settings["B"] == [[{}], [{}]]
+    one, other = found.settings["A"]
+    assert len(one) == len(other) == 64 and one != other and found.regret["A"].shape == (2, 64, 1, 2)
+
+
 def test_objectives_over_a_family():
     regret = np.random.default_rng(0).normal(size=(2, 4, 9)) + np.array([3.0, 0.0, 2.0, 1.0])[:, None]
     means = regret.mean(-1)
