@@ -343,7 +343,7 @@ def _doubt(values: np.ndarray[Any, Any]) -> str:
     if 1 < seeds < intervals.LEAST_SEEDS:
         return f" Of fewer than {intervals.LEAST_SEEDS} seeds, intervals may miss the mean more often."
     skewed = np.isfinite(needed) & (needed > seeds)
-    if seeds < 2 or not np.any(skewed):
+    if not np.any(skewed):
         return ""
     doubtful = f"{np.sum(skewed):,} of {np.size(skewed):,} intervals may miss the mean more often"
     most = f"{np.max(needed[skewed]):,.0f} of them would do, as far as these show"

@@ -1,6 +1,7 @@
 """Adversaries: literal definitions of every attack, rates, and that nothing happens at corruption 0."""
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from scipy import stats
 from uncompiled import uncompiled
 
 import jaxbandits as jb
+from jaxbandits.adversaries import budgeted, poison
 from jaxbandits.adversaries.byzantine import byzantine
 from jaxbandits.adversaries.huber import huber, mirror_arm
 from jaxbandits.protocol import AdversaryView, Loss, Moments, Report, Truth
@@ -169,6 +171,7 @@ def test_byzantine_noise_is_symmetric_with_the_stated_scale():
     gram = gram[:, :4].reshape(-1, DIM, DIM) / (0.5 * PLAYS)
     vector = vector[:, :4].reshape(-1, DIM) / (0.5 * PLAYS)
     assert_array_equal(gram, gram.transpose(0, 2, 1))
+    assert len(np.unique(gram[:4])) == 4 * 6  # every agent and every pair of coordinates has a draw of its own
     assert stats.kstest(gram[:, 0, 1], "norm").pvalue > 1e-3 and stats.kstest(vector[:, 0], "norm").pvalue > 1e-3
     assert stats.kstest(gram[:, 1, 1], stats.norm(0, np.sqrt(2)).cdf).pvalue > 1e-3
     assert stats.kstest(gram[:, 1, 1], "norm").pvalue < 1e-3
@@ -197,14 +200,14 @@ def test_attacks_refuse_what_they_do_not_know():
         huber().attack.corrupt(huber().params, (), Draws(np.uint32(0)), jnp.arange(1), Moments(0, 0), None)
 
 
-def attacked_message(kind, payload, action=BEST, value=3.0, encode=None, plays=4):
-    adversary = huber(corruption=1.0, kind=kind, value=value)
+def attacked_message(kind, payload, action=BEST, value=3.0, encode=None, plays=4, made=3, state=(), batch=1):
+    adversary = huber(corruption=1.0, kind=kind, value=value, batch=batch)
 
     @uncompiled
     def corrupted(params, payload):
         t = jnp.arange(1, plays + 1, dtype=jnp.int32)
         seen = AdversaryView(
-            t, (), jnp.full(plays, action), t <= 3, Truth(jnp.asarray(MEANS)), (), (), (),
+            t, (), jnp.full(plays, action), t <= made, Truth(jnp.asarray(MEANS)), (), state, (),
             lambda a: jnp.full(plays, 0.25), encode,
         )  # fmt: skip
         return adversary.attack.corrupt(params, (), Draws(np.uint32(1), "attack"), t, payload, seen)[0]
@@ -219,6 +222,113 @@ def test_huber_on_losses_makes_a_good_arm_look_worse():
     assert float(attacked_message("target", loss).total) == 3
     assert float(attacked_message("target", loss, action=0).total) == -3
     assert float(attacked_message("swapped", loss).total) == pytest.approx(3 * 0.75)  # of the three plays made
+
+
+def test_nothing_that_was_not_made_is_hit():
+    message = {"gram": np.ones((2, 2), np.float32)}
+    assert float(attacked_message("fixed", Loss(np.float32(0.5)), made=0).total) == 0.5
+    assert (np.asarray(attacked_message("fixed", message, made=0)["gram"]) == 1).all()
+    assert (np.asarray(attacked_message("fixed", message, made=1)["gram"]) == 3).all()
+
+
+def test_huber_hides_below_a_threshold_and_waits_for_a_batch():
+    """value sqrt((4 n lambda - rho^2) / corruption), below 0 for the best arm; a burst hits one batch."""
+    state = SimpleNamespace(threshold=np.float32(9.0), mean_square=np.float32(2.0), batch=np.int32(0))
+    rewards = np.zeros(4, np.float32)
+    for action, sign in ((BEST, -1), (0, 1)):
+        found = attacked_message("subthreshold", rewards, action, value=0.5, state=state)
+        assert_allclose(found, sign * 0.5 * np.sqrt(7.0), rtol=1e-6)
+    below = SimpleNamespace(threshold=np.float32(1.0), mean_square=np.float32(2.0))
+    assert_array_equal(attacked_message("subthreshold", rewards, state=below), rewards)
+    assert_array_equal(attacked_message("burst", rewards, state=state), np.full(4, 3.0))
+    for closed, hit in ((0, False), (1, True), (2, False)):
+        found = attacked_message("burst", rewards, state=SimpleNamespace(batch=np.int32(closed)), batch=2)
+        assert_array_equal(found, np.full(4, 3.0 * hit))
+    needs = {"subthreshold": "hides below the threshold of a learner's filter", "burst": "waits for a batch"}
+    for kind, told in needs.items():
+        with pytest.raises(ValueError, match=rf"^huber\(kind='{kind}'\) {told}: use it with "):
+            attacked_message(kind, rewards)
+
+
+def test_what_an_attack_is_built_with():
+    values = dict.fromkeys(("fixed", "random_sign", "target", "burst"), 10)
+    values |= {"sign_flip": 1, "in_range": 1, "subthreshold": 0.99}
+    for kind in ("swapped", "gaussian", "cauchy", *values):
+        assert huber(kind=kind).params == (0.1, values.get(kind, 0), 1.0, 1)
+    for value, want in (("inf", np.inf), ("-inf", -np.inf), (np.inf, np.inf), (-2.5, -2.5), (0, 0)):
+        assert huber(value=value).params.value == want
+    assert np.isnan(huber(value="nan").params.value) and np.isnan(huber(value=np.nan).params.value)
+    assert huber(kind="burst", batch=3).params.batch == 3
+    for given, told in (
+        ({"batch": 2}, r"^batch = 2 needs kind='burst', not 'fixed': no other kind waits for a batch$"),
+        ({"value": "one"}, r"^value = 'one' must be a number, 'inf', '-inf' or 'nan'$"),
+        ({"value": [1]}, "value = .1."),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=told):
+            huber(**given)
+    with pytest.raises(ValueError, match=r"^part = 'matrix' changes nothing with kind='sign_flip': use 'both' or 'vec"):
+        byzantine(kind="sign_flip", part="matrix")
+    assert byzantine(kind="sign_flip", part="vector").params == byzantine(kind="zero", part="matrix").params
+    budget = functools.partial(budgeted, total=7.0, horizon=101)
+    last = 2**31 - 1
+    for schedule, want in (
+        ("early", (0, last, np.inf)), ("late", (50, last, np.inf)), ("burst", (25, 32, np.inf)),
+        ("uniform", (0, last, 7 / 101)),
+    ):  # fmt: skip
+        assert budget(schedule=schedule).params == (7.0, 1.0, 0.0, 1.0, 0.1, *want)
+    with pytest.raises(
+        ValueError, match=r"^schedule = 'late' needs horizon, the plays of a run: give it, or leave the "
+    ):
+        budgeted(total=1.0, schedule="late")
+    for low, high in ((1.0, 1.0), (2.0, 1.0)):
+        with pytest.raises(ValueError, match=f"^low = {low} must be below high = {high}: no reward lies between them$"):
+            budget(low=low, high=high)
+
+
+def test_ranges_after_an_attack():
+    """Ends of the rewards -0.5 to 2 when some may have been replaced."""
+    for adversary, want in (
+        (huber(value=5.0), (-5.0, 5.0)), (huber(value=-5.0), (-5.0, 5.0)), (huber(value=1.0), (-1.0, 2.0)),
+        (huber(value=0.25), (-0.5, 2.0)), (huber(value=5.0, corruption=0.0), (-0.5, 2.0)),
+        (huber(value="nan"), (-np.inf, np.inf)), (huber(kind="swapped", value=9.0), (-0.5, 2.0)),
+        (huber(kind="sign_flip", value=3.0), (-6.0, 6.0)), (huber(kind="gaussian"), (-np.inf, np.inf)),
+        (huber(kind="cauchy"), (-np.inf, np.inf)), (huber(kind="subthreshold"), (-np.inf, np.inf)),
+        (huber(kind="target", value=3.0), (-3.0, 3.0)), (huber(kind="random_sign", value=3.0), (-3.0, 3.0)),
+        (poison(), (-2.0, 2.0)),
+        (budgeted(total=9.0, size=0.75, low=-9.0), (-1.25, 2.0)),
+        (budgeted(total=0.5, size=0.75, low=-9.0), (-1.0, 2.0)),
+        (budgeted(total=9.0, low=-0.75), (-0.75, 2.0)), (budgeted(total=9.0, low=0.0), (-0.5, 2.0)),
+        (budgeted(total=9.0, kind="empirical_best", low=-9.0), (-1.5, 2.0)),
+        (budgeted(total=9.0, kind="swap", low=-9.0, high=9.0), (-0.5, 2.0)),
+        (budgeted(total=9.0, kind="raise_worst", size=0.75, high=9.0), (-0.5, 2.75)),
+        (budgeted(total=9.0, kind="raise_worst", high=2.25), (-0.5, 2.25)),
+        (budgeted(total=9.0, kind="raise_worst", high=1.0), (-0.5, 2.0)),
+    ):  # fmt: skip
+        assert adversary.reward_range(adversary.params, -0.5, 2.0) == want
+    assert poison().reward_range(poison().params, 0.25, 2.0) == (-2.0, 2.0)
+    flipped = huber(kind="sign_flip", value=3.0)
+    assert flipped.reward_range(flipped.params, -2.0, 0.5) == (-6.0, 6.0)
+    with pytest.raises(ValueError, match="poison corrupts the rewards of agents: use it as reward_adversary"):
+        view = AdversaryView((), (), (), (), Truth(jnp.ones(3)), (), (), (), None)
+        poison().attack.corrupt(poison().params, (), Draws(jnp.uint32(0)), jnp.arange(1), jnp.zeros((1, 2)), view)
+
+
+def test_laws_of_point_masses():
+    """Values and probabilities of two arms' rewards 0 and 2 when a fifth of them is replaced."""
+    values, means = np.float32([0.0, 2.0]), np.float32([1.4, 0.2, 1.0])
+    p = np.float32([[0.3, 0.7], [0.9, 0.1], [0.5, 0.5]])
+    clean = 0.8 * p
+    for kind, value, added, weights in (
+        ("fixed", -3.0, [-3.0], [[0.2]] * 3), ("random_sign", -3.0, [-3.0, 3.0], [[0.1, 0.1]] * 3),
+        ("target", -3.0, [-3.0, 3.0], [[0.2, 0.0], [0.0, 0.2], [0.0, 0.2]]), ("sign_flip", 1.5, [0.0, -3.0], 0.2 * p),
+        ("swapped", None, [], np.zeros((3, 0))),
+    ):  # fmt: skip
+        attack = huber(corruption=0.2, kind=kind, value=value)
+        found = uncompiled(attack.attack.law)(attack.params, values, p, Truth(means))
+        assert_allclose(found[0], [*values, *added], rtol=1e-6)
+        masses = clean + 0.2 * p[[1, 0, 2]] if kind == "swapped" else clean
+        assert_allclose(found[1], np.concatenate([masses, weights], -1), rtol=1e-6)
+    assert huber(kind="gaussian").attack.law is None is huber(kind="burst").attack.law
 
 
 def test_huber_on_messages_of_several_numbers_replaces_them_all():
@@ -237,7 +347,16 @@ def test_an_attacker_in_range_sends_what_an_honest_client_could_have_sent():
         sent = jnp.where(draws.uniform(t) < 0.5 + rewards / 20, 2.0, -2.0)
         return Report(sent, None, None) if rewards.shape[0] == 4 else Loss(-sent[0])
 
+    calls = []
+
+    def listed(draws, rewards):
+        calls.append(draws)
+        return encode(draws, rewards)
+
     plain = Report(np.zeros(4, np.float32), np.full(4, BEST, np.int32), np.ones(4, bool))
+    # by the value's size, whatever its sign
+    assert_array_equal(attacked_message("in_range", plain, value=-3.0, encode=listed).value, -2.0)
+    assert len(calls) == 16
     assert_array_equal(attacked_message("in_range", plain, encode=encode).value, -2.0)
     other = plain._replace(arm=np.zeros(4, np.int32))
     assert_array_equal(attacked_message("in_range", other, action=0, encode=encode).value, 2.0)

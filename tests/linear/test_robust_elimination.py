@@ -129,15 +129,6 @@ def test_paper_radius_by_hand():
     assert width(model="M2", weight_floor=nu) == pytest.approx(want, rel=1e-5)
 
 
-def test_order_lines():
-    assert theory.robust_linear_reward_bound(9, 10_000, 0.5) == pytest.approx(3 * 300)
-    line = theory.robust_linear_reward_bound(2, 10_000, corruption=0.08)
-    assert line == pytest.approx(np.sqrt(20_000) + 10_000 * 0.4)  # sqrt(alpha d) while alpha d < 1
-    assert theory.robust_linear_reward_bound(20, 100, corruption=0.2) == pytest.approx(np.sqrt(2000) + 400)
-    assert theory.robust_linear_reward_bound(20, 100, corruption=0.2, max_gap=2.0) == 200
-    assert theory.robust_linear_action_bound(4, 10_000, 2.0) == pytest.approx(400 + 4 * np.log(10_000))
-
-
 def test_order_lines_of_figure_1():
     """The right panel ends at 0.5; at the center's parameters both orders of M2 are offered, on either side of M1's."""
     assert theory.robust_linear_reward_bound(5, 100, 1.0, corruption=0.5) == pytest.approx(2 * (np.sqrt(500) + 250))

@@ -45,6 +45,10 @@ def test_intervals_cover_their_mean_in_95_of_100_samples_and_one_seed_has_none()
     assert abs(np.mean((low < 3.0) & (high > 3.0)) - 0.95) < 0.014
     expected = stats.t.interval(0.95, 7, loc=mean[0], scale=stats.sem(samples[0]))
     np.testing.assert_allclose((low[0], high[0]), expected, rtol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [x.shape for x in statistics.mean_interval(np.ones((2, 3, 1)))] == [(2, 3)] * 3
+        assert np.isnan(statistics.mean_interval(np.array([1.0, 2.0, np.inf]))[1:]).all()
     row = statistics.summary(result([5.0], seeds=1, sigma=0.0)).iloc[0]
     assert row["mean"] == pytest.approx(5.0) and np.isnan(row["ci_low"]) and np.isnan(row["ci_high"])
 
@@ -61,6 +65,8 @@ def test_every_column_of_a_summary_is_the_one_of_its_name():
     names = ["algorithm", "epsilon", "seeds", "mean", "ci_low", "ci_high", "median", "q05", "q95"]
     names += ["nonfinite_rewards", "nonfinite_noise"]
     assert list(statistics.summary(ds)) == names == list(statistics.summary(ds.assign_attrs(guarantees="{}")))
+    old = ds.drop_vars([*spent, "delta_spent"]).assign_attrs(guarantees='{"alg0": {}}')  # of an old release
+    assert list(statistics.summary(old)) == names
     frame = statistics.summary(ds.assign_attrs(guarantees='{"alg0": {}}'), t=100)
     assert list(frame) == [*names, "epsilon_asked", "epsilon_spent", "delta_spent"]
     for (a, e), row in zip(np.ndindex(2, 3), frame.itertuples(index=False, name=None), strict=True):
@@ -125,6 +131,11 @@ def test_every_column_of_a_comparison_is_the_one_of_its_name():
         warnings.simplefilter("error")
         single = statistics.compare(ds.isel(seed=[0]), ("x", {"noise": "g", "window": 5}), ["y", {"noise": "l"}])
         assert single["a"][0] == "x (noise = g, window = 5)" and np.isinf(single["seeds_needed"][0])
+    fixed = ds.drop_vars(["z.bonus", "y.bonus"]).assign_attrs(constant_along='{"y": ["window"]}')
+    plain = statistics.compare(fixed.isel(noise=0, drop=True), ("x", {"window": 5}), "y", interval="bootstrap-t")
+    assert plain[["a", "b"]].values.tolist() == [["x (window = 5)", "y"]]
+    with pytest.raises(ValueError, match=r"^interval = 'exact' must be one of 'student', 'bootstrap-t', 'anytime'"):
+        statistics.compare(ds, "x", "y", interval="exact")
     for side in (("x",), ("x", "y"), 3, ("x", {}, {})):
         with pytest.raises(ValueError, match=r"^b = .* must be a label, or \(label, \{key: value\}\) for one point"):
             statistics.compare(ds, "x", side)
@@ -235,6 +246,7 @@ def test_slopes_are_those_of_polyfit_on_the_points_that_are_fitted():
     ):  # fmt: skip
         np.testing.assert_array_equal(statistics.points_to_fit(values, places, over, t_min), keep)
     values[:, 5], values[0, 4], values[:, 3] = np.nan, np.nan, [-1.0, -2.0, 1.0, 1.0]
+    assert not statistics.points_to_fit(np.full((4, 7), np.nan), t, "t").any()
     values[:, 6] = np.nan  # padded: the decade is that before 1,000, whose mean is NaN
     assert statistics.points_to_fit(values, t, "t").tolist() == [False] * 2 + [True] + [False] * 4
     assert statistics.points_to_fit(values, t, "window").tolist() == [True] * 3 + [False] * 4
@@ -255,6 +267,7 @@ def test_the_interval_of_a_slope_is_that_of_500_resamples():
             np.testing.assert_allclose([row["slope"], row["ci_low"], row["ci_high"]], [fit(values.mean(0)), *ends])
             assert row["theory"] == 0.25 if row["algorithm"] == "alg1" else np.isnan(row["theory"])
     assert statistics.slope(ds.isel(seed=[0]))[["ci_low", "ci_high"]].isna().all(axis=None)
+    assert statistics.slope(ds.isel(seed=[0, 1]))[["ci_low", "ci_high"]].notna().all(axis=None)
     named = ds.rename(gap="kind").assign_coords(kind=["a", "b", "c"])
     few = ds.copy(deep=True)
     few["regret"][0, 1] = -1.0
@@ -325,6 +338,8 @@ def test_tables_to_the_letter():
     assert latex._repr_markdown_() == f"```latex\n{latex}\n```"
     wide = lambda n: statistics.table(result(np.ones((1, n)), grid={"w": np.arange(n)})).splitlines()[0]
     assert wide(8).count("|") == 10 and wide(9) == "| algorithm | w | regret |"
+    two = result(np.ones((1, 9, 2)), grid={"w": np.arange(9), "u": [1, 2]})
+    assert statistics.table(two).startswith("| algorithm | w | u = 1 | u = 2 |")
     with pytest.raises(ValueError, match=r"^format = 'html' must be one of 'markdown', 'latex'"):
         statistics.table(ds, "html")
 
@@ -468,8 +483,9 @@ def test_each_way_by_its_definition():
         )
     shapes = [x.shape for x in intervals.of_mean(rows.reshape(2, 1, 12), "student")]
     assert shapes == [(2, 1)] * 3
-    for wrong in ([1.0], [1.0, np.nan, 2.0], [1.0, 2.0, np.inf]):
-        assert np.isnan(intervals.of_mean(wrong, "student")).all()
+    for way in intervals.WAYS:
+        for wrong in ([1.0], [1.0, np.nan, 2.0], [1.0, 2.0, np.inf]):
+            assert np.isnan(intervals.of_mean(wrong, way)).all()
     # no p-value is below that of the signs: 2^(1 - m)
     for row, least in (
         ([1.0, 1.0001], 0.5),
@@ -541,6 +557,7 @@ def test_the_interval_of_a_ratio_holds_it_in_95_of_100_and_uses_the_pairs():
     a, b = 6.0 + 2.0 * shared + 0.5 * rng.normal(size=shared.shape), 3.0 + shared
     ratio, low, high = intervals.of_ratio(a, b)
     np.testing.assert_allclose(ratio, a.mean(-1) / b.mean(-1))
+    np.testing.assert_allclose(intervals.of_ratio(a / 100, b / 100), (ratio, low, high), rtol=1e-9)
     for end in (low, high):  # where Student's interval of a - f b ends at zero
         away = (a - end[:, None] * b)[np.isfinite(end)]
         ends = np.abs(away.mean(-1)) / stats.sem(away, axis=-1)

@@ -95,6 +95,7 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
 
     Where every regret is a thousand times as large, a number of a line is as it was, a thousand times as large or as
     small: a regret, a ratio, an exponent, a bound over a regret. No upper limit is met then that was not before.
+    What must be at most or at least a number by the paper is held against that number.
     """
     claims, larger = claims_of(name), claims_of(name, 1000.0)
     page, labels = rows_of(study_tables.study_text(name, DOCS)), labels_of(papers.all_studies()[name])
@@ -109,6 +110,9 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
         pairs = zip(numbers(one.measured), numbers(other.measured), strict=True)
         wrong = [(x, y) for (x, u), (y, v) in pairs if all(abs(y - f * x) > v + f * u for f in (1, 1e3, 1e-3))]
         assert not wrong, (one.statement, one.measured, other.measured)
+        if one.evidence is not None and (found := re.search(r"at (most|least) [\d.,]*\d", one.paper)):
+            limit = getattr(one.evidence, f"at_{found[1]}")
+            assert any(abs(limit - x) <= u for x, u in numbers(found[0])), (one.statement, limit, one.paper)
         if isinstance(one.evidence, Interval) and one.evidence.at_least == -np.inf:
             assert one.evidence.low <= one.evidence.high and not (other.holds and not one.holds)
 

@@ -15,7 +15,6 @@ from reference import robust_races as reference
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits import theory
 from jaxbandits.algorithms import barbar, multilayer_elimination
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.algorithms.stochastic.barbar import next_gaps
@@ -246,18 +245,6 @@ def test_regrets_are_those_of_a_transcription_of_others(name):
     run = partial(factory, failure_prob=0.05)
     found = jb.sweep(run, ARMS, horizon=20_000, seeds=seeds, checkpoints=1, progress=False).regret.values.ravel()
     assert abs(found.mean() - mean) <= 4 * math.hypot(error, found.std(ddof=1) / math.sqrt(seeds))
-
-
-def test_bounds():
-    gaps, log = [0.2, 0.3, 0.5], math.log(4 * 20_000 / 0.05)
-    race = partial(theory.multilayer_bound, W, 20_000, failure_prob=0.05)
-    assert race(100.0) == pytest.approx(sum((4 * 100 * log + math.log(20_000)) * log / gap for gap in gaps))
-    bound = partial(theory.barbar_bound, W, 20_000, failure_prob=0.05)
-    inner = math.log(20_000) * math.log(4 * math.log(20_000) / 0.05)
-    assert bound(100.0) == pytest.approx(400 + sum(inner / gap for gap in gaps))
-    for function in (theory.multilayer_bound, theory.barbar_bound):
-        assert function(W, 1000) == function(W, 1000, 0.0, failure_prob=0.001) < function(W, 1000, 5.0)
-        assert function([0.5, 0.5], 1000) == 0
 
 
 @pytest.mark.parametrize("name", dealt(["race", "barbar, tiny"], 2, always=["race"]))

@@ -13,6 +13,7 @@ from scipy import integrate, stats
 
 import jaxbandits as jb
 from jaxbandits.cli import main
+from jaxbandits.sweeps import until_decided
 from jaxbandits.sweeps.execution import SweepRun
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.toml_file import read_config
@@ -109,6 +110,30 @@ def test_the_tables_of_the_page_are_made_of_real_decisions(monkeypatch):
     page = (ROOT / "docs/concepts.md").read_text()
     for head in heads:
         assert f"| {' | '.join(head)} |" in page
+
+
+def test_what_is_said_and_written_of_decisions():
+    """Of five comparisons: one for each side, three open ones and one more; numbers are of all seeds."""
+    test = SequentialTest(6, 0.05, 4)
+    test.looked_at, test.total = 8, np.array([4.0, -8.0, 1.0, 2.0, 0.5, 16.0])
+    test.sign, test.seeds = np.array([1, -1, 0, 0, 0, 0]), np.array([4, 8, 8, 8, 8, 8])
+    test.smallest = np.array([0.001, 0.002, 0.5, 0.5, 0.9, 1.0])
+    asked = [until_decided.Comparison("a", f"b{i}", {"k": i} if i == 2 else {}, (0, i)) for i in range(6)]
+    said = "until: 8 seeds, 2 of 6 decided; open: a and b2, k = 2; a and b3; a and b4 and 1 more"
+    assert until_decided._progress(test, asked) == said
+    test.sign[5] = 1
+    assert until_decided._progress(test, asked).endswith("3 of 6 decided; open: a and b2, k = 2; a and b3; a and b4")
+    test.sign[2:] = -1
+    assert until_decided._progress(test, asked) == "until: 8 seeds, 6 of 6 decided"
+    test.sign[2] = 0
+    told = until_decided._outcome(test, asked, jb.until([("a", "b")], error=0.01, most=80, block=9))
+    assert {key: told[key] for key in ("error", "most", "block")} == {"error": 0.01, "most": 80, "block": 9}
+    p = jb.statistics.holm(test.smallest).tolist()
+    assert [tuple(row.values()) for row in told["rows"][:3]] == [
+        ("a", "b0", {}, "b0", 4, 0.5, p[0]), ("a", "b1", {}, "a", 8, -1.0, p[1]),
+        ("a", "b2", {"k": 2}, "undecided", 8, 0.125, p[2]),
+    ]  # fmt: skip
+    assert list(told["rows"][0]) == ["a", "b", "at", "lower", "seeds", "difference", "p_value"]
 
 
 @functools.cache
