@@ -62,7 +62,9 @@ def test_events_and_costs_by_hand():
     for epsilon, bits, flipped in ((2.0, 4, 2), (2.5, 4, 1), (3.0, 5, 2), (3.0, 4, 1), (10.0, 4, 0)):
         spent = max(epsilon, math.log((2**bits - flipped) / flipped)) if flipped else INF
         event = m.response_event("bit", 1 / epsilon, 3, bits=bits)
-        assert event == m.Event("randomized_response", "bit", 1.0, 1 / epsilon, 3, epsilon=pytest.approx(spent)), epsilon
+        assert event == m.Event("randomized_response", "bit", 1.0, 1 / epsilon, 3, epsilon=pytest.approx(spent)), (
+            epsilon
+        )
         assert m.response_event("bit", 1 / epsilon).epsilon == pytest.approx(epsilon)
     assert [m.response_event("bit", scale, bits=4).epsilon for scale in (0.0, INF, 1e-3)] == [INF, 0.0, INF]
     normal = [m.gaussian_event("x", 3.0, 10.0, 2), m.gaussian_event("y", 0.4, 1.0)]
@@ -99,7 +101,9 @@ def test_claims_of_a_guarantee_and_of_what_is_wrapped():
     plain = m.guarantee("local", "reward", lambda params: (m.laplace_event("x", 1.0, 2.0),), composition.view_message)
     assert plain.spend(None) == (0.5, 0.0) and plain.view("message", "released", "action") == "message"
     assert (plain.scales, plain.bound) == (("mechanism_scale",), INF)
-    assert composition.scale_mechanism(Params(0.1), 2.0) == Params(0.1, 6.0) and composition.scale_mechanism((), 2.0) == ()
+    assert (
+        composition.scale_mechanism(Params(0.1), 2.0) == Params(0.1, 6.0) and composition.scale_mechanism((), 2.0) == ()
+    )
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.5)
     assert epsilon_or_nan(made._replace(guarantee=made.guarantee._replace(claimed=9.0))) == 1.5
     made = made._replace(config={}, guarantee=made.guarantee._replace(claimed=9.0))
