@@ -441,6 +441,11 @@ def test_half_of_the_runs_choose_and_half_count_and_all_deltas_hold_together(mon
         exact = 1 + 2 * math.log(1 - bound.delta)  # of Laplace noise
         assert 0.8 * exact <= bound.epsilon_lower <= exact
     assert found.ratio == found.epsilon_lower / 2 and not found.refuted
+    assert math.isnan(found._replace(claimed=(0.0, 0.0)).ratio) and found.last == 4 and found.model == "local"
+    seen = found._replace(differences=NOTHING._replace(releases=(1, 4, 5), whole=False))
+    assert seen.looked_at == "looked at plays 1 to 4, 2 of 3 or more messages"
+    assert seen._replace(model="central", differences=NOTHING).looked_at == "looked at plays 1 to 4, 0 of 0 releases"
+    assert seen._replace(differences=NOTHING._replace(fault="a fault")).refuted
     fp = np.round(found.curve.false_positive * 67_500)
     failure = (1 - each) / 2
     np.testing.assert_array_equal(
@@ -452,6 +457,20 @@ def test_half_of_the_runs_choose_and_half_count_and_all_deltas_hold_together(mon
         event.true_positives, event.false_positives, 5000, 0.0, 0.9
     )
     assert jb.audit(a.ldp_ucb(**LOCAL, epsilon=0.8), runs=20_000, pairs=pairs[2:]).refuted
+
+
+REFUSED_CALLS = [
+    ({"runs": 1999}, "runs = 1999.*half of them choose an event, the other half count it"), ({"seed": -1}, "-1"),
+    *[({"confidence": x}, f"confidence = {x}") for x in (0.0, 1.0)], *[({"delta": [0.5, x]}, f"{x}") for x in (-0.1, 1.0)],
+    ({"delta": []}, r"^delta = \[\]: give one at least, in \[0, 1\)$"),
+    ({"algorithm": a.ucb1(**LOCAL)}, "^algorithm = ucb1 has no guarantee: an audit needs a private algorithm$"),
+]  # fmt: skip
+
+
+def test_calls_that_are_refused():
+    for given, match in REFUSED_CALLS:
+        with pytest.raises(ValueError, match=match):
+            jb.audit(**{"algorithm": a.ldp_ucb(**LOCAL, epsilon=1.0), "runs": 2000} | given)
 
 
 def test_where_a_client_clips_is_looked_for(monkeypatch, unseen):
@@ -796,18 +815,18 @@ def test_what_is_looked_for_by_hand():
     assert marked.tolist() == [[False, True, False, True, False, True]]
 
 
-PHASE, GIVEN = 3, {"num_arms": 2, "horizon": 40, "epsilon": 1.0}
+PHASE, GIVEN = 4, {"num_arms": 2, "horizon": 40, "epsilon": 1.0}
 
 
 def test_what_a_unit_changes_in_whole_runs(monkeypatch):
-    """A learner in NumPy that releases a phase's sum after every third play; seeds draw its first phase's arms."""
+    """A learner in NumPy that releases a phase's sum after every fourth play; seeds draw its first phase's arms."""
     asked = []
 
     def many(setting, params, environment, edits, seeds):
         windows, play, reward = setting.windows, edits.play[:, None], edits.reward[:, None]
         asked.append((setting.apart, windows, sorted(set(play[:, 0].tolist())), len(seeds)))
         done = np.broadcast_to(np.arange(1, windows + 1), (len(seeds), windows))
-        told = (done % PHASE == 0) & (done > np.where(seeds % 8 == 3, 0, 6)[:, None])  # one seed's phases begin earlier
+        told = (done % PHASE == 0) & (done > np.where(seeds % 8 == 3, 0, 4)[:, None])  # one seed's phases begin earlier
         own = np.where((done - play < PHASE) & (done >= play), np.clip(reward, -2, 2), 0) * scale
         values = np.where(told, done + own, 0)[..., None]
         halves = (
@@ -828,9 +847,9 @@ def test_what_a_unit_changes_in_whole_runs(monkeypatch):
 
     scale = 1.0
     event = laplace_event("sum", 4.0, 1.0, 2)
-    # clipped to [-2, 2]: two rewards move a sum by 4. On seed 3 the first release is that of play 3
-    assert found(event) == Differences((3, 6, 9, 12), True, 4, 1, 2, pytest.approx(4.0, rel=1e-4), 4.0, "")
-    assert asked == [(True, 12, [1], 16 * 8), (True, 12, [2, 4], 16 * 8)]
+    # clipped to [-2, 2]: two rewards move a sum by 4. On seed 3 the first release is that of play 4
+    assert found(event) == Differences((4, 8, 12), True, 3, 1, 2, pytest.approx(4.0, rel=1e-4), 4.0, "")
+    assert asked == [(True, 12, [1], 16 * 8), (True, 12, [2, 5], 16 * 8)]
     assert found(event, gaussian_event("y", 1.0, 1.0, 0)).allowed == 2
     assert (
         found(event, laplace_event("y", 1.0, 1.0)).allowed == 3
@@ -841,6 +860,6 @@ def test_what_a_unit_changes_in_whole_runs(monkeypatch):
         monkeypatch.setattr(module, "MAX_WINDOWS", 12)
     assert not found(event, horizon=13).whole and found(event, horizon=12).whole
     for events in ((), (laplace_event("y", INF, 1.0),)):
-        assert found(*events) == Differences((3, 6, 9, 12), True, 0, 0, INF, 0.0, INF, "")
+        assert found(*events) == Differences((4, 8, 12), True, 0, 0, INF, 0.0, INF, "")
     scale = 1.1
     assert found(event).fault.startswith("one reward changes a release by 4.4, and events state a sensitivity of 4")
