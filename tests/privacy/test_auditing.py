@@ -461,7 +461,8 @@ def test_half_of_the_runs_choose_and_half_count_and_all_deltas_hold_together(mon
 
 REFUSED_CALLS = [
     ({"runs": 1999}, "runs = 1999.*half of them choose an event, the other half count it"), ({"seed": -1}, "-1"),
-    *[({"confidence": x}, f"confidence = {x}") for x in (0.0, 1.0)], *[({"delta": [0.5, x]}, f"{x}") for x in (-0.1, 1.0)],
+    *[({"confidence": x}, f"confidence = {x}") for x in (0.0, 1.0)],
+    *[({"delta": [0.5, x]}, f"delta = {x}") for x in (-0.1, 1.0)],
     ({"delta": []}, r"^delta = \[\]: give one at least, in \[0, 1\)$"),
     ({"algorithm": a.ucb1(**LOCAL)}, "^algorithm = ucb1 has no guarantee: an audit needs a private algorithm$"),
 ]  # fmt: skip
