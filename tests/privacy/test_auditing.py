@@ -477,14 +477,14 @@ def test_calls_that_are_refused():
 def test_where_a_client_clips_is_looked_for(monkeypatch, unseen):
     def values(edits, noise, done):
         r = np.nan_to_num(column(edits.reward), posinf=0)
-        return np.where((done == column(edits.play)) & (np.abs(r) <= 1.2), r, 0) + noise
+        return np.where((done == column(edits.play)) & (np.abs(r) <= 1.1), r, 0) + noise
 
     in_numpy(monkeypatch, values)
     found = jb.audit(a.ldp_ucb(**LOCAL, epsilon=3.0), runs=20_000)
-    # 2^(12/48) is 1.1892, the largest that is tried below 1.2; of both signs
-    assert sorted(edit.reward for edit in found.event.pair) == pytest.approx([-(2**0.25), 2**0.25])
+    # 1 and 1.19 are tried, and then steps between them, of which 2^(6/48) = 1.0905 is the last below 1.1; of both signs
+    assert sorted(edit.reward for edit in found.event.pair) == pytest.approx([-(2**0.125), 2**0.125])
     closer = jb.audit(a.ldp_ucb(**LOCAL, epsilon=3.0), runs=20_000, pairs=[(Edit(1, 1.0), Edit(1, -1.0))])
-    assert 1.8 < closer.epsilon_lower < 2.0 < found.epsilon_lower < 2 * 2**0.25
+    assert 1.8 < closer.epsilon_lower < found.epsilon_lower < 2 * 2**0.125
 
 
 @pytest.mark.parametrize(("much", "chosen"), [(1.13, False), (1.4, True)])
