@@ -93,8 +93,8 @@ FUNCTIONS = [
     ("min", "max"), ("minimum", "maximum"), ("floor", "ceil"), ("any", "all"), ("argmin", "argmax"), ("sum", "mean"),
     ("log", "log1p"), ("sqrt", "abs"), ("zeros", "ones"), ("zeros_like", "ones_like"),
 ]  # fmt: skip
-EITHER_WAY = {"min", "max", "minimum", "maximum", "hypot", "array_equal"}  # their arguments may change places
 OTHER = {**dict(FUNCTIONS), **{b: a for a, b in FUNCTIONS}}
+COMMUTE = {"min", "max", "minimum", "maximum", "hypot", "array_equal", "dot"}  # arguments may change places
 SPEED = {
     "unroll", "donate_argnums", "static_argnums", "maxsize", "max_workers", "buffering", "stacklevel", "inline",
     "progress", "strict", "flush", "desc", "help", "title", "label", "dtype",
@@ -164,10 +164,11 @@ def changes(node: ast.AST, variables: list[str], rng: random.Random) -> Iterator
             elif name in ("min", "max", "any", "all"):
                 yield "function", put(func=ast.Name(OTHER[name]))
             plain = [not isinstance(a, ast.Starred) for a in args]
-            if len(args) > 1 and all(plain) and name not in EITHER_WAY:
+            if len(args) > 1 and all(plain) and name not in COMMUTE:
                 k = rng.randrange(len(args) - 1)
                 if ast.unparse(args[k]) != ast.unparse(args[k + 1]):
                     yield "swapped", put(args=[*args[:k], args[k + 1], args[k], *args[k + 2 :]])
+            if len(args) > 1 and all(plain):
                 if name in ("min", "max", "minimum", "maximum", "where", "clip", "append", "sha"):
                     yield "argument", put(args=args[:-1])
             for k, keyword in enumerate(keywords):

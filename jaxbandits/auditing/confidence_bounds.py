@@ -43,8 +43,8 @@ def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) ->
     from scipy.stats import beta
 
     k, n = np.asarray(successes, float), np.asarray(trials, float)
-    low = np.where(k > 0, beta.ppf(failure_prob, np.maximum(k, 0.5), n - k + 1), 0.0)
-    high = np.where(k < n, beta.ppf(1 - failure_prob, k + 1, np.maximum(n - k, 0.5)), 1.0)
+    low = np.where(k > 0, beta.ppf(failure_prob, k, n - k + 1), 0.0)
+    high = np.where(k < n, beta.ppf(1 - failure_prob, k + 1, n - k), 1.0)
     return low, high
 
 

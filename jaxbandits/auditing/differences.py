@@ -56,7 +56,7 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     dim = feature_dim(environment, public) if claim.unit == "user" else 0
     setting = setting_of(algorithm, environment, whole=False, adaptive=False)
     windows = _windows(algorithm.schedule)
-    runner = Runs(setting._replace(windows=windows), params, Input(public, ()), 1)
+    runner = Runs(setting._replace(windows=windows), params, Input(public, ()))
 
     def show_plays(plays: list[int]) -> tuple[list[Edit], Shown]:
         chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim)]

@@ -227,7 +227,7 @@ class Runs(NamedTuple):
     setting: AuditSetting
     params: Any  # of the algorithm
     environment: Input  # its parameters
-    size: int  # runs of a call, so that calls for several numbers of runs share a program
+    size: int = 0  # runs of a call of `on`, so that calls for several numbers of runs share a program
 
     def on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: SeedArray, columns: Any = None) -> Seen:
         """Runs, each on `edits[which]`. columns: [F] of the numbers to return, all by default."""

@@ -219,15 +219,14 @@ def vector_epsilon(code: VectorCode, sensitivity: Positive, coordinates: Coordin
 
     trials, shifts = int(code.trials), math.ceil(2 * code.levels)
     length = sensitivity * code.levels / code.bound
-    law, best, tried = stats.binom(trials, BINOMIAL_SHARE), math.inf, set()
+    law, best = stats.binom(trials, BINOMIAL_SHARE), math.inf
     orders = CHERNOFF_ORDERS  # (1 - e^-x)+ <= constant e^(order x)
     log_constant = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
-    for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7) if trials > 2 * shifts else ():
+    for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7):
         tail = part * delta / coordinates / 2
         low, high = max(int(law.ppf(tail)), shifts), min(int(law.isf(tail)), trials - shifts)
         cut = coordinates * float(law.cdf(low - 1) + law.sf(high))
-        if low < high and cut < delta and (low, high) not in tried:
-            tried.add((low, high))
+        if low < high and cut < delta:
             total = _joint_moment(_log_moments(trials, low, high, shifts), float(length), coordinates)
             best = min(best, float(((total + log_constant - math.log(delta - cut)) / orders).min()))
     return max(best, 0.0)

@@ -1,6 +1,5 @@
 """The shuffle model: the vector code by hand, its noise, what both protocols spend, and LinUCB on batches."""
 
-import itertools
 import math
 from functools import cache, partial
 
@@ -8,15 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy_draws import NumpyDraws
-from scipy import stats
 from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms.contextual.shuffle_statistics import Total, shuffle_local_noise, vector
 from jaxbandits.algorithms.contextual.statistics import Sums
-from jaxbandits.mechanisms import amplified_epsilon, gaussian_epsilon, shuffle_epsilon, vector_code, vector_epsilon
-from jaxbandits.mechanisms.shuffle import VectorCode, batch_noise, decode, encode
+from jaxbandits.mechanisms import gaussian_epsilon, vector_epsilon
+from jaxbandits.mechanisms.shuffle import VectorCode
 from jaxbandits.random import Draws
 from jaxbandits.theory.linear_widths import moment_sensitivity
 

@@ -602,19 +602,6 @@ def test_a_leak_at_a_larger_delta_alone_is_found():
     assert jb.audit(liar, runs=20_000, delta=[0.05, 0.1]).refuted
 
 
-def test_clopper_pearson_covers_and_epsilon_of_known_shares():
-    """Over 2,000 experiments the one-sided bounds fail as often as they may, and not much more rarely."""
-    counts = np.random.default_rng(0).binomial(400, 0.1, size=2000)
-    low, high = confidence_bounds.clopper_pearson(counts, 400, 0.05)
-    assert 0.02 < np.mean(low > 0.1) <= 0.06 and 0.02 < np.mean(high < 0.1) <= 0.06
-    assert confidence_bounds.clopper_pearson(0, 10, 0.05)[0] == 0
-    assert confidence_bounds.clopper_pearson(10, 10, 0.05)[1] == 1
-    shares = np.array([0.5, 0.5 * np.exp(-1.0)])
-    assert 0.999 < confidence_bounds.epsilon_lower(*(shares * 10**8), 10**8, 0.0, 0.95) < 1.0
-    assert confidence_bounds.epsilon_lower(10, 10, 1000, 0.0, 0.95) == 0.0  # nothing is refuted below 0
-    assert confidence_bounds.epsilon_lower(500, 0, 1000, 0.6, 0.95) == 0.0  # all within delta
-
-
 def test_the_trade_off_of_two_normals_is_the_gaussian_one():
     rng = np.random.default_rng(1)
     curve = confidence_bounds.trade_off(rng.normal(size=200_000), rng.normal(size=200_000) + 1, 0.95)
@@ -702,16 +689,6 @@ def test_every_private_algorithm_is_in_the_table_with_the_budget_of_what_is_wrap
     assert set(PRIVATE) >= {"ldp_exp3", "private_batched", "byzantine_ucb", "prm_ucb", "robust_elimination"}
     assert set(PRIVATE) >= {"online_ucb", "doubling", "bandit_combiner", "ldp_linucb", "jdp_linucb", "shuffle_linucb"}
     assert len(TIGHT) + len(PRIVATE) <= FAMILY
-
-
-def test_users_features_come_in_any_direction_and_beyond_any_norm():
-    edits = neighbours.edits("user", [1], dim=3)
-    assert {round(float(np.linalg.norm(edit.feature)), 6) for edit in edits} == {1.0, 8.0, np.inf}
-    unit = np.array([edit.feature for edit in edits if np.linalg.norm(edit.feature) < 2])
-    cosines = unit @ unit.T
-    for angle in (60, 90, 120, 180):
-        assert np.isclose(cosines, np.cos(np.radians(angle))).any()
-    assert max(np.linalg.norm(edit.feature) for edit in neighbours.edits("user", [1], bound=1.0, dim=3)) < 2
 
 
 def false_alarms(monkeypatch, honest, seeds=40):

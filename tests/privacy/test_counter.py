@@ -12,7 +12,7 @@ from numpy_draws import NumpyDraws
 from uncompiled import uncompiled
 
 from jaxbandits import mechanisms, theory
-from jaxbandits.mechanisms.counters import blt, k_ary, toeplitz
+from jaxbandits.mechanisms.counters import blt, k_ary, nodes, toeplitz
 from jaxbandits.random import Draws
 
 FORMS = ("blt", "tree", "honaker", "square_root", "banded", "k_ary")
@@ -259,6 +259,136 @@ def test_scales_may_differ_between_entries_and_before_the_first_message_there_is
         np.testing.assert_array_equal(count.release(count.params, jax.tree.map(jnp.asarray, state), 0.0), 1)
 
 
+def test_sums_of_decays_by_their_matrices():
+    """Two buffers, in closed form and from R = 1 + sum_i omega_i theta_i^(k - 1) and L = A R^-1."""
+    q = np.array([0.0, math.log(0.3), -1e-9, math.log(0.9)])
+    for number in (1, 2, 7):
+        np.testing.assert_allclose(blt.powers_summed(q, number), sum(np.exp(q) ** k for k in range(number)), rtol=1e-9)
+    gaps = blt.Gaps(np.array([0.05, 0.4]), np.array([0.2, 0.7]))
+    omega = [(0.2 - 0.05) * (0.7 - 0.05) / (0.4 - 0.05), (0.2 - 0.4) * (0.7 - 0.4) / (0.05 - 0.4)]
+    np.testing.assert_allclose(blt.strengths(gaps), omega)
+    for n in (1, 2, 3, 12):
+        column = np.array([1.0] + [omega[0] * 0.95**k + omega[1] * 0.6**k for k in range(n - 1)])
+        np.testing.assert_allclose(blt.coefficients(gaps, n), column)
+        R, A = lower_toeplitz(column), np.tril(np.ones((n, n)))
+        variance = np.sum((A @ np.linalg.inv(R)) ** 2, axis=1)
+        np.testing.assert_allclose(blt.release_variance(gaps, np.arange(1, n + 1)), variance)
+        assert blt.mean_squared_deviation(gaps, n) == pytest.approx(variance.mean())
+        assert blt.column_norm_squared(gaps, n) == pytest.approx(column @ column)
+        for k, b in ((1, 1), (2, 1), (3, 2), (9, 4)):
+            joint = R[:, : k * b : b].sum(1)
+            assert blt.column_norm(column, k, b) == pytest.approx(np.linalg.norm(joint))
+            for error, squared in (("max", variance[-1]), ("mean", variance.mean())):
+                assert blt.loss(gaps, n, error, k, b) == pytest.approx(np.linalg.norm(joint) * math.sqrt(squared))
+    none = blt.Gaps(np.zeros(0), np.zeros(0))  # fresh noise for every message
+    assert blt.coefficients(none, 3).tolist() == [1, 0, 0] and blt.column_norm_squared(none, 9) == 1
+    assert blt.weights(blt.Gaps(np.array([0.0, 0.4]), np.array([0.2, 0.7])))[0] == 0  # a sum that does not decay
+
+
+@pytest.mark.parametrize("given", [(20, 2, "max"), (20, 2, "mean"), (300, 3, "mean", 1, 7)])
+def test_optimised_gaps_are_a_minimum(given):
+    gaps = blt.gaps_of(*given)
+    least = blt.loss(gaps, given[0], *given[2:])
+    assert len(gaps.theta) == len(gaps.zeta) == given[1] and (np.diff(np.stack(gaps).T.ravel()) > 0).all()
+    for side, i, factor in itertools.product((0, 1), range(given[1]), (0.97, 1.03)):
+        moved = [np.array(x) for x in gaps]
+        moved[side][i] *= factor
+        more = blt.loss(blt.Gaps(*moved), given[0], *given[2:]) / least - 1
+        assert 1e-9 < more < 1e-2
+
+
+def test_which_gaps_are_used():
+    for error in ("max", "mean"):
+        table = blt.TABLES[error]
+        first, last = min(table), max(table)
+        for k in (first, first + 3, last):
+            np.testing.assert_allclose(np.concatenate(blt.interpolate_gaps(2.0**k, error)), table[k])
+        middle = np.sqrt(np.array(table[first + 3]) * np.array(table[first + 4]))
+        np.testing.assert_allclose(np.concatenate(blt.interpolate_gaps(2 ** (first + 3.5), error)), middle)
+        beyond = np.array(table[last]) ** 2 / np.array(table[last - 1])
+        np.testing.assert_allclose(np.concatenate(blt.interpolate_gaps(2.0 ** (last + 1), error)), beyond)
+        np.testing.assert_array_equal(blt.interpolate_gaps(5, error), blt.interpolate_gaps(2.0**first, error))
+    tabled = lambda *given: np.array_equal(blt.gaps_of(*given), blt.interpolate_gaps(given[0], given[2]))
+    assert tabled(5, 4, "max") and tabled(900, 4, "max") and tabled(512, 4, "mean")
+    assert tabled(40, 4, "max", 3, 40) and not tabled(40, 4, "max", 3, 39) and not tabled(511, 4, "mean")
+    assert [len(blt.gaps_of(n, 3, "max").theta) for n in (1, 2, 3, 4, 5)] == [0, 1, 2, 3, 3]
+    np.testing.assert_array_equal(blt.gaps_of(20, 2, "max", 3, 20), blt.gaps_of(20, 2, "max"))  # it sends one message
+
+
+def test_numbers_of_other_forms_by_hand(monkeypatch):
+    # messages of a unit in the nodes of each level: 1 + 1 + 1 thrice and 2 + 1; five ones twice, 2 + 2 + 1, 3 + 2, 5
+    assert nodes.joint_norm(13, 3, 4) == math.sqrt(3 * 3 + 2**2 + 1)
+    assert nodes.joint_norm(16, 5, 3) == math.sqrt(5 + 5 + (4 + 4 + 1) + (9 + 4) + 25)
+    assert nodes.joint_norm(13, 9, 7) == math.sqrt(3 * 2 + 2**2) and nodes.joint_norm(13, 9, 13) == 2
+    honaker = mechanisms.counter("honaker", horizon=13, participations=9, separation=13)
+    assert honaker.column_norm == mechanisms.counter("honaker", horizon=13).column_norm < 2
+    assert mechanisms.counter("honaker", horizon=13, participations=2, separation=12).column_norm == nodes.joint_norm(
+        13, 2, 12
+    )
+    monkeypatch.setattr(nodes, "EXACT_RELEASES", 12)
+    assert nodes.honaker_norm(13) == 2 and nodes.honaker_norm(12) < 1.9
+    for form, reach in (("square_root", 10), ("banded", 4)):
+        column = np.where(np.arange(10) < reach, square_root_column(10), 0)
+        count = mechanisms.counter(form, horizon=10, participations=9, separation=4)
+        assert (
+            count.column_norm == pytest.approx(np.linalg.norm(lower_toeplitz(column)[:, ::4].sum(1)))
+            and count.size == reach
+        )
+    assert toeplitz.coefficients(1).tolist() == [1.0]
+    assert (
+        mechanisms.counter("banded", horizon=300).size
+        == 256
+        == mechanisms.counter("banded", horizon=300, bands=256).size
+    )
+    assert mechanisms.counter("banded", horizon=9, participations=2, separation=20).size == 9
+    assert mechanisms.counter("square_root", horizon=1024).size == 1024
+    # base 5, digits -2 to 2: numbers up to 2, 12 and 62
+    assert [k_ary.height(n, 5) for n in (1, 2, 3, 12, 13, 62, 63)] == [1, 1, 2, 2, 3, 3, 4]
+    assert k_ary.digit_sum(np.array([0, 1, 2, 3, 7, 12, 13]), 5, 3).tolist() == [0, 1, 2, 3, 3, 4, 5]
+    for k, b, norm in ((1, 1, 3), (2, 13, 6), (9, 13, 6), (2, 40, 3), (40, 1, 75)):
+        assert mechanisms.counter("k_ary", horizon=25, arity=5, participations=k, separation=b).column_norm == norm
+    assert mechanisms.counter("k_ary", horizon=25, arity=5).size == 12
+    for n, error in ((6, "max"), (300, "max"), (300, "mean"), (2**21, "max"), (2**21, "mean")):
+        every = {}
+        for arity in range(3, 64, 2):
+            h = next(h for h in itertools.count(1) if (arity**h - 1) / 2 >= n)
+            if n < 2**20:
+                sums = k_ary.digit_sum(np.arange(1, n + 1), arity, h)
+                squared = sums.max() if error == "max" else sums.mean()
+            else:  # every digit at its end, or on average over all digits
+                squared = h * (arity // 2) if error == "max" else h * np.abs(np.arange(arity) - arity // 2).mean()
+            every[arity] = round(h * math.sqrt(squared), 12)
+        assert k_ary.best_arity(n, error) == min(every, key=every.get)
+
+
+REFUSED = [
+    ({"form": "k_ary", "horizon": 9, "arity": 4}, r"^arity = 4 must be odd: its digits run from -\(arity - 1\) / 2 to"),
+    ({"form": "k_ary", "horizon": 2**30, "arity": 63}, r"^arity = 63, horizon = 1073741824 counts beyond 2\^31"),
+    ({"form": "banded", "horizon": None}, r"^horizon = None needs form in \('blt', 'honaker', 'tree'\), and form"),
+    ({"form": "tree", "horizon": None, "participations": 2}, "^participations = 2 needs a horizon: give one$"),
+    ({"form": "square_root", "horizon": 1025}, r"^horizon = 1025 is too long .* give at most 1024, or form='blt'"),
+    ({"horizon": -1}, "horizon = -1"), ({"horizon": 2**30 + 1}, "horizon = 1073741825"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "match"), REFUSED)
+def test_what_a_form_cannot_do_is_refused(given, match):
+    with pytest.raises(ValueError, match=match):
+        mechanisms.counter(**given)
+
+
+def test_deviations_are_those_of_messages_there_are():
+    count = mechanisms.counter(horizon=7)
+    assert count.deviation(7) == count.deviation(np.array([3, 7]))[1] and isinstance(count.deviation(7), float)
+    for t in (0, 8, 1.0, [], [1, 8], [0, 3], True):
+        with pytest.raises(ValueError, match=r"must be whole numbers in \[1, 7\]"):
+            count.deviation(t)
+    assert mechanisms.counter("tree", horizon=None).deviation(2**30) == pytest.approx(math.sqrt(30 / 0.5 + 30 / 0.5))
+    assert (
+        mechanisms.counter("blt", horizon=None, buffers=2).size == 4 and mechanisms.counter("tree", horizon=9).size == 4
+    )
+
+
 def test_values_of_others():
     build, every = mechanisms.counter, lambda n: np.arange(1, n + 1)
     norm = lambda *form, **given: build(*form, **given).column_norm
@@ -360,12 +490,12 @@ def test_no_pattern_of_a_unit_exceeds_the_column_norm(form):
         assert worst == pytest.approx(count.column_norm, rel=1e-9)
 
 
-@pytest.mark.parametrize("form", ["blt", "honaker", "tree"])
-def test_an_unknown_horizon(form):
-    count, n = mechanisms.counter(form, horizon=None), 31
+@pytest.mark.parametrize(("form", "share"), [("blt", 0.5), ("honaker", 0.2), ("tree", 0.8)])
+def test_an_unknown_horizon(form, share):
+    count, n = mechanisms.counter(form, horizon=None, share=share), 31
     assert count.column_norm == 1
-    assert count.deviation(511) == pytest.approx(4.24264069, abs=1e-8)
-    assert count.deviation(1) == pytest.approx(1.41421356, abs=1e-8)
+    assert count.deviation(511) == pytest.approx(math.sqrt(9 / share), abs=1e-8)  # nine totals
+    assert count.deviation(1) == pytest.approx(math.sqrt(1 / share), abs=1e-8)
     # the matrix that the code applies to unit draws, one draw at a time
     z = normals(n)
     found = run(count, n)

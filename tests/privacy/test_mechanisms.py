@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from jaxbandits.mechanisms import gaussian, pure
 from jaxbandits.mechanisms.tree import node_scale
 
 INF = math.inf
+
 
 def least_delta(ratio, epsilon):
     """The least delta by integrating the excess of one density over the other."""
@@ -54,7 +54,8 @@ def test_deltas_and_epsilons_of_every_size_of_noise(ratio):
 ROOTS = [
     lambda x: x**3 - 2, lambda x: math.exp(x) - 5, lambda x: math.tanh(3 * (x - 0.3)), lambda x: (x - 0.7) ** 3,
     lambda x: 0.25 - x, lambda x: 2.0 - x, lambda x: x + 1,
-    lambda x: math.atan(50 * (x + 0.4)) + 0.01 * x, lambda x: (x - 0.1) * abs(x - 0.1) * math.exp(x), lambda x: 1 / (x - 0.6) - 9,
+    lambda x: math.atan(50 * (x + 0.4)) + 0.01 * x, lambda x: 1 / (x - 0.6) - 9,
+    lambda x: (x - 0.1) * abs(x - 0.1) * math.exp(x),
     lambda x: 1e-30 * (math.exp(30 * x) - 2), lambda x: math.log(x + 1.001) + x**7, lambda x: x - 1e-14,
 ]  # fmt: skip
 
@@ -65,8 +66,9 @@ def test_roots_are_looked_for_where_scipy_looks():
         if function(low) * function(high) > 0:
             continue
         points = [], []
-        ours = gaussian._root(lambda x: points[0].append(x) or function(x), low, high, most)
-        assert ours == brentq(lambda x: points[1].append(x) or function(x), low, high, xtol=most, rtol=1e-15, maxiter=999)
+        record = [lambda x, seen=seen, function=function: seen.append(x) or function(x) for seen in points]
+        ours = gaussian._root(record[0], low, high, most)
+        assert ours == brentq(record[1], low, high, xtol=most, rtol=1e-15, maxiter=999)
         assert points[0] == points[1]
 
 
@@ -84,7 +86,9 @@ def test_limits_of_the_gaussian():
     assert m.gaussian_scale(3.0, 2.0, 1e-5, "zcdp") == pytest.approx(3 / math.sqrt(2 * m.zcdp_rho(2.0, 1e-5)))
     rho = m.zcdp_rho(2.0, 1e-6)
     assert rho + 2 * math.sqrt(rho * math.log(1e6)) == pytest.approx(2.0)  # Bun and Steinke's conversion back
-    with pytest.raises(ValueError, match=r'epsilon = 1.01.*beyond 1 the classic rule is not proven: use rule="analytic'):
+    with pytest.raises(
+        ValueError, match=r'epsilon = 1.01.*beyond 1 the classic rule is not proven: use rule="analytic'
+    ):
         m.gaussian_scale(1.0, 1.01, 1e-5)
     claimed = [gaussian.default_delta(*given) for given in ((None, 100), (None, 20_000), (0.3, 9), (None, 9, 1e-5))]
     assert claimed == [1e-3, 5e-5, 0.3, 1e-5]
@@ -102,7 +106,9 @@ def test_pure_mechanisms_by_hand():
         one, none = (1 - flip) / (1 - 2 * flip), -flip / (1 - 2 * flip)
         np.testing.assert_allclose(edge * one + (1 - edge) * none, value, atol=1e-12)  # no bias
         for uniform, told in ((edge - 1e-5, one), (edge + 1e-5, none)):
-            np.testing.assert_allclose(respond(np.float32(uniform), np.full(4, value, np.float32), scale), told, rtol=1e-5)
+            np.testing.assert_allclose(
+                respond(np.float32(uniform), np.full(4, value, np.float32), scale), told, rtol=1e-5
+            )
 
 
 def test_figures_of_the_calibrations():

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 import jaxbandits as jb
-from jaxbandits import catalogue
+from jaxbandits import catalogue, privacy, provenance
 from jaxbandits import mechanisms as m
 from jaxbandits.catalogue import case
 from jaxbandits.commands import listing
@@ -62,7 +62,9 @@ def test_events_and_costs_by_hand():
     for epsilon, bits, flipped in ((2.0, 4, 2), (2.5, 4, 1), (3.0, 5, 2), (3.0, 4, 1), (10.0, 4, 0)):
         spent = max(epsilon, math.log((2**bits - flipped) / flipped)) if flipped else INF
         event = m.response_event("bit", 1 / epsilon, 3, bits=bits)
-        assert event == m.Event("randomized_response", "bit", 1.0, 1 / epsilon, 3, epsilon=pytest.approx(spent)), epsilon
+        assert event == m.Event("randomized_response", "bit", 1.0, 1 / epsilon, 3, epsilon=pytest.approx(spent)), (
+            epsilon
+        )
         assert m.response_event("bit", 1 / epsilon).epsilon == pytest.approx(epsilon)
     assert [m.response_event("bit", scale, bits=4).epsilon for scale in (0.0, INF, 1e-3)] == [INF, 0.0, INF]
     normal = [m.gaussian_event("x", 3.0, 10.0, 2), m.gaussian_event("y", 0.4, 1.0)]
@@ -99,7 +101,9 @@ def test_claims_of_a_guarantee_and_of_what_is_wrapped():
     plain = m.guarantee("local", "reward", lambda params: (m.laplace_event("x", 1.0, 2.0),), composition.view_message)
     assert plain.spend(None) == (0.5, 0.0) and plain.view("message", "released", "action") == "message"
     assert (plain.scales, plain.bound) == (("mechanism_scale",), INF)
-    assert composition.scale_mechanism(Params(0.1), 2.0) == Params(0.1, 6.0) and composition.scale_mechanism((), 2.0) == ()
+    assert (
+        composition.scale_mechanism(Params(0.1), 2.0) == Params(0.1, 6.0) and composition.scale_mechanism((), 2.0) == ()
+    )
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.5)
     assert epsilon_or_nan(made._replace(guarantee=made.guarantee._replace(claimed=9.0))) == 1.5
     made = made._replace(config={}, guarantee=made.guarantee._replace(claimed=9.0))
@@ -421,6 +425,62 @@ def test_guarantees_of_factories_or_none_or_declared_as_a_whole():
     made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
     whole = made._replace(guarantee=made.guarantee._replace(events=lambda params: ()))
     assert [event.mechanism for event in ledger(whole).events] == ["other"] and ledger(whole).epsilon == 1.0
+
+
+def test_a_ledger_by_hand():
+    """Releases one by one, what they cost together in three ways, and the words."""
+    events = m.laplace_event("first", 1.0, 2.0, 3), m.gaussian_event("second sum", 3.0, 4.0, 2)
+    told = privacy.Ledger(events, 5.25, 1e-3, "some_name", "central", "loss_vector")
+    rows = told.rows()
+    assert list(rows.columns) == ["release", "noise", "sensitivity", "scale", "times", "epsilon"]
+    one = m.gaussian_epsilon(3.0, 4.0, 1e-3)
+    assert rows.values.tolist() == [
+        ["first", "laplace", 1, 2, 3, 0.5],
+        ["second sum", "gaussian", 3, 4, 2, pytest.approx(one)],
+    ]
+    assert told._replace(delta=0.0).rows()["epsilon"].tolist() == [0.5, INF]
+    flips = privacy.Ledger((m.response_event("bit", 2.0),), 0.5, 0.0)
+    assert flips.rows()["noise"].tolist() == ["randomized response"]
+    rho = 3 * 0.125 + 0.5625
+    assert (told.rho, told.g) == (pytest.approx(rho), INF)
+    words = "some_name, central model, neighbours differ in one loss vector: epsilon = 5.25, delta = 0.001"
+    assert repr(told).splitlines()[0] == f"{words}, rho of zCDP = {rho:.4g}" and len(repr(told).splitlines()) == 4
+    normal = told._replace(events=events[1:])
+    assert (normal.rho, normal.g) == (pytest.approx(0.5625), pytest.approx(math.sqrt(1.125)))
+    assert repr(normal).splitlines()[0] == f"{words}, rho of zCDP = 0.5625, g of Gaussian privacy = 1.061"
+    lost = normal._replace(epsilon=INF)
+    assert (lost.rho, lost.g) == (INF, INF) and repr(lost).count("=") == 2
+    assert repr(told._replace(events=())) == words and repr(told._replace(model="none")).startswith(
+        "some_name: no guarantee\n"
+    )
+    page = privacy.Ledger((m.laplace_event("a < b", 1.0, 2.0),), 0.5, 0.0, "<name>")._repr_html_()
+    assert (
+        page.startswith("<p>&lt;name&gt;, ") and "a &lt; b" in page and page.endswith(f"<small>{SIMULATED}</small></p>")
+    )
+    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.5)
+    claim = made.guarantee._replace(events=lambda params: (), spend=lambda params: (1.5, 0.01))
+    (event,) = ledger(made._replace(guarantee=claim)).events
+    assert (event.mechanism, event.what, event.epsilon, event.delta) == ("other", "all that is seen", 1.5, 0.01)
+    nothing = ledger(made._replace(guarantee=claim._replace(spend=lambda params: (0.0, 0.01))))
+    assert nothing[:3] == ((), 0.0, 0.01) and nothing[3:] == ("ldp_ucb", "local", "reward")
+
+
+def test_the_table_of_private_algorithms():
+    """The page is written from it (pages/test_generated.py); here what a row says, against the case and its records."""
+    frame = privacy.table()
+    assert sorted(frame["algorithm"]) == sorted(PRIVATE)
+    order = list(dict.fromkeys(record.algorithm for record in provenance.records().values()))
+    assert frame["algorithm"].tolist() == sorted(PRIVATE, key=order.index)
+    page = (ROOT / "docs/privacy.md").read_text()
+    lines = privacy.markdown(frame).splitlines()
+    assert len(lines) == 2 + len(PRIVATE) and all(line in page for line in lines)
+    rows = {row.algorithm: row for row in frame.itertuples()}
+    for name in PRIVATE:
+        row, (made, _) = rows[name], case(name)
+        assert (row.model, row.unit) == made.guarantee[:2] and (row.here, row.delta) == made.guarantee.spend(
+            made.params
+        )
+        assert row.claimed == pytest.approx(epsilon_or_nan(made), nan_ok=True)
 
 
 def test_the_gaussian_mechanism_says_what_the_classic_formula_delivers():

@@ -10,7 +10,14 @@ from numpy_draws import NumpyDraws, to_normal
 from scipy import special, stats
 from uncompiled import uncompiled
 
-from jaxbandits.mechanisms import amplified_epsilon, gaussian_epsilon, shuffle, shuffle_epsilon, vector_code, vector_epsilon
+from jaxbandits.mechanisms import (
+    amplified_epsilon,
+    gaussian_epsilon,
+    shuffle,
+    shuffle_epsilon,
+    vector_code,
+    vector_epsilon,
+)
 from jaxbandits.mechanisms.shuffle import VectorCode, batch_noise, decode, encode
 
 
@@ -22,7 +29,9 @@ def test_code_and_rounding_by_hand():
     assert vector_code(1.0, 4, 3, 1.0, 0.1).levels == 4 and vector_code(1.0, 4, 7, 1.0, 0.1).levels == 7
     given = vector_code(3.0, 20, 5, 0.7, 0.1, constant=2.5, log=1.5)  # floor(2.5 80 1.5^2 / (20 0.49)) = floor(45.9)
     assert given == (3.0, math.sqrt(80), 20 * 45.0)
-    assert vector_code(1.0, 20, 5, 0.99, 0.1).trials == 20 * math.floor(4 * math.log(50) ** 2 / 0.99**2)  # c = 1 below 1
+    assert vector_code(1.0, 20, 5, 0.99, 0.1).trials == 20 * math.floor(
+        4 * math.log(50) ** 2 / 0.99**2
+    )  # c = 1 below 1
     with pytest.raises(ValueError, match=r"^epsilon = 1e-07 needs 6.12e\+15 binomial trials a user: raise epsilon$"):
         vector_code(1.0, 20, 5, 1e-7, 0.1)
     # L = 2, g = 4: v = -2, 0.3, 2 is 0, 4.6, 8 in units of 1/2; 5 is cut to 2.
@@ -105,7 +114,7 @@ def test_vector_bound_nears_the_gaussian_limit_or_is_infinite():
     code = VectorCode(1.0, 9.0, 3e4)
     gaussian = gaussian_epsilon(2 * 9.0, math.sqrt(3e4 * 3 / 16), 1e-9)
     assert gaussian < vector_epsilon(code, 2.0, 20, 1e-9) < 1.3 * gaussian
-    assert vector_epsilon(VectorCode(1.0, 9.0, 0.0), 2.0, 20, 0.1) == math.inf
+    assert [vector_epsilon(VectorCode(1.0, 9.0, trials), 2.0, 20, 0.1) for trials in (0.0, 36.0)] == [math.inf] * 2
     assert vector_epsilon(VectorCode(1.0, 9.0, 40.0), 2.0, 20, 0.1) == math.inf
     assert vector_epsilon(VectorCode(1.0, 9.0, 120.0), 2.0, 20, 1e-6) == math.inf
 
@@ -156,6 +165,26 @@ def test_joint_moments_hold_for_every_split_and_are_near():
             assert exact <= found[at] + 1e-9 and found[at] <= exact + most
 
 
+@pytest.mark.parametrize(
+    ("trials", "coordinates", "delta"), [(400, 2, 1e-3), (4000, 20, 0.02), (60, 2, 0.3), (90, 5, 0.1)]
+)
+def test_noise_outside_of_the_middle_is_charged_to_delta(trials, coordinates, delta):
+    """The least over five middles, cut at each end by a share of delta for each coordinate, and over all orders."""
+    code, orders = VectorCode(2.0, 2.5, float(trials)), shuffle.CHERNOFF_ORDERS
+    # the largest (1 - e^-x) e^(-order x), where e^x = 1 + 1 / order
+    constant = np.log(1 / (1 + orders) * (orders / (1 + orders)) ** orders)
+    law, found = stats.binom.pmf(np.arange(trials + 1), trials, 0.25), []
+    below, above = np.cumsum(law), np.append(np.cumsum(law[:0:-1])[::-1], 0.0)
+    for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7):
+        tail = part * delta / (2 * coordinates)
+        low, high = max(int(np.argmax(below >= tail)), 5), min(int(np.argmax(above <= tail)), trials - 5)
+        left = delta - coordinates * (below[low - 1] + above[high])
+        if low < high and left > 0:
+            moments = shuffle._joint_moment(shuffle._log_moments(trials, low, high, 5), 3.0 * 2.5 / 2.0, coordinates)
+            found.append(min((moments + constant - math.log(left)) / orders))
+    assert vector_epsilon(code, 3.0, coordinates, delta) == pytest.approx(max(min(found), 0.0), rel=1e-6)
+
+
 def least_amplified(sensitivity, scale, users, coordinates, delta):
     """The least epsilon over a fine grid of q, by the docstrings' formulas."""
     q = delta / users * np.geomspace(1e-12, 0.5, 4000)
@@ -180,11 +209,14 @@ def test_amplification():
     assert amplified_epsilon(2.0, 14.0, 20, 20, 1e-6) == local
     found = [amplified_epsilon(2.0, 14.0, n, 20, 1e-6) for n in (10**5, 10**6)]
     assert local > found[0] > found[1]
-    for given in ((2.0, 14.0, 10**5, 20, 1e-6), (0.7, 9.0, 10**4, 3, 1e-4)):
+    for given in ((2.0, 14.0, 10**5, 20, 1e-6), (0.7, 9.0, 10**4, 3, 1e-4), (8.0, 9.0, 10**9, 2, 1e-5)):
         least = least_amplified(*given)
-        assert least * (1 - 1e-9) <= amplified_epsilon(*given) < 1.03 * least < 0.9 * gaussian_epsilon(*given[:2], given[4])
+        assert (
+            least * (1 - 1e-9)
+            <= amplified_epsilon(*given)
+            < 1.05 * least
+            < 0.9 * gaussian_epsilon(*given[:2], given[4])
+        )
     # what the sum alone would give a server: less than the permuted messages
     assert found[0] > gaussian_epsilon(2.0 / math.sqrt(1e5), 14.0, 1e-6)
     assert amplified_epsilon(2.0, 0.0, 20, 20, 0.1) == math.inf
-
-
