@@ -34,7 +34,7 @@ from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast
-from jaxbandits.sweeps.storage.store import KEYS
+from jaxbandits.sweeps.storage.store import KERNELS, KEYS
 from jaxbandits.traced_once import Traces
 from jaxbandits.validation import Arguments
 from jaxbandits.window import play_without_record, streams
@@ -166,7 +166,8 @@ def _world_program(group: Group, plan: Plan, program: str | NoIdentity) -> str |
 
 def versions(platform: str) -> list[Any]:
     """What the bits of results depend on beside the sweep: versions of JAX, the platform, and settings in force."""
-    return [KEYS, jax.__version__, jaxlib.__version__, platform, settings.in_force()]
+    numbers = KEYS if platform == "cpu" else (KEYS, KERNELS)
+    return [numbers, jax.__version__, jaxlib.__version__, platform, settings.in_force()]
 
 
 def inputs_of_cell(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[Any, Any]) -> list[Any]:

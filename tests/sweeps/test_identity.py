@@ -520,6 +520,12 @@ def test_settings_that_change_draws_or_arithmetic_change_keys(monkeypatch):
         with use_config({flag: value}):
             keys.append(key())
     assert key() == keys[0] and len(set(keys)) == 5
+    before = {platform: key(platform=platform) for platform in ("cpu", "gpu")}
+    monkeypatch.setattr(identity, "KERNELS", identity.KERNELS + 1)  # only accelerators play by kernels
+    assert key() == before["cpu"] and key(platform="gpu") not in before.values()
+    monkeypatch.setattr(identity, "KEYS", identity.KEYS + 1)
+    assert key() not in keys
+    monkeypatch.undo()
     monkeypatch.setattr(jax, "__version__", "0.0.0")
     assert key() not in keys
 

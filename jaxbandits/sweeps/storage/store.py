@@ -36,9 +36,10 @@ CHUNK_BYTES = 1 << 18
 WRITE_SECONDS = 5.0  # between two writes of the seconds computed: what is lost where the process is killed
 STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
 # The version of keys: raise it when results change and no trace of a lane shows it, as after an edit of the host's
-# regret, of a rule of our own operations for `vmap` or for lowering, of a kernel or of compilers' options. Chunks of
-# older versions are not read. decisions.md#what-names-a-chunk
+# regret, of a rule of our own operations for `vmap` or for lowering, or of compilers' options. Chunks of older versions
+# are not read. decisions.md#what-names-a-chunk
 KEYS = 5
+KERNELS = 2  # the same of kernels: in the keys of accelerators alone, which play by them
 # The settings that all chunks of a directory share.
 SHARED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
 # docs/decisions.md#names-of-files
