@@ -169,7 +169,7 @@ def test_batched_exp4():
         agree([(theory.batched_exp4_tuning(3, 4, t, 0.1, 1e-3, **told), batched(t, **given))])
     free = theory.batched_exp4_tuning(3, 4, 50, inf, 0.1, learning_rate=0.1, mixing=0.2, window=5)
     assert free == {"learning_rate": 0.1, "mixing": 0.2, "window": 5, "noise_scale": 0.0}
-    theory.batched_exp4_tuning(3, 4, 10**8, 3.0, exp(-0.911 * 3))
+    theory.batched_exp4_tuning(3, 4, 10**8, log(10) / 0.91, 0.1)  # both sides are equal
     theory.batched_exp4_tuning(3, 4, 50, 3.0, 0.1, learning_rate=0.1, mixing=0.2, window=5)
     small = {"epsilon": 0.2, "delta": 1e-3}
     # the learning rate is too large; the window; the mixing; all of them
