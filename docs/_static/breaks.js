@@ -8,7 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), texts = [];
     while (walker.nextNode()) texts.push(walker.currentNode);
     for (const text of texts) {
-      const signature = code.matches(".sig, a"), tight = code.closest(".catalogue"); // eight columns
+      const signature = code.matches(".sig, a"), tight = code.closest(".catalogue, #comparison table"); // many columns
       const places = tight || (signature ? text.data : code.textContent).length > long ? anywhere : signature ? dots : null;
       const parts = places ? text.data.split(places) : [];
       if (parts.length > 1) text.replaceWith(...parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part])));
@@ -23,3 +23,27 @@ window.addEventListener("load", () => window.MathJax?.startup?.promise.then(() =
     if (formula.getBoundingClientRect().right > block.getBoundingClientRect().right + 1) formula.classList.add("wide");
   }
 }));
+
+// Tables of words, wider than a phone: each row can be a card (`site.css`). Tables of numbers scroll.
+document.addEventListener("DOMContentLoaded", () => {
+  const phone = 45; // letters that fit beside each other, in the widest cells
+  const widest = (cells) => Math.max(...cells.map((cell) => cell.textContent.trim().length));
+  for (const table of document.querySelectorAll("article table.docutils:not(.claims, .study, .autosummary)")) {
+    if (table.closest(".catalogue, .notebook-output") || !table.tHead) continue;
+    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells]), cells = rows.flat();
+    const numbers = cells.filter((cell) => /^[−–-]?[\d.,]+( ± [\d.,]+)?%?$/.test(cell.textContent.trim())).length;
+    const columns = heads.map((head, i) => rows.map((row) => row[i]).filter((cell) => cell));
+    const letters = columns.reduce((sum, column) => sum + Math.min(30, widest(column)), 0);
+    if (heads.length < 3 || letters < phone || numbers > cells.length / 3) continue;
+    table.classList.add("cards");
+    let above = "";
+    for (const row of rows) row.forEach((cell, i) => {
+      const text = cell.textContent.trim();
+      if (heads[i]) cell.dataset.label = heads[i];
+      if (i === 0 && text) above = text;
+      else if (i === 0 && above) cell.dataset.above = above; // the same as in the row above
+      else if (!text && !cell.querySelector("img")) cell.classList.add("void");
+    });
+  }
+});

@@ -10,7 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote, urljoin, urlparse
+from urllib.parse import quote, unquote, urljoin, urlparse
 
 import browser
 import pytest
@@ -294,6 +294,54 @@ def test_the_catalogue_has_every_algorithm_and_its_cost(site):
     assert sorted(found) == sorted(ALGORITHMS)
     assert all("api/objects/jaxbandits.algorithms." in row[0] for row in found.values())
     assert float(re.sub(r"<.*?>", "", found["ucb1"][5])) > 0
+
+
+# What is typed, and the page that answers it.
+ANSWERED_BY = {
+    "csv": "own_data", "price of privacy": "notebooks/price_of_privacy", "GPU": "start",
+    "contextual bandit": "gallery/2_privacy/plot_contexts", "epsilon": "privacy", "resume": "scaling",
+    "non-stationary": "gallery/3_robustness/plot_changing_world", "own algorithm": "extending",
+    "best arm identification": "comparison", "LaTeX": "report", "install": "start", "slurm": "scaling",
+    "tune": "concepts",
+    "pandas dataframe": "own_data", "differential privacy": "privacy", "which algorithm": "guides/choosing",
+    "delayed feedback": "gallery/3_robustness/plot_delay", "outliers": "guides/robust",
+    "federated learning": "guides/federated", "SMPyBandits": "coming_from", "reproducible results": "determinism",
+    "sweep": "api/objects/jaxbandits.sweep",
+}  # fmt: skip
+FIRST_THREE = """new Promise((done) => {
+    const shown = () => [...document.querySelectorAll("ul.search > li > a")].map((link) => link.getAttribute("href"));
+    const look = () => shown().length > 2 || document.querySelector(".search-summary")?.innerText
+        ? done(shown().slice(0, 3)) : setTimeout(look, 10);
+    look();
+})"""
+
+
+@pytest.mark.pages
+@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
+def test_the_search_finds_the_page_that_answers_among_the_first_three(site):
+    found = {}
+    with browser.browser() as page:
+        for typed in ANSWERED_BY:
+            page.open(site / "search.html", query=f"?q={quote(typed)}")
+            found[typed] = [href.partition(".html")[0] for href in page.run(FIRST_THREE)]
+    assert {typed: first for typed, first in found.items() if ANSWERED_BY[typed] not in first} == {}
+
+
+@pytest.mark.pages
+def test_what_no_reader_looks_for_is_not_in_the_search(site):
+    index = json.loads((site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    titles = dict(zip(index["docnames"], index["titles"], strict=True))
+    assert titles["decisions"] == titles["contributing"] == "" != titles["own_data"]
+    menu = BeautifulSoup((site / "index.html").read_text(), "html.parser").find("div", class_="sidebar-tree")
+    listed = {link["href"] for link in menu.find_all("a")}
+    assert "extending.html" in listed and not {"decisions.html", "contributing.html"} & listed
+
+    def pages_with(word):
+        places = index["terms"].get(word, [])
+        return {index["docnames"][i] for i in (places if isinstance(places, list) else [places])}
+
+    assert not any(place.startswith("notebooks/") for place in pages_with("nvidia"))  # their install cell
+    assert "own_data" in pages_with("spreadsheet")  # a word that only the table of answers has
 
 
 NARROWEST = """Math.min(...[...document.querySelectorAll("table.claims img")].map(
