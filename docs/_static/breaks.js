@@ -1,6 +1,7 @@
 // Long names may break behind dots, underscores and the like, and nowhere else: in code marks, signatures and titles.
 document.addEventListener("DOMContentLoaded", () => {
   const long = 24; // letters: a shorter name goes to the next line
+  const humps = /(?<=[a-z])(?=[A-Z])|(?<=_)(?=[a-z])/; // of names in six columns, on a wide window
   const dots = /(?<=\.)(?=[A-Za-z])/, anywhere = /(?<=\.)(?=[A-Za-z])|(?<=[_\/=,(\[{:+-])(?=[^\s._\/=,)\]}-])/;
   for (const argument of document.querySelectorAll(".sig .sig-param")) argument.before(document.createElement("wbr"));
   for (const code of document.querySelectorAll("article :is(code.literal, .sig, h1, .genindextable a)")) {
@@ -8,8 +9,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), texts = [];
     while (walker.nextNode()) texts.push(walker.currentNode);
     for (const text of texts) {
-      const signature = code.matches(".sig, a"), tight = code.closest(".catalogue, #comparison table"); // many columns
-      const places = tight || (signature ? text.data : code.textContent).length > long ? anywhere : signature ? dots : null;
+      const signature = code.matches(".sig, a"), tight = code.closest(".catalogue"); // eight columns
+      const narrow = innerWidth > 600 && code.closest("#comparison table");
+      const places = narrow ? humps : tight || (signature ? text.data : code.textContent).length > long ? anywhere : signature ? dots : null;
       const parts = places ? text.data.split(places) : [];
       if (parts.length > 1) text.replaceWith(...parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part])));
     }
@@ -35,7 +37,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const numbers = cells.filter((cell) => /^[−–-]?[\d.,]+( ± [\d.,]+)?%?$/.test(cell.textContent.trim())).length;
     const columns = heads.map((head, i) => rows.map((row) => row[i]).filter((cell) => cell));
     const letters = columns.reduce((sum, column) => sum + Math.min(30, widest(column)), 0);
-    if (heads.length < 3 || letters < phone || numbers > cells.length / 3) continue;
+    if (heads.length < 3 || letters < phone || numbers > cells.length / 3 || heads.join().includes("\\(")) continue;
     table.classList.add("cards");
     let above = "";
     for (const row of rows) row.forEach((cell, i) => {

@@ -1,9 +1,11 @@
 """Statistics on synthetic results whose true means, differences and exponents are known."""
 
 import json
+import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy import stats
@@ -321,6 +323,15 @@ def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):
     assert "Of fewer than 30 seeds" in statistics.table(of_differences(rng.normal(size=29)))
     page = report(skewed, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "1 of 1 rows have too few seeds" in page
+
+
+def test_every_column_is_printed_on_a_narrow_terminal():
+    ds = of_differences(np.random.default_rng(0).normal(size=40))
+    for frame in (statistics.summary(ds), statistics.compare(ds, "a", "b")):
+        with pd.option_context("display.max_columns", 4, "display.width", 60):
+            for shown in (frame, frame.round(3)):
+                assert all(re.search(rf"\b{name}\b", f"{shown}") for name in frame.columns) and "..." not in f"{shown}"
+            assert "..." in f"{pd.DataFrame(frame)}"
 
 
 def test_the_interval_of_a_ratio_holds_it_in_95_of_100_and_uses_the_pairs():

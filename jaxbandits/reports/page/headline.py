@@ -29,7 +29,7 @@ class Privates(NamedTuple):
 
 
 def headline(run: ReportRun) -> str:
-    """What privacy costs where a sweep says that, otherwise which algorithm has the least regret; then what it means."""
+    """What privacy costs where a sweep says that, else which algorithm has the least regret; then what that means."""
     found = _privates(run) if run.ds.sizes["seed"] > 1 else None
     said = (found and _cost(run, found)) or _least(run)
     return " ".join(filter(None, (said, right_answers(run), like_uniform(run))))
