@@ -31,16 +31,12 @@ class Privates(NamedTuple):
 def headline(run: ReportRun) -> str:
     """What privacy costs where a sweep says that, else which algorithm has the least regret; then what that means."""
     found = _privates(run) if run.ds.sizes["seed"] > 1 else None
-    said = (found and _cost(run, found)) or _least(run)
-    return " ".join(filter(None, (said, right_answers(run), like_uniform(run))))
-
-
-def _cost(run: ReportRun, found: Privates) -> str:
-    """What privacy costs, or how regret grows where nothing is without privacy."""
-    private, names = json.loads(run.ds.attrs.get("guarantees", "{}")), run.config.get("algorithms", {})
-    # an algorithm of the package that has no guarantee: of a user's own it is not known
-    free = [x for x in found.spent if x not in private and dict(names.get(x, {})).get("name") in algorithms.__all__]
-    return _price(found, free) if free else _growth(found)
+    private, names, said = json.loads(run.ds.attrs.get("guarantees", "{}")), run.config.get("algorithms", {}), ""
+    if found is not None:
+        # an algorithm of the package that has no guarantee: of a user's own it is not known
+        free = [x for x in found.spent if x not in private and dict(names.get(x, {})).get("name") in algorithms.__all__]
+        said = _price(found, free) if free else _growth(found)
+    return " ".join(filter(None, (said or _least(run), right_answers(run), like_uniform(run))))
 
 
 # ---- right answers, and uniform play
@@ -58,10 +54,9 @@ def right_answers(run: ReportRun) -> str:
         return ""
     best = (run.ds["best_reward"] / run.ds["t"]).isel(t=-1)
     shares = best - final_regret(run.ds) / run.ds["t"].values[-1]
-    named, said = {f"“{x}”": shares.sel(algorithm=x) for x in shares["algorithm"].values}, []
-    for label, share in (named | {"the best fixed arm": best}).items():
-        mean = share.mean([d for d in share.dims if d == "seed"])
-        said.append(f"{label} {' to '.join(dict.fromkeys(f'{float(x):.0%}' for x in (mean.min(), mean.max())))}")
+    ends = lambda x: " to ".join(dict.fromkeys(f"{float(y):.0%}" for y in (x.min(), x.max())))
+    said = [f"“{x}” {ends(shares.sel(algorithm=x).mean('seed'))}" for x in shares["algorithm"].values]
+    said.append(f"the best fixed arm {ends(best.mean([d for d in best.dims if d == 'seed']))}")
     return f"Share of right answers: {listing(said)}."
 
 
