@@ -98,11 +98,12 @@ def citation(text: str, urls: dict[str, str], authors: list[Author]) -> str:
 
 
 def readme(text: str, urls: dict[str, str]) -> str:
-    """The README with a line of addresses below its title."""
+    """The README with a line of addresses below its title, and what is cloned."""
     home = urls["Repository"]
     badge = f"[![tests]({home}/actions/workflows/ci.yml/badge.svg)]({home}/actions/workflows/ci.yml)"
     links = f"[documentation]({urls['Documentation']}) · [quickstart in Colab]({colab(home)}quickstart.ipynb)"
     install = f"`pip install git+{home}`"
+    text = re.sub(r"git clone \S+ && cd \S+.*", f"git clone {home} && cd {home.rsplit('/', 1)[1]}", text)
     title, rest = BADGES.sub("", text).split("\n\n", 1)
     return f"{title}\n\n<!-- badges: begin -->\n{badge} · {links} · {install}\n<!-- badges: end -->\n\n{rest}"
 

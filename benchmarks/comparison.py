@@ -171,13 +171,11 @@ def table(chosen: list[dict[str, Any]]) -> str:
 
 
 def short_table(chosen: list[dict[str, Any]]) -> str:
-    """The rows of the README, answers alone."""
+    """The rows of the README, answers alone: what only this package has first, what it lacks last."""
     lines = [f"| | jaxbandits | {' | '.join(name for name, _ in LIBRARIES.values())} |", "|" + "---|" * 6]
-    for row in chosen:
-        if row.get("readme"):
-            lines.append(
-                f"| {' | '.join([row['feature'], *(cell(row[name]).answer for name in ('ours', *LIBRARIES))])} |"
-            )
+    found = [[row["feature"], *(cell(row[name]).answer for name in ("ours", *LIBRARIES))] for row in chosen]
+    short = [answers for row, answers in zip(chosen, found, strict=True) if row.get("readme")]
+    lines += [f"| {' | '.join(row)} |" for row in sorted(short, key=lambda row: (row[1] == "no", -row.count("no")))]
     return "\n".join(lines) + "\n"
 
 

@@ -38,6 +38,7 @@ extensions = [
     "algorithm_catalogue",
     "notebook_pages",
     "claim_cards",
+    "search_words",
     "study_pages",
     "typeset",
     "links",
@@ -49,6 +50,7 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["breaks.js", "catalogue.js"]
+html_search_scorer = str(Path(__file__).parent / "_static/scorer.js")
 smartquotes = False  # API texts quote code
 html_title = f"jaxbandits {release}"
 myst_enable_extensions = [

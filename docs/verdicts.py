@@ -28,6 +28,7 @@ WORDS = (
 NO_FIGURE_CHANGES = (PROVED, NOT_READABLE, NOT_SETTLED, NO_CLAIM)
 NEAR = 0.5  # of its bound: an instance at this share of it has reached it
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
+COUNTS = "<!-- counts: begin -->", "<!-- counts: end -->"
 HEADINGS = ["", "the paper says", "verdict", "why, and under which reading", "measured", "what would change it", ""]
 
 
@@ -39,7 +40,7 @@ class Verdict(NamedTuple):
     verdict: str  # one of WORDS
     ground: str  # why; the reading that makes it true; what forbids a decision
     lost: str = ""  # what our copy of the claim has lost
-    would_change: str = ""  # the figure that would have changed the word
+    would_change: str = ""  # the measurement that would have changed the word
     rows: tuple[str, ...] = ()  # "PAPER/FIGURE: statement" of what is measured about it; * is any text
     study: str = ""  # PAPER/FIGURE, of the line that is shown
     statement: str = ""  # that line
@@ -111,13 +112,22 @@ def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
     """
     page = docs / "verdicts.md"
     text = page.read_text(encoding="utf-8")
-    if len(re.findall(f"^{BEGIN}$.*^{END}$", text, flags=re.M | re.S)) != 1:
-        raise ValueError(f"{page}: give it one pair of lines, {BEGIN} and {END}")
+    for begin, end in (COUNTS, (BEGIN, END)):
+        if len(re.findall(f"^{begin}$.*^{end}$", text, flags=re.M | re.S)) != 1:
+            raise ValueError(f"{page}: give it one pair of lines, {begin} and {end}")
     for name in studies:
         pages.replace(name, docs, text_with_words(name, docs))
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{verdict_tables(docs, studies)}\n{END}{after}", encoding="utf-8")
+    for (begin, end), new in {COUNTS: verdict_counts(docs), (BEGIN, END): verdict_tables(docs, studies)}.items():
+        text = f"{text.split(begin)[0]}{begin}\n{new}\n{end}{text.split(end)[1]}"
+    page.write_text(text, encoding="utf-8")
     return list(dict.fromkeys([page, *(pages.page_of(name, docs) for name in studies)]))
+
+
+def verdict_counts(docs: Path) -> str:
+    """How many claims have each word, as Markdown."""
+    said = [row.verdict for paper in read_verdicts(docs).values() for row in paper["claim"]]
+    rows = [_line([f"of {len(said)} claims", ""]), _line(["---", "---:"])]
+    return "\n".join([*rows, *(_line([word, f"{said.count(word)}"]) for word in WORDS if word in said)])
 
 
 def verdict_tables(docs: Path, studies: dict[str, Study]) -> str:

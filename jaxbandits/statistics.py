@@ -96,7 +96,7 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
             columns[str(name)] = counts.transpose(*final.dims[:-1]).values
     if spending.has_spending(ds) and json.loads(ds.attrs.get("guarantees", "{}")):
         columns |= {name: spending.coordinate_array(ds, name) for name in spending.COORDINATES}
-    return tidy(final.isel(seed=0), columns)
+    return _Frame(tidy(final.isel(seed=0), columns))
 
 
 @declare(check=False)
@@ -166,7 +166,7 @@ def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interv
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
         keys = ", ".join(f"{key} = {format_value(value)}" for key, value in at.items())
         frame.insert(place, "ab"[place], f"{label} ({keys})" if at else label)
-    return frame
+    return _Frame(frame)
 
 
 @declare(check=False)
@@ -265,6 +265,16 @@ def slope(
     return frame
 
 
+class _Frame(pd.DataFrame):
+    """A table of which every column is printed, however narrow the terminal is."""
+
+    _constructor = property(lambda self: _Frame)  # of what is cut from it
+
+    def __repr__(self) -> str:
+        with pd.option_context("display.max_columns", None):
+            return super().__repr__()
+
+
 class _Table(str):
     """The text of a table: a terminal shows its lines, a notebook renders it."""
 
@@ -345,9 +355,8 @@ def _doubt(values: np.ndarray[Any, Any]) -> str:
     skewed = np.isfinite(needed) & (needed > seeds)
     if not np.any(skewed):
         return ""
-    doubtful = f"{np.sum(skewed):,} of {np.size(skewed):,} intervals may miss the mean more often"
-    most = f"{np.max(needed[skewed]):,.0f} of them would do, as far as these show"
-    return f" {doubtful}, as regret is skewed over seeds: {most}."
+    doubtful = f"{np.sum(skewed):,} of {np.size(skewed):,} intervals {'is' if np.sum(skewed) == 1 else 'are'} not yet"
+    return f" {doubtful} reliable (regret is skewed): about {np.max(needed[skewed]):,.0f} seeds would be enough."
 
 
 def _warn_of_few(needed: Any, seeds: int) -> None:
@@ -355,7 +364,7 @@ def _warn_of_few(needed: Any, seeds: int) -> None:
     few = (needed > seeds) & (seeds > 1)
     if np.any(few):
         most = np.max(np.where(few, needed, 0))
-        why = "all differences are equal" if np.isinf(most) else f"{most:,.0f} seeds would do, as far as these show"
+        why = "all differences are equal" if np.isinf(most) else f"about {most:,.0f} seeds would be enough"
         wrong = f"intervals and p-values of {np.sum(few):,} of {np.size(few):,} rows may be wrong with {seeds:,} seeds"
         remedy = "run more of them, give interval='bootstrap-t' or 'anytime'"
         until = "or let seeds=jb.until(...) decide how many"

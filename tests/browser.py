@@ -44,13 +44,13 @@ class Page:
         if method not in self._events:
             self._until(lambda said: said.get("method") == method)
 
-    def open(self, path, width=1280, height=900, dark=False):
-        """Load a file, in a window of so many CSS pixels."""
+    def open(self, path, width=1280, height=900, dark=False, query=""):
+        """Load a file, in a window of so many CSS pixels. query: what stands behind a question mark in its address."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
         self._events.clear()
-        self.ask("Page.navigate", url=Path(path).resolve().as_uri())
+        self.ask("Page.navigate", url=Path(path).resolve().as_uri() + query)
         self.wait("Page.loadEventFired")
 
     def run(self, script):

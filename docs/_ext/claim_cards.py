@@ -14,10 +14,12 @@ LOG = logging.getLogger(__name__)
 
 
 def lay_out(app, doctree, docname):
-    """Give the tables of the page, their rows and their cells the classes of cards."""
+    """Give the tables of claims, their rows and their cells the classes of cards."""
     if docname != PAGE:
         return
     for table in doctree.findall(nodes.table):
+        if "the paper says" not in next(table.findall(nodes.thead)).astext():
+            continue  # the counts
         table["classes"].append("claims")
         for row in next(table.findall(nodes.tbody)).children:
             if len(row.children) != len(PARTS):

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 # The first cell is the same in all of them.
 INSTALL = """```{dropdown} The first cell, which installs jaxbandits where it is missing
 :::{code-block} python
+:class: no-search
 %s
 :::
 ```

@@ -26,18 +26,19 @@ def announcement(sweep: "Prepared", stored: int, calls: list[Call], machine: Mac
     plan = sweep.plan
     lanes = sum(call.seeds * len(call.cells) for call in calls)
     plays = sum(weight(call, plan) for call in calls)
-    some = f"{lanes:,} lanes" if lanes == sweep.lanes else f"{lanes:,} of {sweep.lanes:,} lanes"
-    lines = [f"{stored:,} lanes from the store"] if stored else []
-    cells = f"{len(plan.cells):,} cells x {len(plan.seeds):,} seeds"
+    some = f"{lanes:,} runs" if lanes == sweep.lanes else f"{lanes:,} of {sweep.lanes:,} runs"
+    lines = [f"{stored:,} runs from the store"] if stored else []
+    settings = f"{len(plan.cells):,} settings x {len(plan.seeds):,} seeds"
     programs = f"{len({t.group for t in calls})} programs in {len(calls):,} calls"
-    lines.append(f"{some} to compute: {cells}, {programs}, {plays:.2g} plays")
+    lines.append(f"{some} to compute: {settings}, {programs}, {plays:.2g} plays")
     largest = max(bytes_of_call(t, plan) for t in calls)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if sweep.directory is None else f"in {sweep.directory}"
     lines.append(f"memory: {flight}; results: {size(total_bytes(plan))} {where}")
     seconds, memory = compile_cost(operations_of(calls, plan))
     if machine.platform == "cpu" and seconds > 1:
-        lines.append(f"compiling: about {duration(seconds)} and {size(memory)}, less what was compiled before")
+        cost = f"{duration(seconds)} and {size(memory)}"
+        lines.append(f"compiling: at most about {cost} (less if it was compiled before)")
     return lines
 
 
@@ -58,7 +59,7 @@ class Meter:
         self.lock, self.compiled = threading.Lock(), math.inf  # when the last program was compiled
         self.next = 0.0  # when the remaining time is asked for again
         self.operations, self.programs = 0, (-1, 0)  # of what is compiled, and how many are, of how many
-        self.lanes = f"{sum(call.seeds * len(call.cells) for call in remaining.calls):,} lanes"
+        self.lanes = f"{sum(call.seeds * len(call.cells) for call in remaining.calls):,} runs"
         self.total = sum(weight(call, plan) for call in remaining.calls)
         self.bar = progress_bar(
             lines, total=self.total, unit="play", unit_scale=True, leave=False, desc=self.lanes,

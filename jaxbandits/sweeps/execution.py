@@ -140,7 +140,7 @@ class SweepRun:
     @property
     def summary(self) -> str:
         """How many lanes come from the store and how many are computed, as text."""
-        return f"{self.sweep.lanes - self.lanes_computed:,} lanes from the store, {self.lanes_computed:,} computed"
+        return f"{self.sweep.lanes - self.lanes_computed:,} runs from the store, {self.lanes_computed:,} computed"
 
     @property
     def replaced(self) -> str:

@@ -10,7 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote, urljoin, urlparse
+from urllib.parse import quote, unquote, urljoin, urlparse
 
 import browser
 import pytest
@@ -51,6 +51,12 @@ def test_public_names_have_docstrings(name):
     module = importlib.import_module(name)
     assert module.__doc__, f"{name} has no docstring"
     assert undocumented(module) == []
+
+
+def test_the_reference_begins_with_every_function_of_the_package():
+    block = (ROOT / "docs/api.md").read_text().split(":nosignatures:\n\n")[1].split("```")[0]
+    functions = [name for name in jb.__all__ if callable(getattr(jb, name)) and name.islower()]
+    assert sorted(block.split()) == sorted(functions)
 
 
 def test_an_undocumented_name_is_found():
@@ -296,9 +302,76 @@ def test_the_catalogue_has_every_algorithm_and_its_cost(site):
     assert float(re.sub(r"<.*?>", "", found["ucb1"][5])) > 0
 
 
+# What is typed, and the page that answers it.
+ANSWERED_BY = {
+    "csv": "own_data", "price of privacy": "notebooks/price_of_privacy", "GPU": "start",
+    "contextual bandit": "gallery/2_privacy/plot_contexts", "epsilon": "privacy", "resume": "scaling",
+    "non-stationary": "gallery/3_robustness/plot_changing_world", "own algorithm": "extending",
+    "best arm identification": "comparison", "LaTeX": "report", "install": "start", "slurm": "scaling",
+    "tune": "concepts",
+    "pandas dataframe": "own_data", "differential privacy": "privacy", "which algorithm": "guides/choosing",
+    "delayed feedback": "gallery/3_robustness/plot_delay", "outliers": "guides/robust",
+    "federated learning": "guides/federated", "SMPyBandits": "coming_from", "reproducible results": "determinism",
+    "sweep": "api/objects/jaxbandits.sweep",
+}  # fmt: skip
+FIRST_THREE = """new Promise((done) => {
+    const shown = () => [...document.querySelectorAll("ul.search > li > a")].map((link) => link.getAttribute("href"));
+    const look = () => shown().length > 2 || document.querySelector(".search-summary")?.innerText
+        ? done(shown().slice(0, 3)) : setTimeout(look, 10);
+    look();
+})"""
+
+
+@pytest.mark.pages
+@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
+def test_the_search_finds_the_page_that_answers_among_the_first_three(site):
+    found = {}
+    with browser.browser() as page:
+        for typed in ANSWERED_BY:
+            page.open(site / "search.html", query=f"?q={quote(typed)}")
+            found[typed] = [href.partition(".html")[0] for href in page.run(FIRST_THREE)]
+    assert {typed: first for typed, first in found.items() if ANSWERED_BY[typed] not in first} == {}
+
+
+@pytest.mark.pages
+def test_what_no_reader_looks_for_is_not_in_the_search(site):
+    index = json.loads((site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    titles = dict(zip(index["docnames"], index["titles"], strict=True))
+    assert titles["decisions"] == titles["contributing"] == "" != titles["own_data"]
+    menu = BeautifulSoup((site / "index.html").read_text(), "html.parser").find("div", class_="sidebar-tree")
+    listed = {link["href"] for link in menu.find_all("a")}
+    assert "extending.html" in listed and not {"decisions.html", "contributing.html"} & listed
+
+    def pages_with(word):
+        places = index["terms"].get(word, [])
+        return {index["docnames"][i] for i in (places if isinstance(places, list) else [places])}
+
+    assert not any(place.startswith("notebooks/") for place in pages_with("nvidia"))  # their install cell
+    assert "own_data" in pages_with("spreadsheet")  # a word that only the table of answers has
+
+
 NARROWEST = """Math.min(...[...document.querySelectorAll("table.claims img")].map(
     (image) => image.getBoundingClientRect().width))"""
-PAGES = ("index", "gallery/index", "guides/choosing", "catalogue", "api/objects/jaxbandits.sweep")
+PAGES = (
+    "index", "start", "own_data", "concepts", "comparison", "api", "catalogue", "guides/index", "guides/choosing",
+    "gallery/index", "gallery/1_pictures/plot_growth", "api/objects/jaxbandits.sweep",
+)  # fmt: skip
+PAPER = ("index", "comparison", "verdicts")
+# whether titles are larger than what is below them, and how many lines of code wrap
+CALM = """(() => {
+    const sizes = (tag) => [...document.querySelectorAll(`article ${tag}`)].map(
+        (one) => parseFloat(getComputedStyle(one).fontSize));
+    const wrapped = [...document.querySelectorAll("article .highlight pre")].filter(
+        (one) => getComputedStyle(one).whiteSpace !== "pre");
+    return [Math.min(...sizes("h1")) > Math.max(0, ...sizes("h2")), wrapped.length];
+})()"""
+# cells of a table of words: the column's name, how each is laid out, and by how much it is wider than the window
+CARDS = """[...document.querySelectorAll("table.cards td:not(.void)")].map((cell) => [cell.dataset.label || "",
+    getComputedStyle(cell).display, Math.max(0, cell.getBoundingClientRect().right - innerWidth)])"""
+ON_PAPER = """(() => {
+    const style = (one) => getComputedStyle(document.querySelector(one));
+    return [style(".skip-to-content").display, style(".highlight pre").whiteSpace, style(".sd-card").breakInside];
+})()"""
 # a click on a heading sorts up, a second one down, and a chosen model leaves its rows
 SORTS = """(() => {
     const table = document.querySelector(".catalogue table"), rows = () => [...table.tBodies[0].rows];
@@ -325,15 +398,34 @@ def test_pages_look_right_on_a_phone_and_on_a_desk(site):
         for name in PAGES:
             for width in (390, 1280):
                 page.open(site / f"{name}.html", width)
-                assert browser.faults(page) == [], (name, width)
+                assert browser.faults(page) == [] and page.run(CALM) == [True, 0], (name, width)
                 page.screenshot(shots / f"{name.replace('/', '-')}-{width}.png", whole=False)
         for width in (390, 1280):  # a claim is a card, and its picture can be seen
             page.open(site / "verdicts.html", width)
             assert browser.faults(page) == [] and page.run(NARROWEST) > 250, width
             page.screenshot(shots / f"verdicts-{width}.png", whole=False)
+        for name in PAPER:
+            page.open(site / f"{name}.html")
+            page.pdf(shots / f"{name}.pdf")
         page.open(site / "catalogue.html")
         assert page.run(SORTS) == [True] * 4
         assert page.errors == []
+
+
+@pytest.mark.pages
+@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
+def test_rows_of_words_are_cards_on_a_phone_and_a_page_can_be_printed(site):
+    with browser.browser() as page:
+        page.open(site / "guides/heavy_tails.html", 390)
+        names, shown, beyond = zip(*page.run(CARDS), strict=True)
+        assert "with privacy" in names and {*shown} == {"block"} and max(beyond) == 0
+        page.open(site / "guides/heavy_tails.html", 1280)
+        assert {layout for _, layout, _ in page.run(CARDS)} == {"table-cell"}  # a table like others
+        page.open(site / "index.html")
+        page.ask("Emulation.setEmulatedMedia", media="print")
+        assert page.run(ON_PAPER) == ["none", "pre-wrap", "avoid"]
+        page.ask("Emulation.setEmulatedMedia", media="")
+        assert page.run(ON_PAPER) == ["block", "pre", "auto"]
 
 
 OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"

@@ -123,6 +123,7 @@ def test_published_again_with_other_words(copy, tmp_path):
     publish.publish(tmp_path, "https://github.com/else/where", "Plato")
     for name in ("pyproject.toml", "CITATION.cff", "README.md", "notebooks/quickstart.ipynb"):
         assert "Some-One" not in (tmp_path / name).read_text() and "else/where" in (tmp_path / name).read_text()
+    assert "git clone https://github.com/else/where && cd where\n" in (tmp_path / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from jaxbandits import selection
 from jaxbandits.cli import main
 from jaxbandits.reports import drawing
 from jaxbandits.reports.page import curves, tables
-from jaxbandits.reports.page.headline import headline
-from jaxbandits.reports.page.runs import papers, runs
+from jaxbandits.reports.page.headline import headline, like_uniform, right_answers
+from jaxbandits.reports.page.runs import papers, question, runs
 from jaxbandits.sweeps.sweep import prepare_sweep
 from jaxbandits.sweeps.toml_file import config_arguments
 
@@ -246,6 +246,67 @@ def test_what_is_asked_and_spent_stands_before_the_curves(tmp_path):
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr><td>.*?</tr>", first)]
     assert [row[0] for row in rows] == ["as published", "exact"] and all(row[2] == "1, 2" for row in rows)
     assert rows[1][3] == "as asked" and rows[0][3].startswith("2.2") and rows[0][1] == "local, one user"
+
+
+def labelled(folder, shares, extra=None, seeds=40):
+    """A run in a directory on twelve rows of a file, four classes, with made-up shares of right answers."""
+    rows = [f"{i / 7:.3f},{i % 4}" for i in range(12)]
+    (folder / "people.csv").write_text("\n".join(["age,answer", *rows]))
+    features, labels = jb.read_labelled(folder / "people.csv", label="answer")
+    world = jb.environments.classification(features=features, labels=labels, dim=4)
+    a = jb.algorithms
+    parts = {
+        "none": a.exp3,
+        "server": partial(a.private_batched, epsilon=1.0),
+        "nobody": partial(a.ldp_exp3, epsilon=1.0),
+    }
+    ds = configured(parts | (extra or {}), world, horizon=120, seeds=seeds, checkpoints=3)
+    noise = np.random.default_rng(1).normal(0, 6, (1, seeds, 1))
+    noise -= noise.mean()
+    best, share = 0.3 * ds.t, xr.DataArray(shares, dims="algorithm")
+    noise = xr.DataArray(noise, dims=("algorithm", "seed", "t")).isel(algorithm=0, t=0)
+    pulls = xr.DataArray(np.full((len(shares), seeds, 4), 30), dims=("algorithm", "seed", "arm"))
+    paid = ((share * ds.t) + noise).transpose("algorithm", "seed", "t")
+    ds = ds.drop_vars("pulls").assign(best_reward=best, regret=best - paid, pulls=pulls)
+    out = folder / "run"
+    jb.save(ds.transpose("algorithm", "seed", "t", "arm"), out / "results.nc")
+    table = 'name = "classification", path = "people.csv", label = "answer", dim = 4'
+    (out / "config.toml").write_text(f'algorithm = "exp3"\nhorizon = 120\nenvironment = {{{table}}}\n')
+    return ds, out
+
+
+def test_of_labelled_rows_a_report_says_the_share_of_right_answers(tmp_path):
+    shares = [0.44, 0.36, 0.24]
+    ds, out = labelled(tmp_path, shares)
+    (run,) = runs(out)
+    assert "on classification of people.csv (dim = 4) over 120 plays" in question(run) and "array" not in question(run)
+    said = right_answers(run)
+    assert said.endswith("“none” 44%, “server” 36%, “nobody” 24% and the best fixed arm 30%.")
+    # uniform play names a quarter right: the local learner is within its noise, the central one above it
+    assert like_uniform(run) == "“nobody” is not told apart from uniform play."
+    assert re.match(
+        "Least mean regret at the end: “none”, −16.8 ± 1.8[0-9]* right answers. Share of right", said_of(ds)
+    )
+    page = jb.report(out, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert html.escape(said).replace("&#x27;", "'") in page and "Right answers against plays</h2>" in page
+    assert "beside that of the best fixed arm." in page and "“nobody” is not told apart from uniform play." in page
+    # uniform play that is there is what is compared with
+    _, out = labelled(tmp_path, [*shares, 0.4], {"dice": jb.algorithms.uniform})
+    assert like_uniform(runs(out)[0]) == " ".join(f"“{x}” is worse than uniform play." for x in ("server", "nobody"))
+
+
+def test_uniform_play_is_known_of_arms_with_means_and_else_nothing_is_said():
+    """Means 0.4 and 0.6 over 100 plays: uniform play has a regret of 10."""
+    a, arms = jb.algorithms, jb.environments.bernoulli_arms(means=[0.4, 0.6])
+    parts = {"none": a.ucb1, "bits": partial(a.ldp_ucb, epsilon=1.0)}
+    ds = configured(parts, arms, horizon=100, seeds=9, checkpoints=[100])
+    for regret, said in ((9.9, "is not told apart from"), (8.0, ""), (12.0, "is worse than")):
+        made = ds.assign(
+            regret=ds.regret * 0 + regret + xr.DataArray(np.linspace(-1, 1, 9), dims="seed"), best_reward=0.6 * ds.t
+        )
+        (run,) = runs(made)
+        assert like_uniform(run) == (f"“bits” {said} uniform play." if said else "")
+        assert right_answers(run) == "" and like_uniform(run._replace(plan=None)) == ""
 
 
 def test_curves_look_as_in_the_pictures():

@@ -144,7 +144,7 @@ def test_a_notebook_shows_estimate_and_bar_in_one_output(notebook, capsys):
     arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     jb.sweep(["uniform"], arms, horizon=50, seeds=16)
     (shown,) = notebook
-    assert all("16 lanes to compute" in output["text/plain"] for output in shown)
+    assert all("16 runs to compute" in output["text/plain"] for output in shown)
     assert "<progress" in shown[0]["text/html"]
     assert "done: 800 plays in" in shown[-1]["text/plain"] and "<progress" not in shown[-1]["text/html"]
     said = capsys.readouterr()
@@ -163,4 +163,4 @@ def test_a_terminal_has_lines_and_a_bar_on_stderr(capsys):
     arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     jb.sweep(["uniform"], arms, horizon=50, seeds=16)
     said = capsys.readouterr()
-    assert "16 lanes to compute" in said.err and said.out == ""
+    assert "16 runs to compute" in said.err and said.out == ""

@@ -2,9 +2,11 @@
 
 import json
 import math
+import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy import stats
@@ -538,17 +540,26 @@ def test_ties_and_two_seeds_decide_nothing(way):
 def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):
     rng = np.random.default_rng(0)
     skewed = of_differences(np.where(np.arange(200) == 7, 99.0, -1.0) + 0.1 * rng.normal(size=200))
-    with pytest.warns(UserWarning, match=r"1 of 1 rows may be wrong with 200 seeds \(4,.* seeds would do"):
+    with pytest.warns(UserWarning, match=r"1 of 1 rows may be wrong with 200 seeds \(about 4,.* seeds would be enough"):
         row = statistics.compare(skewed, "a", "b").iloc[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         other = statistics.compare(skewed, "a", "b", interval="bootstrap-t").iloc[0]
         statistics.compare(of_differences(rng.normal(size=30)), "a", "b")
     assert other["ci_high"] > row["ci_high"] and row["ci_low"] != other["ci_low"]
-    assert "may miss the mean more often, as regret is skewed" in statistics.table(skewed)
+    assert "1 of 2 intervals is not yet reliable (regret is skewed): about " in statistics.table(skewed)
     assert "Of fewer than 30 seeds" in statistics.table(of_differences(rng.normal(size=29)))
     page = report(skewed, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "1 of 1 rows have too few seeds" in page
+
+
+def test_every_column_is_printed_on_a_narrow_terminal():
+    ds = of_differences(np.random.default_rng(0).normal(size=40))
+    for frame in (statistics.summary(ds), statistics.compare(ds, "a", "b")):
+        with pd.option_context("display.max_columns", 4, "display.width", 60):
+            for shown in (frame, frame.round(3)):
+                assert all(re.search(rf"\b{name}\b", f"{shown}") for name in frame.columns) and "..." not in f"{shown}"
+            assert "..." in f"{pd.DataFrame(frame)}"
 
 
 def test_the_interval_of_a_ratio_holds_it_in_95_of_100_and_uses_the_pairs():

@@ -266,17 +266,17 @@ def test_a_run_says_what_it_found_and_what_it_took(tmp_path, capsys):
     path.write_text(RUN.replace('[[algorithm]]\nname = "ldp_ucb"\n[grid]\nepsilon = [0.5, 1.0]\n', ""))
     command = ["run", str(path), "--out", str(out)]
     assert main(command) == 0
-    assert "0 lanes from the store, 8 computed in" in capsys.readouterr().out
+    assert "0 runs from the store, 8 computed in" in capsys.readouterr().out
     spent = json.loads((out / "provenance.json").read_text())["seconds"]
     assert spent > 0
     (out / "provenance.json").unlink()  # written anew: what it says was spent is what was spent
     assert main(command) == 0
     said = capsys.readouterr()
-    assert "8 lanes from the store, 0 computed" in said.out and "8 lanes from the store, 0 computed" in said.err
+    assert "8 runs from the store, 0 computed" in said.out and "8 runs from the store, 0 computed" in said.err
     assert json.loads((out / "provenance.json").read_text())["seconds"] == spent
     assert main([*command, "--seeds", "16"]) == 0
     said = capsys.readouterr()
-    assert "8 lanes from the store, 8 computed" in said.out and "8 lanes from the store" in said.err
+    assert "8 runs from the store, 8 computed" in said.out and "8 runs from the store" in said.err
     assert json.loads((out / "provenance.json").read_text())["seconds"] > spent
     path.write_text(path.read_text().replace("means = [0.2, 0.8]", f"means = {[0.2] * 30 + [0.8]}"))
     assert main(command) == 2
@@ -285,7 +285,7 @@ def test_a_run_says_what_it_found_and_what_it_took(tmp_path, capsys):
     assert main(command) == 2
     assert "environment.means[1] is 0.8 there, 0.7 here" in capsys.readouterr().err
     assert main([*command, "--fresh"]) == 0
-    assert "0 lanes from the store, 8 computed" in capsys.readouterr().out
+    assert "0 runs from the store, 8 computed" in capsys.readouterr().out
     kept = json.loads((out / "provenance.json").read_text())["seconds"]
     assert main([*command, "--quiet"]) == 0 and kept < 60
 

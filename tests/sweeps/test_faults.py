@@ -364,7 +364,7 @@ def test_sigterm_on_a_cluster_is_a_ctrl_c(tmp_path):
         child = subprocess.Popen(command, stdout=told, stderr=told)
         try:
             until = time.monotonic() + 120
-            while time.monotonic() < until and child.poll() is None and "lanes to compute" not in log.read_text():
+            while time.monotonic() < until and child.poll() is None and "runs to compute" not in log.read_text():
                 time.sleep(0.1)
             child.send_signal(signal.SIGTERM)
             assert child.wait(60) == 130, log.read_text()[-2000:]

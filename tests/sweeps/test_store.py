@@ -391,7 +391,7 @@ def test_what_compiling_takes_is_said_before_it_begins(monkeypatch, capsys, tmp_
     said = capsys.readouterr().err
     numbers = [int(n.replace(",", "")) for n in re.findall(r"compiling ([\d,]+) operations: about", said)]
     assert 300 < max(numbers) < 3000
-    assert re.search(r"compiling: about .* (min|h|days) and .*B, less what was compiled before\n", said)
+    assert re.search(r"compiling: at most about .* (min|h|days) and .*B \(less if it was compiled before\)\n", said)
 
 
 def test_the_first_lines_know_how_much_is_compiled(monkeypatch, tmp_path):
@@ -500,7 +500,7 @@ def test_a_shard_of_an_empty_store_finds_nothing_there(tmp_path, capsys):
         assert main(["worker", str(file), "--shard", shard, "--out", str(tmp_path / "out")]) == 0
         printed = capsys.readouterr()
         assert "from the store" not in printed.err and said in printed.out
-        assert said or "60 of 120 lanes to compute" in printed.err
+        assert said or "60 of 120 runs to compute" in printed.err
 
 
 def test_provenance_counts_what_was_computed(tmp_path, capsys):
@@ -509,7 +509,7 @@ def test_provenance_counts_what_was_computed(tmp_path, capsys):
     file.write_text(FILE)
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
     said, kept = capsys.readouterr().out, json.loads((out / "provenance.json").read_text())
-    assert "0 lanes from the store, 120 computed" in said and kept["lanes"] == 120
+    assert "0 runs from the store, 120 computed" in said and kept["lanes"] == 120
     assert f"in {kept['seconds']:.1f} s" in said
 
 

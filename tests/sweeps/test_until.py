@@ -168,7 +168,7 @@ def test_it_ends_when_all_is_decided_and_says_how_far_it_is(capsys):
     said = capsys.readouterr().err
     assert "until: 1 comparison at an error of 0.05, at most 10,000 seeds" in said
     assert re.search(r"until: 16 seeds, \d of 1 decided", said) and "1 of 1 decided" in said
-    assert said.count("lanes to compute") == 1
+    assert said.count("runs to compute") == 1
 
 
 def test_points_at_which_nothing_changes_are_compared_once():

@@ -2,7 +2,7 @@
 Whom do you trust?
 ==================
 
-The same epsilon costs more, the fewer parties may see the raw rewards: a server, a protocol that only shows sums, or
+The fewer parties see raw rewards, the more the same epsilon costs: a server, a protocol that only shows sums, or
 nobody.
 """
 

@@ -13,7 +13,8 @@ import xarray as xr
 from jaxbandits import statistics
 from jaxbandits.formatting import compact, format_value
 from jaxbandits.reports import drawing, layout
-from jaxbandits.reports.of_sweeps import band_table, linear_below
+from jaxbandits.reports.layout import Plot
+from jaxbandits.reports.of_sweeps import band_table, linear_below, reward
 from jaxbandits.reports.of_tables import heatmap
 from jaxbandits.reports.page.words import cut, key_name, listing, riders, value_words
 from jaxbandits.selection import final_regret, grid_dims, spread_places
@@ -132,9 +133,21 @@ def heatmaps(ds: xr.Dataset) -> list[tuple[str, str]]:
         words += f"; {len(labels)} of {ds.sizes['algorithm']} algorithms" if ds.sizes["algorithm"] > MAX_PANELS else ""
         names = {key: key_name(key) for key in (x, y)}
         drawn = heatmap(frame, x, y, "mean", panel="algorithm", names=names, caption="mean regret at the end")
-        svg = base64.b64encode(layout.render(drawn.figure, "svg")).decode()
-        found.append((f"data:image/svg+xml;base64,{svg}", f"{words}."))
+        found.append((_picture(drawn), f"{words}."))
     return found
+
+
+def right_answers(ds: xr.Dataset) -> tuple[str, str]:
+    """The share of right answers against plays, as the address of an image, and what it shows."""
+    keys = [d for d in grid_dims(ds) if ds.sizes[d] > 1]
+    here = ds.isel({d: spread_places(ds.sizes[d], 1 if i else MAX_PANELS) for i, d in enumerate(keys)})
+    fixed = "".join(f"; {key_name(d)} = {value_words(ds, d, 0)}" for d in keys[1:])
+    return _picture(reward(here)), f"Share of right answers so far, beside that of the best fixed arm{fixed}."
+
+
+def _picture(drawn: Plot) -> str:
+    """The address of an image that is inside the page."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(layout.render(drawn.figure, 'svg')).decode()}"
 
 
 def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Dataset, str]:

@@ -13,6 +13,7 @@ from jaxbandits.reports.page.words import key_name, listing, number_words
 from jaxbandits.selection import final_regret, grid_dims
 
 MODELS = ("central", "federated", "shuffle", "local")
+ANSWERS = "right answers"
 NARROW_SHARE = 0.1  # an interval that is narrower than this share of its ratio is said with three digits
 
 
@@ -24,17 +25,60 @@ class Privates(NamedTuple):
     others: list[str]  # keys that have several values beside epsilon
     models: dict[str, str]  # label -> model, of those that are asked for the axis's epsilon at every value
     spent: dict[str, np.ndarray[Any, Any]]  # label -> the largest epsilon that is spent at each value
+    unit: str  # of regret, in the plural
 
 
 def headline(run: ReportRun) -> str:
-    """What privacy costs where a sweep says that, otherwise which algorithm has the least regret."""
+    """What privacy costs where a sweep says that, else which algorithm has the least regret; then what that means."""
     found = _privates(run) if run.ds.sizes["seed"] > 1 else None
-    if found is None:
-        return _least(run)
-    private, names = json.loads(run.ds.attrs.get("guarantees", "{}")), run.config.get("algorithms", {})
-    # an algorithm of the package that has no guarantee: of a user's own it is not known
-    free = [x for x in found.spent if x not in private and dict(names.get(x, {})).get("name") in algorithms.__all__]
-    return (_price(found, free) if free else _growth(found)) or _least(run)
+    private, names, said = json.loads(run.ds.attrs.get("guarantees", "{}")), run.config.get("algorithms", {}), ""
+    if found is not None:
+        # an algorithm of the package that has no guarantee: of a user's own it is not known
+        free = [x for x in found.spent if x not in private and dict(names.get(x, {})).get("name") in algorithms.__all__]
+        said = _price(found, free) if free else _growth(found)
+    return " ".join(filter(None, (said or _least(run), right_answers(run), like_uniform(run))))
+
+
+# ---- right answers, and uniform play
+
+
+def unit_of(run: ReportRun) -> str:
+    """The unit of regret: right answers where rows are labelled, else rewards."""
+    labelled = "best_reward" in run.ds and (run.config.get("environment") or {}).get("name") == "classification"
+    return ANSWERS if labelled else "rewards"
+
+
+def right_answers(run: ReportRun) -> str:
+    """Of labelled rows, the share that each algorithm names right, from the least to the most over the grid."""
+    if unit_of(run) != ANSWERS or "horizon" in run.ds.dims:
+        return ""
+    best = (run.ds["best_reward"] / run.ds["t"]).isel(t=-1)
+    shares = best - final_regret(run.ds) / run.ds["t"].values[-1]
+    ends = lambda x: " to ".join(dict.fromkeys(f"{float(y):.0%}" for y in (x.min(), x.max())))
+    said = [f"“{x}” {ends(shares.sel(algorithm=x).mean('seed'))}" for x in shares["algorithm"].values]
+    said.append(f"the best fixed arm {ends(best.mean([d for d in best.dims if d == 'seed']))}")
+    return f"Share of right answers: {listing(said)}."
+
+
+def like_uniform(run: ReportRun) -> str:
+    """Which private learners do no better than uniform play, where that plays or its expected regret is known."""
+    ds, names, said = run.ds, run.config.get("algorithms", {}), list[str]()
+    labels, private = [str(x) for x in ds["algorithm"].values], json.loads(ds.attrs.get("guarantees", "{}"))
+    varied = any(str(d) in ("horizon", "point") or str(d).startswith("environment.") for d in ds.dims)
+    facts = run.plan.cells[0].environment.facts if run.plan and not varied else {}
+    mean = 1 / ds.sizes["arm"] if unit_of(run) == ANSWERS and not varied else np.mean(facts.get("means", np.nan))
+    base = (ds.get("best_reward", np.nan) - mean * ds["t"]).isel(t=-1)  # NaN where it is not known
+    for label in [x for x in labels if dict(names.get(x, {})).get("name") == "uniform"]:
+        base = final_regret(ds).sel(algorithm=label)
+    for label in [x for x in labels if x in private]:
+        more = (final_regret(ds).sel(algorithm=label) - base).transpose(..., "seed").values
+        _, low, high = statistics.mean_interval(more)
+        alike = np.ravel(high >= 0)
+        if alike.any():
+            where = "" if alike.all() else f" at {alike.sum()} of {alike.size} settings"
+            does = "is worse than" if (np.ravel(low)[alike] > 0).all() else "is not told apart from"
+            said.append(f"“{label}” {does} uniform play{where}.")
+    return " ".join(said)
 
 
 # ---- privacy
@@ -60,7 +104,7 @@ def _privates(run: ReportRun) -> Privates | None:
     final = final_regret(ds).rename({key: "value"})
     final = final.stack(other=at) if at else final.expand_dims("other")
     final, others = final.transpose("algorithm", "value", "other", "seed"), [d for d in at if ds.sizes[d] > 1]
-    return Privates(values, final, others, models, dict(zip(labels, spent.max(-1), strict=True)))
+    return Privates(values, final, others, models, dict(zip(labels, spent.max(-1), strict=True)), unit_of(run))
 
 
 def _price(found: Privates, free: list[str]) -> str:
@@ -141,7 +185,7 @@ def _compare_regrets(found: Privates, a: tuple[str, int], b: tuple[str, int]) ->
         needed = intervals.seeds_needed(left - right)
         ends = dict.fromkeys((int(np.argmin(mean)), int(np.argmax(mean))))
         rows = [[number_words(x[k]) for x in (mean, low, high)] for k in ends]
-        words = ["{} ({} to {}) more".format(*row) for row in rows]
+        words = ["{0} {3} ({1} to {2}) more".format(*row, found.unit) for row in rows]
     else:
         needed = intervals.seeds_needed(left - ratio[:, None] * right)
         ends = dict.fromkeys((int(np.argmin(ratio)), int(np.argmax(ratio))))
@@ -186,7 +230,7 @@ def _least(run: ReportRun) -> str:
         first, second = frame.sort_values("mean", kind="stable").to_dict("records")[:2]
         half = first["ci_high"] - first["mean"]
         said = f"Least mean regret at the end: “{first['algorithm']}”, {number_words(first['mean'])}"
-        said += f" ± {number_words(half)}"
+        said += f" ± {number_words(half)} {unit_of(run)}"
         final = final_regret(run.ds)
         sides = (final.sel(algorithm=row["algorithm"]).values.ravel() for row in (second, first))
         ratio: Any = intervals.of_ratio(*sides)

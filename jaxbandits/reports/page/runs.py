@@ -6,6 +6,7 @@ Where they come from: the question, the configuration as a TOML file, the papers
 import json
 import re
 import shlex
+import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -216,7 +217,11 @@ def question(run: ReportRun) -> str:
     ds, config = run.ds, run.config
     labels = [str(label) for label in ds["algorithm"].values]
     who = listing(labels) if len(labels) <= 8 else f"{len(labels)} algorithms"
-    where = f" on {_describe_part(config['environment'])}" if config.get("environment") else ""
+    part, table = config.get("environment"), tomllib.loads(run.toml).get("environment")
+    if part and isinstance(table, dict) and "path" in table:  # data by the name of their file
+        name = f"{part['name']} of {Path(table['path']).name}"
+        part = {key: x for key, x in part.items() if key in table} | {"name": name}
+    where = f" on {_describe_part(part)}" if part else ""
     keys = [d for d in grid_dims(ds) if ds.sizes[d] > 1]
     plays = "" if "horizon" in keys else f" over {int(ds['t'].values[-1]):,} plays"
     sentence = f"How much regret {'does' if len(labels) == 1 else 'do'} {who} have{where}{plays}"

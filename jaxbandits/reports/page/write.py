@@ -17,7 +17,7 @@ import xarray as xr
 from jaxbandits import spending, statistics
 from jaxbandits.reports.output import regret_digest
 from jaxbandits.reports.page import curves, runs, tables
-from jaxbandits.reports.page.headline import headline
+from jaxbandits.reports.page.headline import ANSWERS, headline, unit_of
 from jaxbandits.reports.page.ledgers import budget_table, privacy
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
@@ -128,6 +128,7 @@ def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
             for run in reported
         ],
         "regret": [(run.label, add_chart(curves.regret_over_plays(run.ds))) for run in reported],
+        "answers": [(run.label, *curves.right_answers(run.ds)) for run in reported if unit_of(run) == ANSWERS],
         "against": [(key_name(key), charts_against(key)) for key in keys],
         "distribution": [(run.label, add_chart(curves.distribution(run.ds))) for run in several_seeds],
         "pulls": [(run.label, add_chart(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],
@@ -139,8 +140,7 @@ def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
         "privacy": privacy(reported),
         "software": runs.SOFTWARE,
         "cited": runs.citations_of(reported),
-        "again": runs.page_again(reported, path),
-        "version": __version__,
+        "again": runs.page_again(reported, path), "version": __version__,
     }  # fmt: skip
     scripts, styles = ([_resource(name) for name in names] for names in (SCRIPTS, STYLES))
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
