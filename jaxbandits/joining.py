@@ -84,7 +84,7 @@ def _only_once(parts: Sequence[xr.Dataset], dim: str) -> None:
 
 
 def _check_same_run(parts: Sequence[xr.Dataset], configs: Sequence[dict[str, Any]], dim: str) -> None:
-    """ValueError where what was computed differs in more than `dim`; of what is not known the arguments are compared."""
+    """ValueError where more than `dim` differs in what was computed, or, where that is not known, in the arguments."""
     left_out = {"seeds", "until"} | ({"algorithms"} if dim == "algorithm" else set())
     first, *others = ({key: x for key, x in config.items() if key not in left_out} for config in configs)
     told, unknown = [_identities(part, dim) for part in parts], False

@@ -1,5 +1,6 @@
 """A Dataset as a file: netCDF, or zarr for object stores and dask."""
 
+import io
 import json
 import os
 import shutil
@@ -110,6 +111,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     Raises:
         ValueError: The path has another ending, or holds something that is no export.
         TypeError: `ds` is no Dataset, or `path` neither text nor a path.
+        OSError: It cannot be written to the end, as on a full disk. What was there before is still there.
 
     Note:
         It is written under a temporary name beside the path, then renamed.
@@ -138,12 +140,56 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
             if path.exists():  # a directory cannot be renamed over another
                 os.replace(path, old)
         else:
-            ds.to_netcdf(part, engine="h5netcdf")
+            import h5netcdf
+
+            with NetcdfFile(part) as content, h5netcdf.File(content, "w") as file:
+                ds.dump_to_store(xr.backends.H5NetCDFStore(file))
         os.replace(part, path)
     finally:
+        if old.exists() and not path.exists():
+            os.replace(old, path)
         for left in (part, old):
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
     return path
+
+
+class NetcdfFile(io.FileIO):
+    """A new file for HDF5, which dies with the whole process where it cannot write, as on a full disk.
+
+    So errors are held back, and raised when the file is closed. Used with `with`, it is then whole on disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "x+")
+        self.place, self.failed = path, None
+
+    def write(self, content: Any) -> int:
+        content, done = memoryview(content).cast("B"), 0
+        try:
+            while done < len(content):
+                done += super().write(content[done:])
+        except OSError as error:
+            self.failed = self.failed or error
+        return len(content)
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.failed = self.failed or error
+            return size or 0
+
+    def __exit__(self, *raised: Any) -> None:
+        try:
+            if not self.failed:
+                os.fsync(self.fileno())
+        except OSError as error:
+            self.failed = error
+        self.close()
+        if self.failed:
+            reason, where = self.failed.strerror, self.place.parent
+            remedy = "nothing was replaced: make room, or choose another disk, and write it again"
+            raise OSError(self.failed.errno, f"cannot write in {where} ({reason}): {remedy}") from None
 
 
 def _is_export(path: Path) -> bool:
