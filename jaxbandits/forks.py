@@ -3,24 +3,25 @@
 import os
 import sys
 
-_after_use = False
+forks: list[bool] = []  # of this process and those that it comes from: whether JAX was in use
 
 
 def _note_fork() -> None:
-    global _after_use
     if "jax" in sys.modules:
         from jaxbandits.jax_internals import backends_are_initialized
 
-        _after_use = backends_are_initialized()
+        forks.append(backends_are_initialized())
+
+
+def note_forks() -> None:
+    """Note every fork from here on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_note_fork)
 
 
 def refuse_fork() -> None:
     """RuntimeError in a process that was forked after JAX was used. One that was forked after an import works."""
-    if _after_use:
+    if any(forks):
         why = "this process was forked after JAX was used, and JAX's threads stayed behind: it would wait for ever"
         remedy = "start it by multiprocessing.get_context('spawn'), or use JAX in the forked processes alone"
         raise RuntimeError(f"{why}: {remedy}")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)

@@ -85,7 +85,7 @@ class Results:
         import h5py
         import xarray as xr
 
-        self.content = NetcdfFile(path)
+        self.content = NetcdfFile(path, "x+")
         with h5netcdf.File(self.content, "w") as file:
             xr.Dataset(coords=self._coords(), attrs=self._attrs()).dump_to_store(xr.backends.H5NetCDFStore(file))
             for name, v in self.variables.items():

@@ -1,5 +1,6 @@
 """A Dataset as a file: netCDF, or zarr for object stores and dask."""
 
+import contextlib
 import io
 import json
 import os
@@ -142,7 +143,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
         else:
             import h5netcdf
 
-            with NetcdfFile(part) as content, h5netcdf.File(content, "w") as file:
+            with NetcdfFile(part, "x+") as content, h5netcdf.File(content, "w") as file:
                 ds.dump_to_store(xr.backends.H5NetCDFStore(file))
         os.replace(part, path)
     finally:
@@ -154,42 +155,33 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
 
 
 class NetcdfFile(io.FileIO):
-    """A new file for HDF5, which dies with the whole process where it cannot write, as on a full disk.
+    """A new file for HDF5, which takes the process with it where it cannot write: errors are raised at the end."""
 
-    So errors are held back, and raised when the file is closed. Used with `with`, it is then whole on disk.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "x+")
-        self.place, self.failed = path, None
+    failed: OSError | None = None
 
     def write(self, content: Any) -> int:
-        content, done = memoryview(content).cast("B"), 0
-        try:
-            while done < len(content):
-                done += super().write(content[done:])
-        except OSError as error:
-            self.failed = self.failed or error
-        return len(content)
+        rest, done = memoryview(content).cast("B"), 0
+        with self.hold_error():
+            while done < len(rest):
+                done += super().write(rest[done:])
+        return len(rest)
 
     def truncate(self, size: int | None = None) -> int:
+        with self.hold_error():
+            super().truncate(size)
+        return size or 0
+
+    @contextlib.contextmanager
+    def hold_error(self) -> Iterator[None]:
         try:
-            return super().truncate(size)
+            yield
         except OSError as error:
             self.failed = self.failed or error
-            return size or 0
 
-    def __exit__(self, *raised: Any) -> None:
-        try:
-            if not self.failed:
-                os.fsync(self.fileno())
-        except OSError as error:
-            self.failed = error
+    def __exit__(self, *raised: object) -> None:
         self.close()
         if self.failed:
-            reason, where = self.failed.strerror, self.place.parent
-            remedy = "nothing was replaced: make room, or choose another disk, and write it again"
-            raise OSError(self.failed.errno, f"cannot write in {where} ({reason}): {remedy}") from None
+            raise OSError(self.failed.errno, f"cannot write ({self.failed.strerror}): make room or choose another disk")
 
 
 def _is_export(path: Path) -> bool:
