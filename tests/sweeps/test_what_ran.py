@@ -1,4 +1,4 @@
-"""What is stored is what ran: the configuration as it was read, files whole or not at all, and no run that cannot end."""
+"""What is stored is what ran: the configuration as read, files whole or not at all, no run that waits for ever."""
 
 import errno
 import os
@@ -61,7 +61,8 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 small, large = (xr.Dataset({{"regret": ("t", np.arange(float(n)))}}) for n in (10, 100_000))
 path = jb.save(small, {str(tmp_path / "a.nc")!r})
 run = lambda n: jb.sweep("ucb1", jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=600, seeds=2,
-                         grid={{"bonus_scale": [i + 1.0 for i in range(n)]}}, store={str(tmp_path / "run")!r}, progress=False)
+                         grid={{"bonus_scale": [i + 1.0 for i in range(n)]}}, store={str(tmp_path / "run")!r},
+                         progress=False)
 first = run(1)
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, hard))
