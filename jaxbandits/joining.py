@@ -62,7 +62,7 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     for name, c in {name: c for part in parts for name, c in part.coords.items() if name not in part.dims}.items():
         there = [part.coords[name].variable for part in parts if name in part.coords]
         if len(there) < len(parts) or not (dim in c.dims or all(x.equals(c.variable) for x in there)):
-            parts = [part.drop_vars(name, errors="ignore") for part in parts]
+            parts = [part.drop_vars([name], errors="ignore") for part in parts]
     versions = [part.attrs.get("versions") for part in parts]
     if len(set(versions)) > 1:
         there, here = (json.loads(text or "{}") for text in list(dict.fromkeys(versions))[:2])

@@ -28,6 +28,7 @@ SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
 # One more of them: what was computed, as three digests (world, cell and label) separated by spaces. It fixes regret and
 # holds no seeds (`sweeps.identity`). A digest that begins with "-" says nothing to another process.
 IDENTITY = "identity"
+TEXTS = {str, np.str_}
 BESIDE = (*SPENT, IDENTITY)  # these are no keys
 TAKERS = "algorithms"  # attribute of a tied key's coordinate, where only some algorithms take it: their labels, as JSON
 
@@ -117,11 +118,7 @@ def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
     if told is not None and "algorithm" not in told.dims and regret.sizes["algorithm"] == 1:
         told = told.expand_dims("algorithm")
     points = regret.dims[:-2]
-    if (
-        told is None
-        or not {"algorithm"} <= {*told.dims} <= {*points}
-        or not all(isinstance(x, str) for x in np.ravel(told))
-    ):
+    if told is None or not {"algorithm"} <= {*told.dims} <= {*points} or not {*map(type, np.ravel(told))} <= TEXTS:
         return ds
     told = told.transpose(*(dim for dim in points if dim in told.dims))
     idle, claims, config = (json.loads(ds.attrs.get(key, "{}")) for key in ("constant_along", "guarantees", "config"))
@@ -140,8 +137,8 @@ def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
         plays = config.get("algorithms", {})
         now["guarantees"], plays = ({x: old[was] for x, was in names.items() if was in old} for old in (claims, plays))
         now["config"] = config | {"algorithms": plays}
-        for name, labels in [(name, takers(c)) for name, c in ds.coords.items() if TAKERS in c.attrs]:
-            taking = [label for label, was in names.items() if was in labels]
+        for name, labels in {name: takers(c) for name, c in ds.coords.items() if TAKERS in c.attrs}.items():
+            taking = [label for label, was in names.items() if was in (labels or ())]
             ds = ds.assign_coords({name: ds[name].assign_attrs({TAKERS: json.dumps(taking)})})
         words = [f"{x[:-16]}{label_digest(label)}" for label, row in rows.items() for x in np.ravel(row)]
         ds = ds.assign_coords({IDENTITY: (told.dims, np.reshape(words, told.shape))})

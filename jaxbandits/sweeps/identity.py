@@ -104,8 +104,8 @@ def _identify_points(group: Group, plan: Plan, program: str | NoIdentity, known:
 
     program: of users' functions; their worlds alone have no name. known: as `shared` of `inputs_of_cell`.
     """
-    parts = group.parts._replace(settings="", traced="")
-    whole, world = map(executables.code_name, (parts, parts._replace(program=None, long=False)))
+    parts, without = group.parts._replace(settings="", traced=""), dict[str, Any](program=None, long=False)
+    whole, world = map(executables.code_name, (parts, parts._replace(**without)))
     about = _sha([KEYS, plan.dtype, group.times.tolist()])
     spans = _sha([[*map(int, span)] for span in group.schedule])
     for c in group.cells:
