@@ -6,7 +6,10 @@ checkers and editors read them, with their arguments, in `__init__.pyi`, which `
 
 import lazy_loader
 
+from jaxbandits.forks import note_forks
 from jaxbandits.version import __version__
+
+note_forks()
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,

@@ -269,7 +269,6 @@ def run(given) -> int:
     job, figure, caption = _job(given, fresh=given.fresh)
     from jaxbandits import statistics
     from jaxbandits.reports import output
-    from jaxbandits.sweeps.toml_file import config_for_directory
 
     if given.fresh:
         output.clear_outputs(job.sweep.directory)
@@ -279,7 +278,6 @@ def run(given) -> int:
         print(f"{sweep.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))
         return 0
-    (sweep.directory / "config.toml").write_bytes(config_for_directory(given.file, sweep.directory, given.seeds))
     picture = {"formats": given.formats, "figure": figure, "caption": caption}
     if job.computed or not output.describes(sweep.directory, sweep.config):
         output.write_run(ds, sweep.directory, seconds=store.seconds, lanes=sweep.lanes, **picture)
@@ -316,9 +314,16 @@ def _job(given, fresh: bool = False):
     from jaxbandits.regret import has_best
     from jaxbandits.sweeps.execution import SweepRun
     from jaxbandits.sweeps.sweep import prepare_sweep
-    from jaxbandits.sweeps.toml_file import name_file_in_errors, read_config
+    from jaxbandits.sweeps.toml_file import (
+        config_arguments,
+        config_for_directory,
+        name_file_in_errors,
+        parse_toml,
+        read_file,
+    )
 
-    settings = read_config(given.file)
+    content = read_file(given.file)
+    settings = config_arguments(parse_toml(given.file, content), given.file)
     figure, caption = settings.pop("figure", None), settings.pop("caption", "")
     if given.seeds is not None:
         settings["seeds"] = given.seeds
@@ -332,7 +337,10 @@ def _job(given, fresh: bool = False):
     if (figure or {}).get("reward") and not all(has_best(cell.environment) for cell in checked.plan.cells):
         why = "contexts decide which arm is best in this environment, so that only regret is known"
         raise ValueError(f"{given.file}: figure.reward: {why}: leave it out")
-    return SweepRun(checked), figure, caption
+    job = SweepRun(checked)
+    if given.command == "run":
+        job.config_file = config_for_directory(given.file, content, given.out, given.seeds)
+    return job, figure, caption
 
 
 def _command(given, command: str) -> str:

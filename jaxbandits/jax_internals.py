@@ -12,6 +12,9 @@ from typing import Any
 import jax
 from jax._src import compilation_cache
 
+# Whether JAX was used in this process, which a process that is forked then does not survive.
+from jax._src.xla_bridge import backends_are_initialized
+
 # XLA leaves out by itself what nothing reads, but jax 0.10.2 dies of some of it (docs/decisions.md#unread).
 from jax.interpreters.partial_eval import dce_jaxpr
 
@@ -19,7 +22,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jax.interpreters.batching import primitive_batchers  # isort: skip
 from jax.interpreters.mlir import lower_fun, register_lowering  # isort: skip
 
-__all__ = ["dce_jaxpr", "lower_fun", "primitive_batchers", "register_lowering"]
+__all__ = ["backends_are_initialized", "dce_jaxpr", "lower_fun", "primitive_batchers", "register_lowering"]
 
 # What JAX's pickle of a compiled program is made of (jax 0.10 to 0.12).
 CLASSES_OF_A_PROGRAM = {

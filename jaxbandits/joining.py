@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from jaxbandits.contract import first_line
 from jaxbandits.formatting import join_values, show
 from jaxbandits.selection import IDENTITY, TAKERS, grid_dims, takers, whole
 from jaxbandits.validation import choice, declare, difference
@@ -51,21 +52,30 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
     parts = [whole(ds, "concat") for ds in datasets]
     _only_once(parts, dim)
     configs = [json.loads(part.attrs.get("config", "{}")) for part in parts]
-    parts = _on_common_axes(parts)
+    common = set.intersection(*({*grid_dims(part)} for part in parts))  # `sel` left the others at one value
+    one = [[d for d in grid_dims(part) if d not in common and part.sizes[d] == 1] for part in parts]
+    parts = [part.isel(dict.fromkeys(dims, 0), drop=True) for part, dims in zip(parts, one, strict=True)]
     _check_same_run(parts, configs, dim)
     if dim == "algorithm":
         parts = _on_common_seeds(parts)
-    parts = _with_common_coordinates([parts[0], *(_as_the_first(part, parts[0], dim) for part in parts[1:])], dim)
+    parts = [parts[0], *(_as_the_first(part, parts[0], dim) for part in parts[1:])]
+    for name, c in {name: c for part in parts for name, c in part.coords.items() if name not in part.dims}.items():
+        there = [part.coords[name].variable for part in parts if name in part.coords]
+        if len(there) < len(parts) or not (dim in c.dims or all(x.equals(c.variable) for x in there)):
+            parts = [part.drop_vars([name], errors="ignore") for part in parts]
     versions = [part.attrs.get("versions") for part in parts]
     if len(set(versions)) > 1:
         there, here = (json.loads(text or "{}") for text in list(dict.fromkeys(versions))[:2])
         releases = f"the sweeps were computed by different releases: {difference('versions', there, here)}"
         remark = "bits may differ, and the result says what computed the first"
         warnings.warn(f"concat: {releases}; {remark}", UserWarning, stacklevel=2)
-    joined = xr.concat(
-        _with_the_same_variables(parts), dim, data_vars="minimal", coords="minimal", compat="equals", join="exact",
-        combine_attrs="override",
-    ).sortby("seed")  # fmt: skip
+    try:
+        joined = xr.concat(
+            _with_the_same_variables(parts), dim, data_vars="minimal", coords="minimal", compat="equals", join="exact",
+            combine_attrs="override",
+        ).sortby("seed")  # fmt: skip
+    except xr.MergeError as error:  # of those that do not say what was computed
+        raise ValueError(f"concat: the sweeps are of other worlds ({first_line(error)})") from None
     for name in joined.coords:
         if any(TAKERS in part[name].attrs for part in parts):
             taking = [takers(part[name]) or part["algorithm"].values.tolist() for part in parts]
@@ -84,59 +94,36 @@ def _only_once(parts: Sequence[xr.Dataset], dim: str) -> None:
 
 
 def _check_same_run(parts: Sequence[xr.Dataset], configs: Sequence[dict[str, Any]], dim: str) -> None:
-    """ValueError where what was computed differs in more than `dim`; of what is not known the arguments are compared."""
+    """ValueError where more than `dim` differs in what was computed, or, where that is not known, in the arguments."""
     left_out = {"seeds", "until"} | ({"algorithms"} if dim == "algorithm" else set())
     first, *others = ({key: x for key, x in config.items() if key not in left_out} for config in configs)
     told, unknown = [_identities(part, dim) for part in parts], False
     for i, other in enumerate(others, 1):
-        known = bool(told[0] and told[i]) and parts[i].attrs.get("versions") == parts[0].attrs.get("versions")
-        if told[i] == told[0] and told[0]:
+        both = bool(told[0] and told[i])
+        if both and told[i] == told[0]:
             continue
-        if known or other != first:
+        unknown |= not both
+        if other != first or (both and parts[i].attrs.get("versions") == parts[0].attrs.get("versions")):
             code = "its arguments are recorded alike, its code or its arrays are others"
             why = code if other == first else difference("config", other, first)
-            remedy = "only runs that agree in it can be compared on their seeds"
-            raise ValueError(f"concat: datasets[{i}] is another run than datasets[0]: {why}; {remedy}")
-        unknown |= not (told[0] and told[i])
+            rest = "only runs that agree in it can be compared on their seeds"
+            raise ValueError(f"concat: datasets[{i}] is another run than datasets[0]: {why}; {rest}")
     if unknown:
-        says_not = (
-            "not all of them say what was computed, as those of older releases and of parts without a lasting name"
-        )
-        text = f"concat: {says_not}: their recorded arguments agree, and that code and arrays do cannot be seen"
+        says_not = "not all say what was computed, as those of older releases and of parts without a lasting name"
+        text = f"concat: {says_not}: their recorded arguments agree, whether code and arrays do cannot be seen"
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
-def _identities(part: xr.Dataset, dim: str) -> set[Any]:
+def _identities(part: xr.Dataset, dim: str) -> set[object]:
     """What was computed at every point, or in which world with `dim="algorithm"`; empty where that is not known."""
     if IDENTITY not in part.coords:
         return set()
     told = part[IDENTITY].reset_coords(drop=True).broadcast_like(part["regret"].isel(seed=0, t=0, drop=True))
-    found = set()
-    for at in np.ndindex(told.shape):
-        words = str(told.values[at]).split(" ")
-        digest = words[0] if dim == "algorithm" else words[1]
-        if len(words) != 3 or digest.startswith("-"):
-            return set()
-        point = {str(d): told[d].values[i] for d, i in zip(told.dims, at, strict=True) if d != dim}
-        found.add((frozenset(point.items()), digest))
-    return found
-
-
-def _on_common_axes(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """Without the axes of one value that not all have: `sel` left it, and what was computed shows it."""
-    common = set.intersection(*({*grid_dims(part)} for part in parts))
-    single = [[d for d in grid_dims(part) if d not in common and part.sizes[d] == 1] for part in parts]
-    return [part.isel(dict.fromkeys(dims, 0), drop=True) for part, dims in zip(parts, single, strict=True)]
-
-
-def _with_common_coordinates(parts: Sequence[xr.Dataset], dim: str) -> list[xr.Dataset]:
-    """Without what only some of them say beside the axes, or say otherwise."""
-
-    def agree(name: Any) -> bool:
-        there = [part.coords[name].variable for part in parts if name in part.coords]
-        return len(there) == len(parts) and (dim in there[0].dims or all(x.equals(there[0]) for x in there))
-
-    return [part.drop_vars([c for c in part.coords if c not in part.dims and not agree(c)]) for part in parts]
+    frame = told.to_dataframe(IDENTITY).reset_index()
+    frame[IDENTITY] = frame[IDENTITY].astype(str).str.split().str[0 if dim == "algorithm" else 1]
+    known = frame[IDENTITY].str.fullmatch("[0-9a-f]{16}").fillna(False).all()
+    columns = sorted({*frame.columns} - {dim}, key=str)
+    return {*frame[columns].itertuples(index=False, name=None)} if known else set()
 
 
 def _on_common_seeds(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:

@@ -28,6 +28,7 @@ SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
 # One more of them: what was computed, as three digests (world, cell and label) separated by spaces. It fixes regret and
 # holds no seeds (`sweeps.identity`). A digest that begins with "-" says nothing to another process.
 IDENTITY = "identity"
+TEXTS = {str, np.str_}
 BESIDE = (*SPENT, IDENTITY)  # these are no keys
 TAKERS = "algorithms"  # attribute of a tied key's coordinate, where only some algorithms take it: their labels, as JSON
 
@@ -113,15 +114,11 @@ def label_digest(label: str) -> str:
 
 def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
     """The attributes that name algorithms and axes, in the names that these have now: a user may have renamed them."""
-    like, told = ds["regret"], ds.coords.get(IDENTITY)
-    if told is not None and "algorithm" not in told.dims and like.sizes["algorithm"] == 1:
+    regret, told = ds["regret"], ds.coords.get(IDENTITY)
+    if told is not None and "algorithm" not in told.dims and regret.sizes["algorithm"] == 1:
         told = told.expand_dims("algorithm")
-    points = like.dims[:-2]
-    if (
-        told is None
-        or not {"algorithm"} <= {*told.dims} <= {*points}
-        or not all(isinstance(x, str) for x in np.ravel(told))
-    ):
+    points = regret.dims[:-2]
+    if told is None or not {"algorithm"} <= {*told.dims} <= {*points} or not {*map(type, np.ravel(told))} <= TEXTS:
         return ds
     told = told.transpose(*(dim for dim in points if dim in told.dims))
     idle, claims, config = (json.loads(ds.attrs.get(key, "{}")) for key in ("constant_along", "guarantees", "config"))
@@ -129,28 +126,23 @@ def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
     rows = dict(zip(map(str, ds["algorithm"].values), told.values.astype(object), strict=True))
     names = {label: ran.get(np.ravel(row)[0].split()[-1], label) for label, row in rows.items()}  # as they were run
 
-    def is_idle(label: str, dim: Any) -> bool:
-        if dim not in told.dims or like.sizes[dim] == 1:
+    def is_idle(label: str, dim: object) -> bool:
+        if dim not in told.dims or regret.sizes[dim] == 1:
             return dim in idle.get(names[label], ())
         row = rows[label]
         return bool((row == row.take([0], told.dims.index(dim) - 1)).all())
 
-    found = {label: [str(dim) for dim in points[1:] if is_idle(label, dim)] for label in names}
-    if all(label == was for label, was in names.items()):
-        return ds.assign_attrs(constant_along=json.dumps(idle | found))
-
-    def rename(named: dict[str, Any]) -> dict[str, Any]:
-        return {label: named[was] for label, was in names.items() if was in named}
-
-    config |= {"algorithms": rename(config.get("algorithms", {}))}
-    attrs = {"constant_along": found, "guarantees": rename(claims), "config": config}
-    for name, labels in [(name, takers(c)) for name, c in ds.coords.items()]:
-        if labels is not None:
-            taking = json.dumps([label for label, was in names.items() if was in labels])
-            ds = ds.assign_coords({name: ds[name].assign_attrs({TAKERS: taking})})
-    words = [f"{x.rpartition(' ')[0]} {label_digest(label)}" for label, row in rows.items() for x in np.ravel(row)]
-    ds = ds.assign_coords({IDENTITY: (told.dims, np.reshape(words, told.shape))})
-    return ds.assign_attrs({key: json.dumps(x, sort_keys=True) for key, x in attrs.items() if key in ds.attrs})
+    now = {"constant_along": idle | {label: [str(dim) for dim in points[1:] if is_idle(label, dim)] for label in names}}
+    if any(label != was for label, was in names.items()):
+        plays = config.get("algorithms", {})
+        now["guarantees"], plays = ({x: old[was] for x, was in names.items() if was in old} for old in (claims, plays))
+        now["config"] = config | {"algorithms": plays}
+        for name, labels in {name: takers(c) for name, c in ds.coords.items() if TAKERS in c.attrs}.items():
+            taking = [label for label, was in names.items() if was in (labels or ())]
+            ds = ds.assign_coords({name: ds[name].assign_attrs({TAKERS: json.dumps(taking)})})
+        words = [f"{x[:-16]}{label_digest(label)}" for label, row in rows.items() for x in np.ravel(row)]
+        ds = ds.assign_coords({IDENTITY: (told.dims, np.reshape(words, told.shape))})
+    return ds.assign_attrs({key: json.dumps(x, sort_keys=True) for key, x in now.items() if key in ds.attrs})
 
 
 def select_values(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:

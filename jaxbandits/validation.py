@@ -364,8 +364,8 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
 def path_of(path: Any, name: str = "path") -> Path:
     """A path that a user gave, with `~` and `~user` at its beginning expanded: the one way in for all of them.
 
-    It need not exist. name: what the errors call it. ValueError for an empty text or one with NUL, and where `~` names
-    a home that there is not; TypeError for anything but a text or a path.
+    It need not exist. name: what the errors call it. ValueError for an empty text or one with NUL, for an address such
+    as "s3://bucket/run", and where `~` names a home that there is not; TypeError for anything but a text or a path.
 
     >>> path_of("~/run") == Path.home() / "run", path_of("runs/~").as_posix()
     (True, 'runs/~')
@@ -376,6 +376,9 @@ def path_of(path: Any, name: str = "path") -> Path:
         raise TypeError(wanted)
     if not text or "\0" in text:
         raise ValueError(wanted)
+    if re.match(r"[A-Za-z][\w+.-]+:/", text):  # pathlib would make folders of it
+        remedy = "files are on this machine's disks, so give a local path, and copy it with the address's own tools"
+        raise ValueError(f"{name} = {show(text)} is an address: {remedy}")
     try:
         return Path(text).expanduser()
     except RuntimeError:

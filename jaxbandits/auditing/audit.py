@@ -12,6 +12,7 @@ from jaxbandits.auditing import confidence_bounds, neighbours, scores
 from jaxbandits.auditing.differences import Differences, find_differences
 from jaxbandits.auditing.neighbours import Edit
 from jaxbandits.auditing.transcripts import MAX_PAIRS, Seeds, default_environment, furthest, prepare_transcripts
+from jaxbandits.forks import refuse_fork
 from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import build_parts
@@ -156,6 +157,7 @@ def audit(
     >>> [(bound.delta, round(bound.claimed, 3)) for bound in jb.audit(gaussian, runs=2000, delta=[0.01, 0.1]).bounds]
     [(0.01, 2.318), (0.1, 1.16)]
     """
+    refuse_fork()
     runs = integer("runs", runs, MIN_RUNS, remedy="half of them choose an event, the other half count it")
     confidence = number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     given = list(delta) if isinstance(delta, Iterable) else [delta]

@@ -13,6 +13,7 @@ import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits.declared import Kind
+from jaxbandits.forks import refuse_fork
 from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods, population, tuning
@@ -129,6 +130,7 @@ def tune(
     >>> tuning.best[["algorithm", "learning_rate"]].values.tolist()
     [['exp3', 0.3]]
     """
+    refuse_fork()
     settings: dict[str, Any] = {"horizon": integer("horizon", horizon, 1, 2**31 - 2), "dtype": dtype, "memory": memory}
     settings |= {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
     problem = build_problem(algorithms, environment, space, over, unknown, settings)

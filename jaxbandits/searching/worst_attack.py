@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from annotated_doc import Doc
 
+from jaxbandits.forks import refuse_fork
 from jaxbandits.formatting import brackets, nearest, show
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.protocol import Adversary, Environment
@@ -128,6 +129,7 @@ def worst_case(
     >>> float(found.trials.search_value.max()) >= float(found.trials.search_value[0])
     True
     """
+    refuse_fork()
     part = f"{choice('slot', slot, SLOTS)}_adversary"
     label, *others = algorithms = label_algorithms(algorithm)
     if others:

@@ -22,7 +22,7 @@ from jaxbandits.sweeps.arguments import short_text
 from jaxbandits.sweeps.assumptions import overspent, privacy_spent
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
+from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION, NetcdfFile
 from jaxbandits.validation import same
 from jaxbandits.version import __version__
 
@@ -74,6 +74,7 @@ class Results:
             self.places.setdefault(c, []).append((plan.labels.index(label), *place))
             self.environments[tuple(place)] = plan.cells[c].environment
         self.variables = self._variables()
+        self.content: Any = None
         self.file: Any = None
         self.arrays: dict[str, Any] = {}
         if path is None:
@@ -84,15 +85,16 @@ class Results:
         import h5py
         import xarray as xr
 
-        xr.Dataset(coords=self._coords(), attrs=self._attrs()).to_netcdf(path, engine="h5netcdf")
-        with h5netcdf.File(path, "a") as file:
+        self.content = NetcdfFile(path, "x+")
+        with h5netcdf.File(self.content, "w") as file:
+            xr.Dataset(coords=self._coords(), attrs=self._attrs()).dump_to_store(xr.backends.H5NetCDFStore(file))
             for name, v in self.variables.items():
                 for dim in v.dims:
                     if dim not in file.dimensions:  # a dimension whose coordinate is scalar text has none yet
                         file.dimensions[dim] = self.sizes[dim]
                 fill = v.fill if v.dtype == "float64" else None
                 file.create_variable(name, v.dims, v.dtype, fillvalue=fill).attrs.update(v.attrs)
-        self.file = h5py.File(path, "r+")  # h5py keeps open datasets; h5netcdf would look them up every time
+        self.file = h5py.File(self.content, "r+")  # h5py keeps open datasets; h5netcdf would look them up every time
         self.arrays = {name: self.file[name] for name in self.variables}
 
     def _variables(self) -> dict[str, Variable]:

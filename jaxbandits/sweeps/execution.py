@@ -135,6 +135,7 @@ class SweepRun:
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
         self.lanes_stored = 0  # lanes that it was to compute and found in the store
+        self.config_file = b""  # written beside the results as config.toml, before anything is computed
         self.left_out = ""  # what an earlier result of this directory held and this one does not
 
     @property
@@ -222,6 +223,8 @@ class SweepRun:
             (store.home.parent / RESULTS).unlink(missing_ok=True)
             self.fresh = False
         store.record_settings(sweep.config, sweep.common)
+        if self.config_file:
+            store.write_file(store.home.parent / "config.toml", self.config_file)
         chunks = store.chunks(keys)
         mine = work.seeds_of_shard(plan, shard, set(work.first_cells(keys).values()))
         wanted = [work.without(x, chunks[key]) for key, x in zip(keys, mine, strict=True)]
@@ -296,9 +299,9 @@ class SweepRun:
             if shutil.disk_usage(directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
             results = Results(sweep.plan, sweep.config, sweep.notes, part)
-            if whole := read_chunks(sweep, store, results.put):
-                results.put_best()
-            results.file.close()
+            with results.content, results.file:
+                if whole := read_chunks(sweep, store, results.put):
+                    results.put_best()
             if whole:
                 self.left_out = describe_missing(directory / RESULTS, part)
                 os.replace(part, directory / RESULTS)

@@ -9,10 +9,11 @@ A program is traced for one lane and never compiled. Functions of this package h
 (`program_digest`). What was traced under such a name is remembered beside the compiled programs.
 
 A Dataset says what was computed at each of its points (`selection.IDENTITY`), without a store too. There functions of
-this package go by such a name and by what stands in their modules, since a trace would hold up the first result; a
-user's by their trace. The release and the platform are in the Dataset's attribute `versions`.
+this package go by such a name, since a trace would hold up the first result, and a user's by their trace. The release
+and the platform are in the Dataset's attribute `versions`.
 """
 
+import contextlib
 import hashlib
 import json
 import uuid
@@ -37,7 +38,6 @@ from jaxbandits.sweeps.plan import Cell, Group, Plan, cast
 from jaxbandits.sweeps.storage.store import KERNELS, KEYS
 from jaxbandits.traced_once import Traces
 from jaxbandits.validation import Arguments
-from jaxbandits.window import play_without_record, streams
 
 BASELINE_SEEDS = 8  # a baseline that depends on the seed is evaluated on so many
 
@@ -102,66 +102,21 @@ def _user_program(group: Group, plan: Plan) -> tuple[str, str | NoIdentity]:
 def _identify_points(group: Group, plan: Plan, program: str | NoIdentity, known: dict[Any, Any]) -> Iterator[str]:
     """What a Dataset says was computed in each cell of a group: digests of its world, of all of it, and of its label.
 
-    program: of users' functions. known: as `shared` of `inputs_of_cell`.
+    program: of users' functions; their worlds alone have no name. known: as `shared` of `inputs_of_cell`.
     """
-    parts = group.parts._replace(settings="", traced="", traces=None)
-    own, world = executables.lasting_name(tuple(parts)), _world_program(group, plan, program)
+    parts, without = group.parts._replace(settings="", traced=""), dict[str, Any](program=None, long=False)
+    whole, world = map(executables.code_name, (parts, parts._replace(**without)))
     about = _sha([KEYS, plan.dtype, group.times.tolist()])
     spans = _sha([[*map(int, span)] for span in group.schedule])
-
-    def describe_part(part: Any) -> Any:
-        key = (id(part), id(group.times), "numbers")
-        if key not in known:
-            baseline = part.world.baseline if isinstance(part, Environment) else None
-            more = _baseline(part, group.times) if baseline is not None and runs_own_code(baseline) else None
-            known[key] = part, group.times, part and [_numbers_of_part(part, plan.dtype), more]
-        return known[key][-1]
-
-    def digest(functions: str | NoIdentity, *rest: Any) -> str:
-        unknown = isinstance(functions, NoIdentity)  # equal to none
-        return f"-{uuid.uuid4().hex[:15]}" if unknown else _sha([about, functions, *rest])[:16]
-
-    worlds = dict[tuple[int, ...], str]()  # by the ids of parts
     for c in group.cells:
-        cell = plan.cells[c]
-        met = cell.environment, cell.reward_adversary, cell.message_adversary
-        try:
-            if (key := tuple(map(id, met))) not in worlds:
-                worlds[key] = digest(world, [*map(describe_part, met)])
-            numbers = [*map(describe_part, (cell.algorithm, *met))]
-            words = [worlds[key], digest(own or program, spans, numbers)]
-        except NoIdentity as reason:
-            words = [digest(reason)] * 2
-        yield " ".join([*words, label_digest(cell.label)])
-
-
-def _world_program(group: Group, plan: Plan, program: str | NoIdentity) -> str | NoIdentity:
-    """What the functions of a group's environment and adversaries are called; a user's adversary has no name."""
-    parts = group.parts
-    attacks = parts.reward_attack, parts.message_attack
-    name, of_attacks = map(executables.lasting_name, ((parts.world, *attacks), attacks))
-    if name is not None or isinstance(program, NoIdentity):
-        return name or program
-    if of_attacks is None:
-        return NoIdentity("what an adversary of yours computes may depend on the algorithm")
-    case = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), group.case)
-    seed = jax.ShapeDtypeStruct((), jnp.uint32)
-
-    def act(case, seed):
-        lane = simulator.begin_without_record(parts, case, seed)
-        return play_without_record(parts, case, seed, 1, lane, jnp.int32(0), None)[1].action
-
-    def play(params, seed, action):
-        draws, t = streams(parts._replace(long=False), seed).child("environment"), jnp.arange(1, 2, dtype=jnp.int32)
-        begun = parts.world.init(params, draws.child("instance"))
-        context, state = parts.world.observe(params, begun, draws.child("context"), t)
-        asked = params, state, t, context
-        reward = parts.world.reward(params, state, draws.child("reward"), t, context, action)
-        return begun, context, state, parts.world.truth(*asked), reward, parts.world.score(*asked, action)
-
-    with jax.enable_x64(plan.dtype == "float64"), naming(plan.cells[group.cells[0]].label):
-        program, out = jax.make_jaxpr(play, return_shape=True)(case.environment, seed, jax.eval_shape(act, case, seed))
-        return of_attacks + fingerprint([program], str(jax.tree.structure(out)))
+        words = [f"-{uuid.uuid4().hex[:15]}"] * 2  # equal to none
+        with contextlib.suppress(NoIdentity):
+            algorithm, *met = inputs_of_cell(plan.cells[c], group.times, plan.dtype, known, our_baselines=False)
+            if world is not None:
+                words[0] = _sha([about, world.sha, met])[:16]
+            if whole is not None or isinstance(program, str):
+                words[1] = _sha([about, whole.sha if whole else program, spans, algorithm, met])[:16]
+        yield " ".join([*words, label_digest(plan.cells[c].label)])
 
 
 def versions(platform: str) -> list[Any]:
@@ -170,31 +125,32 @@ def versions(platform: str) -> list[Any]:
     return [numbers, jax.__version__, jaxlib.__version__, platform, settings.in_force()]
 
 
-def inputs_of_cell(cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[Any, Any]) -> list[Any]:
+def inputs_of_cell(
+    cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[Any, Any], *, our_baselines: bool = True
+) -> list[Any]:
     """What a cell computes with, and gives the host, beside its program.
 
     shared: descriptions of parts that cells share, by the ids of part and times, beside both, so that ids stay theirs.
+    our_baselines: whether the values of this package's baselines are wanted, which follow from params.
     """
     found = []
     for part in (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary):
-        key = (id(part), id(times))
+        key = (id(part), id(times), our_baselines)
         if key not in shared:
-            shared[key] = part, times, None if part is None else _inputs_of_part(part, times, dtype)
+            shared[key] = part, times, None if part is None else _inputs_of_part(part, times, dtype, our_baselines)
         found.append(shared[key][-1])
     return found
 
 
-def _inputs_of_part(part: Algorithm | Environment | Adversary, times: np.ndarray[Any, Any], dtype: str) -> list[Any]:
-    numbers = _numbers_of_part(part, dtype)
-    return [*numbers, _baseline(part, times)] if isinstance(part, Environment) else numbers
-
-
-def _numbers_of_part(part: Algorithm | Environment | Adversary, dtype: str) -> list[Any]:
+def _inputs_of_part(
+    part: Algorithm | Environment | Adversary, times: np.ndarray[Any, Any], dtype: str, our_baselines: bool
+) -> list[Any]:
     about = [_bits(*(cast(x, dtype) for x in jax.tree.leaves(part.params))), _own_version(part)]
     if not isinstance(part, Environment):
         return about
-    means = part.facts.get("means")
-    return [*about, None if means is None else _bits(np.asarray(means, np.float64))]
+    means, wanted = part.facts.get("means"), our_baselines or runs_own_code(part.world.baseline)
+    about.append(None if means is None else _bits(np.asarray(means, np.float64)))
+    return [*about, _baseline(part, times) if wanted else None]
 
 
 def _own_version(part: Algorithm | Environment | Adversary) -> str | None:

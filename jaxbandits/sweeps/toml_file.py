@@ -101,19 +101,27 @@ def format_toml(raw: dict[str, Any]) -> str:
     return tomlkit.dumps(plain_value(raw)).rstrip()
 
 
-def parse_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as a dict. It is in UTF-8 with or without a byte-order mark; ValueError where it cannot be read."""
+def read_file(path: Path) -> bytes:
+    """What stands in a file, once: a pipe is empty by the next time, and a file may be edited. ValueError otherwise."""
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        return path.read_bytes()
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not valid TOML: it is not in UTF-8 ({error.reason} at byte {error.start})") from None
     except (OSError, ValueError) as error:  # a directory, no permission, a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"{path}: cannot be read ({reason}): give a TOML file") from None
+
+
+def parse_toml(path: Path, read: bytes | None = None) -> dict[str, Any]:
+    """A TOML file as a dict. It is in UTF-8 with or without a byte-order mark; ValueError where it cannot be read.
+
+    read: what stands in it, where that was read already.
+    """
     try:
+        content = (read_file(path) if read is None else read).decode("utf-8-sig")
         return tomllib.loads(content)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not valid TOML: it is not in UTF-8 ({error.reason} at byte {error.start})") from None
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         text = content.splitlines()[int(line[1]) - 1].strip() if line else ""
@@ -136,19 +144,20 @@ class ConfigSource(NamedTuple):
 
 def _source(raw: dict[str, Any], file: Path) -> ConfigSource:
     if "folder" not in raw:
-        return ConfigSource(file, file.parent)
+        return ConfigSource(file, Path() if file.is_fifo() else file.parent)  # a pipe lies nowhere
     with prefix_errors(str(file)):
         return ConfigSource(file, file.resolve().parent / path_of(raw["folder"], "folder"))
 
 
-def config_for_directory(file: Path, directory: Path, seeds: int | None = None) -> bytes:
+def config_for_directory(file: Path, content: bytes, directory: Path, seeds: int | None = None) -> bytes:
     """The content of a configuration that runs from another directory: it says where its data and modules lie.
 
-    A file that names neither stays as it is, byte for byte. seeds: what was run in place of the file's.
+    A file that names neither stays as it is, byte for byte. content: as it was read. seeds: what was run in place of
+    the file's.
     """
     import tomlkit
 
-    raw, content = parse_toml(file), file.read_bytes()
+    raw = parse_toml(file, content)
     folder = _source(raw, file).folder.resolve()
     stays = folder == directory.resolve() or not _names_files(raw)
     if stays and seeds is None:

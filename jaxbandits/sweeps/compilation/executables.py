@@ -62,16 +62,6 @@ def code_name(parts: Parts) -> program_digest.Name | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def lasting_name(functions: tuple[Any, ...]) -> str | None:
-    """What functions of this package are and what stands in their modules, in any process; None for others."""
-    name = program_digest.name_of(functions)
-    if name is None:
-        return None
-    key = key_of(sources.state(), None, "texts", sorted(name.modules))
-    return f"{name.sha} {load_or_build(key, functools.partial(sources.texts, name.modules))}"
-
-
-@functools.lru_cache(maxsize=1024)
 def _sources(modules: frozenset[str], kernels: bool) -> str | None:
     """A hash of what functions of these modules reach; None where a file of that changed after it was loaded."""
     key = key_of(sources.state(), None, "sources", sorted(modules), kernels)

@@ -17,6 +17,8 @@ import jax
 import numpy as np
 from jax.extend import backend
 
+from jaxbandits.forks import refuse_fork
+
 # Settings that change no result: what is shown, checked or kept, and which devices there are. Promotion of types and
 # ranks shows in the traced program of a user's part. A part of this package is the same under all, or refused.
 _BESIDE = (
@@ -50,7 +52,11 @@ _BREAKING: dict[str, tuple[tuple[Any, ...], Any, str]] = {
 
 
 def check_flags() -> None:
-    """ValueError naming the first flag under which a sweep cannot work, with the call that sets it back."""
+    """ValueError naming the first flag under which a sweep cannot work, with the call that sets it back.
+
+    RuntimeError where no flag helps: in a process that was forked after JAX was used.
+    """
+    refuse_fork()
     config: Any = jax.config
     for flag in filter(operator.methodcaller("startswith", tuple(_BREAKING)), config.values):
         for beginning, (breaking, instead, why) in _BREAKING.items():

@@ -71,11 +71,6 @@ def read(modules: Iterable[str], kernels: bool) -> tuple[str, list[str]]:
     return sha, reached
 
 
-def texts(modules: Iterable[str]) -> str:
-    """The hash of what stands in these modules alone."""
-    return hashlib.sha256(repr([_text(name).sha for name in sorted(modules) if name in files()]).encode()).hexdigest()
-
-
 def check(modules: Iterable[str]) -> None:
     """Changed where the file of one of these modules has changed: in content, name or place."""
     abouts = [files()[name].stat() for name in modules]

@@ -1,5 +1,7 @@
 """A Dataset as a file: netCDF, or zarr for object stores and dask."""
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -110,6 +112,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     Raises:
         ValueError: The path has another ending, or holds something that is no export.
         TypeError: `ds` is no Dataset, or `path` neither text nor a path.
+        OSError: It cannot be written to the end, as on a full disk. What was there before is still there.
 
     Note:
         It is written under a temporary name beside the path, then renamed.
@@ -138,12 +141,47 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
             if path.exists():  # a directory cannot be renamed over another
                 os.replace(path, old)
         else:
-            ds.to_netcdf(part, engine="h5netcdf")
+            import h5netcdf
+
+            with NetcdfFile(part, "x+") as content, h5netcdf.File(content, "w") as file:
+                ds.dump_to_store(xr.backends.H5NetCDFStore(file))
         os.replace(part, path)
     finally:
+        if old.exists() and not path.exists():
+            os.replace(old, path)
         for left in (part, old):
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
     return path
+
+
+class NetcdfFile(io.FileIO):
+    """A new file for HDF5, which takes the process with it where it cannot write: errors are raised at the end."""
+
+    failed: OSError | None = None
+
+    def write(self, content: Any) -> int:
+        rest, done = memoryview(content).cast("B"), 0
+        with self.hold_error():
+            while done < len(rest):
+                done += super().write(rest[done:])
+        return len(rest)
+
+    def truncate(self, size: int | None = None) -> int:
+        with self.hold_error():
+            super().truncate(size)
+        return size or 0
+
+    @contextlib.contextmanager
+    def hold_error(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.failed = self.failed or error
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+        if self.failed:
+            raise OSError(self.failed.errno, f"cannot write ({self.failed.strerror}): make room or choose another disk")
 
 
 def _is_export(path: Path) -> bool:

@@ -97,7 +97,7 @@ class Store:
         """Create the directory, check that it can be written, and remove temporary files that nobody owns any more."""
         try:
             (self.home / "begun").mkdir(parents=True, exist_ok=True)
-            self._write(self.home / "probe", b"")
+            self.write_file(self.home / "probe", b"")
             (self.home / "probe").unlink(missing_ok=True)
         except OSError as error:
             why = f"cannot write there ({os.strerror(error.errno or 0)}): choose a directory that can be written"
@@ -112,7 +112,7 @@ class Store:
         """A word by which another machine can tell that it sees this very directory."""
         path = self.home / "token"
         if not path.exists():
-            self._write(path, uuid.uuid4().hex.encode())
+            self.write_file(path, uuid.uuid4().hex.encode())
         return path.read_text()
 
     def delete_files(self) -> None:
@@ -167,7 +167,7 @@ class Store:
             warnings.warn(text, UserWarning, stacklevel=2)
         if stored != asked or written.get("schema") != KEYS:
             content = {"config": asked, "schema": KEYS}
-            self._write(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
+            self.write_file(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
 
     def chunks(self, keys: Iterable[str]) -> dict[str, list[Chunk]]:
         """The files of these keys, by their names alone, sorted by seed. Files that no store wrote are set aside."""
@@ -205,7 +205,7 @@ class Store:
         stop = first + len(next(iter(arrays.values())))
         path = self.home / key[:2] / f"{key}.{first}-{stop}.npz"
         path.parent.mkdir(exist_ok=True)
-        self._write(path, pack({"key": key, "first": first}, arrays))
+        self.write_file(path, pack({"key": key, "first": first}, arrays))
 
     def set_aside(self, path: Path, why: str) -> None:
         """Rename a file to `.bad` and warn. `Unreadable` where that fails: the file would be met again for ever."""
@@ -225,7 +225,7 @@ class Store:
     def keep_begun(self, begun: BegunCall, leaves: Sequence[Any]) -> None:
         """Save where an unfinished call stands and its lanes' arrays, in place of an earlier save."""
         arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        self._write(self._path_of_begun(begun), pack(begun._asdict(), arrays))
+        self.write_file(self._path_of_begun(begun), pack(begun._asdict(), arrays))
 
     def all_begun(self) -> Iterator[BegunCall]:
         """Every unfinished call, without its lanes."""
@@ -265,7 +265,8 @@ class Store:
         name = hashlib.sha256(repr((call.keys, call.first, call.lanes, call.seeds)).encode()).hexdigest()
         return self.home / "begun" / f"{name}.npz"
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def write_file(self, path: Path, content: bytes) -> None:
+        """Write a file so that it is there whole or not at all."""
         part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
         try:
             with open(part, "xb") as file:

@@ -1,0 +1,27 @@
+"""Processes that were forked after JAX was used: JAX's threads stay behind, and what waits for them waits for ever."""
+
+import os
+import sys
+
+forks: list[bool] = []  # of this process and those that it comes from: whether JAX was in use
+
+
+def _note_fork() -> None:
+    if "jax" in sys.modules:
+        from jaxbandits.jax_internals import backends_are_initialized
+
+        forks.append(backends_are_initialized())
+
+
+def note_forks() -> None:
+    """Note every fork from here on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_note_fork)
+
+
+def refuse_fork() -> None:
+    """RuntimeError in a process that was forked after JAX was used. One that was forked after an import works."""
+    if any(forks):
+        why = "this process was forked after JAX was used, and JAX's threads stayed behind: it would wait for ever"
+        remedy = "start it by multiprocessing.get_context('spawn'), or use JAX in the forked processes alone"
+        raise RuntimeError(f"{why}: {remedy}")

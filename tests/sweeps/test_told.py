@@ -1,0 +1,115 @@
+"""What a Dataset says was computed at its points: kept by files and by xarray, and read by `concat` and by tables."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxbandits as jb
+from jaxbandits.selection import whole
+from jaxbandits.sweeps.arguments import jsonable
+
+ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+SETTINGS = dict(horizon=50, checkpoints=2, progress=False)
+EPSILON = {"epsilon": [0.5, 1.0, 2.0]}
+
+
+def words(ds, which):
+    """The digests of the world (0) or of all (1), without their axes."""
+    return [text.split()[which] for text in np.ravel(ds.identity)]
+
+
+@pytest.fixture(scope="module")
+def private():
+    return jb.sweep(["ucb1", "ldp_ucb"], ARMS, seeds=4, grid=EPSILON, **SETTINGS)
+
+
+def changed(means):
+    x = np.array(means)
+    return ARMS._replace(params=ARMS.params._replace(means=x), facts={**ARMS.facts, "means": x})
+
+
+def test_it_tells_worlds_and_algorithms_apart_and_not_seeds(private, tmp_path):
+    ucb, ldp = private.identity
+    assert len({*words(private, 0)}) == 1 and len({*words(private, 1)}) == 1 + len(EPSILON["epsilon"])
+    assert len({*ucb.values}) == 1 and len({*ldp.values}) == len(EPSILON["epsilon"])
+    more = jb.sweep(["ldp_ucb"], ARMS, seeds=range(4, 6), grid=EPSILON, store=tmp_path, **SETTINGS)
+    assert more.identity.values.tolist() == [ldp.values.tolist()]
+    other = jb.sweep("ucb1", changed([0.2, 0.7]), seeds=2, **SETTINGS)
+    assert not {*words(other, 0)} & {*words(private, 0)} and not {*words(other, 1)} & {*words(private, 1)}
+    later = jb.sweep("ucb1", ARMS, seeds=2, **SETTINGS | {"horizon": 51})
+    assert not {*words(later, 0)} & {*words(private, 0)}
+
+
+def test_files_and_xarray_keep_it(private, tmp_path):
+    want = private.identity.values.tolist()
+    parts = [jb.load(jb.save(private.sel(algorithm=[x]), tmp_path / f"{x}.nc")) for x in ("ucb1", "ldp_ucb")]
+    joined = xr.concat(parts, "algorithm", data_vars="all").rename(epsilon="budget")
+    assert joined.identity.dims == ("algorithm", "budget") and joined.identity.values.tolist() == want
+    assert str(private.sel(algorithm="ldp_ucb", epsilon=2.0).identity.values) == want[1][2]
+
+
+def test_other_worlds_are_refused_where_the_arguments_look_alike(private):
+    (one, other), far = (
+        [jb.sweep(name, changed([x, 0.7]), seeds=2, **SETTINGS) for name, x in (("ucb1", 0.2), ("moss", 0.3))],
+        jb.sweep("moss", changed([0.2, 0.9]), seeds=2, **SETTINGS),
+    )
+    assert json.loads(one.attrs["config"])["environment"] == json.loads(other.attrs["config"])["environment"]
+    with pytest.raises(ValueError, match=r"another run.*recorded alike"):
+        jb.concat([one, other], dim="algorithm")
+    same = jb.sweep("moss", changed([0.2, 0.7]), seeds=2, **SETTINGS)
+    assert jb.concat([one, same], dim="algorithm").identity.values.tolist() == [*one.identity, *same.identity]
+    bare = other.drop_vars("identity")
+    with pytest.warns(UserWarning, match="not all say what was computed") as told:
+        assert "identity" not in jb.concat([one, bare, bare.assign_coords(algorithm=["b"])], dim="algorithm").coords
+    assert len(told) == 1
+    with pytest.warns(UserWarning, match="not all say"), pytest.raises(ValueError, match=r"other worlds.*best_reward"):
+        jb.concat([one, far.drop_vars("identity")], dim="algorithm")
+    newer = other.assign_attrs(versions=json.dumps({"jaxbandits": "9.0"}))
+    with pytest.warns(UserWarning, match="different releases"):
+        jb.concat([one, newer], dim="algorithm")
+
+
+def test_a_part_of_a_published_sweep_is_joined_with_an_own_one(private):
+    grid = {"environment.means": {"hard": [0.4, 0.5], "easy": [0.2, 0.8]}} | EPSILON
+    published = jb.sweep("ldp_ucb", jb.environments.bernoulli_arms, seeds=4, grid=grid, **SETTINGS)
+    own = private.sel(algorithm=["ucb1"], epsilon=[1.0, 2.0])
+    took = {"epsilon": [1.0, 2.0]}
+    joined = jb.concat([published.sel({"environment.means": "easy"} | took), own], dim="algorithm")
+    want = private.sel(took)
+    got = joined.sel(algorithm=want.algorithm.values).transpose(*want.regret.dims, ...)
+    np.testing.assert_array_equal(got.regret, want.regret)
+    assert got.identity.values.tolist() == want.identity.values.tolist()
+    with pytest.raises(ValueError, match="another run"):
+        jb.concat([published.sel({"environment.means": "hard"} | took), own], dim="algorithm")
+
+
+@pytest.mark.filterwarnings("ignore:compare")
+def test_names_that_were_changed_change_no_row_and_no_correction(private):
+    want = jb.compare(private, "ucb1", "ldp_ucb")
+    swapped = private.assign_coords(algorithm=["ldp_ucb", "ucb1"]).rename(epsilon="budget")
+    got = jb.compare(swapped, "ldp_ucb", "ucb1")
+    assert got.budget.tolist() == want.epsilon.tolist() and got.p_holm.tolist() == want.p_holm.tolist()
+    idle = private.assign_coords(algorithm=["plain", "local"])
+    line = jb.plot.against(idle, "epsilon").data
+    assert line.shape == jb.plot.against(private, "epsilon").data.shape
+    for ds in (idle, jb.concat([swapped.sel(algorithm=[x]) for x in ("ldp_ucb", "ucb1")], dim="algorithm")):
+        plain, local = ("plain", "local") if ds is idle else ("ldp_ucb", "ucb1")
+        attrs = {key: json.loads(whole(whole(ds, ""), "").attrs[key]) for key in ("guarantees", "config")}
+        assert attrs["guarantees"].keys() == {local}
+        assert {x: about["name"] for x, about in attrs["config"]["algorithms"].items()} == {
+            plain: "ucb1",
+            local: "ldp_ucb",
+        }
+
+
+def test_arrays_of_other_libraries_are_recorded_as_numbers():
+    for x in (jnp.array([0.125, 0.75]), xr.DataArray([0.125, 0.75]), [jnp.float32(0.125), np.float64(0.75)]):
+        assert jsonable(x) == [0.125, 0.75]
+    table = np.random.default_rng(0).random((400, 4), np.float32)
+    other = np.where(np.arange(400)[:, None] == 200, 1 - table, table)
+    assert jsonable(jnp.asarray(table)) == jsonable(table) != jsonable(xr.DataArray(other)) == jsonable(other)
+    assert isinstance(jsonable(jax.random.key(0)), str)
