@@ -71,6 +71,12 @@ def prefix_errors(place: str) -> Iterator[None]:
         raise kind(f"{place}: {error}") from error
 
 
+def usual_numpy() -> np.errstate:
+    """NumPy's usual way with numbers that overflow or vanish, where a program has made them errors."""
+    told: dict[str, Any] = {kind: "ignore" if how == "ignore" else "warn" for kind, how in np.geterr().items()}
+    return np.errstate(**told | {"under": "ignore"})
+
+
 def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
     """What a factory's algorithm plays on: as it says, else as the factory declares, else by the arguments' names.
 
@@ -184,7 +190,8 @@ def factory(
         if missing := [key for key in rows if key not in defaults and key not in given]:
             raise TypeError(f"{name} needs {', '.join(missing)}")
         try:
-            part = function(**full | {key: check(full[key]) for key, check in checks.items()})
+            with usual_numpy():
+                part = function(**full | {key: check(full[key]) for key, check in checks.items()})
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             passed_in = [key for key in rows if key in given]
             extreme = ", ".join(f"{key} = {show(full[key])}" for key in passed_in if _extreme(full[key]))
@@ -251,7 +258,8 @@ def declare(function: Any = None, /, *, check: bool = True, source: str = "", ra
                 raise TypeError(f"{function.__name__}() {error}") from None
         for key, check in checks.items():
             passed[key] = check(passed[key])
-        return function(**passed)
+        with usual_numpy():
+            return function(**passed)
 
     return _describe(call, declared, source, raises)
 
@@ -400,9 +408,9 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
 
 def boolean(name: str, value: Any) -> bool:
     """Check that an argument is True or False, and return it; ValueError otherwise."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} = {show(value)} must be True or False")
-    return value
+    return bool(value)
 
 
 def is_frame(x: Any) -> bool:

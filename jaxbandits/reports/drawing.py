@@ -15,7 +15,7 @@ from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
-from jaxbandits.validation import choice, declare
+from jaxbandits.validation import choice, declare, usual_numpy
 
 P = ParamSpec("P")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -59,7 +59,7 @@ def with_style(function: Callable[P, Plot]) -> Callable[P, Plot]:
 
     @functools.wraps(function)
     def draw(*args: P.args, **given: P.kwargs) -> Plot:
-        with layout.style():
+        with layout.style(), usual_numpy():
             return function(*args, **given)
 
     return declare(check=False, raises="For what cannot be drawn: the message says why.")(draw)
@@ -71,7 +71,7 @@ def apply_selection(
     """`ds` at the selection without keys of one value, and the key that still has several."""
     axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
     chosen = {key: [x] if key in axes and np.ndim(x) == 0 else x for key, x in (select or {}).items()}
-    ds = selection.select_values(ds, chosen)
+    ds = selection.sort_plays(selection.select_values(ds, chosen))
     dims = [d for d in selection.grid_dims(ds) if d != key]
     left = [d for d in dims if ds.sizes[d] > 1]
     if len(left) > allowed:
@@ -120,6 +120,17 @@ def over_seeds(ds: xr.Dataset, bands: str) -> str:
 def value_text(value: object) -> str:
     """A value of a grid key, for a title or a message."""
     return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
+
+
+def texts_of(values: Iterable[Any]) -> list[str]:
+    """Values as labels, no two of which are alike.
+
+    >>> texts_of([2, 0.5, True]), texts_of([1, "1"])
+    (['2', '0.5', 'True'], ['1', "'1'"])
+    """
+    values = [x.item() if isinstance(x, np.generic) else x for x in values]
+    texts = [str(x) for x in values]
+    return [repr(x) if texts.count(text) > 1 else text for x, text in zip(values, texts, strict=True)]
 
 
 def errorbar(axes: Any, x: Any, line: pd.DataFrame, label: str, **look: Any) -> None:

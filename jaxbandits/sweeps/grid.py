@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandits.formatting import nearest, show
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.recipe import Recipe
-from jaxbandits.sweeps.arguments import PARTS, check_text
+from jaxbandits.sweeps.arguments import PARTS, check_text, short_text
 from jaxbandits.validation import integer
 
 # names that every result has
@@ -116,6 +116,11 @@ def _axis(key: Any, values: Any) -> Axis:
         raise ValueError(f"grid[{key!r}] holds {what}: name them, for example {{{name!r}: {example}}}")
     if len({x if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
         raise ValueError(f"grid[{key!r}] holds a value twice: {show(labels)}")
+    texts = [x if isinstance(x, str) else short_text(x) for x in labels]
+    alike = next((text for i, text in enumerate(texts) if text in texts[:i]), None)
+    if alike is not None and not all(isinstance(x, int | float | np.number) for x in labels):
+        what = f"two values that the result would call {show(alike)}"
+        raise ValueError(f"grid[{key!r}] holds {what}: name them apart, {{'first': ..., 'second': ...}}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 
