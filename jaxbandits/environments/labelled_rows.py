@@ -1,25 +1,19 @@
 """Labelled rows and losses of one's own, and labels as arms. `tables` reads files and DataFrames."""
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxbandits.environments.user_tables import (
-    INTEGER,
-    MISSING_WORDS,
-    Table,
-    TableSource,
-    few,
-    is_missing,
-    of_frame,
-    table_of,
-)
+from jaxbandits.environments.user_tables import MISSING_WORDS, Table, TableSource, few, is_missing, of_frame, table_of
 from jaxbandits.formatting import nearest, show
 from jaxbandits.validation import array, choice, declare, is_frame, is_masked
 
+# Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
+INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 MAX_FLOAT_LABEL = 2**53  # neighbouring integers of this size are one float
 
 

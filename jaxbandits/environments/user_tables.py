@@ -11,7 +11,6 @@ import io
 import itertools
 import lzma
 import math
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,9 +32,6 @@ TableSource: TypeAlias = "str | PathLike[str] | pd.DataFrame"
 
 MAX_NAMED = 6  # columns, rows or classes that a message names
 MISSING_WORDS = ("", "?", "NA", "nan", "NaN")
-# Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
-INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-ROWS_OF_EVIDENCE = 1000  # that tell a header of numbers from data
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -186,20 +182,16 @@ def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int
         raise ValueError(f"{path}: there are no rows of data")
     header = any(first) and not any(cell and (cell in words or _number(cell) is not None) for cell in first)
     marks = {j: cell for j, cell in enumerate(first) if _number(cell) is not None}
-    if label in first and label not in marks.values() and all(map(INTEGER.fullmatch, marks.values())):
-        header = True  # years and counts are names beside the label's
-    if (
-        not header
-        and len(marks) > 1
-        and list(marks.values()) in ([f"{j + k}" for j in range(len(marks))] for k in (0, 1))
-    ):
-        rows = [row for row, _ in itertools.islice(_records(path, file, separator), ROWS_OF_EVIDENCE)]
-        whole = [any(INTEGER.fullmatch(cell) for row in rows for cell in row[j : j + 1]) for j in marks]
-        header = len(rows) > 2 and not all(whole)  # a column of numbers that are written otherwise
+    # years and counts are names beside the label's
+    header |= label in first and label not in marks.values() and all(map(str.isdecimal, marks.values()))
+    counted = [[f"{j + start}" for j in range(len(marks))] for start in (0, 1)]
+    if not header and len(marks) > 1 and list(marks.values()) in counted:
+        rows = [row for row, _ in itertools.islice(_records(path, file, separator), 1000)]
+        whole = [any(row[j].isdecimal() for row in rows if j < len(row)) for j in marks]
+        header = len(rows) > 2 and not all(whole)  # some column of numbers is written otherwise
         if not header:
             doubt = f"the first row, {few(first)}, may be a header that counts the columns, and is taken for data"
-            remedy = "name the columns, or give the DataFrame of pandas.read_csv(path)"
-            warnings.warn(f"{path}: {doubt}: {remedy}", stacklevel=4)
+            warnings.warn(f"{path}: {doubt}: name the columns, or give the DataFrame of pandas.read_csv", stacklevel=4)
     other = next((mark for mark in ",;\t|" if len(first) == 1 and mark in first[0]), None)
     if other is not None:
         raise ValueError(

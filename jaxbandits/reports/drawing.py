@@ -1,7 +1,7 @@
 """What the figures of a sweep share: which keys they show, how their lines look, and what their axes say."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec
 
@@ -12,10 +12,10 @@ from annotated_doc import Doc
 
 from jaxbandits import selection, spending
 from jaxbandits.declared import Kind
-from jaxbandits.formatting import compact, minus
+from jaxbandits.formatting import compact, minus, show
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
-from jaxbandits.validation import choice, declare, usual_numpy
+from jaxbandits.validation import choice, declare
 
 P = ParamSpec("P")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -59,7 +59,7 @@ def with_style(function: Callable[P, Plot]) -> Callable[P, Plot]:
 
     @functools.wraps(function)
     def draw(*args: P.args, **given: P.kwargs) -> Plot:
-        with layout.style(), usual_numpy():
+        with layout.style(), np.errstate(all="warn", under="ignore"):
             return function(*args, **given)
 
     return declare(check=False, raises="For what cannot be drawn: the message says why.")(draw)
@@ -122,15 +122,10 @@ def value_text(value: object) -> str:
     return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
 
 
-def texts_of(values: Iterable[Any]) -> list[str]:
-    """Values as labels, no two of which are alike.
-
-    >>> texts_of([2, 0.5, True]), texts_of([1, "1"])
-    (['2', '0.5', 'True'], ['1', "'1'"])
-    """
-    values = [x.item() if isinstance(x, np.generic) else x for x in values]
-    texts = [str(x) for x in values]
-    return [repr(x) if texts.count(text) > 1 else text for x, text in zip(values, texts, strict=True)]
+def texts_of(values: Collection[Any]) -> list[str]:
+    """Values as labels, no two of which are alike."""
+    texts = list(map(str, values))
+    return [show(x) if texts.count(text) > 1 else text for x, text in zip(values, texts, strict=True)]
 
 
 def errorbar(axes: Any, x: Any, line: pd.DataFrame, label: str, **look: Any) -> None:

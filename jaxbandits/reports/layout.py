@@ -291,8 +291,7 @@ class Panel:
         Axes of a user's figure get a legend of their own, no caption, and all else of their figure stays as it is.
         """
         axes = self.axes[0]
-        # matplotlib's own list leaves out labels that begin with an underscore
-        known = {handle.get_label(): handle for handle in (*axes.patches, *axes.lines, *axes.containers)}
+        known = {handle.get_label(): handle for handle in (*axes.patches, *axes.lines, *axes.containers)}  # also "_x"
         handles, labels = [known[x] for x in order], [words.get(x, x) for x in order]
         if self.ax is not None:
             axes.legend(handles, labels, frameon=False)

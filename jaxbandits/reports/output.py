@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,6 @@ from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
 from jaxbandits.selection import spread_places
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
-
-MAX_STEM = 200  # bytes of a file's name; systems hold 255 with its ending
 
 
 def clear_outputs(directory: Path) -> None:
@@ -77,7 +74,9 @@ def draw(
     if figure.get("reward"):
         pictures["reward"] = plot.reward(shown, **curves)
     if key is not None:
-        name = file_stem(f"against_{key.replace('.', '_')}")
+        name = f"against_{key.replace('.', '_')}"
+        if len(name.encode()) > 200:  # file systems hold 255 bytes
+            name = f"{name.encode()[:180].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
         pictures[name] = plot.against(ds, key, select=select, dotted=dotted, caption=caption)
     written = []
     for name, picture in pictures.items():
@@ -85,18 +84,6 @@ def draw(
             written.append(directory / f"{name}.{suffix}")
             plot.save(picture, written[-1])
     return written
-
-
-def file_stem(name: str) -> str:
-    """A name as that of a file without its ending: what some system refuses is written as %XX, a long name is cut.
-
-    >>> file_stem("against_my ucb: a/b"), len(file_stem("x" * 300)), file_stem("x" * 300) == file_stem("x" * 301)
-    ('against_my ucb%3A a%2Fb', 109, False)
-    """
-    plain = re.sub(r'[%<>:"/\\|?*\x00-\x1f]', lambda found: f"%{ord(found[0]):02X}", name)
-    if len(plain.encode()) <= MAX_STEM:
-        return plain
-    return f"{plain[: MAX_STEM // 2]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def provenance(ds: xr.Dataset, directory: Path, seconds: float, lanes: int) -> dict[str, Any]:

@@ -202,8 +202,8 @@ def _riders(axis: Axis, taken: Container[str], plan: Plan) -> dict[str, Any]:
     """The keys of each point, and the keys that are tied to an axis, as coordinates along it.
 
     One that only some algorithms take names them in its attribute `algorithms`. A tied key with the values of the axis
-    itself says nothing new. netCDF has no coordinates with a space in their name, so that an underscore stands for it,
-    and a further one at the end where that is the name of another key.
+    itself says nothing new. netCDF has no coordinates with a space in their name: an underscore stands for it, and one
+    at the end for another key of that name.
     """
     found: dict[str, Any] = {}
     keys = {key for other in plan.axes for key in other.keys}

@@ -114,13 +114,9 @@ def _axis(key: Any, values: Any) -> Axis:
         if any(map(is_transformation, labels)):
             what, example = "optimizers", "{'slow': optax.sgd(0.01), ...}"
         raise ValueError(f"grid[{key!r}] holds {what}: name them, for example {{{name!r}: {example}}}")
-    if len({x if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
-        raise ValueError(f"grid[{key!r}] holds a value twice: {show(labels)}")
-    texts = [x if isinstance(x, str) else short_text(x) for x in labels]
-    alike = next((text for i, text in enumerate(texts) if text in texts[:i]), None)
-    if alike is not None and not all(isinstance(x, int | float | np.number) for x in labels):
-        what = f"two values that the result would call {show(alike)}"
-        raise ValueError(f"grid[{key!r}] holds {what}: name them apart, {{'first': ..., 'second': ...}}")
+    plain = all(isinstance(x, int | float | np.number) for x in labels)  # otherwise the result has their texts
+    if len({x if plain else short_text(x) for x in labels}) < len(labels):
+        raise ValueError(f"grid[{key!r}] holds a value twice, or two of one name: {show(labels)}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 

@@ -70,20 +70,12 @@ def cores(n: int | None = None) -> int:
 
 
 def quota_of_cores() -> float:
-    """How many cores the control groups allow this process, rounded up, as a container's; infinity where none does."""
-    least = math.inf
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            kinds, own = line.split(":", 2)[1:]  # no kinds: version 2
-            if kinds and "cpu" not in kinds.split(","):
-                continue
-            files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if kinds else ("cpu.max",)
-            group = Path("/sys/fs/cgroup", kinds, own[1:])
-            for folder in (group, *group.parents):
-                with contextlib.suppress(OSError, ValueError):  # "max" or -1 where there is no limit
-                    quota, period = map(int, " ".join((folder / file).read_text() for file in files).split())
-                    least = min(least, math.ceil(quota / period)) if quota > 0 else least
-    return least
+    """How many cores a container's control group allows, rounded up; infinity where it says nothing."""
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
+            quota, period = map(int, " ".join(Path("/sys/fs/cgroup", file).read_text() for file in files).split())
+            return math.ceil(quota / period) if quota > 0 else math.inf
+    return math.inf
 
 
 def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None) -> Machine:
