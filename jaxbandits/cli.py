@@ -175,6 +175,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments=None) -> int:
     """Entry point; returns the exit code."""
     _open_streams()
+    os.environ["MPLBACKEND"] = "agg"  # pictures are files: the backend of a notebook or a desktop may not be here
     with contextlib.ExitStack() as after:
         _printable(after)
         return _main(parser().parse_args(arguments))

@@ -78,10 +78,17 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
         ds = ds.drop_vars("t").assign({name: ds[name].drop_vars("t").expand_dims(t=t) for name in there})
     if scalars := [name for name in scalars if name != "t"]:
         ds = ds.expand_dims(scalars)
+    ds = sort_plays(ds)
     keys = [d for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
     ds = ds.assign(regret=ds["regret"].transpose("algorithm", *keys, "seed", "t"))
     _each_seed_once(ds, function)
     return _with_present_names(ds)
+
+
+def sort_plays(ds: xr.Dataset) -> xr.Dataset:
+    """The Dataset with its plays in rising order: the last regret is that of the last play."""
+    t = ds["t"].values
+    return ds.sortby("t") if t.ndim and (t[1:] < t[:-1]).any() else ds
 
 
 def _each_seed_once(ds: xr.Dataset, function: str) -> None:

@@ -25,6 +25,17 @@ from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, 
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, declare
 
+
+class WholeTable(pd.DataFrame):
+    """A table that is printed with all of its columns, in blocks where a line is too narrow for them."""
+
+    _constructor = property(lambda self: WholeTable)  # of what is cut from it
+
+    def __repr__(self) -> str:
+        with pd.option_context("display.max_columns", None):
+            return super().__repr__()
+
+
 SLOPE_RESAMPLES = 500  # bootstrap resamples of a slope's interval
 Checkpoint = Annotated[int | None, Doc("A checkpoint (in plays) at which regret is read instead of the end.")]
 Markup = Annotated[Literal["markdown", "latex"], Doc("The markup of the table.")]
@@ -96,7 +107,7 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
             columns[str(name)] = counts.transpose(*final.dims[:-1]).values
     if spending.has_spending(ds) and json.loads(ds.attrs.get("guarantees", "{}")):
         columns |= {name: spending.coordinate_array(ds, name) for name in spending.COORDINATES}
-    return _Frame(tidy(final.isel(seed=0), columns))
+    return WholeTable(tidy(final.isel(seed=0), columns))
 
 
 @declare(check=False)
@@ -162,11 +173,11 @@ def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interv
     columns |= {"p_value": p_value, "p_holm": holm(np.ravel(p_value)), "share_lower": lower, "seeds_needed": needed}
     here = left.isel(seed=0, drop=True)
     of_others = [c for c, v in here.coords.items() if not {label_a, label_b} & {*(takers(v) or (label_a,))}]
-    frame = tidy(here.drop_vars(of_others), columns)
+    frame = WholeTable(tidy(here.drop_vars(of_others), columns))
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
         keys = ", ".join(f"{key} = {format_value(value)}" for key, value in at.items())
         frame.insert(place, "ab"[place], f"{label} ({keys})" if at else label)
-    return _Frame(frame)
+    return frame
 
 
 @declare(check=False)
@@ -194,7 +205,7 @@ def decisions(ds: Swept) -> pd.DataFrame:
     if "decisions" not in ds.attrs:
         raise ValueError("decisions: this sweep ran a given number of seeds: compare(ds, a, b) compares algorithms")
     rule = json.loads(ds.attrs["decisions"])
-    frame = pd.DataFrame([{"a": row["a"], "b": row["b"], **row.pop("at"), **row} for row in rule.pop("rows")])
+    frame = WholeTable([{"a": row["a"], "b": row["b"], **row.pop("at"), **row} for row in rule.pop("rows")])
     frame.attrs = rule
     return frame
 
@@ -263,16 +274,6 @@ def slope(
             choice("a label of theory", label, list(ds["algorithm"].values))
         frame["theory"] = frame["algorithm"].map(theory).astype(float)
     return frame
-
-
-class _Frame(pd.DataFrame):
-    """A table of which every column is printed, however narrow the terminal is."""
-
-    _constructor = property(lambda self: _Frame)  # of what is cut from it
-
-    def __repr__(self) -> str:
-        with pd.option_context("display.max_columns", None):
-            return super().__repr__()
 
 
 class _Table(str):

@@ -30,6 +30,7 @@ Part = TypeVar("Part", Algorithm, Environment, Adversary)
 MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
 # What pandas calls a column without a name, and Parquet the index of a DataFrame.
 UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+READERS = {"classification": "jb.read_labelled(path, label=...)", "loss_table": "jb.read_losses(path)"}
 NO_SCALARS = (bool, np.bool_, np.timedelta64)  # Python counts them among the integers
 
 
@@ -178,13 +179,15 @@ def factory(
         kwargs: dict[str, Any] = {}
         for key, value in given.items():  # the caller may write into arrays and lists later: the part has copies
             if key not in rows:
-                raise TypeError(f"{name} has no argument {key!r}{nearest(key, rows)}; it takes {', '.join(rows)}")
+                hint = f": {READERS[name]} reads one" if key == "path" and name in READERS else nearest(key, rows)
+                raise TypeError(f"{name} has no argument {key!r}{hint}; it takes {', '.join(rows)}")
             kwargs[key] = _copy_argument(value)
         full = dict.fromkeys(rows) | defaults | kwargs
         if missing := [key for key in rows if key not in defaults and key not in given]:
             raise TypeError(f"{name} needs {', '.join(missing)}")
         try:
-            part = function(**full | {key: check(full[key]) for key, check in checks.items()})
+            with np.errstate(all="warn", under="ignore"):
+                part = function(**full | {key: check(full[key]) for key, check in checks.items()})
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             passed_in = [key for key in rows if key in given]
             extreme = ", ".join(f"{key} = {show(full[key])}" for key in passed_in if _extreme(full[key]))
@@ -251,7 +254,8 @@ def declare(function: Any = None, /, *, check: bool = True, source: str = "", ra
                 raise TypeError(f"{function.__name__}() {error}") from None
         for key, check in checks.items():
             passed[key] = check(passed[key])
-        return function(**passed)
+        with np.errstate(all="warn", under="ignore"):
+            return function(**passed)
 
     return _describe(call, declared, source, raises)
 
@@ -403,9 +407,9 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
 
 def boolean(name: str, value: Any) -> bool:
     """Check that an argument is True or False, and return it; ValueError otherwise."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} = {show(value)} must be True or False")
-    return value
+    return bool(value)
 
 
 def is_frame(x: Any) -> bool:

@@ -8,6 +8,7 @@ import csv
 import functools
 import gzip
 import io
+import itertools
 import lzma
 import math
 import sys
@@ -180,17 +181,27 @@ def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int
     if not first:
         raise ValueError(f"{path}: there are no rows of data")
     header = any(first) and not any(cell and (cell in words or _number(cell) is not None) for cell in first)
+    marks = {j: cell for j, cell in enumerate(first) if _number(cell) is not None}
+    # years and counts are names beside the label's
+    header |= label in first and label not in marks.values() and all(map(str.isdecimal, marks.values()))
+    counted = [[f"{j + start}" for j in range(len(marks))] for start in (0, 1)]
+    if not header and len(marks) > 1 and list(marks.values()) in counted:
+        rows = [row for row, _ in itertools.islice(_records(path, file, separator), 1000)]
+        whole = [any(row[j].isdecimal() for row in rows if j < len(row)) for j in marks]
+        header = len(rows) > 2 and not all(whole)  # some column of numbers is written otherwise
+        if not header:
+            doubt = f"the first row, {few(first)}, may be a header that counts the columns, and is taken for data"
+            warnings.warn(f"{path}: {doubt}: name the columns, or give the DataFrame of pandas.read_csv", stacklevel=4)
     other = next((mark for mark in ",;\t|" if len(first) == 1 and mark in first[0]), None)
     if other is not None:
         raise ValueError(
             f"{path}: there is one column, {show(first[0])}: separate its cells with {separator!r}, or give the "
             f"DataFrame of pandas.read_csv(path, sep={other!r})"
         )
+    file.seek(0)
+    names = column_names(str(path), first) if header else [f"{j + 1}" for j in range(len(first))]
     if header:
-        names = column_names(str(path), first)
-    else:
-        names = [f"{j + 1}" for j in range(len(first))]
-        file.seek(0)
+        next(_records(path, file, separator))
 
     @functools.cache
     def records() -> list[tuple[list[str], int]]:  # parsed a second time, for messages alone

@@ -1,7 +1,7 @@
 """What the figures of a sweep share: which keys they show, how their lines look, and what their axes say."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec
 
@@ -12,7 +12,7 @@ from annotated_doc import Doc
 
 from jaxbandits import selection, spending
 from jaxbandits.declared import Kind
-from jaxbandits.formatting import compact, minus
+from jaxbandits.formatting import compact, minus, show
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice, declare
@@ -59,7 +59,7 @@ def with_style(function: Callable[P, Plot]) -> Callable[P, Plot]:
 
     @functools.wraps(function)
     def draw(*args: P.args, **given: P.kwargs) -> Plot:
-        with layout.style():
+        with layout.style(), np.errstate(all="warn", under="ignore"):
             return function(*args, **given)
 
     return declare(check=False, raises="For what cannot be drawn: the message says why.")(draw)
@@ -71,7 +71,7 @@ def apply_selection(
     """`ds` at the selection without keys of one value, and the key that still has several."""
     axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
     chosen = {key: [x] if key in axes and np.ndim(x) == 0 else x for key, x in (select or {}).items()}
-    ds = selection.select_values(ds, chosen)
+    ds = selection.sort_plays(selection.select_values(ds, chosen))
     dims = [d for d in selection.grid_dims(ds) if d != key]
     left = [d for d in dims if ds.sizes[d] > 1]
     if len(left) > allowed:
@@ -120,6 +120,12 @@ def over_seeds(ds: xr.Dataset, bands: str) -> str:
 def value_text(value: object) -> str:
     """A value of a grid key, for a title or a message."""
     return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
+
+
+def texts_of(values: Collection[Any]) -> list[str]:
+    """Values as labels, no two of which are alike."""
+    texts = list(map(str, values))
+    return [show(x) if texts.count(text) > 1 else text for x, text in zip(values, texts, strict=True)]
 
 
 def errorbar(axes: Any, x: Any, line: pd.DataFrame, label: str, **look: Any) -> None:

@@ -291,7 +291,7 @@ class Panel:
         Axes of a user's figure get a legend of their own, no caption, and all else of their figure stays as it is.
         """
         axes = self.axes[0]
-        known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        known = {handle.get_label(): handle for handle in (*axes.patches, *axes.lines, *axes.containers)}  # also "_x"
         handles, labels = [known[x] for x in order], [words.get(x, x) for x in order]
         if self.ax is not None:
             axes.legend(handles, labels, frameon=False)
@@ -344,7 +344,7 @@ def axis(
         if y.size:
             low, high = min(low, max(y.min(), low / factor)), max(high, min(y.max(), high * factor))
     if not log and axis.axis_name == "y":
-        low = min(low, 0.0)
+        low, high = min(low, 0.0), max(high, 0.0)
     go, back = (math.log, math.exp) if log else (float, float) if linear is None else _partly_linear(linear)
     pad = 0.05 * (go(high) - go(low)) or 0.5 * (abs(low) or 1.0)
     low, high = back(go(low) - pad), back(go(high) + pad)

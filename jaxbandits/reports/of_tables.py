@@ -48,12 +48,15 @@ def lines(
     choice("log", log, ("x", "y", "both", "none"))
     for column in (x, y, line):
         choice("column", column, list(frame.columns))
-    labels = list(dict.fromkeys(frame[line]))
+    if frame[line].isna().any():
+        raise ValueError(f"column {line!r} has an empty cell: name its line, or leave the row out")
+    values = list(dict.fromkeys(frame[line]))
+    labels = drawing.texts_of(values)
     styles = styles_of(labels, dotted)
     panel = Panel(caption, width, ax, path, names)
     (axes,) = panel.lay_out(1)
-    for label in labels:
-        part = frame[frame[line] == label]
+    for value, label in zip(values, labels, strict=True):
+        part = frame[[type(x) is type(value) and x == value for x in frame[line]]]
         marked = "markers" in part and part["markers"].any()
         axes.plot(part[x], part[y], label=label, **styles[label] | {"linestyle" if marked else "marker": ""})
     layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
@@ -203,7 +206,8 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
         here = list(pd.unique(values.dropna()))
         known = list(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else here
         table = {name: mpl.colors.to_rgb(COLOURS[i % len(COLOURS)]) for i, name in enumerate(known) if name in here}
-        return (lambda name: table.get(name, (1.0, 1.0, 1.0))), table
+        legend = dict(zip(drawing.texts_of(table), table.values(), strict=True))
+        return (lambda name: table.get(name, (1.0, 1.0, 1.0))), legend
     finite = values[np.isfinite(values)].astype(float)
     if given is not None:
         cuts = np.asarray(given, np.float64)

@@ -75,6 +75,8 @@ def draw(
         pictures["reward"] = plot.reward(shown, **curves)
     if key is not None:
         name = f"against_{key.replace('.', '_')}"
+        if len(name.encode()) > 200:  # file systems hold 255 bytes
+            name = f"{name.encode()[:180].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
         pictures[name] = plot.against(ds, key, select=select, dotted=dotted, caption=caption)
     written = []
     for name, picture in pictures.items():

@@ -321,7 +321,7 @@ def _law(optuna: ModuleType, d: Dimension) -> Any:
         return kinds.IntDistribution(int(d.low), int(d.high))
     if d.is_range:
         return kinds.FloatDistribution(d.low, d.high, log=d.kind == "log")
-    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in d.values)
+    numbers = all(isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in d.values)
     if numbers and list(d.values) == sorted(d.values):
         return kinds.IntDistribution(0, len(d.values) - 1)
     return kinds.CategoricalDistribution(range(len(d.values)))

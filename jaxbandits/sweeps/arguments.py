@@ -194,7 +194,7 @@ def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
         advice = f"for every play give checkpoints={horizon}, the horizon"
         raise ValueError(f"checkpoints = {show(checkpoints)} must be a count or a list of plays: {advice}")
-    if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
+    if times[0] < 1 or np.any(times[1:] <= times[:-1]) or times[-1] > horizon:
         wanted = f"from at least 1 to at most the horizon {horizon}"
         raise ValueError(f"checkpoints must increase {wanted}, got {show(times.tolist())}")
     times = times.astype(np.int64)
@@ -251,6 +251,10 @@ def own_factory(name: str, beside: Path) -> Callable[..., Any]:
     finally:
         if sys.path[place : place + 1] == [path]:
             del sys.path[place]
+    top = module_name.partition(".")[0]
+    place = getattr(sys.modules[top], "__file__", None) or path  # a namespace has no file
+    if (beside / f"{top}.py").is_file() and not Path(place).resolve().is_relative_to(path):
+        raise ValueError(f"cannot load {name!r}: {top!r} is {place} here: rename the module of your own")
     if not callable(factory):
         raise ValueError(f"{name!r} is {type(factory).__name__} and no function: give a factory of keyword arguments")
     function = unwrap(factory).function

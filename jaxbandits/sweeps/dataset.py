@@ -210,13 +210,17 @@ def _riders(axis: Axis, taken: Container[str], plan: Plan) -> dict[str, Any]:
     """The keys of each point, and the keys that are tied to an axis, as coordinates along it.
 
     One that only some algorithms take names them in its attribute `algorithms`. A tied key with the values of the axis
-    itself says nothing new. netCDF has no coordinates with a space in their name, so that an underscore stands for it.
+    itself says nothing new. netCDF has no coordinates with a space in their name: an underscore stands for it, and one
+    at the end for another key of that name.
     """
     found: dict[str, Any] = {}
+    keys = {key for other in plan.axes for key in other.keys}
     for j, key in enumerate(axis.keys):
         name = key.replace(" ", "_")
-        if key == axis.name or name in taken or name in RESERVED_NAMES:
+        if key == axis.name or key in taken:
             continue
+        while name != key and (name in keys or name in taken or name in found or name in RESERVED_NAMES):
+            name += "_"
         values = [row[j] for row in axis.values]
         arrays = any(isinstance(value, list | tuple | np.ndarray) for value in values)
         if axis.name == "point" or not (arrays or all(map(same, values, axis.labels))):

@@ -63,7 +63,7 @@ class Meter:
         self.total = sum(weight(call, plan) for call in remaining.calls)
         self.bar = progress_bar(
             lines, total=self.total, unit="play", unit_scale=True, leave=False, desc=self.lanes,
-            mininterval=0.1 if sys.stderr.isatty() else 30, bar_format=BAR_FORMAT,
+            mininterval=0.1 if getattr(sys.stderr, "isatty", bool)() else 30, bar_format=BAR_FORMAT,
         )  # fmt: skip
 
     def report(self, played: Progress) -> None:

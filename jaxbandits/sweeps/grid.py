@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandits.formatting import nearest, show
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.recipe import Recipe
-from jaxbandits.sweeps.arguments import PARTS, check_text
+from jaxbandits.sweeps.arguments import PARTS, check_text, short_text
 from jaxbandits.validation import integer
 
 # names that every result has
@@ -114,8 +114,9 @@ def _axis(key: Any, values: Any) -> Axis:
         if any(map(is_transformation, labels)):
             what, example = "optimizers", "{'slow': optax.sgd(0.01), ...}"
         raise ValueError(f"grid[{key!r}] holds {what}: name them, for example {{{name!r}: {example}}}")
-    if len({x if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
-        raise ValueError(f"grid[{key!r}] holds a value twice: {show(labels)}")
+    plain = all(isinstance(x, int | float | np.number) for x in labels)  # otherwise the result has their texts
+    if len({x if plain else short_text(x) for x in labels}) < len(labels):
+        raise ValueError(f"grid[{key!r}] holds a value twice, or two of one name: {show(labels)}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 

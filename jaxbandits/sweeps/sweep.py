@@ -190,7 +190,7 @@ def parse_memory(memory: object) -> int | None:
     """Bytes from a number or text such as "200KB" or "2GB"."""
     if memory is None:
         return None
-    if isinstance(memory, int | float) and not isinstance(memory, bool) and 1 <= memory < float("inf"):
+    if isinstance(memory, int | float | np.number) and not isinstance(memory, bool) and 1 <= memory < float("inf"):
         return int(memory)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
     size = float(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0

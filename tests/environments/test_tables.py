@@ -151,6 +151,25 @@ def test_one_rule_for_headers(tmp_path, text, rows, message):
             refused(partial(jb.read_losses, path), name, message)
 
 
+def test_a_header_may_be_numbers(tmp_path):
+    """Columns that are counted are a header where one of them has no other integer, and a doubt where all have."""
+    losses = "0.1,0.5\n0.2,1\n0.3,0.25\n"
+    for first in ("0,1", "1,2"):
+        path = written(tmp_path / "l.csv", f"{first}\n{losses}")
+        assert jb.read_losses(path).tolist() == [[0.1, 0.5], [0.2, 1], [0.3, 0.25]]
+    for rows in ("0,1\n0.1,0.5\n0.2,0.9\n", f"0,1\n{losses}1,0\n"):  # few rows; an integer in each column
+        with pytest.warns(UserWarning, match=r"l.csv: the first row, 0, 1, may be a header .* taken for data: name"):
+            assert jb.read_losses(written(tmp_path / "l.csv", rows))[0].tolist() == [0, 1]
+    for first in ("0,0", "1,0", "0,0.5", "0,1.0", "true,0"):  # none of them counts
+        assert len(jb.read_losses(written(tmp_path / "l.csv", f"{first}\n{losses}"))) == 4
+    # a name among them is a header where it is asked for
+    path = written(tmp_path / "r.csv", "2019,2020,kind\n1,2,a\n3,4,b\n")
+    features, labels = jb.read_labelled(path, label="kind")
+    assert features.tolist() == [[1, 2], [3, 4]] and features.names == ("2019", "2020") and labels.names == ("a", "b")
+    assert len(jb.read_labelled(path, label=3)[1]) == 3
+    refused(partial(jb.read_labelled, written(path, "0.5,2,a\n3,4,b\n"), label="a"), "there is no column 'a'")
+
+
 def test_an_index_is_no_column(tmp_path):
     frame = pd.DataFrame({"a": [0.1, 0.2], "b": [0.5, 0.4]}, index=[1, 0])
     frame.to_csv(tmp_path / "t.csv")

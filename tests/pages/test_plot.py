@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 import jaxbandits as jb
 from jaxbandits import statistics
-from jaxbandits.reports import of_sweeps, plot
+from jaxbandits.reports import layout, of_sweeps, plot
 
 TIMES = np.unique(np.geomspace(1, 20_000, 60).astype(int))
 SHORT = ["EXP3", "EXP3 (theory)", "UCB1"]
@@ -368,6 +368,58 @@ def test_lines_of_a_table():
     assert second.get_ydata().tolist() == [0.5, 0.4] and plot.overlaps(drawn.figure) == []
     with pytest.raises(ValueError, match="'q' must be one of"):
         plot.lines(frame, "t", "q", line="data")
+
+
+@pytest.mark.parametrize("values", [[2, 10], [0.5, 2.5], [False, True], [1, "1"], ["_a", "_child0"]])
+def test_lines_and_cells_of_any_value_are_in_the_legend(values):
+    frame = pd.DataFrame({"t": [1, 2] * 2, "p": [0.5, 0.6, 0.7, 0.4]})
+    frame["which"] = pd.Series(np.repeat(np.array(values, object), 2)).infer_objects()
+    drawn = plot.lines(frame, "t", "p", line="which").figure
+    names = ["1", "'1'"] if values[0] == 1 else list(map(str, values))
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == names
+    assert [line.get_ydata().tolist() for line in drawn.axes[0].lines] == [[0.5, 0.6], [0.7, 0.4]]
+    colours = [line.get_color() for line in drawn.axes[0].lines]
+    assert [line.get_color() for line in drawn.legends[0].get_lines()] == colours
+    named = frame.assign(b=[1, 1, 2, 2], which=frame["which"].astype("category" if values[0] == 2 else object))
+    cells = plot.heatmap(named, "t", "b", "which").figure
+    assert [text.get_text() for text in cells.legends[0].get_texts()] == names
+    first, second = (patch.get_facecolor() for patch in cells.legends[0].get_patches())
+    assert [patch.get_facecolor() for patch in cells.axes[0].patches[:4]] == [first] * 2 + [second] * 2
+    with pytest.raises(ValueError, match="column 'which' has an empty cell"):
+        plot.lines(frame.assign(which=[1, 1, np.nan, np.nan]), "t", "p", line="which")
+
+
+def test_labels_that_begin_with_an_underscore_are_drawn():
+    for labels in (["_mine", "moss"], ["moss", "_child1"]):
+        ds = result(labels, {"epsilon": [0.1, 1.0]})
+        for drawn in (plot.regret(ds), plot.against(ds, "epsilon")):
+            assert [text.get_text() for text in drawn.figure.legends[0].get_texts()] == labels
+        colours = [line.get_color() for line in plot.regret(ds).figure.legends[0].get_lines()]
+        assert colours == list(layout.COLOURS[:2])
+
+
+def test_regret_below_zero_is_drawn_with_zero():
+    for scale in (1e-3, 1e6):
+        ds = -scale * result(["a", "b"], {"k": [1.0, 2.0]}, exponents=[0.1, 0.11])
+        for drawn in (plot.regret(ds), plot.against(ds, "k"), plot.regret(ds, select={"k": 1.0}, bands="quantile")):
+            low, high = drawn.figure.axes[0].get_ylim()
+            assert low <= drawn.data.centre.min() < 0 <= high and plot.overlaps(drawn.figure) == []
+    # one horizon is below zero, and the other one's lines are far apart
+    mixed = result(["a", "b"], {"horizon": [100, 20_000]}, exponents=[0.1, 0.8])
+    mixed["regret"] = mixed.regret * xr.DataArray([-1.0, 1.0], dims="horizon")
+    assert plot.regret(mixed).figure.axes[0].get_ylim()[0] < 0
+
+
+def test_plays_have_their_order_whatever_they_come_in():
+    ds, few = result(["a", "b"], {"k": [1.0, 2.0]}, seeds=70), [44, 52, 48]
+    down, mixed = ds.sortby("t", ascending=False), ds.isel(t=few)
+    for table in (
+        jb.summary, jb.table, jb.slope, lambda x: jb.compare(x, "a", "b", interval="anytime"),
+        lambda x: plot.regret(x).data, lambda x: plot.against(x, "k").data,
+    ):  # fmt: skip
+        assert str(table(down)) == str(table(ds)) and str(table(mixed)) == str(table(ds.isel(t=sorted(few))))
+    selected = plot.against(ds, "k", select={"t": [int(TIMES[50]), int(TIMES[5])]}).data
+    assert selected.centre.tolist() == plot.against(ds.isel(t=[5, 50]), "k").data.centre.tolist()
 
 
 def test_a_maps_categories_keep_their_colours():

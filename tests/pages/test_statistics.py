@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
+import jaxbandits as jb
 from jaxbandits import intervals, statistics
 from jaxbandits.reports.page import report
 from jaxbandits.selection import TAKERS
@@ -581,3 +582,17 @@ def test_the_interval_of_a_ratio_holds_it_in_95_of_100_and_uses_the_pairs():
     # a denominator that may be zero or below, and one seed, have no interval
     for left, right in (([1.0, 2.0, 3.0], [-1.0, 0.5, 1.0]), ([1.0, 2.0], [-1.0, -1.1]), ([1.0], [1.0])):
         assert np.isnan(intervals.of_ratio(left, right)).all()
+
+
+def test_printed_tables_hide_no_column():
+    """Blocks of at most 80 characters, with each column in one of them."""
+    regret = np.random.default_rng(0).normal(size=(2, 2, 40, 1))
+    coordinates = {"algorithm": ["central privacy", "local privacy"], "epsilon": [0.1, 1.0], "t": [9]}
+    ds = xr.Dataset({"regret": (("algorithm", "epsilon", "seed", "t"), regret)}, coordinates)
+    for frame in (jb.compare(ds, "central privacy", "local privacy"), jb.summary(ds)):
+        with pd.option_context("display.max_columns", 0, "display.width", 80):
+            said = repr(frame)
+        assert max(map(len, said.splitlines())) <= 80 and "..." not in said
+        assert set(frame.columns) <= {*said.split()} and repr(frame) == str(frame)
+    with pd.option_context("display.max_columns", 0, "display.width", 80):
+        assert "..." in repr(pd.DataFrame(jb.summary(ds)))  # as pandas has it

@@ -3,10 +3,12 @@
 import functools
 import inspect
 import json
+import sys
 import textwrap
 import warnings
 from functools import partial
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 import tqdm
 import xarray as xr
+from annotated_types import Ge
 from jax_config import use_config
 from wrong_calls import ARMS, DS, LONGEST, RUN, Row, fault, fault_of, result, rows, sweep
 
@@ -29,6 +32,7 @@ from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.plan import FILLED, plan
 from jaxbandits.sweeps.toml_file import read_config
+from jaxbandits.validation import declare, factory
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 
@@ -124,6 +128,35 @@ def test_a_module_beside_the_file_hides_nothing(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(RUN.replace('name = "ucb1"', 'name = "mine_beside:mine"'))
     assert list(read_config(path)["algorithms"]) == ["mine_beside:mine", "ldp_ucb"]
+
+
+def test_a_program_may_make_errors_of_numpys_warnings():
+    """Parts, checked functions and pictures compute as they do without that; the program keeps its own way."""
+
+    def squash(*, num_arms, horizon):
+        return A.ucb1(num_arms=num_arms, horizon=horizon, bonus_scale=1.0 + np.exp(np.float64(-1e3)))
+
+    def double(x: Annotated[float, Ge(0.0)]):
+        return np.float64(x) * 2
+
+    tiny = xr.Dataset({"regret": (("algorithm", "seed", "t"), [[[1e-200], [3e-200]]])}, {"algorithm": ["a"], "t": [9]})
+    with np.errstate(all="raise"):
+        assert factory(squash)(num_arms=2, horizon=9).config["name"] == "squash"
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            assert declare(double)(1e308) == np.inf
+        jb.plot.regret(tiny)
+        assert set(np.geterr().values()) == {"raise"}
+
+
+def test_a_module_beside_the_file_is_the_one_that_is_meant(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mine_elsewhere", ModuleType("mine_elsewhere"))
+    sys.modules["mine_elsewhere"].mine, sys.modules["mine_elsewhere"].__file__ = A.ucb1, str(tmp_path.parent / "x.py")
+    path = tmp_path / "run.toml"
+    path.write_text(RUN.replace('name = "ucb1"', 'name = "mine_elsewhere:mine"'))
+    assert list(read_config(path)["algorithms"]) == ["mine_elsewhere:mine", "ldp_ucb"]  # an installed one
+    (tmp_path / "mine_elsewhere.py").write_text("mine = 3\n")
+    with pytest.raises(ValueError, match=r"'mine_elsewhere' is .*x\.py here: rename the module of your own"):
+        read_config(path)
 
 
 def test_a_file_with_a_byte_order_mark_and_names_alone(tmp_path):

@@ -1,5 +1,6 @@
 """How a sweep is cut: shards, intervals of seeds, sizes of calls by hand, few large calls for an accelerator."""
 
+import sys
 from functools import partial
 from types import SimpleNamespace
 
@@ -9,11 +10,57 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.kernels.source import BLOCK
 from jaxbandits.protocol import Span
+from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.engines import calls as calls_module
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.plan import Group, plan
+from jaxbandits.sweeps.sweep import parse_memory
+from jaxbandits.validation import boolean
+
+
+@pytest.mark.parametrize(("files", "quota"), [
+    ({}, np.inf), ({"cpu.max": "max 100000"}, np.inf), ({"cpu.max": "200000 100000"}, 2),
+    ({"cpu.max": "250000 100000"}, 3), ({"cpu.max": "50000 100000"}, 1),
+    ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, np.inf),
+    ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "50000"}, 3),
+])  # fmt: skip
+def test_cores_are_those_of_the_quota(monkeypatch, files, quota):
+    there = {f"/sys/fs/cgroup/{name}": text for name, text in files.items()}
+
+    def read(path):
+        if str(path) not in there:
+            raise FileNotFoundError
+        return there[str(path)]
+
+    monkeypatch.setattr(local.Path, "read_text", read)
+    monkeypatch.setattr(local.os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
+    monkeypatch.setattr(local, "_cores", None)
+    assert local.quota_of_cores() == quota and jb.cores() == min(quota, 64)
+    assert jb.cores(np.int64(7)) == 7 == jb.cores()  # what is asked for counts
+
+
+def test_counts_may_be_numbers_of_numpy():
+    assert this_machine(np.int64(1), None).devices == this_machine(1, None).devices
+    assert parse_memory(np.uint64(2 * 10**9)) == parse_memory(np.float32(2e9)) == 2 * 10**9
+    with pytest.raises(ValueError, match="memory = True"):
+        parse_memory(np.True_)
+    assert boolean("primed", np.True_) is True and boolean("primed", np.False_) is False
+    assert checkpoint_times(20, np.array([5, 10], np.uint8)).tolist() == [5, 10, 20]
+    with pytest.raises(ValueError, match="checkpoints must increase"):
+        checkpoint_times(20, np.array([10, 5], np.uint8))
+
+
+def test_a_stream_that_is_no_terminal_has_a_bar_now_and_then(monkeypatch):
+    lines = []
+    for stream, interval in ((SimpleNamespace(write=lines.append, flush=lambda: None), 30), (None, 30)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setattr(estimate, "progress_bar", lambda lines, **settings: settings)
+        remaining = SimpleNamespace(calls=[])
+        assert estimate.Meter(None, remaining, None, []).bar["mininterval"] == interval
+
 
 ARMS = partial(jb.environments.bernoulli_arms, means=np.linspace(0.1, 0.9, 10))
 LOSSES = partial(jb.environments.bernoulli_losses, means=np.linspace(0.1, 0.9, 10))

@@ -8,6 +8,7 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits.recipe import recipe_of
+from jaxbandits.sweeps import dataset
 from jaxbandits.sweeps.grid import axes_of, route
 from jaxbandits.sweeps.plan import plan
 
@@ -66,6 +67,8 @@ def test_what_a_grid_means(given, axes):
     (({("a", "b"): [[1, 2, 3]]}, None, 9), "ties 2 keys: give one row of 2 values for each point"),
     (({("a", "b"): [[[1, 2], 3], [[4, 5], 6]]}, None, 9), "holds arrays: name them, for example {('a', 'b'): {'easy'"),
     (({"a/b": [1]}, None, 9), "cannot hold a '/'"), (({("a", "b/c"): [1]}, None, 9), "cannot hold a '/'"),
+    (({"a": {1: [1, 2], "1": [3, 4]}}, None, 9), "grid['a'] holds a value twice, or two of one name"),
+    (({"a": [None, "None"]}, None, 9), "two of one name"),
     (({("a", ""): [1]}, None, 9), "grid key '' must be an argument's name"), (({"regret": [1]}, None, 9), "'regret'"),
 ])  # fmt: skip
 def test_what_no_grid_means_is_refused(given, words):
@@ -77,6 +80,19 @@ def test_what_no_grid_means_is_refused(given, words):
 EXP3, UCB1, LDP = A.exp3, A.ucb1, A.ldp_ucb
 PRIVATE = partial(A.private_batched, base=A.exp3)
 ALGORITHMS = {"exp3": EXP3, "exp3.a": EXP3, "ucb1": UCB1, "ldp": partial(LDP, epsilon=1.0), "private": PRIVATE}
+
+
+def test_a_tied_key_with_a_blank_has_a_name_of_its_own():
+    """An underscore stands for a blank, and another at the end where that is a key or stands for one."""
+    labels = ["x", "my ucb", "my_ucb", "my ucb_", "an_ ucb", "an _ucb"]
+    grid = {tuple(f"{label}.bonus_scale" for label in labels): [(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), (0.1,) * 6]}
+    arms = E.bernoulli_arms(means=[0.2, 0.8])
+    laid_out = plan(dict.fromkeys(labels, A.ucb1), arms, horizon=9, seeds=2, checkpoints=1, grid=grid)
+    riders = dataset._riders(laid_out.axes[0], {}, laid_out)
+    assert {name: values[0] for name, (_, values, _) in riders.items()} == {
+        "my_ucb.bonus_scale_": 2.0, "my_ucb.bonus_scale": 3.0, "my_ucb_.bonus_scale": 4.0,
+        "an__ucb.bonus_scale": 5.0, "an__ucb.bonus_scale_": 6.0,
+    }  # fmt: skip
 
 
 def routes(*keys, algorithms=ALGORITHMS, reward_adversary=V.huber):

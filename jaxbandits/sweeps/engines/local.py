@@ -9,6 +9,7 @@ and written, it plays the other.
 import atexit
 import contextlib
 import itertools
+import math
 import os
 import queue
 import sys
@@ -17,9 +18,11 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, as_completed, wait
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import jax
+import numpy as np
 
 from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.compilation.settings import settings_of
@@ -29,7 +32,7 @@ from jaxbandits.sweeps.engines.one_call import Outcome, Player, Programs, Progre
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
-from jaxbandits.validation import declare
+from jaxbandits.validation import declare, integer
 
 CALLS_OF_AN_ACCELERATOR = 2
 LAST_SECONDS = 3.0  # for calls to reach the end of their segment
@@ -47,7 +50,7 @@ def cores(n: int | None = None) -> int:
         n (int, optional): How many from now on, at least 1. The default, None: change nothing.
 
     Returns:
-        int: How many. Unless set, one for every core that this process may use.
+        int: How many. Unless set, one for every core that this process may use, a container's quota included.
 
     Raises:
         ValueError: `n` is no positive integer.
@@ -60,18 +63,25 @@ def cores(n: int | None = None) -> int:
     True
     """
     global _cores
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n is not None:
-        if not isinstance(n, int) or n < 1:
-            raise ValueError(f"cores({n!r}): give a positive number of cores")
-        _cores = n
-    return _cores or available
+        _cores = integer("n", n, 1, remedy="give a positive number of cores")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _cores or int(min(available, quota_of_cores()))
+
+
+def quota_of_cores() -> float:
+    """How many cores a container's control group allows, rounded up; infinity where it says nothing."""
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
+            quota, period = map(int, " ".join(Path("/sys/fs/cgroup", file).read_text() for file in files).split())
+            return math.ceil(quota / period) if quota > 0 else math.inf
+    return math.inf
 
 
 def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None) -> Machine:
     """The devices to use (all local ones, a count of them, or the given ones), and the memory of each worker."""
     chosen = known = jax.local_devices()
-    if isinstance(devices, int) and not isinstance(devices, bool):
+    if isinstance(devices, int | np.integer) and not isinstance(devices, bool):
         if not 1 <= devices <= len(known):
             raise ValueError(f"devices = {devices} but JAX has {len(known)} here: lower it, or set JAX_NUM_CPU_DEVICES")
         chosen = known[:devices]
