@@ -249,38 +249,24 @@ def _eliminate_block(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array
     a, free, places = carry
     first = k * PIVOT_BLOCK
     panel = [lax.dynamic_index_in_dim(a, first + j, axis=-1, keepdims=False) for j in range(PIVOT_BLOCK)]
-    panel = materialize_all(panel)
-    columns, chosen, masks, every = panel, [], [], free
+    panel = columns = materialize_all(panel)
+    chosen, masks, left = [], [], free
     for j in range(PIVOT_BLOCK):
-        place = argmax(jnp.where(free, jnp.abs(columns[j]), -1))
-        mask = one_hot(place, free.shape[-1])
-        free = free & ~mask
-        chosen.append(place)
-        masks.append(mask)
-        values = [pick(column, place) for column in columns]
-        scale = 1 / off_null(values[j])
-        columns = [
-            column - columns[j] * (value * scale)[..., None] if i > j else column
-            for i, (column, value) in enumerate(zip(columns, values, strict=True))
-        ]
+        chosen.append(argmax(jnp.where(left, jnp.abs(columns[j]), -1)))
+        masks.append(one_hot(chosen[j], left.shape[-1]))
+        left = left & ~masks[j]
+        values = [pick(column, chosen[j]) for column in columns]
+        scaled = columns[j] / off_null(values[j])[..., None]
+        columns = [column - scaled * value[..., None] for column, value in zip(columns, values, strict=True)]
     rows = [jnp.take_along_axis(a, place[..., None, None], axis=-2)[..., 0, :] for place in chosen]
-    corner = [[pick(column, place)[..., None] for column in panel] for place in chosen]
-    for j in range(PIVOT_BLOCK):
-        scale = 1 / off_null(corner[j][j])
-        rows[j], corner[j] = rows[j] * scale, [x * scale for x in corner[j]]
-        for i in range(PIVOT_BLOCK):
-            if i != j:
-                share = corner[i][j]
-                rows[i] = rows[i] - share * rows[j]
-                corner[i] = [x - share * y for x, y in zip(corner[i], corner[j], strict=True)]
-    rows = materialize_all(rows)
-    used = every & ~free
-    shares = [jnp.where(used, jnp.where(mask, -1, 0), column) for mask, column in zip(masks, panel, strict=True)]
+    corner = materialize_all([pick(column, place) for place in chosen for column in panel])
+    inverse = iter(general_inverse(corner, PIVOT_BLOCK))
+    rows = materialize_all([reduce(operator.add, (next(inverse)[..., None] * row for row in rows)) for _ in chosen])
+    used = free & ~left
     a = jnp.where(used[..., None], 0, a)
-    for share, row in zip(shares, rows, strict=True):
-        a = a - share[..., None] * row[..., None, :]
-    places = lax.dynamic_update_slice_in_dim(places, jnp.stack(chosen, axis=-1), first, axis=-1)
-    return a, free, places
+    for mask, column, row in zip(masks, panel, rows, strict=True):
+        a = a - jnp.where(used, jnp.where(mask, -1, 0), column)[..., None] * row[..., None, :]
+    return a, left, lax.dynamic_update_slice_in_dim(places, jnp.stack(chosen, axis=-1), first, axis=-1)
 
 
 # ---- Cholesky factors

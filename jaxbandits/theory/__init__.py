@@ -31,11 +31,10 @@ _NAMES = {
         experts_bounds experts_rates experts_regions ftpl_bound htinf_bound htinf_experts_bound htinf_window_bound
         local_exp4_bound""",
     "counting": "counting_error counting_lower_bound",
-    "exact_presets": "exact_tuning",
+    "exact_presets": "exact_tuning instrument_bound instrument_sensitivity",
     "federated": """
         byzantine_radius byzantine_ridge byzantine_ucb_bound byzantine_ucb_dp_bound byzantine_ucb_dp_mom_bound
         byzantine_window""",
-    "instrument": "instrument_bound instrument_sensitivity",
     "linear": "cw_bound robust_linear_action_bound robust_linear_reward_bound",
     "private_frontier": """
         adac_ucb_bound dp_index_bound local_mean_rate local_robust_rate private_bandit_lower_bound private_kl_divergence

@@ -321,7 +321,7 @@ def test_elimination_exchanges_rows(d):
         (5, "reversed(exchanges)", "()"),  # not undone
         (5, "jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])", "jnp.abs(rows[i][k]) < 0"),  # none
         (12, "places[..., None]", "jnp.argsort(places)[..., None]"),
-        (12, "jnp.where(free, jnp.abs(columns[j]), -1)", "jnp.where(free, 1, -1)"),
+        (12, "jnp.where(left, jnp.abs(columns[j]), -1)", "jnp.where(left, 1, -1)"),
     ], eliminations),
 )  # fmt: skip
 def test_a_planted_error_of_elimination_is_noticed(d, error):

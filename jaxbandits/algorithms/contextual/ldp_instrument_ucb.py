@@ -21,7 +21,7 @@ from jaxbandits.numerics import added, argmax, left_out, materialize, packed
 from jaxbandits.numerics.eliminations import general_inverse, solve_transposed
 from jaxbandits.numerics.packed import Vector, inner, map_features, materialize_vector, split_features
 from jaxbandits.protocol import Algorithm, Program, Span
-from jaxbandits.theory.instrument import instrument_sensitivity, instrument_tuning
+from jaxbandits.theory.exact_presets import instrument_sensitivity, instrument_tuning
 from jaxbandits.typing import Numeric
 from jaxbandits.validation import factory
 
@@ -97,12 +97,11 @@ def program(dim: int) -> Program:
 
 def events(params: Params) -> tuple[Event, ...]:
     """A user's message, one Gaussian release: the pair moves by 2 sqrt(L^2 (v / m)^2 + 1) where its noise is v."""
-    noise = float(params.vector), float(params.mechanism_scale)
-    what = "a user's instrument times x' and y"
-    if 0 in noise:
-        return (gaussian_event(what, math.inf, 0.0),)
-    norm = float(params.feature_norm) * noise[0] / float(params.matrix)
-    return (gaussian_event(what, instrument_sensitivity(norm, 1.0), noise[0] * noise[1]),)
+    matrix, vector, norm = map(float, (params.matrix, params.vector, params.feature_norm))
+    moved = instrument_sensitivity(norm * vector / matrix, 1.0) if matrix > 0 else math.inf
+    event = gaussian_event("a user's instrument times x' and y", moved, vector * float(params.mechanism_scale))
+    # later users' psi depend on earlier messages
+    return (event._replace(largest=instrument_sensitivity(norm, 1.0), running=None),)
 
 
 @factory(
