@@ -57,14 +57,15 @@ def instrument(
     >>> found.direction.tolist(), float(found.width)
     ([0.0, 1.0], 0.125)
     """
-    matrix = floats(of_axes("matrix", matrix, "[d, d]", " with d >= 1"))
-    feature = floats(of_axes("feature", feature, "[d]", " with d >= 1")).astype(matrix.dtype)
-    dim = len(feature)
-    if matrix.shape != (dim, dim):
-        raise ValueError(f"matrix has shape {matrix.shape}; it must be [d, d] for a feature of d = {dim} numbers")
+    known, x = of_axes("matrix", matrix, "[d, d]", " with d >= 1"), of_axes("feature", feature, "[d]", " with d >= 1")
+    dim = len(x)
+    if known.shape != (dim, dim):
+        raise ValueError(f"matrix has shape {known.shape}; it must be [d, d] for a feature of d = {dim} numbers")
+    known = floats(known)
+    x = x.astype(known.dtype)
     if dim > packed.MAX_UNROLLED_DIM:
-        side: Vector = solve_transposed(matrix, feature[None])[0]
+        side: Vector = solve_transposed(known, x[None])[0]
     else:
-        side = multiply_transposed(general_inverse(tuple(matrix.reshape(-1)), dim), split_features(feature))
+        side = multiply_transposed(general_inverse(tuple(known.reshape(-1)), dim), split_features(x))
     direction, width = unit_vector(side)
     return Instrument(stack_features(direction), width)
