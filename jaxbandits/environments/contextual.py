@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import STATIC, Ge, NumArms, Probability
+from jaxbandits.declared import STATIC, Ge, Gt, Le, NumArms, Probability
 from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments._sphere import direction, gaussian, many_features
 from jaxbandits.numerics import materialize, packed, pick, rounded
@@ -27,6 +27,7 @@ class Params(NamedTuple):
     # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
     noise_scale: Numeric | tuple[Numeric, ...]
     spread: Numeric | tuple[()]  # how far apart a play's arms are, from 0 (all alike) to below 1; () where independent
+    thickness: Numeric | tuple[()] = ()  # norm of the features that are drawn; () where it is that of the constant one
 
 
 class State(NamedTuple):
@@ -90,7 +91,9 @@ def contextual_world(num_arms: int, dim: int, law: str, contexts: str, features:
 
     def arms_at(params, draws, t):
         """The d features of a decision set, [..., A] each."""
-        x = with_constant(map_features(lambda u: first * u, free_parts(params, draws, t)), last)
+        thin = params.thickness
+        size, constant = (first, last) if isinstance(thin, tuple) else (thin, jnp.sqrt(1 - thin * thin))
+        x = with_constant(map_features(lambda u: size * u, free_parts(params, draws, t)), constant)
         if features == "reference":  # the published code's first d arms: e_i + e_d for i < d, then e_d
             arm, j = np.arange(num_arms)[:, None], np.arange(dim)
             heads = split_features(jnp.asarray((arm == j) | (j == dim - 1), draws.dtype))
@@ -153,6 +156,7 @@ def contextual_linear(
     features: Literal["unit", "reference", "gaussian"] = "unit",
     noise_scale: laws.NoiseScale = 0.5,
     spread: Annotated[Probability, STATIC] = 1.0,
+    thickness: Annotated[float, Gt(0), Le(math.sqrt(0.5))] | None = None,
     **tails: Unpack[laws.TailNumbers],
 ) -> Environment:
     """Every play shows a feature vector for each arm; mean rewards are inner products with an unknown theta.
@@ -175,6 +179,10 @@ def contextual_linear(
             they are all alike. In between arm a has the direction of spread * u_a + (1 - spread) * u_0 in the place of
             u_a, where u_0 is drawn once a play for all arms ("gaussian": that sum of z_a and z_0, scaled to the
             variance of either). The first dim arms of "reference" stay as they are.
+        thickness: With features "unit" the norm h of the part that differs between arms, which are (h u, sqrt(1 -
+            h^2)): the thinner they are, the less a play tells of theta. Gaps between arms are h times as large too, so
+            compare regrets of one thickness. Above the largest value means could be negative. The default: sqrt(1/2),
+            that of "unit".
 
     Returns:
         Environment: The context of a play is [num_arms, dim]. Facts: `num_arms`, `dim`, `feature_norm` (the largest
@@ -196,6 +204,8 @@ def contextual_linear(
             f"num_arms = {num_arms} must be at least dim = {dim} with features='reference': "
             "its first dim arms are fixed"
         )
+    if thickness is not None and features != "unit":
+        raise ValueError(f"thickness = {thickness:g} with features = {features!r}: only features='unit' have one")
     arguments: dict[str, Any] = {"noise_scale": noise_scale, **tails}
     numbers = laws.numbers_of(reward, arguments)
     norm = math.sqrt(2) if features == "reference" else 1.0
@@ -206,4 +216,5 @@ def contextual_linear(
         facts["noise_moment"] = partial(laws.noise_moment, reward, arguments)
     world = contextual_world(num_arms, dim, reward, contexts, features, spread == 1)
     # independent arms have a program of their own, which draws nothing common and is faster
-    return Environment(world, Params(numbers, spread if spread < 1 else ()), facts, None, {}, version=2)
+    params = Params(numbers, spread if spread < 1 else (), () if thickness is None else thickness)
+    return Environment(world, params, facts, None, {}, version=2)

@@ -3,6 +3,7 @@
 from jaxbandits.estimators.cut_means import HistogramMean, histogram_mean, local_mean, truncated_mean
 from jaxbandits.estimators.g_optimal import Design, g_optimal_design
 from jaxbandits.estimators.geometric_median import GeometricMedian, geometric_median
+from jaxbandits.estimators.instrument import Instrument, instrument
 from jaxbandits.estimators.m_estimators import catoni_mean, huber_location
 from jaxbandits.estimators.middle_points import coordinate_median, krum, median_of_means, random_groups
 from jaxbandits.estimators.spectral_filter import Filtered, spectral_filter
@@ -14,12 +15,14 @@ __all__ = [
     "Filtered",
     "GeometricMedian",
     "HistogramMean",
+    "Instrument",
     "catoni_mean",
     "coordinate_median",
     "g_optimal_design",
     "geometric_median",
     "histogram_mean",
     "huber_location",
+    "instrument",
     "krum",
     "local_mean",
     "median_of_means",

@@ -1,4 +1,4 @@
-"""Inverses and Cholesky factors of symmetric matrices in the layouts of `packed`.
+"""Inverses and Cholesky factors of symmetric matrices in the layouts of `packed`, and solutions with general ones.
 
 Of entries apart all is written out. Of an array `PIVOT_BLOCK` pivots are eliminated together, in a loop. Those of
 matrices [d, d] of other code are in `numerics.linear_algebra`, with a table of what is where.
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxbandits.numerics.choice import argmax, one_hot, pick
 from jaxbandits.numerics.fusion import lanes_first, materialize, materialize_all
 from jaxbandits.numerics.packed import Entries, Symmetric, full, pairs, triangle
 from jaxbandits.numerics.sums import product
@@ -172,6 +173,100 @@ def _inverse_by_blocks(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
 
     a = _pad_to_blocks(matrix)
     return -lax.fori_loop(0, len(a) // PIVOT_BLOCK, sweep_block, a)[:dim, :dim]
+
+
+# ---- of general matrices
+
+
+def off_null(pivot: Array) -> Array:
+    """A pivot, the smallest normal number where it is 0."""
+    return jnp.where(pivot == 0, jnp.finfo(pivot.dtype).tiny, pivot)
+
+
+def general_inverse(matrix: Entries, dim: int) -> tuple[Array, ...]:
+    """The inverse of a general matrix, d^2 entries by rows, written out.
+
+    By Gauss and Jordan in place, with the largest entry of a column as its pivot. Rows are exchanged by selections,
+    which are undone on the columns of the inverse: an identity beside the matrix would make it twice as large.
+    """
+    rows = [list(matrix[i * dim : (i + 1) * dim]) for i in range(dim)]
+    exchanges = []
+    for k in range(dim):
+        for i in range(k + 1, dim):
+            larger = jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])
+            rows[k], rows[i] = _exchange_where(larger, rows[k], rows[i])
+            exchanges.append((k, i, larger))
+        rows = _materialize_rows(rows)
+        reciprocal = 1 / off_null(rows[k][k])
+        pivot = [reciprocal if j == k else x * reciprocal for j, x in enumerate(rows[k])]
+        for i in range(dim):
+            if i != k:
+                share, rows[i][k] = rows[i][k], jnp.zeros_like(rows[i][k])
+                rows[i] = [x - share * y for x, y in zip(rows[i], pivot, strict=True)]
+        rows = _materialize_rows([pivot if i == k else row for i, row in enumerate(rows)])
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    for k, i, larger in reversed(exchanges):
+        columns[k], columns[i] = _exchange_where(larger, columns[k], columns[i])
+    columns = _materialize_rows(columns)
+    return tuple(columns[j][i] for i in range(dim) for j in range(dim))
+
+
+def _exchange_where(wanted: Array, one: list, other: list) -> tuple[list, list]:
+    """Two lists, each in the place of the other where that is wanted."""
+    first = [jnp.where(wanted, y, x) for x, y in zip(one, other, strict=True)]
+    return first, [jnp.where(wanted, x, y) for x, y in zip(one, other, strict=True)]
+
+
+def _materialize_rows(rows: list[list]) -> list[list]:
+    """Rows of numbers, all computed once."""
+    stored, dim = materialize_all(list(itertools.chain(*rows))), len(rows)
+    return [stored[i * dim : (i + 1) * dim] for i in range(dim)]
+
+
+@lanes_first
+def solve_transposed(matrix: Float[Array, "... d d"], x: Float[Array, "... m d"]) -> Float[Array, "... m d"]:
+    """A'^-1 x of vectors x, where A is a general matrix: `PIVOT_BLOCK` pivots are eliminated at once, in a loop.
+
+    By Gauss and Jordan with the vectors beside A'. A row with the largest entry of a column is its pivot; it stays
+    where it is, and rows are put in order at the end.
+    """
+    lead, dim, number = matrix.shape[:-2], matrix.shape[-1], x.shape[-2]
+    more = -dim % PIVOT_BLOCK
+    size, nothing = dim + more, [(0, 0)] * len(lead)
+    matrix = jnp.pad(matrix, [*nothing, (0, more), (0, more)])
+    matrix = matrix + jnp.broadcast_to(jnp.asarray(np.diag(np.arange(size) >= dim), matrix.dtype), matrix.shape)
+    x = jnp.pad(x, [*nothing, (0, -number % VECTOR), (0, more)])
+    a = jnp.swapaxes(jnp.concatenate([matrix, x], axis=-2), -1, -2)
+    start = a, jnp.ones((*lead, size), bool), jnp.zeros((*lead, size), jnp.int32)
+    a, _, places = lax.fori_loop(0, size // PIVOT_BLOCK, _eliminate_block, start)
+    a = a[..., size:]
+    found = jnp.take_along_axis(a, places[..., None], axis=-2)
+    return jnp.swapaxes(found, -1, -2)[..., :number, :dim]
+
+
+def _eliminate_block(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    """Block k of pivots, from the equations, which rows have no pivot yet, and the rows of the pivots so far."""
+    a, free, places = carry
+    first = k * PIVOT_BLOCK
+    panel = [lax.dynamic_index_in_dim(a, first + j, axis=-1, keepdims=False) for j in range(PIVOT_BLOCK)]
+    panel = columns = materialize_all(panel)
+    chosen, masks, left = [], [], free
+    for j in range(PIVOT_BLOCK):
+        chosen.append(argmax(jnp.where(left, jnp.abs(columns[j]), -1)))
+        masks.append(one_hot(chosen[j], left.shape[-1]))
+        left = left & ~masks[j]
+        values = [pick(column, chosen[j]) for column in columns]
+        scaled = columns[j] / off_null(values[j])[..., None]
+        columns = [column - scaled * value[..., None] for column, value in zip(columns, values, strict=True)]
+    rows = [jnp.take_along_axis(a, place[..., None, None], axis=-2)[..., 0, :] for place in chosen]
+    corner = materialize_all([pick(column, place) for place in chosen for column in panel])
+    inverse = iter(general_inverse(corner, PIVOT_BLOCK))
+    rows = materialize_all([reduce(operator.add, (next(inverse)[..., None] * row for row in rows)) for _ in chosen])
+    used = free & ~left
+    a = jnp.where(used[..., None], 0, a)
+    for mask, column, row in zip(masks, panel, rows, strict=True):
+        a = a - jnp.where(used, jnp.where(mask, -1, 0), column)[..., None] * row[..., None, :]
+    return a, left, lax.dynamic_update_slice_in_dim(places, jnp.stack(chosen, axis=-1), first, axis=-1)
 
 
 # ---- Cholesky factors

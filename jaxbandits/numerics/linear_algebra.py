@@ -1,6 +1,6 @@
 """Small linear algebra, elementwise: the result of a lane does not depend on the others, and no library is called.
 
-Which function inverts or factors which symmetric matrix:
+Which function inverts or factors which matrix, symmetric where nothing else is said:
 
 | matrix | wanted | function |
 |---|---|---|
@@ -12,6 +12,8 @@ Which function inverts or factors which symmetric matrix:
 | of `packed`, any | inverse | `eliminations.symmetric_inverse` |
 | of `packed`, any | <x, theta> and x' P x of few vectors | `least_squares.ridge_scores` |
 | of `packed`, perhaps indefinite | Cholesky factor, for products | `eliminations.cholesky` |
+| d^2 entries apart, general | inverse | `eliminations.general_inverse` |
+| [d, d], general | A'^-1 x of few vectors | `eliminations.solve_transposed` |
 | packed lanes, definite, at most 8 features | solutions, by Cholesky factors | `eliminations.cholesky_solver` |
 | [d, d], definite | projection onto a ball in the norm of the inverse | `learners.project_ellipsoid.onto_ball` |
 

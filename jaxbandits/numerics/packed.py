@@ -232,6 +232,12 @@ def symmetric_product(matrix: Any, x: Vector) -> Any:
     return materialize(product(x.reshape(-1, x.shape[-1]), matrix)).reshape(x.shape)
 
 
+def multiply_transposed(matrix: Entries, x: Vector) -> tuple[Any, ...]:
+    """P' x, with the entries of a general matrix P apart, by rows."""
+    d = len(x)
+    return tuple(sum(matrix[i * d + j] * x[i] for i in range(d)) for j in range(d))
+
+
 def outer(x: Vector) -> Symmetric:
     """x x^T."""
     if isinstance(x, list | tuple):

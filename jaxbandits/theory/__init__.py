@@ -5,6 +5,7 @@
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
 * `cw_bound`: linear bandits under a budget of corruption.
 * `exact_tuning`: private linear bandits that spend what they are given.
+* `instrument_*`: `ldp_instrument_ucb`, ours.
 * `online_ucb_*`, `printed_noise_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
@@ -30,7 +31,7 @@ _NAMES = {
         experts_bounds experts_rates experts_regions ftpl_bound htinf_bound htinf_experts_bound htinf_window_bound
         local_exp4_bound""",
     "counting": "counting_error counting_lower_bound",
-    "exact_presets": "exact_tuning",
+    "exact_presets": "exact_tuning instrument_bound instrument_sensitivity",
     "federated": """
         byzantine_radius byzantine_ridge byzantine_ucb_bound byzantine_ucb_dp_bound byzantine_ucb_dp_mom_bound
         byzantine_window""",

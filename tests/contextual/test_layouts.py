@@ -23,6 +23,7 @@ LEARNERS = {
     "linear_thompson": a.linear_thompson,
     "epsilon_greedy": a.epsilon_greedy,
     "ldp_linucb": partial(a.ldp_linucb, epsilon=10.0),
+    "ldp_instrument_ucb": partial(a.ldp_instrument_ucb, epsilon=10.0),
     "jdp_linucb": partial(a.jdp_linucb, epsilon=10.0),
     "shuffle_linucb": partial(a.shuffle_linucb, epsilon=10.0),
     "online_ucb": partial(a.online_ucb, epsilon=20.0),

@@ -28,6 +28,7 @@ PRIVATE = {
     "ldp exact": a.ldp_linucb,
     "ldp reference": partial(a.ldp_linucb, preset="reference"),
     "ldp theory": partial(a.ldp_linucb, preset="theory"),
+    "instrument exact": a.ldp_instrument_ucb,
     "jdp exact": a.jdp_linucb,
     "jdp reference": partial(a.jdp_linucb, preset="reference"),
     "jdp theory": partial(a.jdp_linucb, preset="theory"),

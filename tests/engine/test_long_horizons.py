@@ -28,9 +28,9 @@ COUNT, PLAYS, MEANS = 2**24 - 8, 64, np.array([0.875, 0.75, 0.625])  # sums of s
 REWARDS = np.random.default_rng(7).random((PLAYS, 3)).astype(np.float32)
 LAYERS = 26
 LINEAR = [
-    "linucb", "ldp_linucb", "jdp_linucb", "cw_oful", "hvt_linucb", "robust_oful", "adac_oful", "shuffle_linucb",
-    "linear_thompson", "epsilon_greedy", "online_ucb", "doubling", "bandit_combiner", "isolated_linucb",
-    "oracle_linucb", "byzantine_ucb",
+    "linucb", "ldp_linucb", "ldp_instrument_ucb", "jdp_linucb", "cw_oful", "hvt_linucb", "robust_oful", "adac_oful",
+    "shuffle_linucb", "linear_thompson", "epsilon_greedy", "online_ucb", "doubling", "bandit_combiner",
+    "isolated_linucb", "oracle_linucb", "byzantine_ucb",
 ]  # fmt: skip
 # of these, those that play on decision sets of any number of features: above 8 matrices are arrays
 ABOVE_8 = LINEAR[: LINEAR.index("doubling")]

@@ -1,6 +1,7 @@
 """Environments: laws, counterfactual rewards, baselines against brute force, accuracy at large t."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from dealt import dealt
 from numpy.testing import assert_allclose, assert_array_equal
+from planting import errors, planted
 from scipy import stats
 from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
@@ -387,6 +389,46 @@ def test_a_spread_of_one_is_what_there_was_before():
     made = functools.partial(contextual_linear, num_arms=4, dim=3)
     assert made(spread=1.0).world is made().world and made(spread=1).params == made().params
     assert made(spread=0.2).world is made(spread=0).world
+
+
+def thin_world(context, theta, h):
+    """Features and theta of thickness h, from those of a world that has none."""
+    last = np.full_like(context[..., :1], math.sqrt(1 - h * h))
+    return np.concatenate([h * math.sqrt(2) * context[..., :-1], last], axis=-1), theta
+
+
+THIN = {"redraw": {}, "fixed": {"contexts": "fixed"}, "spread": {"spread": 0.3}, "an array": {"dim": 11}}
+
+
+def thin_differs(label, h, thin_world=thin_world):
+    """Whether contexts, means or theta are not those of a world without a thickness, made thin."""
+    made = functools.partial(contextual_linear, **{"num_arms": 6, "dim": 4} | THIN[label])
+    worlds = (play(world, np.arange(1, 41), np.zeros(40, int)) for world in (made(thickness=h), made()))
+    seen, whole = ([np.asarray(x, float) for x in (context, truth.means, truth.theta)] for context, *_, truth in worlds)
+    context, theta = thin_world(whole[0], whole[2], h)
+    assert seen[1].min() > -1e-6 and seen[1].max() < 1 + 1e-6
+    return not all(np.allclose(x, y, atol=2e-6) for x, y in zip(seen, (context, context @ theta, theta), strict=True))
+
+
+@pytest.mark.parametrize("label", THIN)
+def test_thin_features(label):
+    """(h u, sqrt(1 - h^2)) of the same u, and the same theta; sqrt(1/2) is the world without a thickness."""
+    for h in (0.1, math.sqrt(0.5)):
+        assert not thin_differs(label, h)
+
+
+@pytest.mark.parametrize(
+    "error",
+    errors([("axis=-1), theta", "axis=-1), h * theta"), ("math.sqrt(1 - h * h)", "math.sqrt(0.5)")], thin_world),
+)
+def test_a_planted_thickness_is_noticed(error):
+    assert thin_differs("redraw", 0.1, planted(*error))
+
+
+def test_a_thickness_is_data():
+    made = functools.partial(contextual_linear, num_arms=4, dim=3)
+    assert made().world is made(thickness=0.2).world
+    assert jax.tree.leaves(made().params) == [0.5] and jax.tree.leaves(made(thickness=0.2).params) == [0.5, 0.2]
 
 
 def test_gaussian_contextual_rewards():

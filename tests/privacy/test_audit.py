@@ -375,6 +375,8 @@ MUTANTS = {
     "missing clip of rewards, ldp_linucb": Mutant("ldp_linucb", program_with(encode=unclipped_pair)),
     "missing rewards told, online_ucb": Mutant("online_ucb", program_with(encode=missing_answer)),
     "missing rewards told, ldp_linucb": Mutant("ldp_linucb", program_with(encode=missing_answer)),
+    "missing rewards told, instrument": Mutant("instrument", program_with(encode=missing_answer)),
+    "wrong side, instrument": Mutant("instrument", program_with(encode=noise_after, update=late_normal)),
     "reused address, online_ucb": Mutant("online_ucb", program_with(encode=one_address)),
     "reused address, ldp_linucb": Mutant("ldp_linucb", program_with(encode=one_address)),
     "sensitivity off by 2, online_ucb": Mutant("online_ucb", params_times("feature_noise", 0.5)),
@@ -392,6 +394,8 @@ BASE = partial(a.online_ucb, epsilon=1.0, delta=0.2, learner="ogd")
 FAMILIES = {label: factory for label, (factory, _) in TIGHT.items()} | {
     "byzantine_ucb, long": partial(TIGHT["byzantine_ucb"][0], horizon=20),
     "vector": partial(a.shuffle_linucb, **USERS, protocol="vector", window=4, epsilon=1.0, delta=0.1),
+    # whose claim is not tight at its first plays
+    "instrument": partial(a.ldp_instrument_ucb, **USERS, epsilon=1.0, delta=0.2),
     "prm_elimination, central": partial(a.prm_elimination, **CENTRAL, threshold_scale=0.0),
     "prm_ucb, central": partial(a.prm_ucb, **CENTRAL),
     # two users hide each other less than half the noise shows

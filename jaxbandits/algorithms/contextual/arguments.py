@@ -223,14 +223,19 @@ def linear_algorithm(part: Part, s: LinearSetting, select: Callable, selection: 
     """The statistics with a selection rule and its numbers, in windows of `window` plays."""
     span = Span(1, s.horizon) if window == 1 else Span(window, 1, length=s.horizon)
     params = Params(part.params, selection, mechanism_scale=1.0)
+    check_size(params, s.epsilon, s.feature_norm)
+    program = linear_bandit(part.statistics, select, s.dim)
+    return Algorithm(program, (span,), params, part.guarantee, rewards=part.rewards)
+
+
+def check_size(params: Any, epsilon: Scalar, feature_norm: Scalar) -> None:
+    """ValueError where a number of a linear bandit over users is too large for float32."""
     largest = max(float(np.max(np.abs(x), initial=0)) for x in jax.tree.leaves(params))
     if not largest <= MAX_PARAMETER:
         raise ValueError(
-            f"epsilon = {s.epsilon:g} and feature_norm = {s.feature_norm:g} give noise, a ridge or a width of "
+            f"epsilon = {epsilon:g} and feature_norm = {feature_norm:g} give noise, a ridge or a width of "
             f"{largest:.3g}, too much for float32: choose an epsilon nearer 1, or float('inf') for no noise"
         )
-    program = linear_bandit(part.statistics, select, s.dim)
-    return Algorithm(program, (span,), params, part.guarantee, rewards=part.rewards)
 
 
 def ucb_algorithm(part: Part, s: LinearSetting, radius_scale: Any, default: float, window: int = 1) -> Algorithm:
